@@ -1,0 +1,1 @@
+//! The only I/O of driftless: GitHub, AWS, Kubernetes, and their local stand-ins.

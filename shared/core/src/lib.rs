@@ -1,0 +1,1 @@
+//! The core of driftless: Flux objects, steps, plans, health, over its own ports.

@@ -1,0 +1,1 @@
+//! kustomize build, natively: a file tree and a path in, objects out.

@@ -1,0 +1,19 @@
+//! Files and objects, as every engine of driftless sees them.
+//!
+//! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's window on it: it follows links that
+//!   stay inside, refuses everything else and records what it was asked for in a [`ReadSet`].
+//! - [`yaml`]: YAML read and written as Go's `sigs.k8s.io/yaml` and kyaml do.
+//! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity.
+//!
+//! Nothing here touches a disk, a clock or a network.
+
+mod object;
+mod path;
+mod reader;
+mod tree;
+pub mod yaml;
+
+pub use object::{Gvk, InvalidObject, Object, ObjectId};
+pub use path::{PathError, TreePath};
+pub use reader::{Fingerprint, Kind, ReadError, ReadFilter, ReadSet, Reader};
+pub use tree::{BlobId, Entry, EntryKind, FileTree, TreeError, TreeIndex};

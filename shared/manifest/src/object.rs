@@ -1,0 +1,324 @@
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A Kubernetes object: a JSON map with `apiVersion`, `kind` and `metadata.name`. Keys are kept in order of name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub struct Object(Map<String, Value>);
+
+/// Why a document is no Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidObject {
+    /// A list, text or number.
+    #[error("the document is not a map")]
+    NotAMap,
+    /// A field every object must have.
+    #[error("the object has no {0}")]
+    Missing(&'static str),
+}
+
+/// Group, version and kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Gvk {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version, such as `v1`.
+    pub version: String,
+    /// The kind, such as `ConfigMap`.
+    pub kind: String,
+}
+
+impl Gvk {
+    /// From an `apiVersion` and a kind.
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        }
+    }
+
+    /// `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// Which object: group, kind, namespace and name, whatever the version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl ObjectId {
+    /// Flux's inventory form, `namespace_name_group_kind`, with the colons of RBAC names written as `__`
+    /// (cli-utils `object.ObjMetadata.String`).
+    pub fn inventory_id(&self) -> String {
+        format!(
+            "{}_{}_{}_{}",
+            self.namespace,
+            self.name.replace(':', "__"),
+            self.group,
+            self.kind
+        )
+    }
+
+    /// Reads the inventory form.
+    pub fn from_inventory_id(text: &str) -> Option<Self> {
+        let (namespace, rest) = text.split_once('_')?;
+        let (rest, kind) = rest.rsplit_once('_')?;
+        let (name, group) = rest.rsplit_once('_')?;
+        if name.is_empty() || kind.is_empty() {
+            return None;
+        }
+        Some(Self {
+            namespace: namespace.to_owned(),
+            name: name.replace("__", ":"),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+        })
+    }
+}
+
+/// `Kind/namespace/name`, as Flux's messages name an object.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{}/{}", self.kind, self.name)
+        } else {
+            write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}
+
+impl Object {
+    /// Checks and wraps a document.
+    ///
+    /// # Errors
+    /// Not a map, or without `apiVersion`, `kind` or `metadata.name`.
+    pub fn new(document: Value) -> Result<Self, InvalidObject> {
+        let Value::Object(map) = document else {
+            return Err(InvalidObject::NotAMap);
+        };
+        let object = Self(map);
+        for (field, text) in [
+            ("apiVersion", object.api_version()),
+            ("kind", object.kind()),
+            ("metadata.name", object.name()),
+        ] {
+            if text.is_empty() {
+                return Err(InvalidObject::Missing(field));
+            }
+        }
+        Ok(object)
+    }
+
+    /// `apiVersion`.
+    pub fn api_version(&self) -> &str {
+        self.0
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// `kind`.
+    pub fn kind(&self) -> &str {
+        self.0
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.meta("name")
+    }
+
+    /// `metadata.namespace`; empty when there is none.
+    pub fn namespace(&self) -> &str {
+        self.meta("namespace")
+    }
+
+    /// Group, version and kind.
+    pub fn gvk(&self) -> Gvk {
+        Gvk::new(self.api_version(), self.kind())
+    }
+
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version()
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+
+    /// The identity.
+    pub fn id(&self) -> ObjectId {
+        ObjectId {
+            namespace: self.namespace().to_owned(),
+            name: self.name().to_owned(),
+            group: self.group().to_owned(),
+            kind: self.kind().to_owned(),
+        }
+    }
+
+    /// A text of `metadata`; empty when absent.
+    pub fn meta(&self, field: &str) -> &str {
+        self.0
+            .get("metadata")
+            .and_then(|meta| meta.get(field))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// One label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.meta_map("labels")?.get(key)?.as_str()
+    }
+
+    /// One annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.meta_map("annotations")?.get(key)?.as_str()
+    }
+
+    /// `metadata.labels` or `metadata.annotations`.
+    pub fn meta_map(&self, field: &str) -> Option<&Map<String, Value>> {
+        self.0.get("metadata")?.get(field)?.as_object()
+    }
+
+    /// Sets a label.
+    pub fn set_label(&mut self, key: &str, value: &str) {
+        self.set_meta("labels", key, value);
+    }
+
+    /// Sets an annotation.
+    pub fn set_annotation(&mut self, key: &str, value: &str) {
+        self.set_meta("annotations", key, value);
+    }
+
+    /// Sets `metadata.namespace`.
+    pub fn set_namespace(&mut self, namespace: &str) {
+        entry_map(&mut self.0, "metadata").insert("namespace".to_owned(), namespace.into());
+    }
+
+    /// The value at a JSON pointer.
+    pub fn pointer(&self, pointer: &str) -> Option<&Value> {
+        let (first, rest) = pointer
+            .strip_prefix('/')?
+            .split_at(pointer[1..].find('/').unwrap_or(pointer.len() - 1));
+        let value = self.0.get(first)?;
+        if rest.is_empty() {
+            Some(value)
+        } else {
+            value.pointer(rest)
+        }
+    }
+
+    /// The fields.
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The fields, to change.
+    pub fn as_map_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.0
+    }
+
+    /// The fields as a JSON value.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// A copy as a JSON value.
+    pub fn to_value(&self) -> Value {
+        Value::Object(self.0.clone())
+    }
+
+    fn set_meta(&mut self, field: &str, key: &str, value: &str) {
+        let metadata = entry_map(&mut self.0, "metadata");
+        entry_map(metadata, field).insert(key.to_owned(), value.into());
+    }
+}
+
+/// The map at `key`, made when it is absent or something else.
+fn entry_map<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Map<String, Value> {
+    let slot = map.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    if !slot.is_object() {
+        *slot = Value::Object(Map::new());
+    }
+    match slot {
+        Value::Object(map) => map,
+        _ => unreachable!("made a map just above"),
+    }
+}
+
+impl TryFrom<Value> for Object {
+    type Error = InvalidObject;
+    fn try_from(value: Value) -> Result<Self, InvalidObject> {
+        Self::new(value)
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Value {
+        object.into_value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn inventory_ids_of_cli_utils() {
+        for (text, namespace, name, group, kind) in [
+            (
+                "apps_dev_apps_Deployment",
+                "apps",
+                "dev",
+                "apps",
+                "Deployment",
+            ),
+            ("_apps__Namespace", "", "apps", "", "Namespace"),
+            (
+                "_system__node_rbac.authorization.k8s.io_ClusterRole",
+                "",
+                "system:node",
+                "rbac.authorization.k8s.io",
+                "ClusterRole",
+            ),
+        ] {
+            let id = ObjectId::from_inventory_id(text).unwrap();
+            assert_eq!(
+                (&*id.namespace, &*id.name, &*id.group, &*id.kind),
+                (namespace, name, group, kind)
+            );
+            assert_eq!(id.inventory_id(), text);
+        }
+        assert!(ObjectId::from_inventory_id("nothing").is_none());
+    }
+
+    #[test]
+    fn pointers() {
+        let object = Object::new(
+            json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "spec": {"a": [1]}}),
+        )
+        .unwrap();
+        assert_eq!(object.pointer("/spec/a/0"), Some(&json!(1)));
+        assert_eq!(object.pointer("/kind"), Some(&json!("X")));
+        assert_eq!(object.pointer("/none/x"), None);
+    }
+}

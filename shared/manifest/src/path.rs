@@ -1,0 +1,151 @@
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A clean path inside a [`FileTree`](crate::FileTree): relative, `/`-separated, without `.`, `..` or empty parts. The root is the empty path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TreePath(String);
+
+/// Why a text is no path inside a tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The path starts with `/`.
+    #[error("path '{0}' is absolute: only paths inside the repository can be read")]
+    Absolute(String),
+    /// The path climbs over the root with `..`.
+    #[error("path '{0}' leaves the repository")]
+    Escapes(String),
+    /// The path has a NUL byte.
+    #[error("path '{0}' has a NUL byte")]
+    Nul(String),
+}
+
+impl TreePath {
+    /// The root of the tree.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Cleans `text` as a path from the root (`./a//b/../c` is `a/c`).
+    ///
+    /// # Errors
+    /// An absolute path, or one that climbs over the root.
+    pub fn new(text: &str) -> Result<Self, PathError> {
+        Self::root().join(text)
+    }
+
+    /// Resolves `relative` against this folder.
+    ///
+    /// # Errors
+    /// An absolute path, or one that climbs over the root.
+    pub fn join(&self, relative: &str) -> Result<Self, PathError> {
+        if relative.starts_with('/') {
+            return Err(PathError::Absolute(relative.to_owned()));
+        }
+        if relative.contains('\0') {
+            return Err(PathError::Nul(relative.replace('\0', "\\0")));
+        }
+        let mut parts: Vec<&str> = self.parts().collect();
+        for part in relative.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    if parts.pop().is_none() {
+                        return Err(PathError::Escapes(relative.to_owned()));
+                    }
+                }
+                name => parts.push(name),
+            }
+        }
+        Ok(Self(parts.join("/")))
+    }
+
+    /// The folder that holds this path; the root's is the root.
+    pub fn parent(&self) -> Self {
+        Self(
+            self.0
+                .rsplit_once('/')
+                .map_or(String::new(), |(dir, _)| dir.to_owned()),
+        )
+    }
+
+    /// The last part; empty for the root.
+    pub fn file_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The parts from the root down.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// Whether this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this path is `folder` or lies below it.
+    pub fn is_within(&self, folder: &TreePath) -> bool {
+        folder.is_root()
+            || self.0 == folder.0
+            || self
+                .0
+                .strip_prefix(&folder.0)
+                .is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The path as text, without a leading `./`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_root() { "." } else { &self.0 })
+    }
+}
+
+impl TryFrom<String> for TreePath {
+    type Error = PathError;
+    fn try_from(text: String) -> Result<Self, PathError> {
+        Self::new(&text)
+    }
+}
+
+impl From<TreePath> for String {
+    fn from(path: TreePath) -> String {
+        path.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cleans() {
+        let base = TreePath::new("clusters/staging").unwrap();
+        assert_eq!(
+            base.join("../base/./x//y").unwrap().as_str(),
+            "clusters/base/x/y"
+        );
+        assert_eq!(base.join("../..").unwrap(), TreePath::root());
+        assert_eq!(base.join(".").unwrap(), base);
+    }
+
+    #[test]
+    fn stays_inside() {
+        let base = TreePath::new("a").unwrap();
+        assert_eq!(
+            base.join("../../x"),
+            Err(PathError::Escapes("../../x".into()))
+        );
+        assert_eq!(
+            base.join("/etc/passwd"),
+            Err(PathError::Absolute("/etc/passwd".into()))
+        );
+        assert!(!TreePath::new("ab").unwrap().is_within(&base));
+        assert!(TreePath::new("a/b").unwrap().is_within(&base));
+    }
+}

@@ -1,0 +1,384 @@
+use crate::{BlobId, EntryKind, FileTree, PathError, TreeIndex, TreePath};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// How many links one path may go through, as Linux allows.
+const MAX_LINKS: usize = 40;
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A folder.
+    Dir,
+}
+
+/// Why a path could not be read. Names the path, never any content.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The path, or a link on the way, is absolute or leaves the tree.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Nothing stands there.
+    #[error("'{0}' does not exist")]
+    Missing(TreePath),
+    /// A folder where a file was expected.
+    #[error("'{0}' is a folder, not a file")]
+    IsDir(TreePath),
+    /// A file where a folder was expected.
+    #[error("'{0}' is a file, not a folder")]
+    NotDir(TreePath),
+    /// Links that lead to each other.
+    #[error("'{0}' goes through too many symbolic links")]
+    LinkLoop(TreePath),
+    /// The filter refused the file (an encrypted file that cannot be decrypted).
+    #[error("'{path}': {source}")]
+    Filter {
+        /// The file.
+        path: TreePath,
+        /// What the filter said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Turns a file's bytes into what a build sees: decryption.
+pub trait ReadFilter {
+    /// `None` leaves the bytes as they are.
+    ///
+    /// # Errors
+    /// Whatever makes the file unreadable; the text must not repeat its content.
+    fn filter(
+        &self,
+        path: &TreePath,
+        content: &Bytes,
+    ) -> Result<Option<Bytes>, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// What a build found at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fingerprint {
+    /// A file or link with this content.
+    File(BlobId),
+    /// A folder that was only asked about.
+    Dir,
+    /// A folder whose names were listed: the id of the listing.
+    List(BlobId),
+    /// Nothing.
+    Absent,
+}
+
+/// Everything that one build asked of a tree. A tree that answers the same to all of it renders the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ReadSet(BTreeMap<TreePath, Fingerprint>);
+
+impl ReadSet {
+    /// Whether `tree` answers every question of the build as it was answered then.
+    pub fn is_unchanged_in(&self, tree: &TreeIndex) -> bool {
+        self.0.iter().all(|(path, then)| {
+            *then
+                == match then {
+                    Fingerprint::List(_) if tree.is_dir(path) => listing(tree, path),
+                    _ => fingerprint(tree, path),
+                }
+        })
+    }
+
+    /// The paths, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
+        self.0.keys()
+    }
+
+    fn record(&mut self, path: &TreePath, found: Fingerprint) {
+        match self.0.get(path) {
+            Some(Fingerprint::List(_)) => {}
+            _ => {
+                self.0.insert(path.clone(), found);
+            }
+        }
+    }
+}
+
+fn fingerprint(tree: &TreeIndex, path: &TreePath) -> Fingerprint {
+    match tree.get(path) {
+        Some(entry) => Fingerprint::File(entry.id),
+        None if tree.is_dir(path) => Fingerprint::Dir,
+        None => Fingerprint::Absent,
+    }
+}
+
+fn listing(tree: &TreeIndex, dir: &TreePath) -> Fingerprint {
+    let mut names = String::new();
+    for (name, is_dir) in tree.children(dir) {
+        names.push_str(&name);
+        names.push_str(if is_dir { "/\0" } else { "\0" });
+    }
+    Fingerprint::List(BlobId::of(names.as_bytes()))
+}
+
+/// One build's window on a tree: follows links inside the tree, passes files through a filter, records what was asked.
+pub struct Reader<'t> {
+    tree: &'t FileTree,
+    filter: Option<&'t dyn ReadFilter>,
+    seen: RefCell<ReadSet>,
+}
+
+impl<'t> Reader<'t> {
+    /// A window without a filter.
+    pub fn new(tree: &'t FileTree) -> Self {
+        Self {
+            tree,
+            filter: None,
+            seen: RefCell::default(),
+        }
+    }
+
+    /// A window whose files go through `filter`.
+    pub fn with_filter(tree: &'t FileTree, filter: &'t dyn ReadFilter) -> Self {
+        Self {
+            tree,
+            filter: Some(filter),
+            seen: RefCell::default(),
+        }
+    }
+
+    /// The file at `path`, links followed, filter applied.
+    ///
+    /// # Errors
+    /// Nothing there, a folder, a link that leaves the tree, or the filter's refusal.
+    pub fn read(&self, path: &TreePath) -> Result<Bytes, ReadError> {
+        let (real, kind) = self
+            .resolve(path)?
+            .ok_or_else(|| ReadError::Missing(path.clone()))?;
+        if kind == Kind::Dir {
+            return Err(ReadError::IsDir(path.clone()));
+        }
+        let content = self
+            .tree
+            .content(&real)
+            .ok_or_else(|| ReadError::Missing(path.clone()))?;
+        let filtered = match self.filter {
+            Some(filter) => filter
+                .filter(path, content)
+                .map_err(|source| ReadError::Filter {
+                    path: path.clone(),
+                    source,
+                })?,
+            None => None,
+        };
+        Ok(filtered.unwrap_or_else(|| content.clone()))
+    }
+
+    /// What `path` leads to, links followed; `None` if nothing stands there.
+    ///
+    /// # Errors
+    /// A link that leaves the tree, or a loop of links.
+    pub fn kind(&self, path: &TreePath) -> Result<Option<Kind>, ReadError> {
+        Ok(self.resolve(path)?.map(|(_, kind)| kind))
+    }
+
+    /// The names in a folder with what they lead to, in order of name; dangling links are left out.
+    ///
+    /// # Errors
+    /// Nothing there, a file, or a link that leaves the tree.
+    pub fn list(&self, path: &TreePath) -> Result<Vec<(String, Kind)>, ReadError> {
+        let (real, kind) = self
+            .resolve(path)?
+            .ok_or_else(|| ReadError::Missing(path.clone()))?;
+        if kind == Kind::File {
+            return Err(ReadError::NotDir(path.clone()));
+        }
+        let index = self.tree.index();
+        self.seen
+            .borrow_mut()
+            .0
+            .insert(real.clone(), listing(index, &real));
+        let mut names = Vec::new();
+        for (name, is_dir) in index.children(&real) {
+            if is_dir {
+                names.push((name, Kind::Dir));
+            } else if let Some(kind) = self.kind(&real.join(&name)?)? {
+                names.push((name, kind));
+            }
+        }
+        Ok(names)
+    }
+
+    /// `path` with every link on the way followed; `None` if nothing stands there. Two paths that lead to one file resolve alike.
+    ///
+    /// # Errors
+    /// A link that leaves the tree, or a loop of links.
+    pub fn real_path(&self, path: &TreePath) -> Result<Option<TreePath>, ReadError> {
+        Ok(self.resolve(path)?.map(|(real, _)| real))
+    }
+
+    /// What was asked so far.
+    pub fn into_read_set(self) -> ReadSet {
+        self.seen.into_inner()
+    }
+
+    /// Follows links part by part, as an operating system would, and records each question.
+    fn resolve(&self, path: &TreePath) -> Result<Option<(TreePath, Kind)>, ReadError> {
+        let index = self.tree.index();
+        let mut links = 0;
+        let mut todo: Vec<String> = path.parts().rev().map(str::to_owned).collect();
+        let mut at = TreePath::root();
+        while let Some(part) = todo.pop() {
+            if part == ".." {
+                if at.is_root() {
+                    return Err(PathError::Escapes(path.to_string()).into());
+                }
+                at = at.parent();
+                continue;
+            }
+            let next = at.join(&part)?;
+            match index.get(&next) {
+                Some(entry) if entry.kind == EntryKind::Link => {
+                    self.seen
+                        .borrow_mut()
+                        .record(&next, Fingerprint::File(entry.id));
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(ReadError::LinkLoop(path.clone()));
+                    }
+                    let target = self
+                        .tree
+                        .content(&next)
+                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    let target = target.unwrap_or_default();
+                    if target.starts_with('/') {
+                        return Err(PathError::Absolute(target).into());
+                    }
+                    todo.extend(
+                        target
+                            .split('/')
+                            .rev()
+                            .filter(|p| !p.is_empty() && *p != ".")
+                            .map(str::to_owned),
+                    );
+                }
+                Some(entry) => {
+                    self.seen
+                        .borrow_mut()
+                        .record(&next, Fingerprint::File(entry.id));
+                    return Ok(todo.is_empty().then_some((next, Kind::File)));
+                }
+                None if index.is_dir(&next) => at = next,
+                None => {
+                    self.seen.borrow_mut().record(&next, Fingerprint::Absent);
+                    return Ok(None);
+                }
+            }
+        }
+        self.seen.borrow_mut().record(&at, Fingerprint::Dir);
+        Ok(Some((at, Kind::Dir)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> TreePath {
+        TreePath::new(text).unwrap()
+    }
+
+    fn tree(files: &[(&str, &str)], links: &[(&str, &str)]) -> FileTree {
+        let mut tree = FileTree::from_files(files.iter().copied()).unwrap();
+        for (at, target) in links {
+            tree.insert(path(at), EntryKind::Link, (*target).to_owned())
+                .unwrap();
+        }
+        tree
+    }
+
+    #[test]
+    fn follows_links_inside() {
+        let tree = tree(
+            &[("base/a.yaml", "A")],
+            &[("over/base", "../base"), ("l.yaml", "over/base/a.yaml")],
+        );
+        let reader = Reader::new(&tree);
+        assert_eq!(reader.read(&path("l.yaml")).unwrap(), "A");
+        assert_eq!(reader.kind(&path("over/base")).unwrap(), Some(Kind::Dir));
+        assert_eq!(
+            reader.real_path(&path("over/base/a.yaml")).unwrap(),
+            Some(path("base/a.yaml"))
+        );
+    }
+
+    #[test]
+    fn refuses_links_that_leave_loop_or_dangle() {
+        let tree = tree(
+            &[("a/x", "")],
+            &[
+                ("a/out", "../../etc/passwd"),
+                ("abs", "/etc/passwd"),
+                ("l1", "l2"),
+                ("l2", "l1"),
+                ("gone", "nothing"),
+            ],
+        );
+        let reader = Reader::new(&tree);
+        assert!(matches!(
+            reader.read(&path("a/out")),
+            Err(ReadError::Path(PathError::Escapes(_)))
+        ));
+        assert!(matches!(
+            reader.read(&path("abs")),
+            Err(ReadError::Path(PathError::Absolute(_)))
+        ));
+        assert!(matches!(
+            reader.read(&path("l1")),
+            Err(ReadError::LinkLoop(_))
+        ));
+        assert!(matches!(
+            reader.read(&path("gone")),
+            Err(ReadError::Missing(_))
+        ));
+    }
+
+    #[test]
+    fn read_set_notices_changes_additions_and_removals() {
+        let before = tree(
+            &[
+                ("app/a.yaml", "1"),
+                ("app/b.yaml", "1"),
+                ("other/x.yaml", "1"),
+            ],
+            &[],
+        );
+        let reader = Reader::new(&before);
+        reader.read(&path("app/a.yaml")).unwrap();
+        assert!(
+            reader
+                .kind(&path("app/kustomization.yaml"))
+                .unwrap()
+                .is_none()
+        );
+        let read = reader.into_read_set();
+
+        let elsewhere = tree(
+            &[
+                ("app/a.yaml", "1"),
+                ("app/b.yaml", "2"),
+                ("other/x.yaml", "2"),
+            ],
+            &[],
+        );
+        assert!(read.is_unchanged_in(elsewhere.index()));
+        let changed = tree(&[("app/a.yaml", "2")], &[]);
+        assert!(!read.is_unchanged_in(changed.index()));
+        let added = tree(&[("app/a.yaml", "1"), ("app/kustomization.yaml", "")], &[]);
+        assert!(!read.is_unchanged_in(added.index()));
+
+        let reader = Reader::new(&before);
+        reader.list(&path("app")).unwrap();
+        let listed = reader.into_read_set();
+        assert!(!listed.is_unchanged_in(changed.index()));
+    }
+}

@@ -1,0 +1,276 @@
+use crate::{PathError, TreePath};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// Git's id of a file's content: SHA-1 over `blob LENGTH\0CONTENT`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BlobId([u8; 20]);
+
+impl BlobId {
+    /// The id Git gives to a file with this content.
+    pub fn of(content: &[u8]) -> Self {
+        let mut hash = Sha1::new();
+        hash.update(format!("blob {}\0", content.len()));
+        hash.update(content);
+        Self(hash.finalize().into())
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl TryFrom<String> for BlobId {
+    type Error = hex::FromHexError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let mut id = [0; 20];
+        hex::decode_to_slice(text, &mut id)?;
+        Ok(Self(id))
+    }
+}
+
+impl From<BlobId> for String {
+    fn from(id: BlobId) -> String {
+        id.to_string()
+    }
+}
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryKind {
+    /// An ordinary file.
+    File,
+    /// A file with the executable bit.
+    Executable,
+    /// A symbolic link; its content is the target, relative to the link's folder.
+    Link,
+}
+
+/// One file or link of a tree, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// File, executable or link.
+    pub kind: EntryKind,
+    /// Git's id of the content.
+    pub id: BlobId,
+    /// Bytes of content.
+    pub size: u64,
+}
+
+/// The names of a tree and what stands there, without the contents: enough to tell whether a build would read the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TreeIndex(BTreeMap<TreePath, Entry>);
+
+/// Why a file cannot be put into a tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TreeError {
+    /// The path is not one inside a tree.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The path is there already, or a parent of it is a file.
+    #[error("'{0}' stands twice in the tree")]
+    Duplicate(TreePath),
+}
+
+impl TreeIndex {
+    /// What stands at `path`, without following links.
+    pub fn get(&self, path: &TreePath) -> Option<&Entry> {
+        self.0.get(path)
+    }
+
+    /// Every file and link, in order of path.
+    pub fn iter(&self) -> impl Iterator<Item = (&TreePath, &Entry)> {
+        self.0.iter()
+    }
+
+    /// How many files and links there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no file at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `path` is a folder: the root, or a path with something below it.
+    pub fn is_dir(&self, path: &TreePath) -> bool {
+        path.is_root() || self.below(path).next().is_some()
+    }
+
+    /// Every file and link below a folder, in order of path.
+    pub fn below<'a>(
+        &'a self,
+        dir: &TreePath,
+    ) -> impl Iterator<Item = (&'a TreePath, &'a Entry)> + use<'a> {
+        let prefix = if dir.is_root() {
+            String::new()
+        } else {
+            format!("{}/", dir.as_str())
+        };
+        // `dir/` is no clean path, so the range starts at the first name behind it: `dir` itself sorts before.
+        let start = dir.clone();
+        self.0
+            .range(start..)
+            .skip_while({
+                let prefix = prefix.clone();
+                move |(path, _)| path.as_str() < prefix.as_str()
+            })
+            .take_while(move |(path, _)| path.as_str().starts_with(&prefix))
+    }
+
+    /// The names directly in a folder, in order; `true` marks a folder.
+    pub fn children(&self, dir: &TreePath) -> Vec<(String, bool)> {
+        let skip = if dir.is_root() {
+            0
+        } else {
+            dir.as_str().len() + 1
+        };
+        let mut names: Vec<(String, bool)> = Vec::new();
+        for (path, _) in self.below(dir) {
+            let rest = &path.as_str()[skip..];
+            let (name, is_dir) = rest
+                .split_once('/')
+                .map_or((rest, false), |(name, _)| (name, true));
+            if names.last().is_none_or(|(last, _)| last != name) {
+                names.push((name.to_owned(), is_dir));
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// The files of one revision, in memory. Nothing in it refers to a disk.
+#[derive(Clone, Debug, Default)]
+pub struct FileTree {
+    index: TreeIndex,
+    contents: HashMap<TreePath, Bytes>,
+}
+
+impl FileTree {
+    /// An empty tree.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a file or link at `path`.
+    ///
+    /// # Errors
+    /// The path is there already, or one of its parents is a file.
+    pub fn insert(
+        &mut self,
+        path: TreePath,
+        kind: EntryKind,
+        content: impl Into<Bytes>,
+    ) -> Result<(), TreeError> {
+        let content = content.into();
+        let entry = Entry {
+            kind,
+            id: BlobId::of(&content),
+            size: content.len() as u64,
+        };
+        let mut parent = path.parent();
+        while !parent.is_root() {
+            if self.index.0.contains_key(&parent) {
+                return Err(TreeError::Duplicate(path));
+            }
+            parent = parent.parent();
+        }
+        if path.is_root() || self.index.0.contains_key(&path) || self.index.is_dir(&path) {
+            return Err(TreeError::Duplicate(path));
+        }
+        self.index.0.insert(path.clone(), entry);
+        self.contents.insert(path, content);
+        Ok(())
+    }
+
+    /// Drops every file for which `keep` is false.
+    pub fn retain(&mut self, mut keep: impl FnMut(&TreePath) -> bool) {
+        self.index.0.retain(|path, _| keep(path));
+        let index = &self.index;
+        self.contents.retain(|path, _| index.0.contains_key(path));
+    }
+
+    /// The names and ids, without contents.
+    pub fn index(&self) -> &TreeIndex {
+        &self.index
+    }
+
+    /// The bytes at `path`, without following links; a link's are its target.
+    pub fn content(&self, path: &TreePath) -> Option<&Bytes> {
+        self.contents.get(path)
+    }
+
+    /// A tree of ordinary files, for tests and for small generated inputs.
+    ///
+    /// # Errors
+    /// A path that is not one inside a tree, or stands twice.
+    pub fn from_files<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, TreeError> {
+        let mut tree = Self::new();
+        for (path, content) in files {
+            tree.insert(TreePath::new(path)?, EntryKind::File, content.to_owned())?;
+        }
+        Ok(tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_blob_id() {
+        assert_eq!(
+            BlobId::of(b"hello\n").to_string(),
+            "ce013625030ba8dba906f756967f9e9ca394464a"
+        );
+    }
+
+    #[test]
+    fn children_and_below() {
+        let tree = FileTree::from_files([
+            ("a/x.yaml", ""),
+            ("a/y/z.yaml", ""),
+            ("a.yaml", ""),
+            ("a-b/q", ""),
+        ])
+        .unwrap();
+        let a = TreePath::new("a").unwrap();
+        assert_eq!(
+            tree.index().children(&a),
+            [("x.yaml".into(), false), ("y".into(), true)]
+        );
+        assert_eq!(tree.index().children(&TreePath::root()).len(), 3);
+        assert_eq!(tree.index().below(&a).count(), 2);
+        assert!(tree.index().is_dir(&a));
+        assert!(!tree.index().is_dir(&TreePath::new("a.yaml").unwrap()));
+    }
+
+    #[test]
+    fn a_file_is_no_folder() {
+        let mut tree = FileTree::from_files([("a", "")]).unwrap();
+        let below = TreePath::new("a/b").unwrap();
+        assert_eq!(
+            tree.insert(below.clone(), EntryKind::File, ""),
+            Err(TreeError::Duplicate(below))
+        );
+    }
+}

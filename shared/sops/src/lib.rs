@@ -1,0 +1,1 @@
+//! SOPS documents: parse, verify the MAC, decrypt.

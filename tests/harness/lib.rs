@@ -1,0 +1,1 @@
+//! Real components for the tests.
