@@ -75,7 +75,7 @@ impl TreePath {
     }
 
     /// The parts from the root down.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
