@@ -1,0 +1,191 @@
+use super::glob::trim_prefix;
+use super::parse::{Expansion, Piece};
+use std::collections::BTreeMap;
+
+/// Why an expansion has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum EvalError {
+    #[error("variable not set (strict mode): {0:?}")]
+    NotSet(String),
+    #[error("the substring {{{0}:…}} ends before it starts")]
+    Substring(String),
+    #[error("the value of {0:?} would be cut inside a character")]
+    BrokenCharacter(String),
+    #[error("the result is larger than {0} bytes")]
+    TooLarge(usize),
+    #[error("the patterns need more work than one object may cost")]
+    TooMuchWork,
+}
+
+/// What one text may cost.
+pub(super) struct Budget {
+    /// The most bytes that all pieces together may make.
+    pub bytes: usize,
+    /// Steps left for matching patterns.
+    pub steps: usize,
+    pub written: usize,
+}
+
+impl Budget {
+    pub(super) fn step(&mut self, size: usize) -> Result<(), EvalError> {
+        self.steps = self.steps.checked_sub(size + 1).ok_or(EvalError::TooMuchWork)?;
+        Ok(())
+    }
+
+    fn write(&mut self, size: usize) -> Result<(), EvalError> {
+        self.written = self.written.saturating_add(size);
+        if self.written > self.bytes { Err(EvalError::TooLarge(self.bytes)) } else { Ok(()) }
+    }
+}
+
+/// The variables, and what a missing one means.
+pub(super) struct Scope<'v> {
+    pub vars: &'v BTreeMap<String, String>,
+    pub strict: bool,
+}
+
+/// The text of a row of pieces. An error comes with its line.
+pub(super) fn pieces(pieces: &[Piece], scope: &Scope, budget: &mut Budget) -> Result<String, (EvalError, usize)> {
+    let mut out = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => {
+                budget.write(text.len()).map_err(|error| (error, 1))?;
+                out.push_str(text);
+            }
+            Piece::Expansion(expansion) => {
+                out.push_str(&value(expansion, scope, budget).map_err(|error| (error, expansion.line))?);
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn value(expansion: &Expansion, scope: &Scope, budget: &mut Budget) -> Result<String, EvalError> {
+    // Arguments first, used or not: a missing variable inside an unused default fails too.
+    let mut args = Vec::with_capacity(expansion.args.len());
+    for arg in &expansion.args {
+        args.push(match arg {
+            Piece::Text(text) => text.clone(),
+            Piece::Expansion(inner) => value(inner, scope, budget)?,
+        });
+    }
+    let set = scope.vars.get(&expansion.name);
+    if set.is_none() && scope.strict && !gives_default(&expansion.operator) {
+        return Err(EvalError::NotSet(expansion.name.clone()));
+    }
+    let result = apply(expansion, set.map_or("", String::as_str), &args, budget)?;
+    budget.write(result.len())?;
+    Ok(result)
+}
+
+/// The operators that say themselves what an unset variable means.
+fn gives_default(operator: &str) -> bool {
+    matches!(operator, "=" | ":-" | ":+" | ":=" | ":?")
+}
+
+fn apply(expansion: &Expansion, value: &str, args: &[String], budget: &mut Budget) -> Result<String, EvalError> {
+    let first = args.first().map_or("", String::as_str);
+    let second = args.get(1).map(String::as_str);
+    Ok(match expansion.operator.as_str() {
+        "," => change_first(value, lower),
+        ",," => value.chars().map(lower).collect(),
+        "^" => change_first(value, upper),
+        "^^" => value.chars().map(upper).collect(),
+        "#" if args.is_empty() => value.len().to_string(),
+        "#" | "##" => {
+            let rest = trim_prefix(value.as_bytes(), first.as_bytes(), expansion.operator == "##", budget)?;
+            whole(rest, expansion)?
+        }
+        "%" | "%%" => {
+            let (value, pattern) = (reversed(value), reversed(first));
+            let rest = trim_prefix(value.as_bytes(), pattern.as_bytes(), expansion.operator == "%%", budget)?;
+            reversed(&whole(rest, expansion)?)
+        }
+        ":" => substring(expansion, value, first, second)?,
+        "/" => value.replacen(first, second.unwrap_or_default(), 1),
+        "//" => replace_all(value, first, second.unwrap_or_default(), budget)?,
+        "/#" => match (value.strip_prefix(first), second) {
+            (Some(rest), Some(new)) => format!("{new}{rest}"),
+            _ => value.to_owned(),
+        },
+        "/%" => match (value.strip_suffix(first), second) {
+            (Some(rest), Some(new)) => format!("{rest}{new}"),
+            _ => value.to_owned(),
+        },
+        // Every default operator acts as `:-` does, `:+` and `:?` too; so does no operator at all.
+        _ if value.is_empty() => args.concat(),
+        _ => value.to_owned(),
+    })
+}
+
+fn replace_all(value: &str, old: &str, new: &str, budget: &Budget) -> Result<String, EvalError> {
+    let hits = value.matches(old).count();
+    if hits.saturating_mul(new.len()) > budget.bytes {
+        return Err(EvalError::TooLarge(budget.bytes));
+    }
+    Ok(value.replace(old, new))
+}
+
+/// Bytes from a position, negative from the end, and at most so many. What is no number leaves the value as it is.
+fn substring(expansion: &Expansion, value: &str, position: &str, length: Option<&str>) -> Result<String, EvalError> {
+    let Ok(position) = position.parse::<i64>() else {
+        return Ok(value.to_owned());
+    };
+    let size = i64::try_from(value.len()).unwrap_or(i64::MAX);
+    let from = if position < 0 { size.saturating_add(position).max(0) } else { position };
+    let to = match length.map(str::parse::<i64>) {
+        None => size,
+        Some(Err(_)) => return Ok(value.to_owned()),
+        Some(Ok(length)) => from
+            .checked_add(length)
+            .ok_or_else(|| EvalError::Substring(expansion.name.clone()))?
+            .min(size),
+    };
+    if to == size && from >= size {
+        return Ok(String::new());
+    }
+    match (usize::try_from(from), usize::try_from(to)) {
+        (Ok(from), Ok(to)) if from <= to => whole(&value.as_bytes()[from..to], expansion),
+        _ => Err(EvalError::Substring(expansion.name.clone())),
+    }
+}
+
+fn whole(bytes: &[u8], expansion: &Expansion) -> Result<String, EvalError> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| EvalError::BrokenCharacter(expansion.name.clone()))
+}
+
+fn reversed(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
+fn change_first(text: &str, change: impl Fn(char) -> char) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        None => String::new(),
+        Some(first) => std::iter::once(change(first)).chain(chars).collect(),
+    }
+}
+
+/// Go's `unicode.ToUpper`: one character for one character, so `ß` stays.
+fn upper(c: char) -> char {
+    let mut all = c.to_uppercase();
+    match (all.next(), all.next()) {
+        (Some(one), None) => one,
+        _ => match c as u32 {
+            code @ (0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7) => char::from_u32(code + 8).unwrap_or(c),
+            code @ (0x1FB3 | 0x1FC3 | 0x1FF3) => char::from_u32(code + 9).unwrap_or(c),
+            _ => c,
+        },
+    }
+}
+
+/// Go's `unicode.ToLower`: `İ` becomes `i`.
+fn lower(c: char) -> char {
+    let mut all = c.to_lowercase();
+    match (all.next(), all.next()) {
+        (Some(one), None) => one,
+        (Some(first), Some(_)) if c == 'İ' => first,
+        _ => c,
+    }
+}

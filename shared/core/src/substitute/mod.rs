@@ -1,0 +1,233 @@
+//! Flux's post-build substitution: `${VAR}` and its like, as fluxcd/pkg envsubst v1.7 and kustomize v1.35 do it for
+//! kustomize-controller v1.9.
+//!
+//! An object is written as YAML, the text is substituted, and the result is read as YAML again. So `replicas: ${N}` becomes
+//! a number, a value with `: ` in it may become a map, and quotes in the value are YAML's quotes: Flux's users know this and
+//! rely on it.
+//!
+//! | written | gives |
+//! | --- | --- |
+//! | `${A}` | the value; empty when unset (an error when strict) |
+//! | `${A:-d}` `${A:=d}` `${A=d}` `${A:+d}` `${A:?d}` | the value, `d` when unset or empty; `d` may hold expansions |
+//! | `${#A}` | its length in bytes |
+//! | `${A:p}` `${A:p:n}` | `n` bytes from byte `p`; from the end when `p` is negative and not taken for a default (`${A: -1}` is no number: the value stays) |
+//! | `${A/x/y}` `//` `/#` `/%` | `x` replaced: the first, every, as a prefix, as a suffix |
+//! | `${A#p}` `##` `%` `%%` | without the shortest or longest prefix or suffix that matches the pattern |
+//! | `${A^}` `^^` `,` `,,` | first letter or all letters in upper or lower case |
+//! | `$${A}` | the text `${A}` |
+//!
+//! `${A-d}`, `${A+d}` and `${A?d}` without a colon are refused, as Flux refuses them.
+
+mod eval;
+mod glob;
+mod parse;
+
+use driftless_manifest::yaml::{self, Dialect, Limits};
+use driftless_manifest::{InvalidObject, Object};
+use serde_json::{Number, Value};
+use std::collections::BTreeMap;
+
+/// The label or annotation that keeps an object from being substituted, when its value is `disabled` (in just this case).
+pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// How to substitute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubstituteOptions {
+    /// A variable without value and without default is an error (Flux's feature gate `StrictPostBuildSubstitutions`).
+    pub strict: bool,
+    /// Substitute even when no variable is given, so that defaults take effect (`substituteStrategy: Always`).
+    pub always: bool,
+    /// The most bytes that one text may become.
+    pub max_bytes: usize,
+}
+
+impl Default for SubstituteOptions {
+    /// Strict, `WithVariables`, 16 MiB.
+    fn default() -> Self {
+        Self { strict: true, always: false, max_bytes: 16 << 20 }
+    }
+}
+
+/// Steps that the patterns of one text may cost.
+const MAX_STEPS: usize = 20_000_000;
+
+/// What is wrong with a `${…}`. The words are Flux's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SyntaxError {
+    /// Something stands where `}` or an operator is expected.
+    #[error("bad substitution")]
+    BadSubstitution,
+    /// The name is followed by no known operator and no `}`.
+    #[error("missing closing brace")]
+    MissingClosingBrace,
+    /// `${` without a name.
+    #[error("unable to parse variable name")]
+    VariableName,
+    /// An operator without its argument, or a text that ends within one.
+    #[error("unable to parse substitution within function")]
+    Argument,
+    /// `${A:-${B:-…}}` too deep.
+    #[error("more than {0} expansions within each other")]
+    TooDeep(usize),
+}
+
+/// Why a substitution failed. Names variables, never their values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubstituteError {
+    /// A variable with a name that no expansion could name.
+    #[error("envsubst error: '{0}' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'")]
+    Name(String),
+    /// An expansion that cannot be read.
+    #[error("envsubst error: variable substitution failed: {kind} (line {line} of the text)")]
+    Syntax {
+        /// What is wrong.
+        kind: SyntaxError,
+        /// The line of the text, from 1.
+        line: usize,
+    },
+    /// Strict, and no value and no default.
+    #[error("envsubst error: variable substitution failed: variable not set (strict mode): {name:?} (line {line} of the text)")]
+    NotSet {
+        /// The variable.
+        name: String,
+        /// The line of the text, from 1.
+        line: usize,
+    },
+    /// An expansion whose result cannot be made.
+    #[error("envsubst error: variable substitution failed: {message} (line {line} of the text)")]
+    Value {
+        /// What is wrong.
+        message: String,
+        /// The line of the text, from 1.
+        line: usize,
+    },
+    /// The substituted text is no YAML; a value with a quote, a colon or a bracket needs quotes around its `${…}`.
+    #[error("envsubst error: YAMLToJSON: {0}; check the values for quotes, colons and brackets")]
+    Yaml(#[from] yaml::YamlError),
+    /// The substituted text is no longer one object with a name and a kind.
+    #[error("envsubst error: the substituted text is no Kubernetes object: {0}")]
+    Object(#[from] InvalidObject),
+    /// A value brought a second YAML document, or none is left.
+    #[error("envsubst error: the substituted text has {0} YAML documents, expected one")]
+    Documents(usize),
+}
+
+/// Substitutes in one object.
+///
+/// Line breaks in values are dropped, as Flux drops them. Without variables the object stays as it is, unless
+/// `options.always`. An object with [`SUBSTITUTE`] `disabled` as label or annotation stays as it is.
+///
+/// # Errors
+/// As [`text`]; a name that no expansion could name; a text that is no YAML or no object once it is substituted.
+pub fn object(
+    object: &Object,
+    vars: &BTreeMap<String, String>,
+    options: SubstituteOptions,
+) -> Result<Object, SubstituteError> {
+    let disabled = [object.label(SUBSTITUTE), object.annotation(SUBSTITUTE)].contains(&Some("disabled"));
+    if disabled || (vars.is_empty() && !options.always) {
+        return Ok(object.clone());
+    }
+    check_names(vars.keys())?;
+    let vars = vars.iter().map(|(name, value)| (name.clone(), value.replace('\n', ""))).collect();
+    let substituted = text(&yaml::to_string(&object.to_value()), &vars, options)?;
+    let limits = Limits { bytes: options.max_bytes, ..Limits::default() };
+    let mut documents = yaml::documents(substituted.as_bytes(), "the substituted object", Dialect::V2, &limits)?;
+    match (documents.pop(), documents.len()) {
+        (Some(mut document), 0) => {
+            round_integers(&mut document);
+            Ok(Object::new(document)?)
+        }
+        (last, more) => Err(SubstituteError::Documents(more + usize::from(last.is_some()))),
+    }
+}
+
+/// Flux reads the result as JSON into Go's `float64`: an integer beyond 2^53 loses its last digits.
+fn round_integers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(round_integers),
+        Value::Object(map) => map.values_mut().for_each(round_integers),
+        Value::Number(number) => {
+            let exact = number.as_i64().is_some_and(|n| n.unsigned_abs() <= 1 << 53);
+            if let (false, Some(float)) = (exact || number.is_f64(), number.as_f64()) {
+                *value = integral(float).or_else(|| Number::from_f64(float)).map_or(Value::Null, Value::Number);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The number as an integer when 64 bits hold it.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+fn integral(float: f64) -> Option<Number> {
+    const EDGE: f64 = 9_223_372_036_854_775_808.0;
+    (float.fract() == 0.0 && (-EDGE..EDGE).contains(&float)).then(|| Number::from(float as i64))
+}
+
+/// Substitutes in a text.
+///
+/// # Errors
+/// An expansion that cannot be read, a missing variable when strict, a result beyond the budget.
+pub fn text(text: &str, vars: &BTreeMap<String, String>, options: SubstituteOptions) -> Result<String, SubstituteError> {
+    let pieces = parse::parse(text).map_err(|(kind, line)| SubstituteError::Syntax { kind, line })?;
+    let scope = eval::Scope { vars, strict: options.strict };
+    let mut budget = eval::Budget { bytes: options.max_bytes, steps: MAX_STEPS, written: 0 };
+    eval::pieces(&pieces, &scope, &mut budget).map_err(|(error, line)| match error {
+        eval::EvalError::NotSet(name) => SubstituteError::NotSet { name, line },
+        other => SubstituteError::Value { message: other.to_string(), line },
+    })
+}
+
+/// Whether a name may be given a value.
+///
+/// # Errors
+/// The first name, in order, that does not fit `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
+pub fn check_names<'n>(names: impl IntoIterator<Item = &'n String>) -> Result<(), SubstituteError> {
+    for name in names {
+        let bytes = name.as_bytes();
+        let fits = bytes.iter().all(|b| *b == b'_' || b.is_ascii_alphanumeric())
+            && bytes.first().is_some_and(|b| !b.is_ascii_digit());
+        if !fits {
+            return Err(SubstituteError::Name(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vars(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn an_error_names_the_line_and_the_variable_but_no_value() {
+        let vars = vars(&[("TOKEN", "s3cret")]);
+        let error = text("a: ${TOKEN}\nb: ${NONE}\n", &vars, SubstituteOptions::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "envsubst error: variable substitution failed: variable not set (strict mode): \"NONE\" (line 2 of the text)"
+        );
+        let error = text("a: ${TOKEN:1:-9}", &vars, SubstituteOptions::default()).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn hostile_texts_are_bounded() {
+        let deep = "${A:-".repeat(100) + &"}".repeat(100);
+        let big = "x".repeat(1 << 20);
+        let slow = format!("${{A%{}b}}", "*a".repeat(2000));
+        let options = SubstituteOptions::default();
+        for (name, input, value) in [
+            ("nesting", deep.as_str(), ""),
+            ("size", "${A}".repeat(100).as_str(), big.as_str()),
+            ("replacing", "${A//x/${A}}", big.as_str()),
+            ("patterns", slow.as_str(), "a".repeat(100_000).as_str()),
+        ] {
+            let vars = vars(&[("A", value)]);
+            assert!(text(input, &vars, options).is_err(), "{name}");
+        }
+    }
+}
