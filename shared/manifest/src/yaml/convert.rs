@@ -1,0 +1,250 @@
+//! Nodes -> JSON values, typed as Go's libraries type them.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::error::{Fault, YamlError, YamlErrorKind};
+use super::node::{Limits, Node, NodeKind, ScalarStyle};
+use super::resolve::{Resolved, resolve};
+use super::{Dialect, float, time};
+
+/// Turns a node into the JSON value that the dialect's library and Go's `encoding/json` make of it.
+///
+/// Duplicate keys are refused, `<<` is merged, and keys that are numbers or booleans become strings.
+///
+/// # Errors
+/// [`YamlError`] for what the library refuses (a tag that does not fit, a list as a key) or JSON cannot hold (`.inf`).
+pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value, YamlError> {
+    value(node, dialect).map_err(|fault| fault.in_file(file))
+}
+
+/// The values of a text's documents, empty ones left out. A document that says `null` or `~` is a `Value::Null`.
+///
+/// # Errors
+/// As [`parse`](super::parse) and [`node_to_value`].
+pub fn documents(
+    text: &[u8],
+    file: &str,
+    dialect: Dialect,
+    limits: &Limits,
+) -> Result<Vec<Value>, YamlError> {
+    super::parse(text, file, limits)?
+        .iter()
+        .filter(|node| !node.is_empty())
+        .map(|node| node_to_value(node, file, dialect))
+        .collect()
+}
+
+fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
+    Fault {
+        line: node.line,
+        column: node.column,
+        kind,
+    }
+}
+
+fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
+    match &node.kind {
+        NodeKind::Scalar { text, style } => scalar(node, text, *style, dialect),
+        NodeKind::Seq(items) => items
+            .iter()
+            .map(|item| value(item, dialect))
+            .collect::<Result<_, _>>()
+            .map(Value::Array),
+        NodeKind::Map(pairs) => mapping(pairs, dialect).map(Value::Object),
+    }
+}
+
+const CORE: &str = "tag:yaml.org,2002:";
+
+fn scalar(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Result<Value, Fault> {
+    match typed(node, text, style, dialect)? {
+        Resolved::Null => Ok(Value::Null),
+        Resolved::Bool(b) => Ok(Value::Bool(b)),
+        Resolved::Int(i) => Ok(Value::Number(i.into())),
+        Resolved::Uint(u) => Ok(Value::Number(u.into())),
+        Resolved::Float(f) => match float::json_number(f) {
+            Some(n) => Ok(Value::Number(n)),
+            None => Err(fault(node, YamlErrorKind::NotFinite)),
+        },
+        Resolved::Timestamp if dialect == Dialect::V3 => Ok(Value::String(
+            time::parse(text).map_or_else(|| text.to_owned(), |t| t.rfc3339()),
+        )),
+        Resolved::Str | Resolved::Timestamp => match binary(node, text)? {
+            Some(decoded) => Ok(Value::String(decoded)),
+            None => Ok(Value::String(text.to_owned())),
+        },
+    }
+}
+
+/// The type of a scalar, by its tag, its style and its text.
+fn typed(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Result<Resolved, Fault> {
+    let plain = style == ScalarStyle::Plain;
+    let tag = match node.tag.as_deref() {
+        None if plain => return Ok(resolve(text, dialect)),
+        Some("!") if plain && dialect == Dialect::V3 => return Ok(resolve(text, dialect)),
+        None | Some("!") => return Ok(Resolved::Str),
+        Some(tag) => tag,
+    };
+    let Some(name) = tag.strip_prefix(CORE) else {
+        return Ok(Resolved::Str);
+    };
+    let found = resolve(text, dialect);
+    match (name, found) {
+        ("str", _) => Ok(Resolved::Str),
+        ("bool", Resolved::Bool(_))
+        | ("int", Resolved::Int(_) | Resolved::Uint(_))
+        | ("float", Resolved::Float(_))
+        | ("null", Resolved::Null)
+        | ("timestamp", Resolved::Timestamp) => Ok(found),
+        ("float", Resolved::Int(i)) => Ok(Resolved::Float(i as f64)),
+        ("bool" | "int" | "float" | "null" | "timestamp", _) => {
+            Err(fault(node, YamlErrorKind::Tag(format!("!!{name}"))))
+        }
+        _ => Ok(Resolved::Str),
+    }
+}
+
+/// The content of a `!!binary` scalar, with U+FFFD for each byte that is no UTF-8, as `encoding/json` writes it.
+fn binary(node: &Node, text: &str) -> Result<Option<String>, Fault> {
+    if node.tag.as_deref().and_then(|t| t.strip_prefix(CORE)) != Some("binary") {
+        return Ok(None);
+    }
+    let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let bytes = STANDARD
+        .decode(compact)
+        .map_err(|_| fault(node, YamlErrorKind::Tag("!!binary".to_owned())))?;
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
+    }
+    Ok(Some(out))
+}
+
+fn mapping(pairs: &[(Node, Node)], dialect: Dialect) -> Result<Map<String, Value>, Fault> {
+    if pairs.iter().any(|(key, _)| is_merge(key)) {
+        return merged(pairs, dialect);
+    }
+    let mut map = Map::new();
+    for (key_node, value_node) in pairs {
+        let key = key(key_node, dialect)?;
+        if map.contains_key(&key) {
+            return Err(duplicate(pairs, key_node, key, dialect));
+        }
+        map.insert(key, value(value_node, dialect)?);
+    }
+    Ok(map)
+}
+
+fn duplicate(pairs: &[(Node, Node)], node: &Node, name: String, dialect: Dialect) -> Fault {
+    let first = pairs
+        .iter()
+        .map(|(k, _)| k)
+        .find(|k| key(k, dialect).is_ok_and(|k| k == name));
+    let first = first.map_or(node.line, |k| k.line);
+    fault(node, YamlErrorKind::DuplicateKey { key: name, first })
+}
+
+fn is_merge(key: &Node) -> bool {
+    let NodeKind::Scalar { text, style } = &key.kind else {
+        return false;
+    };
+    text == "<<"
+        && match key.tag.as_deref() {
+            None => *style == ScalarStyle::Plain,
+            Some("!") => true,
+            Some(tag) => tag == "tag:yaml.org,2002:merge",
+        }
+}
+
+/// The text of a key.
+fn key(node: &Node, dialect: Dialect) -> Result<String, Fault> {
+    let NodeKind::Scalar { text, style } = &node.kind else {
+        return Err(fault(node, YamlErrorKind::Key("a mapping or a list")));
+    };
+    match typed(node, text, *style, dialect)? {
+        Resolved::Null => Err(fault(node, YamlErrorKind::Key("null"))),
+        Resolved::Str => Ok(binary(node, text)?.unwrap_or_else(|| text.clone())),
+        _ if dialect == Dialect::V3 => Ok(text.clone()),
+        Resolved::Timestamp => Ok(text.clone()),
+        Resolved::Bool(b) => Ok(b.to_string()),
+        Resolved::Int(i) => Ok(i.to_string()),
+        Resolved::Uint(_) => Err(fault(node, YamlErrorKind::Key("a number beyond 63 bits"))),
+        Resolved::Float(f) => Ok(float_key(f)),
+    }
+}
+
+fn float_key(f: f64) -> String {
+    match float::general32(f) {
+        Some(text) => text,
+        None if f.is_nan() => ".nan".to_owned(),
+        None if f < 0.0 => "-.inf".to_owned(),
+        None => ".inf".to_owned(),
+    }
+}
+
+/// A mapping with `<<`. In v2 a merge overrides what stands before it; in v3 the mapping's own keys always win.
+fn merged(pairs: &[(Node, Node)], dialect: Dialect) -> Result<Map<String, Value>, Fault> {
+    let mut map = Map::new();
+    let mut own: BTreeMap<String, usize> = BTreeMap::new();
+    let mut merges = Vec::new();
+    for (key_node, value_node) in pairs {
+        if is_merge(key_node) {
+            match dialect {
+                Dialect::V2 => merge_over(&mut map, value_node)?,
+                Dialect::V3 if !merges.is_empty() => {
+                    return Err(duplicate(pairs, key_node, "<<".to_owned(), dialect));
+                }
+                Dialect::V3 => merges.push(value_node),
+            }
+            continue;
+        }
+        let key = key(key_node, dialect)?;
+        if let Some(first) = own.insert(key.clone(), key_node.line) {
+            return Err(fault(key_node, YamlErrorKind::DuplicateKey { key, first }));
+        }
+        map.insert(key, value(value_node, dialect)?);
+    }
+    for node in merges {
+        for (key, value) in merge_sources(node)?
+            .into_iter()
+            .map(|n| value(n, dialect))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flat_map(entries)
+        {
+            map.entry(key).or_insert(value);
+        }
+    }
+    Ok(map)
+}
+
+fn entries(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn merge_over(map: &mut Map<String, Value>, node: &Node) -> Result<(), Fault> {
+    // The first of a list wins, so it is written last.
+    for source in merge_sources(node)?.into_iter().rev() {
+        map.extend(entries(value(source, Dialect::V2)?));
+    }
+    Ok(())
+}
+
+/// The mappings that a merge key's value names.
+fn merge_sources(node: &Node) -> Result<Vec<&Node>, Fault> {
+    match &node.kind {
+        NodeKind::Map(_) => Ok(vec![node]),
+        NodeKind::Seq(items) if items.iter().all(|i| matches!(i.kind, NodeKind::Map(_))) => {
+            Ok(items.iter().collect())
+        }
+        _ => Err(fault(node, YamlErrorKind::Merge)),
+    }
+}

@@ -1,0 +1,137 @@
+//! What type a scalar has: the resolution rules of go.yaml.in/yaml v2 and v3.
+
+use super::Dialect;
+
+/// A resolved scalar. Text is not repeated: a string is the scalar's own text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Resolved {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    Str,
+    Timestamp,
+}
+
+/// The type that an untagged plain scalar has.
+pub(crate) fn resolve(text: &str, dialect: Dialect) -> Resolved {
+    let Some(first) = text.bytes().next() else {
+        return Resolved::Null;
+    };
+    match first {
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => {
+            word(text, dialect)
+        }
+        b'.' => dotted(text),
+        b'+' | b'-' | b'0'..=b'9' => number(text),
+        _ => Resolved::Str,
+    }
+}
+
+fn word(text: &str, dialect: Dialect) -> Resolved {
+    if text.len() > 5 {
+        return Resolved::Str;
+    }
+    match text {
+        "true" | "True" | "TRUE" => Resolved::Bool(true),
+        "false" | "False" | "FALSE" => Resolved::Bool(false),
+        "~" | "null" | "Null" | "NULL" => Resolved::Null,
+        _ if dialect == Dialect::V3 => Resolved::Str,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Resolved::Bool(true),
+        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Resolved::Bool(false),
+        _ => Resolved::Str,
+    }
+}
+
+fn dotted(text: &str) -> Resolved {
+    match text {
+        ".nan" | ".NaN" | ".NAN" => Resolved::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" => Resolved::Float(f64::INFINITY),
+        _ => float(text).map_or(Resolved::Str, Resolved::Float),
+    }
+}
+
+fn number(text: &str) -> Resolved {
+    match text {
+        "+.inf" | "+.Inf" | "+.INF" => return Resolved::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return Resolved::Float(f64::NEG_INFINITY),
+        _ => {}
+    }
+    if super::time::parse(text).is_some() {
+        return Resolved::Timestamp;
+    }
+    let stripped;
+    let plain = if text.contains('_') {
+        stripped = text.replace('_', "");
+        stripped.as_str()
+    } else {
+        text
+    };
+    if let Some(i) = int(plain) {
+        return i;
+    }
+    float(plain).map_or(Resolved::Str, Resolved::Float)
+}
+
+/// Go's `strconv.ParseInt(s, 0, 64)`, then `ParseUint`, and yaml's own `0b` forms, which add nothing to them but `-0b`.
+fn int(text: &str) -> Option<Resolved> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'+' => (Some(false), &text[1..]),
+        b'-' => (Some(true), &text[1..]),
+        _ => (None, text),
+    };
+    let (radix, digits) = radix(digits);
+    if digits.is_empty() || !digits.bytes().all(|b| (b as char).is_digit(radix)) {
+        return None;
+    }
+    let magnitude = u64::from_str_radix(digits, radix).ok()?;
+    if sign == Some(true) {
+        return 0i64.checked_sub_unsigned(magnitude).map(Resolved::Int);
+    }
+    match i64::try_from(magnitude) {
+        Ok(i) => Some(Resolved::Int(i)),
+        // ParseUint takes no sign.
+        Err(_) if sign.is_none() => Some(Resolved::Uint(magnitude)),
+        Err(_) => None,
+    }
+}
+
+fn radix(digits: &str) -> (u32, &str) {
+    let bytes = digits.as_bytes();
+    if bytes.len() < 2 || bytes[0] != b'0' {
+        return (10, digits);
+    }
+    match bytes[1] {
+        b'x' | b'X' => (16, &digits[2..]),
+        b'b' | b'B' => (2, &digits[2..]),
+        b'o' | b'O' => (8, &digits[2..]),
+        _ => (8, &digits[1..]),
+    }
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, and within the range of a double (Go refuses 1e999).
+fn float(text: &str) -> Option<f64> {
+    let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (whole, rest) = digits(rest);
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(after) => digits(after),
+        None => (0, rest),
+    };
+    if whole == 0 && fraction == 0 {
+        return None;
+    }
+    if !rest.is_empty() {
+        let exponent = rest.strip_prefix(['e', 'E'])?;
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if exponent.is_empty() || digits(exponent).1 != "" {
+            return None;
+        }
+    }
+    text.parse::<f64>().ok().filter(|f| f.is_finite())
+}
+
+fn digits(text: &str) -> (usize, &str) {
+    let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    (count, &text[count..])
+}
