@@ -1,0 +1,14 @@
+// The real kube-apiserver, built from its published Go module, so that the
+// tests judge server-side apply, RBAC and CRDs by the server itself.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewAPIServerCommand()))
+}

@@ -1,0 +1,84 @@
+//! What the API server was asked, from its audit log.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Every answered request of others; the server's own bookkeeping is left out.
+pub(super) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+omitManagedFields: true
+rules:
+  - level: None
+    users: ["system:apiserver", "system:anonymous"]
+  - level: None
+    nonResourceURLs: ["/readyz*", "/livez*", "/healthz*", "/metrics"]
+  - level: Metadata
+"#;
+
+/// One answered request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+    /// The authenticated user.
+    pub user: String,
+    /// The impersonated user, or empty.
+    pub as_user: String,
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The resource in plural; empty for discovery.
+    pub resource: String,
+    /// The subresource, or empty.
+    pub subresource: String,
+    /// The namespace, or empty.
+    pub namespace: String,
+    /// The object's name, or empty.
+    pub name: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+}
+
+impl Request {
+    /// Does the request change something? A dry run does not.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list" | "watch") && !self.uri.contains("dryRun=All")
+    }
+}
+
+/// The complete lines of the log; a line that is still being written is left out.
+pub(super) fn read(path: &Path) -> Vec<Request> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    complete.lines().filter_map(parse).collect()
+}
+
+fn parse(line: &str) -> Option<Request> {
+    let event: Value = serde_json::from_str(line).ok()?;
+    let text = |pointer: &str| {
+        event
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    Some(Request {
+        verb: text("/verb"),
+        uri: text("/requestURI"),
+        user: text("/user/username"),
+        as_user: text("/impersonatedUser/username"),
+        group: text("/objectRef/apiGroup"),
+        resource: text("/objectRef/resource"),
+        subresource: text("/objectRef/subresource"),
+        namespace: text("/objectRef/namespace"),
+        name: text("/objectRef/name"),
+        code: event
+            .pointer("/responseStatus/code")
+            .and_then(Value::as_u64)
+            .and_then(|code| code.try_into().ok())
+            .unwrap_or_default(),
+    })
+}

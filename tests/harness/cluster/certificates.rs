@@ -1,0 +1,41 @@
+//! A certificate authority, the server's certificate for 127.0.0.1, and the
+//! key that signs service account tokens.
+
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+
+/// Writes `server.crt`, `server.key`, `sa.key` and `sa.pub`; returns the authority as PEM.
+pub(super) fn write(folder: &Path) -> String {
+    let put = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
+    };
+    let (authority, issuer) = authority();
+    let key = KeyPair::generate().expect("generate a key");
+    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let server = CertificateParams::new(names)
+        .and_then(|params| params.signed_by(&key, &issuer))
+        .expect("sign the server's certificate");
+    put("server.crt", server.pem());
+    put("server.key", key.serialize_pem());
+
+    let accounts = KeyPair::generate().expect("generate a key");
+    put("sa.key", accounts.serialize_pem());
+    put("sa.pub", accounts.public_key_pem());
+    authority
+}
+
+fn authority() -> (String, Issuer<'static, KeyPair>) {
+    let key = KeyPair::generate().expect("generate a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "driftless test authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    let certificate = params.self_signed(&key).expect("sign the authority");
+    (certificate.pem(), Issuer::new(params, key))
+}

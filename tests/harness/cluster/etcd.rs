@@ -1,0 +1,79 @@
+//! One etcd a test process; each cluster has a prefix of its own.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::http::Http;
+use crate::process::Server;
+use crate::{ports, tools};
+
+/// The shared store; it ends, and its data go, with the last cluster.
+pub(super) struct Etcd {
+    url: String,
+    _server: Server,
+    _folder: tempfile::TempDir,
+}
+
+impl Etcd {
+    /// The etcd of this process, started when none runs.
+    pub(super) fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Etcd>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let etcd = Arc::new(start());
+            *shared = Arc::downgrade(&etcd);
+            etcd
+        })
+    }
+
+    /// The address for clients.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+fn start() -> Etcd {
+    let program = tools::ETCD.path();
+    let folder = tempfile::Builder::new()
+        .prefix("driftless-etcd-")
+        .tempdir()
+        .expect("create etcd's folder");
+    let url = format!("http://127.0.0.1:{}", ports::free());
+    let peers = format!("http://127.0.0.1:{}", ports::free());
+    let data = folder.path().join("data").display().to_string();
+    let mut server = Server::start(
+        "etcd",
+        &program,
+        [
+            "--data-dir",
+            &data,
+            "--listen-client-urls",
+            &url,
+            "--advertise-client-urls",
+            &url,
+            "--listen-peer-urls",
+            &peers,
+            "--initial-advertise-peer-urls",
+            &peers,
+            "--initial-cluster",
+            &format!("default={peers}"),
+            // The data is gone with the test.
+            "--unsafe-no-fsync",
+            "--log-level",
+            "warn",
+        ],
+        &[],
+        &folder.path().join("etcd.log"),
+    );
+    let http = Http::plain();
+    let health = format!("{url}/health");
+    server.wait_ready(Duration::from_secs(30), || {
+        http.send("GET", &health, &[], None)
+            .is_ok_and(|answer| answer.status == 200)
+    });
+    Etcd {
+        url,
+        _server: server,
+        _folder: folder,
+    }
+}

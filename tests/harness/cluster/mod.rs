@@ -1,0 +1,201 @@
+//! Real Kubernetes clusters: the kube-apiserver over a shared etcd.
+//!
+//! There are no controllers: a Deployment never gets ready, a Namespace stays
+//! in `Terminating`, garbage is not collected. [`Cluster::make_ready`] and
+//! [`Cluster::finish_namespace`] play their part where a test needs it.
+
+mod api;
+mod audit;
+mod certificates;
+mod etcd;
+mod metrics;
+mod remote;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use api::{Api, Refused};
+pub use audit::Request;
+pub use metrics::Writes;
+
+use self::etcd::Etcd;
+use crate::http::Http;
+use crate::process::Server;
+use crate::{ports, tools};
+
+/// The user of [`Cluster::token`], a member of `system:masters`.
+pub const ADMIN: &str = "driftless-admin";
+
+/// What the API server creates for itself after it says that it is ready.
+/// Waiting for it keeps it out of the counts of a test.
+const STARTED: [&str; 6] = [
+    "/api/v1/namespaces/default",
+    "/api/v1/namespaces/kube-system",
+    "/api/v1/namespaces/kube-public",
+    "/api/v1/namespaces/kube-node-lease",
+    "/api/v1/namespaces/default/services/kubernetes",
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+];
+
+static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// One API server with its own data, ended when it is dropped.
+pub struct Cluster {
+    name: String,
+    prefix: String,
+    port: u16,
+    token: String,
+    ca: String,
+    api: Api,
+    // Dropped in this order: the server, its store, its files.
+    server: Mutex<Option<Server>>,
+    etcd: Arc<Etcd>,
+    folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    /// Starts an empty cluster and waits until it is ready.
+    pub fn start(name: &str) -> Self {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("driftless-{name}-"))
+            .tempdir()
+            .expect("create the cluster's folder");
+        let token = format!("token-of-{name}-{number}-{}", std::process::id());
+        let ca = certificates::write(folder.path());
+        let port = ports::free();
+        write_configuration(folder.path(), &token);
+        let cluster = Self {
+            name: name.to_owned(),
+            prefix: format!("/{name}-{number}"),
+            port,
+            api: Api::new(port, &ca, &token),
+            token,
+            ca,
+            server: Mutex::new(None),
+            etcd: Etcd::shared(),
+            folder,
+        };
+        cluster.resume();
+        cluster
+    }
+
+    /// Ends the API server; the data and the address stay. Until
+    /// [`Cluster::resume`], connections are refused.
+    pub fn stop(&self) {
+        if let Some(mut server) = self.server().take() {
+            server.stop();
+        }
+    }
+
+    /// Starts the API server again on the same address and data.
+    pub fn resume(&self) {
+        let mut slot = self.server();
+        if slot.is_some() {
+            return;
+        }
+        let mut server = Server::start(
+            &format!("kube-apiserver of {}", self.name),
+            &tools::KUBE_APISERVER.path(),
+            self.arguments(),
+            &[],
+            &self.log(),
+        );
+        server.wait_ready(Duration::from_secs(60), || {
+            self.api.is_ready() && STARTED.iter().all(|path| self.api.get(path).is_ok())
+        });
+        *slot = Some(server);
+    }
+
+    /// The name given at the start.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The administrator's bearer token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The certificate authority, PEM.
+    pub fn ca(&self) -> &str {
+        &self.ca
+    }
+
+    /// Requests as the administrator.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Requests with another bearer token.
+    pub fn api_with_token(&self, token: &str) -> Api {
+        Api::new(self.port, &self.ca, token)
+    }
+
+    /// The write requests so far; take it before and after, see [`Writes::since`].
+    pub fn writes(&self) -> Writes {
+        Writes::parse(&self.api.text("/metrics"))
+    }
+
+    /// The requests that the server answered so far, oldest first, without its own.
+    pub fn requests(&self) -> Vec<Request> {
+        audit::read(&self.folder.path().join("audit.jsonl"))
+    }
+
+    /// The server's log file.
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("kube-apiserver.log")
+    }
+
+    fn server(&self) -> MutexGuard<'_, Option<Server>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        vec![
+            format!("--etcd-servers={}", self.etcd.url()),
+            format!("--etcd-prefix={}", self.prefix),
+            format!("--secure-port={}", self.port),
+            "--bind-address=127.0.0.1".into(),
+            format!("--tls-cert-file={}", file("server.crt")),
+            format!("--tls-private-key-file={}", file("server.key")),
+            format!("--token-auth-file={}", file("tokens.csv")),
+            "--authorization-mode=RBAC".into(),
+            "--service-account-issuer=https://kubernetes.default.svc".into(),
+            format!("--service-account-key-file={}", file("sa.pub")),
+            format!("--service-account-signing-key-file={}", file("sa.key")),
+            "--service-cluster-ip-range=10.0.0.0/24".into(),
+            // No controller makes default ServiceAccounts, and no node runs a Pod.
+            "--disable-admission-plugins=ServiceAccount".into(),
+            "--endpoint-reconciler-type=none".into(),
+            format!("--audit-policy-file={}", file("audit-policy.yaml")),
+            format!("--audit-log-path={}", file("audit.jsonl")),
+            "--audit-log-mode=blocking".into(),
+            "--profiling=false".into(),
+        ]
+    }
+}
+
+fn write_configuration(folder: &std::path::Path, token: &str) {
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
+    };
+    write(
+        "tokens.csv",
+        &format!("{token},{ADMIN},{ADMIN},\"system:masters\"\n"),
+    );
+    write("audit-policy.yaml", audit::POLICY);
+}
+
+/// A client without credentials that trusts the cluster of this authority.
+fn anonymous(ca: &str) -> Http {
+    Http::trusting(ca)
+}

@@ -1,0 +1,117 @@
+//! What controllers and platform teams do in a real fleet.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Cluster;
+
+impl Cluster {
+    /// A kubeconfig for the administrator, with everything inline.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_with_token(self.token())
+    }
+
+    /// A kubeconfig with another bearer token.
+    pub fn kubeconfig_with_token(&self, token: &str) -> String {
+        let (name, url, ca) = (self.name(), self.url(), STANDARD.encode(self.ca()));
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
+             clusters:\n- name: {name}\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
+             users:\n- name: {name}\n  user:\n    token: {token}\n\
+             contexts:\n- name: {name}\n  context:\n    cluster: {name}\n    user: {name}\n"
+        )
+    }
+
+    /// Stores `remote`'s kubeconfig in a Secret on this cluster, key `value`.
+    pub fn add_remote(&self, namespace: &str, secret: &str, remote: &Cluster) {
+        self.api()
+            .apply(
+                &format!("/api/v1/namespaces/{namespace}/secrets/{secret}"),
+                "platform-team",
+                &json!({
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": {"name": secret, "namespace": namespace},
+                    "data": {"value": STANDARD.encode(remote.kubeconfig())},
+                }),
+            )
+            .unwrap_or_else(|e| panic!("store the kubeconfig of {}: {e}", remote.name()));
+    }
+
+    /// Makes sure that a namespace exists.
+    pub fn namespace(&self, name: &str) {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.api()
+            .apply(
+                &format!("/api/v1/namespaces/{name}"),
+                "platform-team",
+                &object,
+            )
+            .unwrap_or_else(|e| panic!("make the namespace {name}: {e}"));
+    }
+
+    /// A token of a service account, made when it is absent.
+    pub fn service_account_token(&self, namespace: &str, name: &str) -> String {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}");
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        let request =
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let api = self.api();
+        let answer = api
+            .apply(&path, "platform-team", &account)
+            .and_then(|_| api.create(&format!("{path}/token"), &request))
+            .unwrap_or_else(|e| panic!("a token of {namespace}/{name}: {e}"));
+        answer["status"]["token"]
+            .as_str()
+            .expect("a token")
+            .to_owned()
+    }
+
+    /// Writes the status that the Deployment controller writes when all
+    /// replicas of the newest generation are available.
+    pub fn make_ready(&self, namespace: &str, deployment: &str) {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}");
+        let result = self.api().get(&path).and_then(|object| {
+            let status = json!({"status": ready_status(&object)});
+            self.api().patch(&format!("{path}/status"), &status)
+        });
+        if let Err(e) = result {
+            panic!("make the Deployment {namespace}/{deployment} ready: {e}");
+        }
+    }
+
+    /// Removes the `kubernetes` finalizer of a namespace in deletion, which the
+    /// namespace controller does once the namespace is empty.
+    pub fn finish_namespace(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/{name}");
+        let result = self.api().get(&path).and_then(|mut object| {
+            assert!(
+                object["metadata"]["deletionTimestamp"].is_string(),
+                "the namespace {name} is not in deletion"
+            );
+            object["spec"]["finalizers"] = json!([]);
+            self.api().replace(&format!("{path}/finalize"), &object)
+        });
+        if let Err(e) = result {
+            panic!("finish the deletion of the namespace {name}: {e}");
+        }
+    }
+}
+
+fn ready_status(deployment: &Value) -> Value {
+    let replicas = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
+    let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": reason});
+    json!({
+        "observedGeneration": deployment["metadata"]["generation"],
+        "replicas": replicas,
+        "updatedReplicas": replicas,
+        "readyReplicas": replicas,
+        "availableReplicas": replicas,
+        "conditions": [
+            condition("Available", "MinimumReplicasAvailable"),
+            condition("Progressing", "NewReplicaSetAvailable"),
+        ],
+    })
+}

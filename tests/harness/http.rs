@@ -1,0 +1,132 @@
+//! A small blocking HTTP client for assertions. It follows no redirect, uses no
+//! proxy and takes every status as an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::{HeaderMap, Request};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// A client with its trust and its default headers.
+#[derive(Clone, Debug)]
+pub struct Http {
+    agent: ureq::Agent,
+    headers: Vec<(String, String)>,
+}
+
+/// An answer, whatever its status.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+impl Http {
+    /// A client for plain HTTP on loopback.
+    pub fn plain() -> Self {
+        Self::build(None)
+    }
+
+    /// A client that trusts this one certificate authority (PEM).
+    pub fn trusting(ca: &str) -> Self {
+        let ca = Certificate::from_pem(ca.as_bytes()).expect("a PEM certificate");
+        Self::build(Some(
+            TlsConfig::builder()
+                .root_certs(RootCerts::from([ca]))
+                .unversioned_rustls_crypto_provider(Arc::new(
+                    rustls::crypto::aws_lc_rs::default_provider(),
+                ))
+                .build(),
+        ))
+    }
+
+    fn build(tls: Option<TlsConfig>) -> Self {
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_global(Some(Duration::from_secs(60)));
+        if let Some(tls) = tls {
+            config = config.tls_config(tls);
+        }
+        Self {
+            agent: config.build().into(),
+            headers: Vec::new(),
+        }
+    }
+
+    /// The same client with one more header on each request.
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sends a request; an error is a failure below HTTP (refused, timeout, TLS).
+    pub fn send(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Result<Answer, ureq::Error> {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = match body {
+            None => self.agent.run(request.body(())?)?,
+            Some(bytes) => self.agent.run(request.body(bytes)?)?,
+        };
+        Ok(Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response
+                .body_mut()
+                .with_config()
+                .limit(256 << 20)
+                .read_to_vec()?,
+        })
+    }
+
+    /// GET; panics when no answer comes.
+    pub fn get(&self, url: &str) -> Answer {
+        self.send("GET", url, &[], None)
+            .unwrap_or_else(|e| panic!("GET {url}: {e}"))
+    }
+
+    /// POST of a JSON body; panics when no answer comes.
+    pub fn post(&self, url: &str, body: &Value) -> Answer {
+        let json = [("content-type", "application/json")];
+        self.send("POST", url, &json, Some(body.to_string().as_bytes()))
+            .unwrap_or_else(|e| panic!("POST {url}: {e}"))
+    }
+}
+
+impl Answer {
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON; panics with the body when it is not.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("status {}, not JSON ({e}): {}", self.status, self.text()))
+    }
+
+    /// A header's value, empty when it is absent.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,129 @@
+//! Child processes that never outlive the test.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs its arguments as a child and ends the whole process group when its
+/// standard input closes, which the kernel does when the test process ends in
+/// any way. (A parent-death signal would fire when the *thread* that spawned
+/// the child ends, and a shared server outlives the test that started it.)
+const GUARD: &str = r#"
+exec 3<&0
+"$@" </dev/null 3<&- & child=$!
+trap '' TERM
+( cat <&3 >/dev/null; kill -TERM 0; sleep 0.1; kill -KILL $child; sleep 0.1; kill -KILL 0 ) &
+wait $child
+"#;
+
+/// A running server with its output in a log file.
+pub struct Server {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `program` with `args`; standard output and error are appended to `log`.
+    pub fn start<A: AsRef<OsStr>>(
+        name: &str,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        env: &[(String, String)],
+        log: &Path,
+    ) -> Self {
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .unwrap_or_else(|e| panic!("open the log {}: {e}", log.display()));
+        let errors = output.try_clone().expect("duplicate a log handle");
+        let args: Vec<OsString> = args.into_iter().map(|a| a.as_ref().into()).collect();
+        let child = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(program)
+            .args(args)
+            .envs(env.iter().map(|(k, v)| (k, v)))
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|e| panic!("start {name} ({}): {e}", program.display()));
+        Self {
+            name: name.to_owned(),
+            child,
+            log: log.to_owned(),
+        }
+    }
+
+    /// Polls `ready` until it is true; panics with the end of the log when the
+    /// server ends or `limit` passes.
+    pub fn wait_ready(&mut self, limit: Duration, ready: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !ready() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                panic!("{} ended ({status}):\n{}", self.name, self.log_tail());
+            }
+            assert!(
+                start.elapsed() < limit,
+                "{} is not ready after {limit:?}:\n{}",
+                self.name,
+                self.log_tail()
+            );
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// Ends the server and waits until it is gone.
+    pub fn stop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+
+    /// The last lines of the log.
+    pub fn log_tail(&self) -> String {
+        tail(&self.log, 40)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- end of the log of {}:\n{}", self.name, self.log_tail());
+        }
+        self.stop();
+    }
+}
+
+/// The last `lines` lines of a file, or why it cannot be read.
+pub fn tail(path: &Path, lines: usize) -> String {
+    match std::fs::read(path) {
+        Err(e) => format!("({}: {e})", path.display()),
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let all: Vec<&str> = text.lines().collect();
+            all[all.len().saturating_sub(lines)..].join("\n")
+        }
+    }
+}
+
+/// Runs a command to its end and returns its standard output; panics with its
+/// output when it fails.
+pub fn run(command: &mut Command) -> String {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|e| panic!("run {command:?}: {e}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,62 @@
+//! How a tool comes to be. Every failure names what to install.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::process::run;
+
+pub(super) fn go_module(source: &Path, ldflags: &str, output: &Path) {
+    run(go()
+        .current_dir(source)
+        .args(["build", "-mod=readonly", "-trimpath", "-ldflags"])
+        .arg(format!("-s -w {ldflags}"))
+        .arg("-o")
+        .arg(output)
+        .arg("."));
+}
+
+pub(super) fn go_install(package: &str, output: &Path) {
+    // Outside of the workspace's modules: `go install p@v` takes p's own go.mod.
+    run(go().current_dir(output).env("GOBIN", output).args([
+        "install",
+        "-trimpath",
+        "-ldflags",
+        "-s -w",
+        package,
+    ]));
+}
+
+pub(super) fn python(requirements: &str, folder: &Path) {
+    need(
+        Command::new("python3").args(["-c", "import venv, ensurepip"]),
+        "python3 with venv",
+        "python3-venv",
+    );
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder));
+    let list = folder.join("requirements.txt");
+    std::fs::write(&list, requirements).expect("write the requirements");
+    run(Command::new(folder.join("bin/pip"))
+        .args(["install", "--quiet", "--no-input", "--no-deps"])
+        .args(["--disable-pip-version-check", "-r"])
+        .arg(&list));
+}
+
+/// The Go tool at low priority: a server's build takes all cores for minutes.
+fn go() -> Command {
+    need(
+        Command::new("go").arg("version"),
+        "Go 1.26 or newer",
+        "golang-go (or the archive of go.dev, when the release has an older one)",
+    );
+    let mut go = Command::new("nice");
+    go.args(["-n", "10", "go"]).env("GOWORK", "off");
+    go
+}
+
+fn need(probe: &mut Command, what: &str, package: &str) {
+    let found = probe.output().is_ok_and(|output| output.status.success());
+    assert!(
+        found,
+        "the tests need {what}: install the Debian package {package} or put it on PATH"
+    );
+}

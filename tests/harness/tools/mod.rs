@@ -1,0 +1,251 @@
+//! The real tools, each at one pinned version, built once into a cache.
+//!
+//! The cache is `target/tools` of the workspace, or the folder that
+//! `DRIFTLESS_TOOLS` names. A tool's folder carries its version and the hash of
+//! its recipe, so a changed pin builds anew and an unchanged one never does.
+//! A lock file a tool keeps parallel test processes from building it twice.
+
+mod build;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+
+/// One pinned tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name, also the name of its program unless it is a Python environment.
+    pub name: &'static str,
+    /// The pinned version.
+    pub version: &'static str,
+    /// What a person waits for, on two cores.
+    takes: &'static str,
+    recipe: Recipe,
+}
+
+#[derive(Debug)]
+enum Recipe {
+    /// A main package with its own go.mod below `tests/`.
+    GoModule {
+        folder: &'static str,
+        ldflags: &'static str,
+    },
+    /// `go install PACKAGE@vVERSION`.
+    GoInstall { package: &'static str },
+    /// A Python virtual environment from a requirements file with exact pins
+    /// and `program`, one of its scripts.
+    Python {
+        requirements: &'static str,
+        program: &'static str,
+    },
+}
+
+/// The real Kubernetes API server.
+pub static KUBE_APISERVER: Tool = Tool {
+    name: "kube-apiserver",
+    version: "1.36.3",
+    takes: "about 4 minutes",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/kube-apiserver",
+        ldflags: "-X k8s.io/component-base/version.gitVersion=v1.36.3 \
+                  -X k8s.io/component-base/version.gitMajor=1 \
+                  -X k8s.io/component-base/version.gitMinor=36",
+    },
+};
+
+/// The API servers' store.
+pub static ETCD: Tool = Tool {
+    name: "etcd",
+    version: "3.6.8",
+    takes: "about 1 minute",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/etcd",
+        ldflags: "",
+    },
+};
+
+/// The judge of the kustomize engine.
+pub static KUSTOMIZE: Tool = Tool {
+    name: "kustomize",
+    version: "5.8.2",
+    takes: "about 1 minute",
+    recipe: Recipe::GoInstall {
+        package: "sigs.k8s.io/kustomize/kustomize/v5",
+    },
+};
+
+/// The judge of the sops engine.
+pub static SOPS: Tool = Tool {
+    name: "sops",
+    version: "3.13.3",
+    takes: "about 3 minutes",
+    recipe: Recipe::GoInstall {
+        package: "github.com/getsops/sops/v3/cmd/sops",
+    },
+};
+
+/// The judge of the Helm engine.
+pub static HELM: Tool = Tool {
+    name: "helm",
+    version: "3.22.0",
+    takes: "about 3 minutes",
+    recipe: Recipe::GoInstall {
+        package: "helm.sh/helm/v3/cmd/helm",
+    },
+};
+
+/// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
+/// functions as local processes.
+pub static MINISTACK: Tool = Tool {
+    name: "ministack",
+    version: "1.5.33",
+    takes: "under 1 minute",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../requirements/ministack.txt"),
+        program: "ministack",
+    },
+};
+
+/// The SAM translator and the CloudFormation linter.
+pub static SAM: Tool = Tool {
+    name: "sam",
+    version: "1.115.0",
+    takes: "under 1 minute",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../requirements/sam.txt"),
+        program: "cfn-lint",
+    },
+};
+
+/// `cargo lambda` with zig, for builds that fit Amazon Linux 2023.
+pub static CARGO_LAMBDA: Tool = Tool {
+    name: "cargo-lambda",
+    version: "1.9.2",
+    takes: "under 1 minute",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../requirements/cargo-lambda.txt"),
+        program: "cargo-lambda",
+    },
+};
+
+/// Every tool, those that the tests need first.
+pub static ALL: [&Tool; 8] = [
+    &KUBE_APISERVER,
+    &ETCD,
+    &MINISTACK,
+    &SAM,
+    &CARGO_LAMBDA,
+    &KUSTOMIZE,
+    &SOPS,
+    &HELM,
+];
+
+/// One build at a time in a process; between processes the lock file decides.
+static BUILDING: Mutex<()> = Mutex::new(());
+
+impl Tool {
+    /// The tool of this name.
+    pub fn named(name: &str) -> Option<&'static Tool> {
+        ALL.into_iter().find(|tool| tool.name == name)
+    }
+
+    /// The program, built first when the cache lacks it (with a line on
+    /// standard error). Panics with the reason when it cannot be built.
+    pub fn path(&self) -> PathBuf {
+        let folder = self.folder();
+        let program = match self.recipe {
+            Recipe::Python { program, .. } => folder.join("bin").join(program),
+            _ => folder.join(self.name),
+        };
+        let done = folder.join(".complete");
+        if done.exists() {
+            return program;
+        }
+        let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&folder.with_added_extension("lock"));
+        if !done.exists() {
+            self.build(&folder);
+            assert!(program.exists(), "the build left no {}", program.display());
+            std::fs::write(&done, self.version).expect("mark the tool as complete");
+        }
+        program
+    }
+
+    /// The interpreter of a Python tool's environment.
+    pub fn python(&self) -> PathBuf {
+        self.path().with_file_name("python")
+    }
+
+    fn build(&self, folder: &Path) {
+        eprintln!(
+            "building {} {} ({}, once)",
+            self.name, self.version, self.takes
+        );
+        let start = Instant::now();
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder).expect("create the tool's folder");
+        match &self.recipe {
+            Recipe::GoModule {
+                folder: source,
+                ldflags,
+            } => {
+                build::go_module(&tests().join(source), ldflags, &folder.join(self.name));
+            }
+            Recipe::GoInstall { package } => {
+                build::go_install(&format!("{package}@v{}", self.version), folder);
+            }
+            Recipe::Python { requirements, .. } => build::python(requirements, folder),
+        }
+        eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
+    }
+
+    fn folder(&self) -> PathBuf {
+        let mut hash = Sha256::new();
+        match &self.recipe {
+            Recipe::GoModule { folder, ldflags } => {
+                hash.update(ldflags);
+                for file in ["main.go", "go.mod", "go.sum"] {
+                    let path = tests().join(folder).join(file);
+                    hash.update(
+                        std::fs::read(&path)
+                            .unwrap_or_else(|e| panic!("read {}: {e}", path.display())),
+                    );
+                }
+            }
+            Recipe::GoInstall { package } => hash.update(package),
+            Recipe::Python { requirements, .. } => hash.update(requirements),
+        }
+        let hash = hex::encode(hash.finalize());
+        cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))
+    }
+}
+
+/// The folder of this crate, `tests/`.
+pub fn tests() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of the workspace.
+pub fn workspace() -> PathBuf {
+    tests().parent().expect("tests/ has a parent").to_owned()
+}
+
+fn cache() -> PathBuf {
+    let folder = std::env::var_os("DRIFTLESS_TOOLS")
+        .map_or_else(|| workspace().join("target/tools"), PathBuf::from);
+    std::fs::create_dir_all(&folder).expect("create the tool cache");
+    folder
+}
+
+/// Holds an exclusive lock on a file as long as the answer lives.
+fn lock(path: &Path) -> File {
+    let file = File::create(path).unwrap_or_else(|e| panic!("create {}: {e}", path.display()));
+    if file.try_lock().is_err() {
+        eprintln!("waiting for another build of {}", path.display());
+        file.lock().expect("lock the tool cache");
+    }
+    file
+}
