@@ -36,7 +36,7 @@ const STARTED: [&str; 6] = [
     "/api/v1/namespaces/kube-public",
     "/api/v1/namespaces/kube-node-lease",
     "/api/v1/namespaces/default/services/kubernetes",
-    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+    "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking",
 ];
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
