@@ -3,8 +3,36 @@
 
 use std::cmp::Ordering;
 
+/// Sorts the entries of a map by their keys.
+///
+/// The order is not a total one (`12:60` < `1e3` < `9"` < `12:60`), so the standard library's sort may not be used: it may
+/// panic. Go's output is random for such keys.
+pub(crate) fn sort<'a, V: Copy>(mut entries: Vec<(&'a str, V)>) -> Vec<(&'a str, V)> {
+    let sorted = entries
+        .windows(2)
+        .all(|w| compare(w[0].0, w[1].0) != Ordering::Greater);
+    if sorted {
+        return entries;
+    }
+    let right = sort(entries.split_off(entries.len() / 2));
+    let left = sort(entries);
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let (mut l, mut r) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some(a), Some(b)) = (l.peek(), r.peek()) {
+        let next = if compare(a.0, b.0) == Ordering::Greater {
+            r.next()
+        } else {
+            l.next()
+        };
+        merged.extend(next);
+    }
+    merged.extend(l);
+    merged.extend(r);
+    merged
+}
+
 /// Compares two keys.
-pub(crate) fn compare(a: &str, b: &str) -> Ordering {
+fn compare(a: &str, b: &str) -> Ordering {
     let common = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
     // Step back to the character in which they differ.
     let at = (0..=common)

@@ -48,8 +48,21 @@ fn dotted(text: &str) -> Resolved {
     match text {
         ".nan" | ".NaN" | ".NAN" => Resolved::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" => Resolved::Float(f64::INFINITY),
-        _ => float(text).map_or(Resolved::Str, Resolved::Float),
+        _ if !text.contains('_') => float(text).map_or(Resolved::Str, Resolved::Float),
+        _ if separates_digits(text) => {
+            float(&text.replace('_', "")).map_or(Resolved::Str, Resolved::Float)
+        }
+        _ => Resolved::Str,
     }
+}
+
+/// Whether each underscore stands between two digits, as `strconv.ParseFloat` wants it.
+fn separates_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
+    (0..bytes.len())
+        .filter(|i| bytes[*i] == b'_')
+        .all(|i| i > 0 && digit(i - 1) && digit(i + 1))
 }
 
 fn number(text: &str) -> Resolved {
@@ -124,7 +137,7 @@ fn float(text: &str) -> Option<f64> {
     if !rest.is_empty() {
         let exponent = rest.strip_prefix(['e', 'E'])?;
         let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        if exponent.is_empty() || digits(exponent).1 != "" {
+        if exponent.is_empty() || !digits(exponent).1.is_empty() {
             return None;
         }
     }

@@ -10,7 +10,7 @@ use self::scalar::{Style, is_break, is_multiline, is_printable, style};
 use super::{float, keysort};
 
 /// Writes a value as `sigs.k8s.io/yaml` v1.6 `Marshal` does, byte for byte: keys in go-yaml v2's order, lists not
-/// indented under their key, no line folding, a line break at the end.
+/// indented under their key, strings folded at the first space after column 80, a line break at the end.
 ///
 /// Go refuses strings with DEL or a C1 control character; here they are written escaped, which every reader understands.
 pub fn to_string(value: &Value) -> String {
@@ -41,6 +41,9 @@ struct Emitter {
     line_start: bool,
 }
 
+/// A space beyond this column becomes a line break.
+const WIDTH: usize = 80;
+
 /// Keys longer than this, in bytes, are written after `? `.
 const SIMPLE_KEY: usize = 128;
 
@@ -61,7 +64,7 @@ impl Emitter {
             }
             Value::String(s) => {
                 self.word("", position);
-                self.string(s, style(s, false), indent + 2);
+                self.string(s, style(s, false), Some(indent + 2));
             }
         }
     }
@@ -129,18 +132,21 @@ impl Emitter {
         } else {
             indent + 2
         };
-        let mut entries: Vec<(&String, &Value)> = map.iter().collect();
-        entries.sort_by(|(a, _), (b, _)| keysort::compare(a, b));
+        let entries = keysort::sort(
+            map.iter()
+                .map(|(key, value)| (key.as_str(), value))
+                .collect(),
+        );
         for (i, (key, value)) in entries.into_iter().enumerate() {
             self.entry(indent, i == 0, position);
             self.line_start = false;
             if key.len() <= SIMPLE_KEY && !is_multiline(key) {
-                self.string(key, style(key, true), indent + 2);
+                self.string(key, style(key, true), None);
                 self.out.push(':');
                 self.node(value, indent, Position::Value);
             } else {
                 self.out.push_str("? ");
-                self.string(key, style(key, false), indent + 2);
+                self.string(key, style(key, false), Some(indent + 2));
                 self.line(indent);
                 self.out.push(':');
                 self.node(value, indent, Position::Item);
@@ -148,39 +154,106 @@ impl Emitter {
         }
     }
 
-    fn string(&mut self, text: &str, style: Style, indent: usize) {
+    /// Writes a string; `indent` is where its further lines begin, none for a simple key, which stays on one line.
+    fn string(&mut self, text: &str, style: Style, indent: Option<usize>) {
+        let foldable = indent.filter(|_| style != Style::Literal && self.may_fold(text));
         match style {
-            Style::Plain => self.out.push_str(text),
-            Style::Single => self.single(text, indent),
-            Style::Double => self.double(text),
-            Style::Literal => self.literal(text, indent),
+            Style::Plain => match foldable {
+                Some(indent) => self.folded(text, indent, false),
+                None => self.out.push_str(text),
+            },
+            Style::Single => {
+                self.out.push('\'');
+                self.folded(text, foldable.or(indent).unwrap_or(0), true);
+                self.out.push('\'');
+            }
+            Style::Double => self.double(text, foldable),
+            Style::Literal => self.literal(text, indent.unwrap_or(2)),
         }
     }
 
-    fn single(&mut self, text: &str, indent: usize) {
-        self.out.push('\'');
-        let mut after_break = false;
-        for c in text.chars() {
+    /// Whether a text reaches the width at all. An escape takes up to ten columns for one byte.
+    fn may_fold(&self, text: &str) -> bool {
+        text.contains(' ') && self.column() + text.len() * 10 > WIDTH
+    }
+
+    /// The column in characters.
+    fn column(&self) -> usize {
+        let start = self.out.rfind('\n').map_or(0, |at| at + 1);
+        self.out[start..].chars().count()
+    }
+
+    /// The text of a plain or a single-quoted scalar.
+    fn folded(&mut self, text: &str, indent: usize, quoted: bool) {
+        let bytes = text.as_bytes();
+        let mut column = self.column();
+        let (mut spaces, mut after_break) = (false, false);
+        for (at, c) in text.char_indices() {
+            if c == ' ' {
+                let inner = !quoted || (at > 0 && at + 1 < bytes.len());
+                if !spaces && column > WIDTH && inner && bytes.get(at + 1) != Some(&b' ') {
+                    self.out.push('\n');
+                    self.pad(indent);
+                    column = indent;
+                } else {
+                    self.out.push(c);
+                    column += 1;
+                }
+                spaces = true;
+                continue;
+            }
             if is_break(c) {
                 self.out.push(c);
+                column = 0;
                 after_break = true;
                 continue;
             }
             if after_break {
                 self.pad(indent);
-                after_break = false;
+                column = indent;
             }
-            if c == '\'' {
-                self.out.push('\'');
+            if quoted && c == '\'' {
+                self.out.push(c);
+                column += 1;
             }
             self.out.push(c);
+            column += 1;
+            (spaces, after_break) = (false, false);
         }
-        self.out.push('\'');
     }
 
-    fn double(&mut self, text: &str) {
+    fn double(&mut self, text: &str, foldable: Option<usize>) {
         self.out.push('"');
-        for c in text.chars() {
+        if text.starts_with('\u{feff}') {
+            // go-yaml looks for the byte order mark at the start of the text, at every character.
+            text.chars().for_each(|c| self.escape(c));
+            self.out.push('"');
+            return;
+        }
+        let bytes = text.as_bytes();
+        let mut line = foldable.map(|indent| (indent, self.column(), self.out.len()));
+        let mut spaces = false;
+        for (at, c) in text.char_indices() {
+            if c == ' ' {
+                let inner = !spaces && at > 0 && at + 1 < bytes.len();
+                match line
+                    .as_mut()
+                    .filter(|line| inner && self.column_of(line) > WIDTH)
+                {
+                    Some(line) => {
+                        self.out.push('\n');
+                        self.out.extend(std::iter::repeat_n(' ', line.0));
+                        *line = (line.0, line.0, self.out.len());
+                        if bytes.get(at + 1) == Some(&b' ') {
+                            self.out.push('\\');
+                        }
+                    }
+                    None => self.out.push(c),
+                }
+                spaces = true;
+                continue;
+            }
+            spaces = false;
             if !matches!(c, '"' | '\\') && is_printable(c) && !is_break(c) {
                 self.out.push(c);
             } else {
@@ -188,6 +261,11 @@ impl Emitter {
             }
         }
         self.out.push('"');
+    }
+
+    /// The column, from a place `(_, column, offset)` further left on the same line.
+    fn column_of(&self, place: &(usize, usize, usize)) -> usize {
+        place.1 + self.out[place.2..].chars().count()
     }
 
     fn escape(&mut self, c: char) {
@@ -204,6 +282,7 @@ impl Emitter {
             '"' => '"',
             '\\' => '\\',
             '\u{85}' => 'N',
+            '\u{a0}' => '_',
             '\u{2028}' => 'L',
             '\u{2029}' => 'P',
             _ => '\0',

@@ -1,0 +1,181 @@
+// Command yaml answers, line by line, what the Go YAML libraries make of a text.
+//
+// Each line of the input is an operation and a text in base64, each line of the output "ok " or "error " and a text in
+// base64:
+//
+//	marshal JSON   the value as sigs.k8s.io/yaml writes it
+//	v2 YAML        the first document as JSON, read by sigs.k8s.io/yaml (duplicate keys refused)
+//	v2lax YAML     the same, the last of duplicate keys wins
+//	v3 YAML        the first document as JSON, read by kyaml
+//
+// With arguments, "yaml corpus DIR" writes the answers of a corpus: for every *.in.yaml in DIR/read the files *.v2 and
+// *.v3, for DIR/write/values.json the file values.out.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// marshal writes a JSON value as Marshal writes the same value held in Go: whole numbers as integers, others as float64.
+func marshal(text []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(numbers(value))
+}
+
+func numbers(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if i, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+			return i
+		}
+		if u, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return u
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = numbers(v[k])
+		}
+	}
+	return value
+}
+
+func v2(text []byte) ([]byte, error) { return yaml.YAMLToJSONStrict(text) }
+
+func v3(text []byte) ([]byte, error) {
+	node, err := kyaml.Parse(string(text))
+	if err != nil {
+		return nil, err
+	}
+	return node.MarshalJSON()
+}
+
+func answer(op string, text []byte) (out []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	switch op {
+	case "marshal":
+		return marshal(text)
+	case "v2":
+		return v2(text)
+	case "v2lax":
+		return yaml.YAMLToJSON(text)
+	case "v3":
+		return v3(text)
+	}
+	return nil, fmt.Errorf("unknown operation %q", op)
+}
+
+func serve() error {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 64<<20)
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for in.Scan() {
+		op, encoded, _ := strings.Cut(in.Text(), " ")
+		text, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return err
+		}
+		result, err := answer(op, text)
+		if err != nil {
+			fmt.Fprintln(out, "error", base64.StdEncoding.EncodeToString([]byte(err.Error())))
+			continue
+		}
+		fmt.Fprintln(out, "ok", base64.StdEncoding.EncodeToString(result))
+	}
+	return in.Err()
+}
+
+// read writes what both libraries make of each input; an error is written as the word "error" alone, because its text is
+// the library's.
+func read(dir string) error {
+	inputs, err := filepath.Glob(filepath.Join(dir, "read", "*.in.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, input := range inputs {
+		text, err := os.ReadFile(input)
+		if err != nil {
+			return err
+		}
+		for _, op := range []string{"v2", "v3"} {
+			result, err := answer(op, text)
+			if err != nil {
+				result = []byte("error")
+			}
+			name := strings.TrimSuffix(input, ".in.yaml") + "." + op
+			if err := os.WriteFile(name, append(bytes.TrimSpace(result), '\n'), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write turns a JSON list of values into a JSON list of YAML texts.
+func write(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "write", "values.json"))
+	if err != nil {
+		return err
+	}
+	var values []json.RawMessage
+	if err := json.Unmarshal(text, &values); err != nil {
+		return err
+	}
+	outputs := make([]string, len(values))
+	for i, value := range values {
+		out, err := marshal(value)
+		if err != nil {
+			return fmt.Errorf("value %d: %w", i, err)
+		}
+		outputs[i] = string(out)
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	if err := encoder.Encode(outputs); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "write", "values.out"), buffer.Bytes(), 0o644)
+}
+
+func main() {
+	err := error(nil)
+	if len(os.Args) == 3 && os.Args[1] == "corpus" {
+		if err = read(os.Args[2]); err == nil {
+			err = write(os.Args[2])
+		}
+	} else {
+		err = serve()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
