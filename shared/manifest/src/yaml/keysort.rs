@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 ///
 /// The order is not a total one (`12:60` < `1e3` < `9"` < `12:60`), so the standard library's sort may not be used: it may
 /// panic. Go's output is random for such keys.
-pub(crate) fn sort<'a, V: Copy>(mut entries: Vec<(&'a str, V)>) -> Vec<(&'a str, V)> {
+pub(crate) fn sort<V: Copy>(mut entries: Vec<(&str, V)>) -> Vec<(&str, V)> {
     let sorted = entries
         .windows(2)
         .all(|w| compare(w[0].0, w[1].0) != Ordering::Greater);

@@ -179,7 +179,9 @@ impl Emitter {
 
     /// The column in characters.
     fn column(&self) -> usize {
-        let start = self.out.rfind('\n').map_or(0, |at| at + 1);
+        let start = self.out.rfind(is_break).map_or(0, |at| {
+            at + self.out[at..].chars().next().map_or(1, char::len_utf8)
+        });
         self.out[start..].chars().count()
     }
 
