@@ -1,3 +1,15 @@
-//! The core of driftless: Flux objects, steps, plans, health, over its own ports.
+//! The core of driftless: Flux's objects and what is done with them, over ports that somebody else implements.
+//!
+//! - [`flux`]: the API, every served version in one model. [`ports`]: what the core needs from outside.
+//! - [`webhook`] and [`sweep`] find out which objects to look at; [`step`] looks at one.
+//! - [`source`] makes artifacts; [`kustomization`] builds and applies them.
+//! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
+//!
+//! ARCHITECTURE.md beside this crate has the invariants and three walkthroughs.
 
+pub mod failure;
+pub mod flux;
+pub mod lease;
+pub mod ports;
+pub mod state;
 pub mod substitute;

@@ -28,13 +28,20 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn step(&mut self, size: usize) -> Result<(), EvalError> {
-        self.steps = self.steps.checked_sub(size + 1).ok_or(EvalError::TooMuchWork)?;
+        self.steps = self
+            .steps
+            .checked_sub(size + 1)
+            .ok_or(EvalError::TooMuchWork)?;
         Ok(())
     }
 
     fn write(&mut self, size: usize) -> Result<(), EvalError> {
         self.written = self.written.saturating_add(size);
-        if self.written > self.bytes { Err(EvalError::TooLarge(self.bytes)) } else { Ok(()) }
+        if self.written > self.bytes {
+            Err(EvalError::TooLarge(self.bytes))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -45,7 +52,11 @@ pub(super) struct Scope<'v> {
 }
 
 /// The text of a row of pieces. An error comes with its line.
-pub(super) fn pieces(pieces: &[Piece], scope: &Scope, budget: &mut Budget) -> Result<String, (EvalError, usize)> {
+pub(super) fn pieces(
+    pieces: &[Piece],
+    scope: &Scope,
+    budget: &mut Budget,
+) -> Result<String, (EvalError, usize)> {
     let mut out = String::new();
     for piece in pieces {
         match piece {
@@ -54,7 +65,9 @@ pub(super) fn pieces(pieces: &[Piece], scope: &Scope, budget: &mut Budget) -> Re
                 out.push_str(text);
             }
             Piece::Expansion(expansion) => {
-                out.push_str(&value(expansion, scope, budget).map_err(|error| (error, expansion.line))?);
+                out.push_str(
+                    &value(expansion, scope, budget).map_err(|error| (error, expansion.line))?,
+                );
             }
         }
     }
@@ -84,7 +97,12 @@ fn gives_default(operator: &str) -> bool {
     matches!(operator, "=" | ":-" | ":+" | ":=" | ":?")
 }
 
-fn apply(expansion: &Expansion, value: &str, args: &[String], budget: &mut Budget) -> Result<String, EvalError> {
+fn apply(
+    expansion: &Expansion,
+    value: &str,
+    args: &[String],
+    budget: &mut Budget,
+) -> Result<String, EvalError> {
     let first = args.first().map_or("", String::as_str);
     let second = args.get(1).map(String::as_str);
     Ok(match expansion.operator.as_str() {
@@ -94,12 +112,22 @@ fn apply(expansion: &Expansion, value: &str, args: &[String], budget: &mut Budge
         "^^" => value.chars().map(upper).collect(),
         "#" if args.is_empty() => value.len().to_string(),
         "#" | "##" => {
-            let rest = trim_prefix(value.as_bytes(), first.as_bytes(), expansion.operator == "##", budget)?;
+            let rest = trim_prefix(
+                value.as_bytes(),
+                first.as_bytes(),
+                expansion.operator == "##",
+                budget,
+            )?;
             whole(rest, expansion)?
         }
         "%" | "%%" => {
             let (value, pattern) = (reversed(value), reversed(first));
-            let rest = trim_prefix(value.as_bytes(), pattern.as_bytes(), expansion.operator == "%%", budget)?;
+            let rest = trim_prefix(
+                value.as_bytes(),
+                pattern.as_bytes(),
+                expansion.operator == "%%",
+                budget,
+            )?;
             reversed(&whole(rest, expansion)?)
         }
         ":" => substring(expansion, value, first, second)?,
@@ -128,12 +156,21 @@ fn replace_all(value: &str, old: &str, new: &str, budget: &Budget) -> Result<Str
 }
 
 /// Bytes from a position, negative from the end, and at most so many. What is no number leaves the value as it is.
-fn substring(expansion: &Expansion, value: &str, position: &str, length: Option<&str>) -> Result<String, EvalError> {
+fn substring(
+    expansion: &Expansion,
+    value: &str,
+    position: &str,
+    length: Option<&str>,
+) -> Result<String, EvalError> {
     let Ok(position) = position.parse::<i64>() else {
         return Ok(value.to_owned());
     };
     let size = i64::try_from(value.len()).unwrap_or(i64::MAX);
-    let from = if position < 0 { size.saturating_add(position).max(0) } else { position };
+    let from = if position < 0 {
+        size.saturating_add(position).max(0)
+    } else {
+        position
+    };
     let to = match length.map(str::parse::<i64>) {
         None => size,
         Some(Err(_)) => return Ok(value.to_owned()),
@@ -152,7 +189,8 @@ fn substring(expansion: &Expansion, value: &str, position: &str, length: Option<
 }
 
 fn whole(bytes: &[u8], expansion: &Expansion) -> Result<String, EvalError> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| EvalError::BrokenCharacter(expansion.name.clone()))
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| EvalError::BrokenCharacter(expansion.name.clone()))
 }
 
 fn reversed(text: &str) -> String {
@@ -173,7 +211,9 @@ fn upper(c: char) -> char {
     match (all.next(), all.next()) {
         (Some(one), None) => one,
         _ => match c as u32 {
-            code @ (0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7) => char::from_u32(code + 8).unwrap_or(c),
+            code @ (0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7) => {
+                char::from_u32(code + 8).unwrap_or(c)
+            }
             code @ (0x1FB3 | 0x1FC3 | 0x1FF3) => char::from_u32(code + 9).unwrap_or(c),
             _ => c,
         },

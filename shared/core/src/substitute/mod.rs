@@ -44,7 +44,11 @@ pub struct SubstituteOptions {
 impl Default for SubstituteOptions {
     /// Strict, `WithVariables`, 16 MiB.
     fn default() -> Self {
-        Self { strict: true, always: false, max_bytes: 16 << 20 }
+        Self {
+            strict: true,
+            always: false,
+            max_bytes: 16 << 20,
+        }
     }
 }
 
@@ -75,7 +79,9 @@ pub enum SyntaxError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubstituteError {
     /// A variable with a name that no expansion could name.
-    #[error("envsubst error: '{0}' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'")]
+    #[error(
+        "envsubst error: '{0}' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"
+    )]
     Name(String),
     /// An expansion that cannot be read.
     #[error("envsubst error: variable substitution failed: {kind} (line {line} of the text)")]
@@ -86,7 +92,9 @@ pub enum SubstituteError {
         line: usize,
     },
     /// Strict, and no value and no default.
-    #[error("envsubst error: variable substitution failed: variable not set (strict mode): {name:?} (line {line} of the text)")]
+    #[error(
+        "envsubst error: variable substitution failed: variable not set (strict mode): {name:?} (line {line} of the text)"
+    )]
     NotSet {
         /// The variable.
         name: String,
@@ -124,21 +132,35 @@ pub fn object(
     vars: &BTreeMap<String, String>,
     options: SubstituteOptions,
 ) -> Result<Object, SubstituteError> {
-    let disabled = [object.label(SUBSTITUTE), object.annotation(SUBSTITUTE)].contains(&Some("disabled"));
+    let disabled =
+        [object.label(SUBSTITUTE), object.annotation(SUBSTITUTE)].contains(&Some("disabled"));
     if disabled || (vars.is_empty() && !options.always) {
         return Ok(object.clone());
     }
     check_names(vars.keys())?;
-    let vars = vars.iter().map(|(name, value)| (name.clone(), value.replace('\n', ""))).collect();
+    let vars = vars
+        .iter()
+        .map(|(name, value)| (name.clone(), value.replace('\n', "")))
+        .collect();
     let substituted = text(&yaml::to_string(&object.to_value()), &vars, options)?;
-    let limits = Limits { bytes: options.max_bytes, ..Limits::default() };
-    let mut documents = yaml::documents(substituted.as_bytes(), "the substituted object", Dialect::V2, &limits)?;
+    let limits = Limits {
+        bytes: options.max_bytes,
+        ..Limits::default()
+    };
+    let mut documents = yaml::documents(
+        substituted.as_bytes(),
+        "the substituted object",
+        Dialect::V2,
+        &limits,
+    )?;
     match (documents.pop(), documents.len()) {
         (Some(mut document), 0) => {
             round_integers(&mut document);
             Ok(Object::new(document)?)
         }
-        (last, more) => Err(SubstituteError::Documents(more + usize::from(last.is_some()))),
+        (last, more) => Err(SubstituteError::Documents(
+            more + usize::from(last.is_some()),
+        )),
     }
 }
 
@@ -150,7 +172,9 @@ fn round_integers(value: &mut Value) {
         Value::Number(number) => {
             let exact = number.as_i64().is_some_and(|n| n.unsigned_abs() <= 1 << 53);
             if let (false, Some(float)) = (exact || number.is_f64(), number.as_f64()) {
-                *value = integral(float).or_else(|| Number::from_f64(float)).map_or(Value::Null, Value::Number);
+                *value = integral(float)
+                    .or_else(|| Number::from_f64(float))
+                    .map_or(Value::Null, Value::Number);
             }
         }
         _ => {}
@@ -168,13 +192,28 @@ fn integral(float: f64) -> Option<Number> {
 ///
 /// # Errors
 /// An expansion that cannot be read, a missing variable when strict, a result beyond the budget.
-pub fn text(text: &str, vars: &BTreeMap<String, String>, options: SubstituteOptions) -> Result<String, SubstituteError> {
-    let pieces = parse::parse(text).map_err(|(kind, line)| SubstituteError::Syntax { kind, line })?;
-    let scope = eval::Scope { vars, strict: options.strict };
-    let mut budget = eval::Budget { bytes: options.max_bytes, steps: MAX_STEPS, written: 0 };
+pub fn text(
+    text: &str,
+    vars: &BTreeMap<String, String>,
+    options: SubstituteOptions,
+) -> Result<String, SubstituteError> {
+    let pieces =
+        parse::parse(text).map_err(|(kind, line)| SubstituteError::Syntax { kind, line })?;
+    let scope = eval::Scope {
+        vars,
+        strict: options.strict,
+    };
+    let mut budget = eval::Budget {
+        bytes: options.max_bytes,
+        steps: MAX_STEPS,
+        written: 0,
+    };
     eval::pieces(&pieces, &scope, &mut budget).map_err(|(error, line)| match error {
         eval::EvalError::NotSet(name) => SubstituteError::NotSet { name, line },
-        other => SubstituteError::Value { message: other.to_string(), line },
+        other => SubstituteError::Value {
+            message: other.to_string(),
+            line,
+        },
     })
 }
 
@@ -185,7 +224,9 @@ pub fn text(text: &str, vars: &BTreeMap<String, String>, options: SubstituteOpti
 pub fn check_names<'n>(names: impl IntoIterator<Item = &'n String>) -> Result<(), SubstituteError> {
     for name in names {
         let bytes = name.as_bytes();
-        let fits = bytes.iter().all(|b| *b == b'_' || b.is_ascii_alphanumeric())
+        let fits = bytes
+            .iter()
+            .all(|b| *b == b'_' || b.is_ascii_alphanumeric())
             && bytes.first().is_some_and(|b| !b.is_ascii_digit());
         if !fits {
             return Err(SubstituteError::Name(name.clone()));
@@ -199,13 +240,21 @@ mod tests {
     use super::*;
 
     fn vars(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
     }
 
     #[test]
     fn an_error_names_the_line_and_the_variable_but_no_value() {
         let vars = vars(&[("TOKEN", "s3cret")]);
-        let error = text("a: ${TOKEN}\nb: ${NONE}\n", &vars, SubstituteOptions::default()).unwrap_err();
+        let error = text(
+            "a: ${TOKEN}\nb: ${NONE}\n",
+            &vars,
+            SubstituteOptions::default(),
+        )
+        .unwrap_err();
         assert_eq!(
             error.to_string(),
             "envsubst error: variable substitution failed: variable not set (strict mode): \"NONE\" (line 2 of the text)"

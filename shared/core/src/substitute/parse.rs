@@ -37,7 +37,12 @@ enum Escapes {
 
 /// Reads a text into its pieces.
 pub(super) fn parse(text: &str) -> Result<Vec<Piece>, (SyntaxError, usize)> {
-    let mut parser = Parser { text, at: 0, line_at: 0, line: 1 };
+    let mut parser = Parser {
+        text,
+        at: 0,
+        line_at: 0,
+        line: 1,
+    };
     let mut pieces = Vec::new();
     while parser.peek().is_some() {
         parser.count_lines();
@@ -157,11 +162,17 @@ impl Parser<'_> {
     }
 
     fn operator(&mut self, accept: impl Fn(char, usize) -> bool) -> String {
-        self.literal(Escapes::None, false, accept).unwrap_or_default()
+        self.literal(Escapes::None, false, accept)
+            .unwrap_or_default()
     }
 
     /// `${NAME:-word}` and its like; the word is a row of texts and expansions.
-    fn default(&mut self, name: String, operator: &str, depth: usize) -> Result<Expansion, SyntaxError> {
+    fn default(
+        &mut self,
+        name: String,
+        operator: &str,
+        depth: usize,
+    ) -> Result<Expansion, SyntaxError> {
         self.eat(operator);
         let mut words = Vec::new();
         while !self.eat("}") {
@@ -214,7 +225,12 @@ impl Parser<'_> {
             .ok_or(SyntaxError::Argument)
     }
 
-    fn close(&mut self, name: String, operator: &str, args: Vec<Piece>) -> Result<Expansion, SyntaxError> {
+    fn close(
+        &mut self,
+        name: String,
+        operator: &str,
+        args: Vec<Piece>,
+    ) -> Result<Expansion, SyntaxError> {
         if self.eat("}") {
             Ok(self.expand(name, operator, args))
         } else {
@@ -223,7 +239,12 @@ impl Parser<'_> {
     }
 
     fn expand(&self, name: String, operator: &str, args: Vec<Piece>) -> Expansion {
-        Expansion { name, operator: operator.to_owned(), args, line: self.line }
+        Expansion {
+            name,
+            operator: operator.to_owned(),
+            args,
+            line: self.line,
+        }
     }
 }
 

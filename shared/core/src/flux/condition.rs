@@ -1,0 +1,147 @@
+use serde::{Deserialize, Serialize};
+
+/// Reasons of conditions and events, as Flux names them.
+pub mod reason {
+    #![allow(missing_docs, reason = "each constant is the word it stands for")]
+    pub const SUCCEEDED: &str = "ReconciliationSucceeded";
+    pub const FAILED: &str = "ReconciliationFailed";
+    pub const PROGRESSING: &str = "Progressing";
+    pub const PROGRESSING_WITH_RETRY: &str = "ProgressingWithRetry";
+    pub const DEPENDENCY_NOT_READY: &str = "DependencyNotReady";
+    pub const ARTIFACT_FAILED: &str = "ArtifactFailed";
+    pub const BUILD_FAILED: &str = "BuildFailed";
+    pub const PRUNE_FAILED: &str = "PruneFailed";
+    pub const HEALTH_CHECK_FAILED: &str = "HealthCheckFailed";
+    pub const INVALID_CEL: &str = "InvalidCELExpression";
+    pub const ACCESS_DENIED: &str = "AccessDenied";
+    pub const GIT_SUCCEEDED: &str = "GitOperationSucceeded";
+    pub const GIT_FAILED: &str = "GitOperationFailed";
+    pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
+    pub const VERIFICATION_ERROR: &str = "VerificationError";
+    pub const URL_INVALID: &str = "URLInvalid";
+    pub const NEW_ARTIFACT: &str = "NewArtifact";
+    pub const UNSUPPORTED: &str = "NotSupported";
+    pub const PRUNE_HELD: &str = "PruneHeld";
+    pub const SUCCEEDED_STORED: &str = "Succeeded";
+}
+
+/// A condition of `status.conditions`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// `Ready`, `Reconciling`, `Stalled`, `Healthy`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// The generation it speaks of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// When `status` last changed, RFC 3339.
+    #[serde(default)]
+    pub last_transition_time: String,
+    /// A CamelCase word.
+    #[serde(default)]
+    pub reason: String,
+    /// A sentence.
+    #[serde(default)]
+    pub message: String,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// The conditions of one object, in the order Flux writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// The condition of that type.
+    pub fn get(&self, kind: &str) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.kind == kind)
+    }
+
+    /// Whether the condition of that type is `True`.
+    pub fn is_true(&self, kind: &str) -> bool {
+        self.get(kind)
+            .is_some_and(|condition| condition.status == "True")
+    }
+
+    /// Sets a condition. The transition time moves only when `status` does, as apimachinery's `SetStatusCondition`.
+    pub fn set(
+        &mut self,
+        kind: &str,
+        status: &str,
+        reason: &str,
+        message: &str,
+        generation: i64,
+        now: &str,
+    ) {
+        let since = self
+            .get(kind)
+            .filter(|old| old.status == status)
+            .map(|old| old.last_transition_time.clone());
+        let condition = Condition {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            observed_generation: generation,
+            last_transition_time: since.unwrap_or_else(|| now.to_owned()),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        };
+        match self.0.iter_mut().find(|old| old.kind == kind) {
+            Some(old) => *old = condition,
+            None => {
+                self.0.push(condition);
+                self.0.sort_by_key(|condition| rank(&condition.kind));
+            }
+        }
+    }
+
+    /// Removes a condition.
+    pub fn remove(&mut self, kind: &str) {
+        self.0.retain(|condition| condition.kind != kind);
+    }
+
+    /// Every condition.
+    pub fn iter(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter()
+    }
+}
+
+/// Flux's order: what goes on first, then the summary, then the rest by name.
+fn rank(kind: &str) -> (u8, String) {
+    let rank = match kind {
+        "Stalled" => 0,
+        "Reconciling" => 1,
+        "Ready" => 2,
+        _ => 3,
+    };
+    (rank, kind.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transition_time_moves_with_the_status_only() {
+        let mut conditions = Conditions::default();
+        conditions.set("Ready", "False", "BuildFailed", "a", 1, "t1");
+        conditions.set("Ready", "False", "BuildFailed", "b", 2, "t2");
+        assert_eq!(conditions.get("Ready").unwrap().last_transition_time, "t1");
+        conditions.set("Ready", "True", "ReconciliationSucceeded", "c", 2, "t3");
+        assert_eq!(conditions.get("Ready").unwrap().last_transition_time, "t3");
+        conditions.set("Reconciling", "True", "Progressing", "", 2, "t3");
+        assert_eq!(
+            conditions.iter().map(|c| &*c.kind).collect::<Vec<_>>(),
+            ["Reconciling", "Ready"]
+        );
+    }
+}

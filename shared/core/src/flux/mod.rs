@@ -1,0 +1,202 @@
+//! Flux's API, as driftless reads and writes it: every served version is read into one model, and status goes back in
+//! the version that the hub serves.
+
+mod condition;
+mod crd;
+mod git_repository;
+mod kustomization;
+mod time;
+
+pub use condition::{Condition, Conditions, reason};
+pub use crd::{custom_resource_definitions, is_current};
+pub use git_repository::{ArtifactStatus, GitRepository, GitRepositorySpec, GitRepositoryStatus};
+pub use kustomization::*;
+pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339};
+
+use driftless_manifest::{Gvk, Object};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The field manager and the event source of Kustomizations.
+pub const KUSTOMIZE_CONTROLLER: &str = "kustomize-controller";
+/// The field manager and the event source of sources.
+pub const SOURCE_CONTROLLER: &str = "source-controller";
+/// Flux's finalizer.
+pub const FINALIZER: &str = "finalizers.fluxcd.io";
+/// The annotation that asks for a reconciliation now; its value comes back in `status.lastHandledReconcileAt`.
+pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
+
+/// The kinds of Flux objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum FluxKind {
+    /// A Git repository.
+    GitRepository,
+    /// An OCI repository.
+    OCIRepository,
+    /// A bucket.
+    Bucket,
+    /// A repository of Helm charts.
+    HelmRepository,
+    /// A Helm chart.
+    HelmChart,
+    /// An artifact that something else made.
+    ExternalArtifact,
+    /// A kustomization.
+    Kustomization,
+    /// A Helm release.
+    HelmRelease,
+    /// A webhook receiver.
+    Receiver,
+    /// A notification provider.
+    Provider,
+    /// An alert.
+    Alert,
+}
+
+impl FluxKind {
+    /// Every kind, sources first.
+    pub const ALL: [FluxKind; 11] = [
+        Self::GitRepository,
+        Self::OCIRepository,
+        Self::Bucket,
+        Self::HelmRepository,
+        Self::HelmChart,
+        Self::ExternalArtifact,
+        Self::Kustomization,
+        Self::HelmRelease,
+        Self::Receiver,
+        Self::Provider,
+        Self::Alert,
+    ];
+
+    /// The kind's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GitRepository => "GitRepository",
+            Self::OCIRepository => "OCIRepository",
+            Self::Bucket => "Bucket",
+            Self::HelmRepository => "HelmRepository",
+            Self::HelmChart => "HelmChart",
+            Self::ExternalArtifact => "ExternalArtifact",
+            Self::Kustomization => "Kustomization",
+            Self::HelmRelease => "HelmRelease",
+            Self::Receiver => "Receiver",
+            Self::Provider => "Provider",
+            Self::Alert => "Alert",
+        }
+    }
+
+    /// The plural name in URLs and on the command line.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::GitRepository => "gitrepositories",
+            Self::OCIRepository => "ocirepositories",
+            Self::Bucket => "buckets",
+            Self::HelmRepository => "helmrepositories",
+            Self::HelmChart => "helmcharts",
+            Self::ExternalArtifact => "externalartifacts",
+            Self::Kustomization => "kustomizations",
+            Self::HelmRelease => "helmreleases",
+            Self::Receiver => "receivers",
+            Self::Provider => "providers",
+            Self::Alert => "alerts",
+        }
+    }
+
+    /// The API group.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Kustomization => "kustomize.toolkit.fluxcd.io",
+            Self::HelmRelease => "helm.toolkit.fluxcd.io",
+            Self::Receiver | Self::Provider | Self::Alert => "notification.toolkit.fluxcd.io",
+            _ => "source.toolkit.fluxcd.io",
+        }
+    }
+
+    /// The versions Flux 2.x has served, the current one first.
+    pub fn versions(self) -> &'static [&'static str] {
+        match self {
+            Self::GitRepository
+            | Self::Bucket
+            | Self::HelmRepository
+            | Self::HelmChart
+            | Self::Kustomization => &["v1", "v1beta2", "v1beta1"],
+            Self::OCIRepository => &["v1", "v1beta2"],
+            Self::ExternalArtifact => &["v1"],
+            Self::HelmRelease => &["v2", "v2beta2", "v2beta1"],
+            Self::Receiver => &["v1", "v1beta3", "v1beta2", "v1beta1"],
+            Self::Provider | Self::Alert => &["v1beta3", "v1beta2", "v1beta1"],
+        }
+    }
+
+    /// Whether the kind makes artifacts.
+    pub fn is_source(self) -> bool {
+        matches!(
+            self,
+            Self::GitRepository
+                | Self::OCIRepository
+                | Self::Bucket
+                | Self::HelmChart
+                | Self::ExternalArtifact
+        )
+    }
+
+    /// The kind of that name.
+    pub fn parse(kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == kind)
+    }
+
+    /// The Flux kind of an API type, whatever its version.
+    pub fn of(gvk: &Gvk) -> Option<Self> {
+        Self::parse(&gvk.kind).filter(|kind| kind.group() == gvk.group)
+    }
+}
+
+impl fmt::Display for FluxKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One Flux object on a hub.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// The kind.
+    pub kind: FluxKind,
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// A reference from its parts.
+    pub fn new(kind: FluxKind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    /// The reference of a live object, if it is one of Flux's.
+    pub fn of(object: &Object) -> Option<Self> {
+        Some(Self::new(
+            FluxKind::of(&object.gvk())?,
+            object.namespace(),
+            object.name(),
+        ))
+    }
+
+    /// A key for blobs and leases. Names of Kubernetes objects have no `/`, so the parts cannot run into each other.
+    pub fn key(&self) -> String {
+        format!("{}/{}/{}", self.kind.plural(), self.namespace, self.name)
+    }
+}
+
+/// `Kind/namespace/name`, as Flux's messages name an object.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+}

@@ -1,0 +1,144 @@
+//! Go's durations (`10m0s`) and Kubernetes' times (RFC 3339, whole seconds).
+
+use std::time::Duration;
+
+/// The longest duration that is taken: ten years. More is a slip, and Go's own limit is 292 years.
+const MAX_SECONDS: f64 = 10.0 * 365.25 * 86_400.0;
+
+/// Reads a duration as Go's `time.ParseDuration` does: `1h30m`, `1.5s`, `300ms`; never negative.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || {
+        format!("'{text}' is no duration: expected numbers with units such as 30s, 10m or 1h30m")
+    };
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest.is_empty() || rest.starts_with('-') {
+        return Err(wrong());
+    }
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let unit = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..unit] {
+                "ns" => 1e-9,
+                "us" | "µs" | "μs" => 1e-6,
+                "ms" => 1e-3,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return Err(wrong()),
+            };
+        rest = &rest[unit..];
+    }
+    if !seconds.is_finite() || seconds > MAX_SECONDS {
+        return Err(format!("'{text}' is too long: at most ten years"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Writes a duration as Go's `Duration.String` does, to the millisecond: `1h0m0s`, `2.5s`, `300ms`.
+pub fn duration_text(time: Duration) -> String {
+    let millis = time.as_millis();
+    if millis == 0 {
+        return "0s".to_owned();
+    }
+    if millis < 1000 {
+        return format!("{millis}ms");
+    }
+    let (hours, minutes) = (millis / 3_600_000, millis / 60_000 % 60);
+    let mut seconds = format!("{}.{:03}", millis / 1000 % 60, millis % 1000);
+    seconds.truncate(seconds.trim_end_matches('0').trim_end_matches('.').len());
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// `2026-03-01T12:00:00Z`.
+pub fn rfc3339(since_1970: Duration) -> String {
+    let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds)
+        .unwrap_or(jiff::Timestamp::MAX)
+        .to_string()
+}
+
+/// Reads `2026-03-01T12:00:00Z` (fractions and offsets too) as the time since 1970.
+pub fn parse_rfc3339(text: &str) -> Option<Duration> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Duration::try_from(time.duration_since(jiff::Timestamp::UNIX_EPOCH)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, seconds) in [
+            ("10m0s", 600.0),
+            ("1h30m", 5400.0),
+            ("1.5s", 1.5),
+            ("300ms", 0.3),
+            ("720m0s", 43_200.0),
+        ] {
+            assert_eq!(
+                parse_duration(text).unwrap().as_secs_f64(),
+                seconds,
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "5",
+            "-5s",
+            "5x",
+            "1e30h",
+            "99999999999h",
+            "s",
+            "1.2.3s",
+            "5 s",
+            "NaNs",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+        for (millis, text) in [
+            (0, "0s"),
+            (300, "300ms"),
+            (2500, "2.5s"),
+            (60_000, "1m0s"),
+            (3_600_000, "1h0m0s"),
+        ] {
+            assert_eq!(duration_text(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2024-02-29T12:30:01Z", 1_709_209_801),
+            ("2000-03-01T00:00:00Z", 951_868_800),
+        ] {
+            assert_eq!(rfc3339(Duration::from_secs(seconds)), text);
+            assert_eq!(parse_rfc3339(text), Some(Duration::from_secs(seconds)));
+        }
+        assert_eq!(
+            parse_rfc3339("1970-01-01T02:00:00+02:00"),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(parse_rfc3339("yesterday"), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values, numbers of different types
+//! comparable, the string and encoder functions. The `sets` functions are not there.
+//!
+//! Expressions come from tenants, so they are bounded before they run: their length, their nesting, how often loops stand
+//! within each other times the longest list in the data, and how far `replace` can make a text grow.
+
+use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use ::cel::objects::{Key, Map};
+use ::cel::{Context, Env, ExecutionError, Program, Value as Cel, extensions};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// The most bytes of an expression.
+const MAX_LENGTH: usize = 8 * 1024;
+/// The deepest syntax tree.
+const MAX_DEPTH: usize = 256;
+/// The most steps of all loops within each other, each weighed by the size of the data it may copy.
+const MAX_WORK: usize = 1 << 30;
+/// The longest text that `replace` may make.
+const MAX_TEXT: usize = 64 << 20;
+
+/// Why an expression gives no answer. Never repeats the object's values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CelError {
+    #[error("failed to parse the CEL expression '{expression}': {message}")]
+    Parse { expression: String, message: String },
+    #[error("failed to evaluate the CEL expression '{expression}': {message}")]
+    Evaluate { expression: String, message: String },
+    #[error("failed to evaluate CEL expression as boolean: '{expression}'")]
+    NotBoolean { expression: String },
+}
+
+/// The functions; an error of the registration is told with the first expression.
+static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    env.add_extension(extensions::strings)
+        .and_then(|()| env.add_extension(extensions::encoders))
+        .map_err(|error| error.to_string())?;
+    Ok(Arc::new(env))
+});
+
+/// A parsed expression.
+pub(super) struct Expression {
+    text: String,
+    env: Arc<Env>,
+    program: Program,
+}
+
+impl std::fmt::Debug for Expression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Expression").field(&self.text).finish()
+    }
+}
+
+impl Expression {
+    /// Parses an expression.
+    pub(super) fn parse(text: &str) -> Result<Self, CelError> {
+        let fail = |message: String| CelError::Parse { expression: excerpt(text), message };
+        if text.len() > MAX_LENGTH {
+            return Err(fail(format!("it has {} bytes, the limit is {MAX_LENGTH}", text.len())));
+        }
+        let env = ENV.clone().map_err(fail)?;
+        let program = env.compile(text).map_err(|errors| {
+            let first = errors.errors.first();
+            fail(first.map_or_else(String::new, |e| format!("column {}: {}", e.pos.1, e.msg)))
+        })?;
+        if depth(program.expression()) > MAX_DEPTH {
+            return Err(fail(format!("it is nested more than {MAX_DEPTH} levels deep")));
+        }
+        Ok(Self { text: text.to_owned(), env, program })
+    }
+
+    /// The names that the expression expects from outside.
+    pub(super) fn variables(&self) -> Vec<String> {
+        let references = self.program.references();
+        references.variables().into_iter().map(str::to_owned).collect()
+    }
+
+    /// A parse error about this expression.
+    pub(super) fn refuse(&self, message: impl Into<String>) -> CelError {
+        CelError::Parse { expression: excerpt(&self.text), message: message.into() }
+    }
+
+    /// Evaluates to true or false.
+    pub(super) fn boolean<'v>(
+        &self,
+        variables: impl Iterator<Item = (&'v str, &'v Value)> + Clone,
+    ) -> Result<bool, CelError> {
+        let fail = |message: String| CelError::Evaluate { expression: excerpt(&self.text), message };
+        let mut size = Size::default();
+        variables.clone().for_each(|(_, value)| size.add(value));
+        size.check(self.program.expression(), self.text.len()).map_err(fail)?;
+
+        let mut context = Context::with_env(self.env.clone());
+        for (name, value) in variables {
+            context.add_variable_from_value(name, to_cel(value));
+        }
+        match self.program.execute(&context) {
+            Ok(Cel::Bool(answer)) => Ok(answer),
+            Ok(_) => Err(CelError::NotBoolean { expression: excerpt(&self.text) }),
+            Err(error) => Err(fail(describe(&error))),
+        }
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    const SHOWN: usize = 200;
+    if text.chars().count() <= SHOWN { text.to_owned() } else { text.chars().take(SHOWN).chain(['…']).collect() }
+}
+
+/// What went wrong, with the words of the expression but no value of the data.
+fn describe(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}"),
+        ExecutionError::NoSuchOverload(overload) => format!(
+            "no such overload: {}({})",
+            overload.function(),
+            overload.argument_types().join(", ")
+        ),
+        ExecutionError::UnexpectedType { got, want } => format!("got a {got}, expected a {want}"),
+        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::FunctionError { function, .. } => format!("{function} does not accept its arguments"),
+        _ => "an operation does not fit its values".to_owned(),
+    }
+}
+
+fn to_cel(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(flag) => Cel::Bool(*flag),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => Cel::Int(integer),
+            (None, float) => Cel::Float(float.unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| (Key::String(Arc::new(key.clone())), to_cel(value)));
+            Cel::Map(Map { map: Arc::new(entries.collect::<HashMap<_, _>>()) })
+        }
+    }
+}
+
+/// How large the data is.
+#[derive(Default)]
+struct Size {
+    /// The longest list or map.
+    longest: usize,
+    /// The longest text.
+    text: usize,
+    /// All of it.
+    total: usize,
+}
+
+impl Size {
+    fn add(&mut self, value: &Value) {
+        self.total += 1;
+        match value {
+            Value::String(text) => {
+                self.text = self.text.max(text.len());
+                self.total += text.len();
+            }
+            Value::Array(items) => {
+                self.longest = self.longest.max(items.len());
+                items.iter().for_each(|item| self.add(item));
+            }
+            Value::Object(map) => {
+                self.longest = self.longest.max(map.len());
+                for (key, item) in map {
+                    self.total += key.len();
+                    self.add(item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Refuses what could take too long or too much memory.
+    fn check(&self, expression: &IdedExpr, length: usize) -> Result<(), String> {
+        // `split` makes a list out of a text.
+        let longest = if uses(expression, "split") { self.longest.max(self.text) } else { self.longest }.max(length);
+        let loops = u32::try_from(loop_depth(expression)).unwrap_or(u32::MAX);
+        let rounds = longest.max(2).saturating_pow(loops);
+        if loops > 1 && rounds.saturating_mul(self.total) > MAX_WORK || rounds > MAX_WORK {
+            return Err("its loops within each other are too much work for this object".to_owned());
+        }
+        let mut text = self.text.max(length);
+        visit(expression, &mut |node| {
+            if let Expr::Call(call) = &node.expr
+                && call.func_name == "replace"
+            {
+                let new = match call.args.get(1).map(|arg| &arg.expr) {
+                    Some(Expr::Literal(LiteralValue::String(new))) => new.inner().len(),
+                    _ => text,
+                };
+                text = text.saturating_add(1).saturating_mul(new.saturating_add(1));
+            }
+        });
+        if uses(expression, "replace") && text > MAX_TEXT {
+            return Err("its replacements could make a text that is too long".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
+    fn entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
+        match entry {
+            EntryExpr::StructField(field) => vec![&field.value],
+            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        }
+    }
+    match &node.expr {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+        Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).collect(),
+        Expr::Comprehension(c) => vec![&c.iter_range, &c.accu_init, &c.loop_cond, &c.loop_step, &c.result],
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Map(map) => map.entries.iter().flat_map(|e| entry(&e.expr)).collect(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::Struct(fields) => fields.entries.iter().flat_map(|e| entry(&e.expr)).collect(),
+    }
+}
+
+fn visit(node: &IdedExpr, see: &mut impl FnMut(&IdedExpr)) {
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        see(node);
+        open.extend(children(node));
+    }
+}
+
+fn uses(expression: &IdedExpr, function: &str) -> bool {
+    let mut found = false;
+    visit(expression, &mut |node| found |= matches!(&node.expr, Expr::Call(call) if call.func_name == function));
+    found
+}
+
+/// The depth of the tree.
+fn depth(expression: &IdedExpr) -> usize {
+    deepest(expression, |_| true)
+}
+
+/// How many loops stand within each other.
+fn loop_depth(expression: &IdedExpr) -> usize {
+    deepest(expression, |node| matches!(node.expr, Expr::Comprehension(_)))
+}
+
+/// The most nodes that count on a way from the root to a leaf.
+fn deepest(expression: &IdedExpr, counts: impl Fn(&IdedExpr) -> bool) -> usize {
+    let mut open = vec![(expression, 0)];
+    let mut most = 0;
+    while let Some((node, above)) = open.pop() {
+        let here = above + usize::from(counts(node));
+        most = most.max(here);
+        open.extend(children(node).into_iter().map(|child| (child, here)));
+    }
+    most
+}

@@ -1,0 +1,180 @@
+//! Is an object healthy? A pure function of the object, as kustomize-controller v1.9 judges it.
+//!
+//! [`kstatus`] is `status.Compute` of fluxcd/cli-utils v1.2. [`assess`] is what Flux makes of it: a Job counts as current only
+//! when it is complete. [`assess_with_pods`] also looks at a controller's pods. [`HealthExprs`] and [`ReadyExpr`] are the CEL
+//! expressions of `healthCheckExprs` and `dependsOn[].readyExpr`.
+
+mod cel;
+mod expr;
+mod fields;
+mod kinds;
+
+pub use expr::{ExprError, HealthCheck, HealthExprs, ReadyExpr};
+
+use driftless_manifest::Object;
+use fields::{conditions, integer, nested, text};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::fmt;
+
+/// How an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Health {
+    /// As desired.
+    Current,
+    /// On the way.
+    InProgress,
+    /// Given up by its controller.
+    Failed,
+    /// Being deleted.
+    Terminating,
+    /// Not in the cluster.
+    NotFound,
+    /// It could not be told.
+    Unknown,
+}
+
+/// kstatus' words: `Current`, `InProgress`, `Failed`, `Terminating`, `NotFound`, `Unknown`.
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Current => "Current",
+            Self::InProgress => "InProgress",
+            Self::Failed => "Failed",
+            Self::Terminating => "Terminating",
+            Self::NotFound => "NotFound",
+            Self::Unknown => "Unknown",
+        })
+    }
+}
+
+/// An object's health and the reason for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    /// How it is.
+    pub status: Health,
+    /// kstatus' message; a condition's message where one decided. Empty for CEL expressions.
+    pub message: String,
+}
+
+impl Assessment {
+    fn new(status: Health, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    fn current(message: impl Into<String>) -> Self {
+        Self::new(Health::Current, message)
+    }
+
+    fn in_progress(message: impl Into<String>) -> Self {
+        Self::new(Health::InProgress, message)
+    }
+
+    fn failed(message: impl Into<String>) -> Self {
+        Self::new(Health::Failed, message)
+    }
+}
+
+/// A field that health is read from holds something else than Kubernetes puts there. Flux counts such an object as
+/// [`Health::Unknown`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HealthError {
+    /// A field of the wrong type.
+    #[error("{path} is not {expected}")]
+    Field {
+        /// The field, such as `.status.observedGeneration`.
+        path: String,
+        /// What belongs there.
+        expected: &'static str,
+    },
+    /// A pod phase that Kubernetes does not have.
+    #[error("unknown phase {0}")]
+    Phase(String),
+}
+
+/// The health of an object as Flux judges it without `healthCheckExprs`. `now` tells how long a pod has been waiting.
+///
+/// # Errors
+/// As [`kstatus`].
+pub fn assess(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
+    if object.group() == "batch" && object.kind() == "Job" { kinds::flux_job(object) } else { kstatus(object, now) }
+}
+
+/// As [`assess`], and a StatefulSet or ReplicaSet that is in progress has failed when one of its pods has, unless that pod is
+/// being deleted or only waits for a node. `pods` are those that its `spec.selector` picks. A pod whose health cannot be told
+/// does not count.
+///
+/// # Errors
+/// As [`kstatus`], for the object itself.
+pub fn assess_with_pods(object: &Object, pods: &[Object], now: Timestamp) -> Result<Assessment, HealthError> {
+    let own = assess(object, now)?;
+    let controls_pods = object.group() == "apps" && matches!(object.kind(), "StatefulSet" | "ReplicaSet");
+    if own.status != Health::InProgress || !controls_pods {
+        return Ok(own);
+    }
+    let failed = pods.iter().filter(|pod| failed_for_good(pod, now)).count();
+    Ok(if failed > 0 { Assessment::failed(format!("{failed} pods have failed")) } else { own })
+}
+
+fn failed_for_good(pod: &Object, now: Timestamp) -> bool {
+    let failed = kstatus(pod, now).is_ok_and(|pod| pod.status == Health::Failed);
+    let unschedulable = conditions(pod).is_ok_and(|all| {
+        all.iter().any(|c| c.kind == "PodScheduled" && c.status == "False" && c.reason == "Unschedulable")
+    });
+    failed && !unschedulable && pod.meta("deletionTimestamp").is_empty()
+}
+
+/// `status.Compute` of cli-utils: what all objects have in common first, then the rules of built-in kinds, then a `Ready`
+/// condition. What has none of these is current.
+///
+/// # Errors
+/// A field of the wrong type.
+pub fn kstatus(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
+    if let Some(found) = generic(object)? {
+        return Ok(found);
+    }
+    if let Some(found) = kinds::built_in(object, now)? {
+        return Ok(found);
+    }
+    for condition in conditions(object)?.iter().filter(|c| c.kind == "Ready") {
+        match condition.status.as_str() {
+            "True" => return Ok(Assessment::current("Resource is Ready")),
+            "False" | "Unknown" => return Ok(Assessment::in_progress(&condition.message)),
+            _ => {}
+        }
+    }
+    Ok(Assessment::current("Resource is current"))
+}
+
+/// Deletion, a generation that was not observed yet, `Reconciling` and `Stalled`.
+fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
+    if text(object, &["metadata", "deletionTimestamp"])?.is_some_and(|time| !time.is_empty()) {
+        return Ok(Some(Assessment::new(Health::Terminating, "Resource scheduled for deletion")));
+    }
+    if let Some(generation) = integer(object, &["metadata", "generation"])?
+        && let Some(observed) = integer(object, &["status", "observedGeneration"])?
+        && observed != generation
+    {
+        let kind = object.kind();
+        return Ok(Some(Assessment::in_progress(format!(
+            "{kind} generation is {generation}, but latest observed generation is {observed}"
+        ))));
+    }
+    for condition in conditions(object)?.iter().filter(|c| c.status == "True") {
+        match condition.kind.as_str() {
+            "Reconciling" => return Ok(Some(Assessment::in_progress(&condition.message))),
+            "Stalled" => return Ok(Some(Assessment::failed(&condition.message))),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the object says that its controller has not seen its newest spec. Fields of other types do not count.
+fn is_behind(object: &Object) -> bool {
+    let number = |path: &[&str]| nested(object, path).ok().flatten().and_then(Value::as_i64);
+    match (number(&["status", "observedGeneration"]), number(&["metadata", "generation"])) {
+        (Some(observed), Some(generation)) => observed != generation,
+        _ => false,
+    }
+}

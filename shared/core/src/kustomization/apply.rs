@@ -1,0 +1,279 @@
+//! Applying a build to a cluster: stage by stage, kind by kind, only what differs.
+
+use super::live::Live;
+use super::memory::{self, Applied};
+use super::target::Target;
+use crate::apply::annotations::{Policy, Ssa};
+use crate::apply::drift::{self, Drift};
+use crate::apply::plan::{Action, ChangeSet};
+use crate::apply::{is_immutable_error, stage};
+use crate::failure::{Class, Failure};
+use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
+use crate::inventory::Inventory;
+use crate::ports::{self, Clock, Delete, ErrorKind, Patch, PortError, Resource};
+use crate::step::Context;
+use driftless_manifest::Object;
+use futures::StreamExt as _;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How many objects are applied at once.
+const CONCURRENCY: usize = 8;
+/// How long the next stage waits for definitions and namespaces of the one before.
+const STAGE_WAIT: Duration = Duration::from_secs(20);
+/// How long a recreation waits for the old object to go.
+const RECREATE_WAIT: Duration = Duration::from_secs(10);
+
+/// What an apply did, whether it ended well or not.
+#[derive(Default)]
+pub struct Report {
+    /// Each object and what was done with it.
+    pub changes: ChangeSet,
+    /// The live objects after it, by inventory id.
+    pub live: BTreeMap<String, Object>,
+    /// The fingerprints to remember.
+    pub applied: BTreeMap<String, Applied>,
+    /// What failed.
+    pub failure: Option<Failure>,
+}
+
+/// An object with its resource and its policy, ready to be sent.
+pub struct Item {
+    /// What is sent.
+    pub object: Object,
+    /// Where to.
+    pub resource: Resource,
+    /// The annotations' wishes.
+    pub policy: Policy,
+}
+
+/// Applies objects in stages. An object that fails stops the stages behind it, not its neighbours.
+pub async fn apply(context: &Context<'_>, target: &Target, owner: &Kustomization, objects: Vec<Object>, known: &Inventory) -> Report {
+    let mut report = Report::default();
+    for stage in stage::stages(objects, &[]) {
+        let mut items = Vec::new();
+        for object in stage.objects {
+            match item(target, object).await {
+                Ok(item) => items.push(item),
+                Err(failure) => report.fail(failure),
+            }
+        }
+        if report.failure.is_some() {
+            break;
+        }
+        let mut live = match Live::read(target, owner, &items, known).await {
+            Ok(live) => live,
+            Err(failure) => {
+                report.fail(failure);
+                break;
+            }
+        };
+        live.keep_living_owners(context, owner, &mut items).await;
+        for group in by_kind(items) {
+            let one = |item: Item| apply_one(context, target, owner, item, &live);
+            let mut done = futures::stream::iter(group.into_iter().map(one)).buffer_unordered(CONCURRENCY);
+            while let Some((id, version, result)) = done.next().await {
+                report.add(&id, version, result);
+            }
+            if report.failure.is_some() {
+                break;
+            }
+        }
+        if report.failure.is_none() && stage.wait {
+            let waited = wait_for_stage(context, target, &report).await;
+            report.failure = waited.err();
+        }
+        if report.failure.is_some() {
+            break;
+        }
+    }
+    report
+}
+
+impl Report {
+    fn fail(&mut self, failure: Failure) {
+        match &mut self.failure {
+            None => self.failure = Some(failure),
+            Some(first) => {
+                if matches!(failure.class, Class::Retry(_)) {
+                    first.class = failure.class;
+                }
+                first.message = format!("{}\n{}", first.message, failure.message);
+            }
+        }
+    }
+
+    fn add(&mut self, object: &Object, version: String, result: Result<(Action, Option<Object>), Failure>) {
+        match result {
+            Ok((action, live)) => {
+                let id = object.id().inventory_id();
+                self.changes.push(object.id(), action);
+                let fields = live.as_ref().map(memory::fingerprint).unwrap_or_default();
+                self.applied.insert(id.clone(), Applied { version, fields });
+                if let Some(live) = live {
+                    self.live.insert(id, live);
+                }
+            }
+            Err(failure) => self.fail(failure),
+        }
+    }
+}
+
+/// Objects of one kind go together, in the order of the stage.
+fn by_kind(items: Vec<Item>) -> Vec<Vec<Item>> {
+    let mut groups: Vec<Vec<Item>> = Vec::new();
+    for item in items {
+        match groups.last_mut() {
+            Some(group) if group.last().is_some_and(|last| last.resource == item.resource) => group.push(item),
+            _ => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
+    let (id, gvk) = (object.id(), object.gvk());
+    let resource = target.cluster.resource(&gvk).await.map_err(|error| apply_failure(&object, &error))?;
+    let Some(resource) = resource else {
+        let what = format!("{id} dry-run failed: no matches for kind \"{}\" in version \"{}\"", gvk.kind, gvk.api_version());
+        return Err(Failure::retry(reason::FAILED, what));
+    };
+    if resource.namespaced && object.namespace().is_empty() {
+        let what = format!("{id} namespace not specified: set metadata.namespace, or spec.targetNamespace");
+        return Err(Failure::retry(reason::FAILED, what));
+    }
+    if !resource.namespaced
+        && let Some(Value::Object(metadata)) = object.as_map_mut().get_mut("metadata")
+    {
+        metadata.remove("namespace");
+    }
+    let policy = Policy::of(&object);
+    Ok(Item { object, resource, policy })
+}
+
+fn apply_failure(object: &Object, error: &PortError) -> Failure {
+    Failure::port(reason::FAILED, error).context(format!("{} dry-run failed", object.id()))
+}
+
+async fn apply_one(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    item: Item,
+    live: &Live,
+) -> (Object, String, Result<(Action, Option<Object>), Failure>) {
+    let result = change(context, target, owner, &item, live.get(&item.object)).await;
+    let version = item.resource.gvk.version.clone();
+    let result = result.map_err(|error| apply_failure(&item.object, &error));
+    (item.object, version, result)
+}
+
+/// Brings one object to what it should be.
+async fn change(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    item: &Item,
+    live: Option<&Object>,
+) -> Result<(Action, Option<Object>), PortError> {
+    let Item { object, resource, policy } = item;
+    if policy.reconcile_disabled || policy.ssa == Ssa::Ignore || live.is_some_and(|live| Policy::of(live).reconcile_disabled) {
+        return Ok((Action::Skipped, live.cloned()));
+    }
+    if policy.ssa == Ssa::IfNotPresent && live.is_some() {
+        return Ok((Action::Skipped, live.cloned()));
+    }
+    let cleaned = match live {
+        Some(live) if policy.ssa != Ssa::Merge => clean_managers(target, resource, live).await?,
+        _ => None,
+    };
+    let live = cleaned.as_ref().or(live);
+    let compared = live.map(|live| drift::compare(object, live, KUSTOMIZE_CONTROLLER));
+    match (compared, live) {
+        (Some(Drift::Unchanged), Some(live)) => return Ok((Action::Unchanged, Some(live.clone()))),
+        (Some(Drift::Unknown), Some(live)) => {
+            let how = ports::Apply { manager: KUSTOMIZE_CONTROLLER, force: true, dry_run: true };
+            let would = target.cluster.apply(resource, object, how).await;
+            if would.as_ref().is_ok_and(|would| drift::is_same(would, live)) {
+                return Ok((Action::Unchanged, Some(live.clone())));
+            }
+        }
+        _ => {}
+    }
+    let how = ports::Apply { manager: KUSTOMIZE_CONTROLLER, force: true, dry_run: false };
+    let action = if live.is_some() { Action::Configured } else { Action::Created };
+    match target.cluster.apply(resource, object, how).await {
+        Ok(new) => {
+            // An object that we did not know: other tools' managers are taken out as soon as it is seen.
+            let new = match live {
+                None if policy.ssa != Ssa::Merge => clean_managers(target, resource, &new).await?.unwrap_or(new),
+                _ => new,
+            };
+            Ok((action, Some(new)))
+        }
+        Err(error) if is_immutable_error(&error.message) && (owner.spec.force || policy.force) => {
+            recreate(context, target, item).await.map(|new| (Action::Created, Some(new)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the fields of kubectl's client-side apply over, as Flux does, so that removed fields really go.
+async fn clean_managers(target: &Target, resource: &Resource, live: &Object) -> Result<Option<Object>, PortError> {
+    let Some(patch) = drift::managed_fields_patch(live, KUSTOMIZE_CONTROLLER) else { return Ok(None) };
+    let patch = Patch::Json(patch);
+    let patched =
+        target.cluster.patch(resource, live.namespace(), live.name(), None, &patch, KUSTOMIZE_CONTROLLER).await?;
+    Ok(Some(patched))
+}
+
+/// Deletes and creates an object whose immutable fields changed, as `force` asks.
+async fn recreate(context: &Context<'_>, target: &Target, item: &Item) -> Result<Object, PortError> {
+    let Item { object, resource, .. } = item;
+    let (namespace, name) = (object.namespace(), object.name());
+    let old = target.cluster.get(resource, namespace, name).await?;
+    let uid = old.as_ref().map(|old| old.meta("uid").to_owned());
+    let how = Delete { uid, resource_version: None, propagation: Some("Background") };
+    target.cluster.delete(resource, namespace, name, &how).await?;
+    let clock = context.ports.clock.as_ref();
+    let end = clock.now() + RECREATE_WAIT;
+    while target.cluster.get(resource, namespace, name).await?.is_some() {
+        if clock.now() >= end {
+            let what = "the old object is still being deleted, its recreation goes on with the next try";
+            return Err(PortError::new(ErrorKind::Conflict, what));
+        }
+        clock.sleep(Duration::from_millis(250)).await;
+    }
+    let how = ports::Apply { manager: KUSTOMIZE_CONTROLLER, force: true, dry_run: false };
+    target.cluster.apply(resource, object, how).await
+}
+
+/// Waits until what this stage made can be used by the next: definitions established, namespaces there.
+async fn wait_for_stage(context: &Context<'_>, target: &Target, report: &Report) -> Result<(), Failure> {
+    let clock: &dyn Clock = context.ports.clock.as_ref();
+    let end = clock.now() + STAGE_WAIT;
+    let changed: Vec<&Object> = report
+        .changes
+        .iter()
+        .filter(|entry| matches!(entry.action, Action::Created | Action::Configured))
+        .filter_map(|entry| report.live.get(&entry.id.inventory_id()))
+        .filter(|live| matches!(live.kind(), "CustomResourceDefinition" | "Namespace"))
+        .collect();
+    for live in changed {
+        let Some(resource) = target.cluster.resource(&live.gvk()).await? else { continue };
+        let mut now = live.clone();
+        while !crate::health::is_current(&now) {
+            if clock.now() >= end {
+                let what = format!("{} is not established after {}s", live.id(), STAGE_WAIT.as_secs());
+                return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
+            }
+            clock.sleep(Duration::from_millis(100)).await;
+            match target.cluster.get(&resource, live.namespace(), live.name()).await? {
+                Some(newer) => now = newer,
+                None => return Err(Failure::retry(reason::FAILED, format!("{} was deleted while it was applied", live.id()))),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Reading what is there: a LIST a kind where there are several objects of it, never a request an object in a large build.
+
+use super::apply::Item;
+use super::target::Target;
+use crate::failure::Failure;
+use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
+use crate::inventory::Inventory;
+use crate::ports::{ErrorKind, PortError, Resource};
+use crate::step::Context;
+use driftless_manifest::{Object, ObjectId};
+use futures::StreamExt as _;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The labels that say which Kustomization applied an object.
+pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
+/// See [`OWNER_NAME`].
+pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+
+/// From how many objects of a kind on one LIST is cheaper than reading each.
+const LIST_FROM: usize = 3;
+const CONCURRENCY: usize = 8;
+
+/// The live objects of a build.
+#[derive(Default)]
+pub struct Live(BTreeMap<ObjectId, Object>);
+
+impl Live {
+    /// Reads the live state of every item that may exist. What the inventory does not know is not asked for: its apply
+    /// answers with the whole object anyway.
+    ///
+    /// # Errors
+    /// The cluster cannot be reached. A user that may not read applies without knowing.
+    pub async fn read(
+        target: &Target,
+        owner: &Kustomization,
+        items: &[Item],
+        known: &Inventory,
+    ) -> Result<Self, Failure> {
+        let mut wanted: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+        for item in items {
+            let asks = known.contains(&item.object.id()) || item.policy.needs_live();
+            if asks {
+                wanted.entry(item.resource.plural.as_str()).or_default().push(item);
+            }
+        }
+        let reads = wanted.into_values().map(|group| read_group(target, owner, group));
+        let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
+        let mut live = Self::default();
+        while let Some(found) = reads.next().await {
+            let found = found.map_err(|error| Failure::port(reason::FAILED, &error))?;
+            live.0.extend(found.into_iter().map(|object| (object.id(), object)));
+        }
+        Ok(live)
+    }
+
+    /// The live object behind a desired one.
+    pub fn get(&self, desired: &Object) -> Option<&Object> {
+        self.0.get(&desired.id())
+    }
+
+    /// Two Kustomizations may render the same object. The one whose labels stand on it keeps it as long as it lives and
+    /// lists it; the other applies the same content without fighting over the labels.
+    pub async fn keep_living_owners(&self, context: &Context<'_>, us: &Kustomization, items: &mut [Item]) {
+        let mut owners: BTreeMap<(String, String), Option<Inventory>> = BTreeMap::new();
+        for item in items {
+            let Some(live) = self.get(&item.object) else { continue };
+            let (Some(name), Some(namespace)) = (live.label(OWNER_NAME), live.label(OWNER_NAMESPACE)) else { continue };
+            if (namespace, name) == (us.id.namespace.as_str(), us.id.name.as_str()) {
+                continue;
+            }
+            let key = (namespace.to_owned(), name.to_owned());
+            if !owners.contains_key(&key) {
+                let inventory = living_inventory(context, us, &key).await;
+                owners.insert(key.clone(), inventory);
+            }
+            let lists_it = owners.get(&key).and_then(Option::as_ref).is_some_and(|list| list.contains(&live.id()));
+            if lists_it {
+                item.object.set_label(OWNER_NAME, name);
+                item.object.set_label(OWNER_NAMESPACE, namespace);
+            }
+        }
+    }
+}
+
+/// The inventory of another Kustomization on the same target that is not being deleted.
+pub async fn living_inventory(context: &Context<'_>, us: &Kustomization, owner: &(String, String)) -> Option<Inventory> {
+    let id = ObjectRef::new(FluxKind::Kustomization, owner.0.clone(), owner.1.clone());
+    let other = context.hub.get(&id).await.ok().flatten()?;
+    if !other.meta("deletionTimestamp").is_empty() {
+        return None;
+    }
+    let other = Kustomization::from_object(other).ok()?;
+    let same_target = other.spec.kube_config == us.spec.kube_config
+        && (us.spec.kube_config.is_none() || other.id.namespace == us.id.namespace);
+    same_target.then(|| Inventory::from_status(other.status.inventory.as_ref()))
+}
+
+async fn read_group(target: &Target, owner: &Kustomization, group: Vec<&Item>) -> Result<Vec<Object>, PortError> {
+    let Some(first) = group.first() else { return Ok(Vec::new()) };
+    let resource = &first.resource;
+    if group.len() >= LIST_FROM {
+        let namespaces: BTreeSet<&str> = group.iter().map(|item| item.object.namespace()).collect();
+        let namespace = match namespaces.len() {
+            1 => namespaces.first().copied().unwrap_or_default(),
+            _ => "",
+        };
+        let selector = format!("{OWNER_NAME}={},{OWNER_NAMESPACE}={}", owner.id.name, owner.id.namespace);
+        match target.cluster.list(resource, namespace, &selector).await {
+            Ok(found) => {
+                let ids: BTreeSet<ObjectId> = found.iter().map(Object::id).collect();
+                let missing = group.into_iter().filter(|item| !ids.contains(&item.object.id())).collect();
+                let mut found = found;
+                found.extend(read_each(target, resource, missing).await?);
+                return Ok(found);
+            }
+            Err(error) if error.kind == ErrorKind::Denied => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let resource = resource.clone();
+    read_each(target, &resource, group).await
+}
+
+async fn read_each(target: &Target, resource: &Resource, group: Vec<&Item>) -> Result<Vec<Object>, PortError> {
+    let reads = group.into_iter().map(|item| {
+        let (namespace, name) = (item.object.namespace().to_owned(), item.object.name().to_owned());
+        async move { target.cluster.get(resource, &namespace, &name).await }
+    });
+    let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
+    let mut found = Vec::new();
+    while let Some(read) = reads.next().await {
+        match read {
+            Ok(object) => found.extend(object),
+            Err(error) if error.kind == ErrorKind::Denied => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a live object carries the owner labels of a Kustomization.
+pub fn is_owned_by(live: &Object, owner: &ObjectRef) -> bool {
+    live.label(OWNER_NAME) == Some(&owner.name) && live.label(OWNER_NAMESPACE) == Some(&owner.namespace)
+}
+
+/// Sets the owner labels and the common metadata on what will be applied.
+pub fn mark(object: &mut Object, owner: &Kustomization) {
+    object.set_label(OWNER_NAME, &owner.id.name);
+    object.set_label(OWNER_NAMESPACE, &owner.id.namespace);
+    if let Some(common) = &owner.spec.common_metadata {
+        common.labels.iter().for_each(|(key, value)| object.set_label(key, value));
+        common.annotations.iter().for_each(|(key, value)| object.set_annotation(key, value));
+    }
+}
+
+/// What a `gotk-components.yaml` brings for controllers that do not run here: their Deployments, and the definitions of
+/// Flux kinds where the hub has ours. They are neither applied nor pruned.
+pub fn is_controllers_own(object: &Object, keep_controllers: bool, our_definitions: bool) -> bool {
+    if object.label("app.kubernetes.io/part-of") != Some("flux") {
+        return false;
+    }
+    match object.kind() {
+        "Deployment" => !keep_controllers && object.name().ends_with("-controller"),
+        "CustomResourceDefinition" => {
+            let group = object.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
+            our_definitions && group.ends_with(".toolkit.fluxcd.io")
+        }
+        _ => false,
+    }
+}

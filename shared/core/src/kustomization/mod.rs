@@ -1,0 +1,285 @@
+//! The step of a Kustomization: artifact, build, apply, prune, health, status.
+
+pub mod apply;
+pub mod build;
+pub mod decrypt;
+mod deps;
+mod finalize;
+mod inputs;
+pub mod live;
+pub mod memory;
+mod prune;
+mod report;
+pub mod target;
+mod wait;
+
+use crate::failure::Failure;
+use crate::flux::{
+    ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
+};
+use crate::inventory::{self, Inventory};
+use crate::ports::{Cause, ErrorKind};
+use crate::source::{artifact, git};
+use crate::step::{Context, Outcome};
+
+use build::{Built, Inputs};
+use driftless_manifest::{Gvk, Object};
+use memory::{Memory, Wait};
+use report::Progress;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+use target::Target;
+
+/// How soon a wait for health is looked at again.
+const HEALTH_AGAIN: Duration = Duration::from_secs(5);
+/// How soon an object that is on its way out is looked at again.
+const PRUNE_AGAIN: Duration = Duration::from_secs(30);
+
+/// Runs the step.
+///
+/// # Errors
+/// Only when the status itself could not be written.
+pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+    let owner = match Kustomization::from_object(object.clone()) {
+        Ok(owner) => owner,
+        Err(what) => {
+            let failure = Failure::terminal(reason::FAILED, what);
+            context.stall(&object, &failure, KUSTOMIZE_CONTROLLER).await?;
+            return Ok(Outcome::failed(failure, 0, Duration::ZERO));
+        }
+    };
+    if !object.meta("deletionTimestamp").is_empty() {
+        return finalize::finalize(context, &owner).await;
+    }
+    if owner.spec.suspend {
+        return Ok(Outcome::done("suspended"));
+    }
+    if context.add_finalizer(&object, KUSTOMIZE_CONTROLLER).await? {
+        let Some(object) = context.hub.get(&context.id).await? else { return Ok(Outcome::done("gone")) };
+        let Ok(owner) = Kustomization::from_object(object) else { return Ok(Outcome::done("changed meanwhile")) };
+        return reconcile(context, owner).await;
+    }
+    reconcile(context, owner).await
+}
+
+async fn reconcile(context: &Context<'_>, owner: Kustomization) -> Result<Outcome, Failure> {
+    let blobs = context.ports.blobs.as_ref();
+    let key = memory::key(&context.hub.settings.name, &owner.id);
+    let (before, version) = memory::load(blobs, &key).await?;
+    let mut progress = Progress::new(context, owner, before.clone());
+    let result = run(context, &mut progress).await;
+    progress.memory.failures = if result.is_err() { progress.memory.failures.saturating_add(1) } else { 0 };
+    memory::save(blobs, &key, &before, &progress.memory, version).await?;
+    match result {
+        Ok(end) => progress.succeed(context, end).await,
+        Err(failure) => progress.fail(context, failure).await,
+    }
+}
+
+/// How a run without failure ended.
+pub enum End {
+    /// Applied and, where asked, healthy.
+    Ready {
+        /// Whether health was looked at.
+        checked: bool,
+        /// Whether something is still on its way out.
+        terminating: bool,
+    },
+    /// Applied, and waiting for health.
+    Waiting(String),
+}
+
+async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Failure> {
+    let owner = progress.owner.clone();
+    let invalid = |what: String| Failure::terminal(reason::FAILED, what);
+    owner.interval().and(owner.retry_interval()).and(owner.timeout()).map_err(invalid)?;
+    refuse_unsupported(&owner)?;
+    let artifact = find_artifact(context, &owner).await?;
+    progress.revision(&artifact);
+    deps::check(context, &owner, &artifact).await?;
+
+    let inputs = inputs::read(context, &owner).await?;
+    let digest = digest_of(&owner, &inputs);
+    let same_inputs = progress.memory.inputs == digest;
+    let target = target::connect(context, &owner).await?;
+
+    if same_inputs && let Some(wait) = progress.memory.wait.clone().filter(|wait| wait.revision == artifact.revision) {
+        // Applied already: only the health is open.
+        return check_health(context, progress, &target, Duration::from_secs_f64(wait.since)).await;
+    }
+    let is_touched = !same_inputs || looks_at_cluster(context, &owner) || !owner.status.conditions.is_true("Ready");
+    if !is_touched {
+        let index = artifact::index(context.ports, &artifact).await.map_err(artifact_failure)?;
+        if progress.memory.read_set.is_unchanged_in(&index) {
+            // Nothing the build reads has changed: the revision moves, nothing is rendered.
+            progress.untouched = true;
+            return Ok(End::Ready { checked: false, terminating: false });
+        }
+    }
+    let tree = artifact::load(context.ports, &artifact).await.map_err(artifact_failure)?;
+    let built = build::build(&tree, &owner, &inputs)?;
+    drop(tree);
+    let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;
+    progress.memory.inputs = digest;
+    let end = check_health(context, progress, &target, context.ports.clock.now()).await?;
+    Ok(match end {
+        End::Ready { checked, .. } => End::Ready { checked, terminating },
+        waiting => waiting,
+    })
+}
+
+/// The timer and a drift look at the cluster itself, and so does a user's request; a push looks at the files first.
+fn looks_at_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
+    let asked = owner.object.annotation(crate::flux::REQUESTED_AT).unwrap_or_default();
+    matches!(context.cause, Cause::Timer | Cause::Drift | Cause::Again) || asked != owner.status.last_handled_reconcile_at
+}
+
+/// Fields of Flux that this version cannot serve are refused, never ignored.
+fn refuse_unsupported(owner: &Kustomization) -> Result<(), Failure> {
+    if !owner.spec.ignore.is_empty() {
+        let what = "spec.ignore (fields left to others) is not supported yet: remove the field, or set the annotation \
+                    kustomize.toolkit.fluxcd.io/ssa: Merge on the objects";
+        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+    }
+    Ok(())
+}
+
+fn artifact_failure(error: crate::ports::PortError) -> Failure {
+    let failure = Failure::port(reason::ARTIFACT_FAILED, &error);
+    if error.kind == ErrorKind::NotFound { failure.context("the source must store it again") } else { failure }
+}
+
+async fn find_artifact(context: &Context<'_>, owner: &Kustomization) -> Result<ArtifactStatus, Failure> {
+    let source: ObjectRef = owner.source().map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
+    if context.hub.settings.no_cross_namespace_refs && source.namespace != owner.id.namespace {
+        let what = format!(
+            "can't access '{}/{}/{}', cross-namespace references have been blocked",
+            source.kind, source.namespace, source.name
+        );
+        return Err(Failure::terminal(reason::ACCESS_DENIED, what));
+    }
+    let Some(object) = git::find(context, &source).await? else {
+        return Err(Failure::waiting(reason::ARTIFACT_FAILED, format!("Source '{source}' not found")));
+    };
+    git::artifact_of(&object).ok_or_else(|| {
+        Failure::waiting(reason::ARTIFACT_FAILED, format!("Source artifact not found: '{source}' has none yet"))
+    })
+}
+
+/// Everything beside the files that decides what is applied and where. Values go in by digest alone.
+fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
+    let keys = inputs.decryptor.as_ref().map(decrypt::Decryptor::fingerprint).unwrap_or_default();
+    let parts = json!([owner.spec, inputs.variables, keys]);
+    hex::encode(Sha256::digest(parts.to_string()))
+}
+
+/// Applies the build and prunes what it no longer has; returns whether something is still on its way out.
+async fn apply_and_prune(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    target: &Target,
+    artifact: &ArtifactStatus,
+    built: Built,
+) -> Result<bool, Failure> {
+    let owner = progress.owner.clone();
+    let old = Inventory::from_status(owner.status.inventory.as_ref());
+    let (mut objects, held) = split_controllers(context, target, built.objects).await?;
+    let digest = Sha256::digest(json!(objects).to_string());
+    progress.digest = Some(format!("sha256:{}", hex::encode(digest)));
+    objects.iter_mut().for_each(|object| live::mark(object, &owner));
+
+    let mut new = Inventory::of(&objects);
+    // What is rendered and left alone on purpose stays ours if it was.
+    held.iter().filter(|id| old.contains(id)).for_each(|id| new.keep(&old, id));
+    if owner.spec.prune {
+        let approved = owner.object.annotation(inventory::PRUNE_APPROVED);
+        inventory::guard(&old, &new, approved == Some(artifact.revision.as_str()))
+            .map_err(|held| Failure::terminal(reason::PRUNE_HELD, held.message(&artifact.revision)))?;
+    }
+
+    // Write ahead: what is about to exist stands in the inventory before it exists.
+    let union = old.union(&new);
+    progress.write_ahead(context, &old, &union).await?;
+    let applied = apply::apply(context, target, &owner, objects, &old).await;
+    progress.changes(&applied, target.remote);
+    progress.memory.target = json!(owner.spec.kube_config);
+    if let Some(failure) = applied.failure {
+        progress.memory.inputs.clear();
+        progress.memory.wait = None;
+        progress.inventory(union);
+        return Err(failure);
+    }
+    progress.memory.read_set = built.read_set;
+    let stale = old.minus(&new);
+    if !owner.spec.prune || stale.is_empty() {
+        progress.inventory(new);
+        return Ok(false);
+    }
+    let pruned = prune::prune(context, target, &owner, &stale).await;
+    progress.changes.extend(pruned.changes);
+    progress.inventory(new.union(&pruned.left));
+    match pruned.failure {
+        Some(failure) => {
+            progress.memory.inputs.clear();
+            Err(failure)
+        }
+        None => Ok(pruned.terminating),
+    }
+}
+
+/// Takes out what belongs to controllers that do not run here.
+async fn split_controllers(
+    context: &Context<'_>,
+    target: &Target,
+    objects: Vec<Object>,
+) -> Result<(Vec<Object>, Vec<driftless_manifest::ObjectId>), Failure> {
+    let is_flux = |object: &Object| object.label("app.kubernetes.io/part-of") == Some("flux");
+    if target.remote || !objects.iter().any(is_flux) {
+        return Ok((objects, Vec::new()));
+    }
+    let kind = FluxKind::Kustomization;
+    let gvk = Gvk::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let definition = match context.hub.cluster.resource(&gvk).await? {
+        Some(resource) => {
+            context.hub.cluster.get(&resource, "", &format!("{}.{}", kind.plural(), kind.group())).await?
+        }
+        None => None,
+    };
+    let ours = definition.is_some_and(|definition| is_current(&definition));
+    let keep = context.hub.settings.keep_controllers;
+    let (held, rest): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|object| live::is_controllers_own(object, keep, ours));
+    Ok((rest, held.iter().map(Object::id).collect()))
+}
+
+/// Looks at the health when the object asks for it.
+async fn check_health(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    target: &Target,
+    since: Duration,
+) -> Result<End, Failure> {
+    let inventory = progress.current_inventory();
+    let looked = wait::look(context, target, &progress.owner, &inventory, since).await;
+    match looked {
+        Ok(wait::Health::NotAsked) => {
+            progress.memory.wait = None;
+            Ok(End::Ready { checked: false, terminating: false })
+        }
+        Ok(wait::Health::Healthy) => {
+            progress.memory.wait = None;
+            Ok(End::Ready { checked: true, terminating: false })
+        }
+        Ok(wait::Health::Waiting(open)) => {
+            let revision = progress.new.last_attempted_revision.clone();
+            progress.memory.wait = Some(Wait { revision, since: since.as_secs_f64() });
+            Ok(End::Waiting(open))
+        }
+        Err(failure) => {
+            progress.memory.wait = None;
+            progress.unhealthy = true;
+            Err(failure)
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a step learned, and how it goes into the object's status, as kustomize-controller writes it.
+
+use super::apply::Report;
+use super::memory::Memory;
+use super::{End, HEALTH_AGAIN, PRUNE_AGAIN, deps};
+use crate::apply::plan::{Action, ChangeSet};
+use crate::failure::{Class, Failure};
+use crate::flux::{
+    ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, KustomizationStatus, ObjectRef, REQUESTED_AT,
+    duration_text, reason, rfc3339,
+};
+use crate::inventory::Inventory;
+use crate::ports::Cause;
+use crate::status;
+use crate::step::{Context, Outcome};
+use driftless_manifest::Gvk;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How many outcomes `status.history` keeps.
+const HISTORY: usize = 5;
+
+/// A step on its way.
+pub struct Progress {
+    /// The object as it was read, or as the write-ahead left it.
+    pub owner: Kustomization,
+    /// The status to write.
+    pub new: KustomizationStatus,
+    /// The record to keep.
+    pub memory: Memory,
+    /// What was done.
+    pub changes: ChangeSet,
+    /// Digest of what was rendered.
+    pub digest: Option<String>,
+    /// No file of the build was touched.
+    pub untouched: bool,
+    /// The failure was one of health.
+    pub unhealthy: bool,
+    /// Flux objects of the hub that the apply changed.
+    woken: Vec<ObjectRef>,
+    start: Duration,
+}
+
+impl Progress {
+    /// At the start of a step.
+    pub fn new(context: &Context<'_>, owner: Kustomization, memory: Memory) -> Self {
+        let new = owner.status.clone();
+        Self {
+            owner,
+            new,
+            memory,
+            changes: ChangeSet::default(),
+            digest: None,
+            untouched: false,
+            unhealthy: false,
+            woken: Vec::new(),
+            start: context.ports.clock.now(),
+        }
+    }
+
+    /// The revision that is tried.
+    pub fn revision(&mut self, artifact: &ArtifactStatus) {
+        self.new.last_attempted_revision.clone_from(&artifact.revision);
+    }
+
+    /// What is in the inventory now.
+    pub fn current_inventory(&self) -> Inventory {
+        Inventory::from_status(self.new.inventory.as_ref())
+    }
+
+    /// The inventory as it will be written.
+    pub fn inventory(&mut self, inventory: Inventory) {
+        self.new.inventory = Some(inventory.to_status());
+    }
+
+    /// Notes what an apply did.
+    pub fn changes(&mut self, report: &Report, remote: bool) {
+        for entry in report.changes.iter() {
+            let changed = matches!(entry.action, Action::Created | Action::Configured);
+            let gvk = Gvk { group: entry.id.group.clone(), version: String::new(), kind: entry.id.kind.clone() };
+            if changed && !remote && let Some(kind) = FluxKind::of(&gvk) {
+                self.woken.push(ObjectRef::new(kind, entry.id.namespace.clone(), entry.id.name.clone()));
+            }
+        }
+        if report.failure.is_some() {
+            self.memory.applied.extend(report.applied.clone());
+        } else {
+            self.memory.applied.clone_from(&report.applied);
+        }
+        self.changes.extend(report.changes.clone());
+    }
+
+    /// Writes the larger inventory before anything new is applied; nothing when nothing is new.
+    ///
+    /// # Errors
+    /// The cluster's; nothing was applied then.
+    pub async fn write_ahead(&mut self, context: &Context<'_>, old: &Inventory, union: &Inventory) -> Result<(), Failure> {
+        if union.minus(old).is_empty() {
+            return Ok(());
+        }
+        self.inventory(union.clone());
+        let message = format!("Reconciliation in progress: applying {}", self.new.last_attempted_revision);
+        let now = rfc3339(context.ports.clock.now());
+        let generation = self.owner.generation();
+        let mut ahead = self.new.clone();
+        ahead.last_attempted_revision.clone_from(&self.owner.status.last_attempted_revision);
+        ahead.conditions.set("Reconciling", "True", reason::PROGRESSING, &message, generation, &now);
+        ahead.conditions.set("Ready", "Unknown", reason::PROGRESSING, &message, generation, &now);
+        let object = self.write(context, &ahead).await?;
+        self.owner = Kustomization::from_object(object).map_err(|what| Failure::retry(reason::FAILED, what))?;
+        Ok(())
+    }
+
+    /// The end without a failure.
+    ///
+    /// # Errors
+    /// The status could not be written.
+    pub async fn succeed(mut self, context: &Context<'_>, end: End) -> Result<Outcome, Failure> {
+        let revision = self.new.last_attempted_revision.clone();
+        let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
+        let events = context.event(&self.owner.object, KUSTOMIZE_CONTROLLER);
+        if self.changes.has_changes() {
+            events.send(false, reason::PROGRESSING, &self.changes.to_string(), &revision).await;
+        }
+        let mut outcome = Outcome::default();
+        outcome.next.extend(self.woken.iter().map(|id| context.request(id.clone(), Cause::Changed)));
+        self.handled();
+        match end {
+            End::Waiting(open) => {
+                let timeout = duration_text(self.owner.timeout().unwrap_or_default());
+                let message = format!("Running health checks for revision {revision} with a timeout of {timeout}");
+                self.new.conditions.remove("Stalled");
+                self.new.conditions.set("Reconciling", "True", reason::PROGRESSING, &message, generation, &now);
+                self.new.conditions.set("Ready", "Unknown", reason::PROGRESSING, &message, generation, &now);
+                self.new.conditions.set("Healthy", "Unknown", reason::PROGRESSING, &message, generation, &now);
+                outcome.again = Some(HEALTH_AGAIN);
+                outcome.summary = format!("waiting for: {open}");
+            }
+            End::Ready { checked, terminating } => {
+                let message = format!("Applied revision: {revision}");
+                let was = (self.owner.status.conditions.is_true("Ready"), self.owner.status.last_applied_revision.clone());
+                self.new.observed_generation = Some(generation);
+                self.new.last_applied_revision.clone_from(&revision);
+                for kind in ["Reconciling", "Stalled"] {
+                    self.new.conditions.remove(kind);
+                }
+                self.new.conditions.set("Ready", "True", reason::SUCCEEDED, &message, generation, &now);
+                self.healthy(context, checked, generation, &now);
+                self.remember(context, reason::SUCCEEDED);
+                if was != (true, revision.clone()) {
+                    outcome.next.extend(deps::dependents(context, &context.id).await?);
+                }
+                outcome.again = terminating.then_some(PRUNE_AGAIN);
+                let done = if self.untouched { "untouched by this revision".to_owned() } else { self.changes.summary() };
+                outcome.summary = format!("{message}: {done}");
+            }
+        }
+        let new = self.new.clone();
+        self.write(context, &new).await?;
+        Ok(outcome)
+    }
+
+    /// The end with a failure.
+    ///
+    /// # Errors
+    /// The status could not be written.
+    pub async fn fail(mut self, context: &Context<'_>, failure: Failure) -> Result<Outcome, Failure> {
+        let revision = self.new.last_attempted_revision.clone();
+        let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
+        let events = context.event(&self.owner.object, KUSTOMIZE_CONTROLLER);
+        if self.changes.has_changes() {
+            events.send(false, reason::PROGRESSING, &self.changes.to_string(), &revision).await;
+        }
+        let (why, message) = (failure.reason, status::shorten(&failure.message, 20_000));
+        self.new.conditions.set("Ready", "False", why, &message, generation, &now);
+        if self.unhealthy {
+            self.new.conditions.set("Healthy", "False", why, &message, generation, &now);
+        }
+        if failure.class == Class::Terminal {
+            self.new.observed_generation = Some(generation);
+            self.new.conditions.remove("Reconciling");
+            self.new.conditions.set("Stalled", "True", why, &message, generation, &now);
+        } else {
+            self.new.conditions.remove("Stalled");
+            self.new.conditions.set("Reconciling", "True", reason::PROGRESSING_WITH_RETRY, &message, generation, &now);
+        }
+        self.handled();
+        self.remember(context, why);
+        let told = self.owner.status.conditions.get("Ready").map(|ready| (&*ready.reason, &*ready.message));
+        if told != Some((why, &*message)) {
+            events.send(true, why, &message, &revision).await;
+        }
+        let retry = self.owner.retry_interval().unwrap_or(Duration::from_secs(600));
+        let mut outcome = Outcome::failed(failure, self.memory.failures.saturating_sub(1), retry);
+        outcome.next.extend(self.woken.iter().map(|id| context.request(id.clone(), Cause::Changed)));
+        let new = self.new.clone();
+        self.write(context, &new).await?;
+        Ok(outcome)
+    }
+
+    fn handled(&mut self) {
+        if let Some(requested) = self.owner.object.annotation(REQUESTED_AT) {
+            requested.clone_into(&mut self.new.last_handled_reconcile_at);
+        }
+    }
+
+    /// The `Healthy` condition, only where health is asked for. Its message keeps the time of the check that made it true.
+    fn healthy(&mut self, context: &Context<'_>, checked: bool, generation: i64, now: &str) {
+        let asked = self.owner.spec.wait || !self.owner.spec.health_checks.is_empty();
+        if !asked {
+            self.new.conditions.remove("Healthy");
+        } else if checked && !self.owner.status.conditions.is_true("Healthy") {
+            let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
+            let message = format!("Health check passed in {took}");
+            self.new.conditions.set("Healthy", "True", reason::SUCCEEDED, &message, generation, now);
+        }
+    }
+
+    /// Puts the outcome at the head of the history. The same outcome of the same render is not counted again: a heartbeat
+    /// is no news and costs no write.
+    fn remember(&mut self, context: &Context<'_>, outcome: &str) {
+        let Some(digest) = self.digest.clone() else { return };
+        let now = rfc3339(context.ports.clock.now());
+        let known = self.new.history.iter().position(|entry| entry["digest"] == *digest);
+        if known == Some(0) && self.new.history[0]["lastReconciledStatus"] == *outcome {
+            return;
+        }
+        let old = known.map(|at| self.new.history.remove(at)).unwrap_or_default();
+        let total = old.get("totalReconciliations").and_then(Value::as_i64).unwrap_or(0);
+        let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
+        let entry = json!({
+            "digest": digest,
+            "firstReconciled": old.get("firstReconciled").cloned().unwrap_or_else(|| now.clone().into()),
+            "lastReconciled": now, "lastReconciledDuration": took, "lastReconciledStatus": outcome,
+            "totalReconciliations": total + 1,
+            "metadata": {"revision": self.new.last_attempted_revision},
+        });
+        self.new.history.insert(0, entry);
+        self.new.history.truncate(HISTORY);
+    }
+
+    async fn write(&self, context: &Context<'_>, new: &KustomizationStatus) -> Result<driftless_manifest::Object, Failure> {
+        let (now, before) = (status::to_value(new)?, status::to_value(&self.owner.status)?);
+        let merged = status::overlay(&self.owner.object, &now, &before);
+        Ok(status::write(context, &self.owner.object, &merged, KUSTOMIZE_CONTROLLER).await?)
+    }
+}
+

@@ -1,0 +1,110 @@
+//! Where a Kustomization's objects go, and as whom.
+
+use crate::failure::Failure;
+use crate::flux::{Kustomization, reason};
+use crate::hub::Hub;
+use crate::kubeconfig;
+use crate::ports::{Cluster, Impersonation, Ports};
+use crate::source::credentials;
+use crate::step::Context;
+use std::sync::Arc;
+
+/// A cluster, as the user that the object acts as.
+#[derive(Clone)]
+pub struct Target {
+    /// The client.
+    pub cluster: Arc<dyn Cluster>,
+    /// Whether it is another cluster than the hub.
+    pub remote: bool,
+}
+
+/// Why there is no target.
+pub enum NoTarget {
+    /// The kubeconfig's Secret, or the service account, is not there (any more).
+    Gone(Failure),
+    /// Anything else.
+    Failed(Failure),
+}
+
+impl From<NoTarget> for Failure {
+    fn from(none: NoTarget) -> Failure {
+        match none {
+            NoTarget::Gone(failure) | NoTarget::Failed(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for NoTarget {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Connects to the hub or to the remote cluster of `spec.kubeConfig`, acting as the service account of the object, else as
+/// the hub's default one.
+///
+/// # Errors
+/// A missing Secret, a kubeconfig that is refused, a name that is no service account.
+pub async fn connect(context: &Context<'_>, kustomization: &Kustomization) -> Result<Target, NoTarget> {
+    let user = user(&context.hub, kustomization)?;
+    open(context.ports, &context.hub, kustomization, user.as_ref()).await
+}
+
+/// The same cluster as another user, or as the identity of the hub or kubeconfig itself.
+///
+/// # Errors
+/// See [`connect`].
+pub async fn open(
+    ports: &Ports,
+    hub: &Hub,
+    kustomization: &Kustomization,
+    user: Option<&Impersonation>,
+) -> Result<Target, NoTarget> {
+    let Some(reference) = &kustomization.spec.kube_config else {
+        let cluster = match user {
+            None => hub.cluster.clone(),
+            Some(user) => ports.clusters.connect(&hub.access, Some(user)).await.map_err(Failure::from)?,
+        };
+        return Ok(Target { cluster, remote: false });
+    };
+    if reference.config_map_ref.is_some() {
+        let what = "spec.kubeConfig.configMapRef is not supported yet: use spec.kubeConfig.secretRef with a kubeconfig";
+        return Err(Failure::terminal(reason::UNSUPPORTED, what).into());
+    }
+    let Some(secret) = &reference.secret_ref else {
+        return Err(Failure::terminal(reason::FAILED, "spec.kubeConfig has no secretRef").into());
+    };
+    let namespace = &kustomization.id.namespace;
+    let place = format!("Secret/{namespace}/{}", secret.name);
+    let Some(object) = credentials::secret(hub, namespace, &secret.name).await? else {
+        let what = format!("{place} with the kubeconfig of spec.kubeConfig.secretRef is not found");
+        return Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)));
+    };
+    let keys: Vec<&str> = match secret.key.as_deref().filter(|key| !key.is_empty()) {
+        Some(key) => vec![key],
+        None => vec!["value", "value.yaml"],
+    };
+    let Some((key, text)) = keys.iter().find_map(|key| Some((*key, credentials::entry(&object, key)?))) else {
+        let what = format!("{place} has no key '{}' with a kubeconfig", keys.join("' or '"));
+        return Err(Failure::retry(reason::FAILED, what).into());
+    };
+    let options = kubeconfig::Options { allow_insecure: hub.settings.allow_insecure_kubeconfigs, ..Default::default() };
+    let access = kubeconfig::parse(text.expose(), &options)
+        .map_err(|error| Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'")))?;
+    let cluster = ports.clusters.connect(&access, user).await.map_err(Failure::from)?;
+    Ok(Target { cluster, remote: true })
+}
+
+/// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
+/// without a user would be made with the hub's own rights.
+fn user(hub: &Hub, kustomization: &Kustomization) -> Result<Option<Impersonation>, Failure> {
+    let own = kustomization.spec.service_account_name.as_deref().filter(|name| !name.is_empty());
+    let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else { return Ok(None) };
+    let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+        && name.len() <= 253;
+    if !is_name || name.is_empty() {
+        let what = format!("spec.serviceAccountName '{}' is no name of a service account", name.escape_debug());
+        return Err(Failure::terminal(reason::ACCESS_DENIED, what));
+    }
+    Ok(Some(Impersonation::service_account(&kustomization.id.namespace, name)))
+}

@@ -1,0 +1,81 @@
+//! A lease per object keeps two workers off one object. It saves work; safety never rests on it (see ARCHITECTURE.md).
+
+use crate::ports::{Blobs, ErrorKind, PortError, Ports, Precondition, Put, Result, Version};
+use crate::state;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How long a lease holds: longer than a function may run (120 s), so that a holder is dead when it is over.
+pub const TERM: Duration = Duration::from_secs(150);
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// Tells our own write from another's after an unclear answer.
+    nonce: String,
+    /// Seconds since 1970.
+    until: f64,
+}
+
+/// A held lease.
+pub struct Lease {
+    key: String,
+    version: Version,
+}
+
+/// Takes the lease of `key`; `None` when somebody else holds it.
+///
+/// # Errors
+/// The store's, when even the second look does not tell.
+pub async fn acquire(ports: &Ports, key: &str) -> Result<Option<Lease>> {
+    let key = format!("leases/{key}");
+    let blobs = ports.blobs.as_ref();
+    let now = ports.clock.now().as_secs_f64();
+    let when = match state::read::<Record>(blobs, &key).await {
+        Ok(None) => Precondition::Absent,
+        Ok(Some((held, _))) if held.until > now && held.until < now + 2.0 * TERM.as_secs_f64() => {
+            return Ok(None);
+        }
+        // Over, or from a clock that was far ahead.
+        Ok(Some((_, version))) => Precondition::Is(version),
+        Err(error) if error.kind == ErrorKind::Unreadable => Precondition::None,
+        Err(error) => return Err(error),
+    };
+    let record = Record {
+        nonce: hex::encode(ports.clock.nonce()),
+        until: now + TERM.as_secs_f64(),
+    };
+    match state::write(blobs, &key, &record, when).await {
+        Ok(Put::Done(version)) => Ok(Some(Lease { key, version })),
+        // A refusal may be the echo of our own write, and an error may hide a success: the nonce tells.
+        Ok(Put::Refused) => own(blobs, key, &record).await,
+        Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::Unavailable) => {
+            own(blobs, key, &record).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn own(blobs: &dyn Blobs, key: String, ours: &Record) -> Result<Option<Lease>, PortError> {
+    let found = state::read::<Record>(blobs, &key).await?;
+    Ok(found
+        .filter(|(record, _)| record.nonce == ours.nonce)
+        .map(|(_, version)| Lease { key, version }))
+}
+
+/// Gives a lease back. A failure is only logged: the lease ends by itself.
+pub async fn release(ports: &Ports, lease: Lease) {
+    let over = Record {
+        nonce: String::new(),
+        until: 0.0,
+    };
+    if let Err(error) = state::write(
+        ports.blobs.as_ref(),
+        &lease.key,
+        &over,
+        Precondition::Is(lease.version),
+    )
+    .await
+    {
+        tracing::warn!(key = lease.key, %error, "lease not given back, it ends by itself");
+    }
+}

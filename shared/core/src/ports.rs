@@ -1,0 +1,467 @@
+//! What the core needs from outside, in its own words. Adapters implement these traits; no SDK type stands in a signature.
+
+use crate::flux::ObjectRef;
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_manifest::{FileTree, Gvk, Object};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What went wrong outside, as far as the core must tell cases apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It does not exist, or access to it was lost without saying so.
+    NotFound,
+    /// Credentials are missing, wrong or not sufficient.
+    Denied,
+    /// Somebody else was there first (409, 412).
+    Conflict,
+    /// The request itself is wrong (400, 422): the same again fails the same.
+    Invalid,
+    /// Too many requests; `retry_after` says how long to stay away.
+    RateLimited,
+    /// No answer, or an answer that says "later": the outcome of a write is unknown.
+    Unavailable,
+    /// An answer that is not what was asked for (HTML, a truncated body, a checksum that does not fit). Never the same as "empty".
+    Unreadable,
+    /// This installation cannot do it, and says so.
+    Unsupported,
+}
+
+/// A port's refusal. The message names what was tried; it never carries a secret.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct PortError {
+    /// The case.
+    pub kind: ErrorKind,
+    /// What was tried and what came back.
+    pub message: String,
+    /// How long to wait before the next try, when the other side said so.
+    pub retry_after: Option<Duration>,
+}
+
+impl PortError {
+    /// An error without a given delay.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+}
+
+/// A port's answer.
+pub type Result<T, E = PortError> = std::result::Result<T, E>;
+
+/// Bytes that are shown nowhere: `Debug` and `Display` say `[redacted]`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(Bytes);
+
+impl Secret {
+    /// Wraps secret bytes.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes, for the one place that needs them.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes as text, if they are UTF-8.
+    pub fn expose_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// Which commit of a repository, as `GitRepository.spec.ref` says it. Later fields win over earlier ones, as in Flux:
+/// commit, then name, semver, tag, branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GitReference {
+    /// A branch; `master` when nothing else is given.
+    pub branch: String,
+    /// A tag.
+    pub tag: String,
+    /// A range of versions over the tags.
+    pub semver: String,
+    /// A full reference name such as `refs/heads/main` or `refs/pull/420/head`.
+    pub name: String,
+    /// A commit.
+    pub commit: String,
+}
+
+/// How to log in to a Git host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GitAuth {
+    /// The installation's own credentials for that host (its App or token), or none for a public repository.
+    #[default]
+    Installation,
+    /// A user and a password or token.
+    Basic {
+        /// The user name.
+        username: String,
+        /// The password or token.
+        password: Secret,
+    },
+    /// A bearer token.
+    Bearer(Secret),
+    /// A GitHub App of the object's own.
+    App {
+        /// The App's id.
+        app_id: String,
+        /// The installation's id; looked up from the repository when empty.
+        installation_id: String,
+        /// The App's private key, PEM.
+        private_key: Secret,
+        /// The API's address, for GitHub Enterprise.
+        base_url: Option<String>,
+    },
+}
+
+/// A commit that a reference led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The full hash.
+    pub sha: String,
+    /// The name that was followed, as Flux puts it before `@`: `main`, `v1.2.3`, `refs/pull/1/head`; empty for a bare commit.
+    pub name: String,
+    /// The host's validator for the next conditional question.
+    pub etag: Option<String>,
+}
+
+impl Commit {
+    /// Flux's revision: `main@sha1:6f2…`, or `sha1:6f2…` for a bare commit.
+    pub fn revision(&self) -> String {
+        if self.name.is_empty() {
+            format!("sha1:{}", self.sha)
+        } else {
+            format!("{}@sha1:{}", self.name, self.sha)
+        }
+    }
+}
+
+/// Caps on what one source may bring.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchLimits {
+    /// Unpacked bytes in all.
+    pub bytes: u64,
+    /// Files and links.
+    pub files: usize,
+    /// Unpacked bytes for each packed byte.
+    pub ratio: u64,
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        Self {
+            bytes: 256 << 20,
+            files: 100_000,
+            ratio: 800,
+        }
+    }
+}
+
+/// Git repositories.
+#[async_trait]
+pub trait Git: Send + Sync {
+    /// The commit a reference leads to now. `known` is an earlier answer: with its validator an unchanged reference costs no rate limit.
+    async fn resolve(
+        &self,
+        url: &str,
+        reference: &GitReference,
+        auth: &GitAuth,
+        known: Option<&Commit>,
+    ) -> Result<Commit>;
+
+    /// All files of a commit, checked against the commit's tree.
+    async fn fetch(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree>;
+}
+
+/// The version of a stored blob, as the store names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Version(pub String);
+
+/// What must hold for a write to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    None,
+    /// No blob stands there.
+    Absent,
+    /// Exactly this version stands there.
+    Is(Version),
+}
+
+/// How a conditional write ended. An unclear end is `Err(Unavailable)`: read before you decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// Written.
+    Done(Version),
+    /// The precondition did not hold.
+    Refused,
+}
+
+/// The bucket: content-addressed blobs and small JSON under compare-and-swap.
+#[async_trait]
+pub trait Blobs: Send + Sync {
+    /// A blob and its version.
+    async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>>;
+    /// Writes a blob.
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put>;
+    /// Removes a blob; absent is fine.
+    async fn delete(&self, key: &str) -> Result<()>;
+    /// Every key that starts with `prefix`, in order, with its version.
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>>;
+    /// An address of the blob for people and status fields (`s3://bucket/key`, `file:///folder/key`).
+    fn url(&self, key: &str) -> String;
+}
+
+/// Why an object is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Cause {
+    /// A verified push.
+    Push,
+    /// The timer: the interval is over, an annotation is new, a generation is not observed, a deletion is pending.
+    Timer,
+    /// The live objects differ from what was applied.
+    Drift,
+    /// The source has a new artifact.
+    Source,
+    /// A dependency became ready.
+    Dependency,
+    /// The object was created or changed by an apply.
+    Changed,
+    /// The step put itself back: a wait or a retry.
+    Again,
+}
+
+/// One piece of work: look at this object. Duplicates and order do not matter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// The hub's name in the registry.
+    pub hub: String,
+    /// The object.
+    pub object: ObjectRef,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// The queue of work.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Puts every request in with its delay (at most 15 minutes); returns when the queue has them all.
+    async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()>;
+}
+
+/// The secret manager.
+#[async_trait]
+pub trait Keys: Send + Sync {
+    /// The secret of that name below the installation's prefix, such as `hubs/staging` or `tenants/staging/apps`.
+    async fn secret(&self, name: &str) -> Result<Option<Secret>>;
+}
+
+/// Where a cluster is and how to log in. Made only by [`crate::kubeconfig`]'s parser: inline data and https alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// `https://host:port/path`.
+    pub server: String,
+    /// PEM of the certificate authorities; the system's when absent.
+    pub certificate_authority: Option<Vec<u8>>,
+    /// The name to check the certificate against, when it is not the server's.
+    pub tls_server_name: Option<String>,
+    /// Skip the check of the server's certificate; only when the operator allows it.
+    pub insecure_skip_tls_verify: bool,
+    /// How to log in.
+    pub login: Login,
+    /// The namespace of the context, `default` when absent.
+    pub namespace: Option<String>,
+}
+
+/// How to log in to a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// No credentials.
+    Anonymous,
+    /// A bearer token.
+    Token(Secret),
+    /// A client certificate and key, PEM.
+    Certificate {
+        /// The certificate chain.
+        certificate: Vec<u8>,
+        /// The private key.
+        key: Secret,
+    },
+    /// User and password.
+    Basic {
+        /// The user.
+        username: String,
+        /// The password.
+        password: Secret,
+    },
+}
+
+/// The user a request is made as, checked by the API server's RBAC.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Impersonation {
+    /// `system:serviceaccount:NAMESPACE:NAME`.
+    pub user: String,
+}
+
+impl Impersonation {
+    /// A service account. As in client-go, the API server derives no groups from the name, so Flux sends the user alone.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self {
+            user: format!("system:serviceaccount:{namespace}:{name}"),
+        }
+    }
+}
+
+/// A way to every cluster.
+#[async_trait]
+pub trait Clusters: Send + Sync {
+    /// A client for `access`, acting as `user` when given. Clients are kept and shared by the adapter.
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> Result<Arc<dyn Cluster>>;
+}
+
+/// An API resource, from discovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// The plural name in the URL.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// How an apply is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Apply<'a> {
+    /// The field manager.
+    pub manager: &'a str,
+    /// Take over fields that others own.
+    pub force: bool,
+    /// Only ask what would happen.
+    pub dry_run: bool,
+}
+
+/// A patch's body.
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// RFC 7386.
+    Merge(Value),
+    /// RFC 6902.
+    Json(Value),
+}
+
+/// How a delete is made.
+#[derive(Clone, Debug, Default)]
+pub struct Delete {
+    /// Only the object with this uid.
+    pub uid: Option<String>,
+    /// Only this version of the object.
+    pub resource_version: Option<String>,
+    /// `Background`, `Foreground` or `Orphan`.
+    pub propagation: Option<&'static str>,
+}
+
+/// What a delete led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone, or was not there.
+    Gone,
+    /// It is marked, and waits for its finalizers.
+    Pending,
+}
+
+/// One Kubernetes API server, as one user.
+#[async_trait]
+pub trait Cluster: Send + Sync {
+    /// The resource of a kind; `None` when the server does not know it. A miss asks the server again, a hit is remembered.
+    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>>;
+    /// The resources of a group and kind in every served version, the preferred one first.
+    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>>;
+    /// One object.
+    async fn get(&self, resource: &Resource, namespace: &str, name: &str)
+    -> Result<Option<Object>>;
+    /// Every object of a kind, in one namespace or (empty) in all, that fits the label selector (empty: all). Pages are followed.
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>>;
+    /// Server-side apply of a whole object.
+    async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object>;
+    /// Creates an object.
+    async fn create(&self, resource: &Resource, object: &Object) -> Result<Object>;
+    /// Patches an object, or its subresource (`status`), under a field manager.
+    async fn patch(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        subresource: Option<&str>,
+        patch: &Patch,
+        manager: &str,
+    ) -> Result<Object>;
+    /// Deletes an object.
+    async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        how: &Delete,
+    ) -> Result<Deleted>;
+}
+
+/// The time. Wall time is for people and for intervals, never for safety.
+#[async_trait]
+pub trait Clock: Send + Sync {
+    /// Seconds since 1970, with fractions.
+    fn now(&self) -> Duration;
+    /// Waits.
+    async fn sleep(&self, time: Duration);
+    /// Random bytes: nonces and event names.
+    fn nonce(&self) -> [u8; 16];
+}
+
+/// Every port in one hand: what a step works with.
+#[derive(Clone)]
+pub struct Ports {
+    /// Git hosts.
+    pub git: Arc<dyn Git>,
+    /// The bucket.
+    pub blobs: Arc<dyn Blobs>,
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// The secret manager.
+    pub keys: Arc<dyn Keys>,
+    /// Clusters.
+    pub clusters: Arc<dyn Clusters>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+}

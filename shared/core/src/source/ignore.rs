@@ -1,0 +1,134 @@
+//! `.sourceignore`: what of a repository stays out of the artifact, as source-controller 1.9 leaves it out.
+
+use driftless_manifest::{FileTree, TreePath};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+const FILE: &str = ".sourceignore";
+
+/// What is left out unless a later pattern takes it back (`sourceignore.VCSPatterns` and `DefaultPatterns`).
+const DEFAULTS: &[&str] = &[
+    ".git/",
+    ".gitignore",
+    ".gitmodules",
+    ".gitattributes",
+    "*.jpg",
+    "*.jpeg",
+    "*.gif",
+    "*.png",
+    "*.wmv",
+    "*.flv",
+    "*.tar.gz",
+    "*.zip",
+    ".github/",
+    ".circleci/",
+    ".travis.yml",
+    ".gitlab-ci.yml",
+    "appveyor.yml",
+    ".drone.yml",
+    "cloudbuild.yaml",
+    "codeship-services.yml",
+    "codeship-steps.yml",
+    "**/.goreleaser.yml",
+    "**/.sops.yaml",
+    "**/.flux.yaml",
+];
+
+/// How many patterns one source may have.
+const MAX_PATTERNS: usize = 2_000;
+
+/// A pattern that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: '{pattern}' is no ignore pattern: {reason}")]
+pub struct BadPattern {
+    /// The file, or `spec.ignore`.
+    pub place: String,
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// One pattern and the folder it stands in.
+struct Pattern {
+    folder: TreePath,
+    matcher: Gitignore,
+}
+
+/// Drops what the patterns drop: the defaults, then every `.sourceignore` from the root down, then `spec.ignore`. As in
+/// go-git's matcher the last pattern that matches a file, or a folder above it, decides; so a file can be taken back from
+/// a dropped folder.
+///
+/// # Errors
+/// A pattern that is none, or too many of them.
+pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPattern> {
+    let mut patterns = Vec::new();
+    let root = TreePath::root();
+    add(&mut patterns, &root, "defaults", DEFAULTS.iter().copied())?;
+    let mut files: Vec<&TreePath> =
+        tree.index().iter().map(|(path, _)| path).filter(|path| path.file_name() == FILE).collect();
+    files.sort_by_key(|path| path.parts().count());
+    for path in files {
+        let content = tree.content(path).map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
+        add(&mut patterns, &path.parent(), path.as_str(), content.lines())?;
+    }
+    add(&mut patterns, &root, "spec.ignore", spec_ignore.unwrap_or_default().lines())?;
+    tree.retain(|path| !is_dropped(path, &patterns));
+    Ok(())
+}
+
+fn is_dropped(path: &TreePath, patterns: &[Pattern]) -> bool {
+    let decision = patterns.iter().rev().filter(|pattern| path.is_within(&pattern.folder)).find_map(|pattern| {
+        let skip = if pattern.folder.is_root() { 0 } else { pattern.folder.as_str().len() + 1 };
+        let matched = pattern.matcher.matched_path_or_any_parents(&path.as_str()[skip..], false);
+        (!matched.is_none()).then(|| matched.is_ignore())
+    });
+    decision.unwrap_or(false)
+}
+
+fn add<'a>(
+    patterns: &mut Vec<Pattern>,
+    folder: &TreePath,
+    place: &str,
+    lines: impl Iterator<Item = &'a str>,
+) -> Result<(), BadPattern> {
+    for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        let bad = |reason: String| BadPattern { place: place.to_owned(), pattern: line.to_owned(), reason };
+        if patterns.len() >= MAX_PATTERNS {
+            return Err(bad(format!("more than {MAX_PATTERNS} patterns in one source")));
+        }
+        let mut builder = GitignoreBuilder::new("");
+        builder.add_line(None, line).map_err(|error| bad(error.to_string()))?;
+        let matcher = builder.build().map_err(|error| bad(error.to_string()))?;
+        patterns.push(Pattern { folder: folder.clone(), matcher });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(files: &[(&str, &str)], spec: Option<&str>) -> Vec<String> {
+        let mut tree = FileTree::from_files(files.iter().copied()).unwrap();
+        apply(&mut tree, spec).unwrap();
+        tree.index().iter().map(|(path, _)| path.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn defaults_files_and_the_object() {
+        let files = [
+            (".github/ci.yaml", ""),
+            (".gitignore", ""),
+            ("apps/a.yaml", ""),
+            ("apps/logo.png", ""),
+            ("docs/guide.md", ""),
+            ("docs/keep.md", ""),
+        ];
+        assert_eq!(left(&files, None), ["apps/a.yaml", "docs/guide.md", "docs/keep.md"]);
+        assert_eq!(left(&files, Some("/*\n!/apps")), ["apps/a.yaml", "apps/logo.png"]);
+        assert_eq!(left(&files, Some("docs/\n!docs/keep.md")), ["apps/a.yaml", "docs/keep.md"]);
+        assert_eq!(left(&files, Some("!docs/keep.md\ndocs/")), ["apps/a.yaml"]);
+        let with_file = [&files[..], &[(".sourceignore", "docs/*\n!docs/keep.md\n"), ("apps/.sourceignore", "a.yaml")]].concat();
+        assert_eq!(left(&with_file, None), [".sourceignore", "apps/.sourceignore", "docs/keep.md"]);
+    }
+}

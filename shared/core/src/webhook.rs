@@ -1,0 +1,160 @@
+//! GitHub's webhooks: verified before they are read, and believed in one thing alone: that it is worth a look.
+
+use crate::ports::{Cause, ErrorKind, PortError, Ports, Request};
+use crate::source::index;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Deserialize;
+use sha2::Sha256;
+use std::time::Duration;
+
+/// GitHub sends no payload above 25 MB.
+pub const MAX_BODY: usize = 25 << 20;
+/// Where the secret manager keeps the webhook's secret.
+pub const SECRET: &str = "github/webhook";
+
+/// A delivery as it came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// `X-GitHub-Event`.
+    pub event: &'a str,
+    /// `X-Hub-Signature-256`.
+    pub signature: Option<&'a str>,
+    /// The raw body.
+    pub body: &'a [u8],
+}
+
+/// What came of a delivery; all of it is answered with 2xx.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The answer to `ping`.
+    Pong,
+    /// These requests are in the queue.
+    Queued(Vec<Request>),
+    /// Nothing here follows it; why.
+    Ignored(String),
+}
+
+/// Why a delivery is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// 413.
+    #[error("the body is larger than {MAX_BODY} bytes")]
+    TooLarge,
+    /// 401: without a signature, with another than SHA-256, or a wrong one.
+    #[error("the signature is missing or wrong: set the same secret in GitHub's webhook and in the secret manager under '{SECRET}'")]
+    Unauthorized,
+    /// 400.
+    #[error("not a {0} payload: {1}")]
+    Malformed(String, String),
+    /// 503: GitHub shows the failure, and the timer catches up.
+    #[error("not queued: {0}")]
+    Unavailable(#[from] PortError),
+}
+
+impl Refusal {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::TooLarge => 413,
+            Self::Unauthorized => 401,
+            Self::Malformed(..) => 400,
+            Self::Unavailable(_) => 503,
+        }
+    }
+}
+
+/// The part of a push event that matters: which repository, which reference.
+#[derive(Debug, Deserialize)]
+struct Push {
+    #[serde(rename = "ref")]
+    reference: String,
+    repository: Repository,
+}
+
+#[derive(Debug, Deserialize)]
+struct Repository {
+    full_name: String,
+    #[serde(default)]
+    html_url: String,
+}
+
+/// Takes a delivery in. Returns only after the queue has what follows from it.
+///
+/// # Errors
+/// See [`Refusal`]; nothing is queued then.
+pub async fn receive(ports: &Ports, delivery: Delivery<'_>) -> Result<Answer, Refusal> {
+    if delivery.body.len() > MAX_BODY {
+        return Err(Refusal::TooLarge);
+    }
+    let secret = ports.keys.secret(SECRET).await?.ok_or_else(|| {
+        PortError::new(ErrorKind::NotFound, format!("the secret manager has no '{SECRET}'"))
+    })?;
+    verify(secret.expose(), delivery.body, delivery.signature)?;
+    match delivery.event {
+        "ping" => Ok(Answer::Pong),
+        "push" => push(ports, delivery.body).await,
+        other => Ok(Answer::Ignored(format!("events of type '{other}' are not used"))),
+    }
+}
+
+/// Checks `sha256=HEX` over the raw body in constant time. An empty secret verifies nothing.
+fn verify(secret: &[u8], body: &[u8], signature: Option<&str>) -> Result<(), Refusal> {
+    let given = signature.and_then(|text| text.strip_prefix("sha256=")).ok_or(Refusal::Unauthorized)?;
+    let given = hex::decode(given).map_err(|_| Refusal::Unauthorized)?;
+    if secret.is_empty() {
+        return Err(Refusal::Unauthorized);
+    }
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| Refusal::Unauthorized)?;
+    mac.update(body);
+    mac.verify_slice(&given).map_err(|_| Refusal::Unauthorized)
+}
+
+async fn push(ports: &Ports, body: &[u8]) -> Result<Answer, Refusal> {
+    let push: Push = serde_json::from_slice(body).map_err(|error| {
+        // serde names positions and types, never values of ours; the payload is GitHub's own.
+        Refusal::Malformed("push".to_owned(), format!("line {}, column {}", error.line(), error.column()))
+    })?;
+    let url = match push.repository.html_url.as_str() {
+        "" => format!("https://github.com/{}", push.repository.full_name),
+        url => url.to_owned(),
+    };
+    let Some(repository) = index::repository(&url) else {
+        return Err(Refusal::Malformed("push".to_owned(), "repository.html_url is no address".to_owned()));
+    };
+    let followers = index::followers(ports, &repository, &push.reference).await?;
+    if followers.is_empty() {
+        return Ok(Answer::Ignored(format!("no source follows {} of {repository}", push.reference)));
+    }
+    let requests: Vec<Request> =
+        followers.into_iter().map(|one| Request { hub: one.hub, object: one.object, cause: Cause::Push }).collect();
+    ports.queue.send(requests.iter().map(|request| (request.clone(), Duration::ZERO)).collect()).await?;
+    Ok(Answer::Queued(requests))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"It's a Secret to Everybody";
+    /// GitHub's own example for the body `Hello, World!`.
+    const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+    #[test]
+    fn signatures() {
+        let body = b"Hello, World!";
+        assert!(verify(SECRET, body, Some(SIGNATURE)).is_ok());
+        for bad in [
+            None,
+            Some(""),
+            Some("sha256="),
+            Some("sha1=757107ea0eb2509fc211221cce984b8a37570b6d"),
+            Some("sha256=757107ea"),
+            Some(&SIGNATURE.replace("757", "758")),
+            Some(&SIGNATURE[7..]),
+        ] {
+            assert!(matches!(verify(SECRET, body, bad), Err(Refusal::Unauthorized)), "{bad:?}");
+        }
+        assert!(verify(SECRET, b"Hello, World?", Some(SIGNATURE)).is_err());
+        assert!(verify(b"", body, Some(SIGNATURE)).is_err());
+    }
+}
