@@ -1,1 +1,193 @@
-//! (being written)
+//! GitHub on loopback: its REST API over real bare Git repositories.
+//!
+//! Serves what a GitOps engine reads (commits, refs, trees, blobs, contents,
+//! comparisons, tarballs) and writes (statuses), with GitHub's authentication
+//! (tokens, App installations), conditional requests, rate-limit headers and
+//! failures on demand, and sends signed webhooks. Each request is recorded.
+
+mod access;
+mod codeload;
+mod faults;
+mod json;
+mod repository;
+mod routes;
+mod server;
+mod webhook;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+pub use access::App;
+pub use faults::Fault;
+pub use repository::{Change, Repository};
+pub use webhook::{Delivery, Push, sign};
+
+use self::access::Access;
+use self::faults::Faults;
+use self::server::Listener;
+use self::webhook::Hook;
+
+/// The stub; its servers and repositories go when it is dropped.
+pub struct GitHub {
+    shared: Arc<Shared>,
+    _api: Listener,
+    _codeload: Listener,
+    _folder: tempfile::TempDir,
+}
+
+/// One answered request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The endpoint's short name: `commits`, `git/ref`, `tarball`, `codeload` …
+    pub endpoint: String,
+    /// The HTTP method.
+    pub method: String,
+    /// Path and query.
+    pub uri: String,
+    /// Did it carry an `Authorization` header?
+    pub authorized: bool,
+    /// The status of the answer.
+    pub status: u16,
+}
+
+pub(crate) struct Shared {
+    pub(crate) url: String,
+    pub(crate) codeload: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) repositories: BTreeMap<String, Arc<Repository>>,
+    pub(crate) access: Access,
+    pub(crate) faults: Faults,
+    pub(crate) calls: Vec<Call>,
+    /// By repository and commit, oldest first.
+    pub(crate) statuses: BTreeMap<(String, String), Vec<Value>>,
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) deliveries: Vec<Delivery>,
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GitHub {
+    /// Starts an empty GitHub.
+    pub fn start() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("driftless-github-")
+            .tempdir()
+            .expect("create the stub's folder");
+        let api = Listener::bind("127.0.0.1");
+        // Another host, as api.github.com and codeload.github.com are.
+        let codeload = Listener::bind("127.0.0.2");
+        let shared = Arc::new(Shared {
+            url: api.url(),
+            codeload: codeload.url(),
+            state: Mutex::default(),
+        });
+        Self {
+            _api: api.serve(Arc::clone(&shared), routes::SERVICE),
+            _codeload: codeload.serve(Arc::clone(&shared), codeload::SERVICE),
+            shared,
+            _folder: folder,
+        }
+    }
+
+    /// The API's address, `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> &str {
+        &self.shared.url
+    }
+
+    /// Makes a public repository `owner/name`, empty, default branch `main`.
+    pub fn repository(&self, full_name: &str) -> Arc<Repository> {
+        let mut state = self.shared.state();
+        let id = 1000 + state.repositories.len() as u64;
+        let repository = Arc::new(Repository::create(self._folder.path(), full_name, id));
+        state
+            .repositories
+            .insert(full_name.to_lowercase(), Arc::clone(&repository));
+        repository
+    }
+
+    /// Makes a public repository with a folder's content as branch `main`.
+    pub fn repository_from(&self, full_name: &str, folder: &Path) -> Arc<Repository> {
+        let repository = self.repository(full_name);
+        repository.commit_folder("main", folder, "Import");
+        repository
+    }
+
+    /// Commits changes to a branch and sends the push webhook to every hook
+    /// before it returns.
+    pub fn push(&self, repository: &Repository, branch: &str, changes: &[Change]) -> Push {
+        let reference = format!("refs/heads/{branch}");
+        let before = repository.resolve(branch);
+        let sha = repository.commit(branch, changes, "Change by a test");
+        self.announce(repository, &reference, before.as_deref(), &sha)
+    }
+
+    /// Forgets a repository: everything about it answers 404, as after lost access.
+    pub fn remove_repository(&self, full_name: &str) {
+        self.shared
+            .state()
+            .repositories
+            .remove(&full_name.to_lowercase());
+    }
+
+    /// A personal access token that reads and writes these repositories.
+    pub fn add_token(&self, token: &str, repositories: &[&str]) {
+        self.shared.state().access.add_token(token, repositories);
+    }
+
+    /// A GitHub App that is installed on these repositories.
+    pub fn add_app(&self, id: u64, installation: u64, repositories: &[&str]) -> App {
+        self.shared
+            .state()
+            .access
+            .add_app(id, installation, repositories)
+    }
+
+    /// Ends the validity of every installation token that was given out.
+    pub fn expire_tokens(&self) {
+        self.shared.state().access.expire_tokens();
+    }
+
+    /// The next `times` requests of an endpoint fail; `*` is every endpoint,
+    /// `codeload` the download behind the tarball's redirect.
+    pub fn fail(&self, endpoint: &str, fault: Fault, times: usize) {
+        self.shared.state().faults.add(endpoint, fault, times);
+    }
+
+    /// Ends every failure.
+    pub fn heal(&self) {
+        self.shared.state().faults.clear();
+    }
+
+    /// Every request so far, oldest first.
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.state().calls.clone()
+    }
+
+    /// How often an endpoint was asked.
+    pub fn count(&self, endpoint: &str) -> usize {
+        let state = self.shared.state();
+        state
+            .calls
+            .iter()
+            .filter(|c| c.endpoint == endpoint)
+            .count()
+    }
+
+    /// The statuses posted on a commit, oldest first.
+    pub fn statuses(&self, full_name: &str, sha: &str) -> Vec<Value> {
+        let key = (full_name.to_lowercase(), sha.to_owned());
+        let state = self.shared.state();
+        state.statuses.get(&key).cloned().unwrap_or_default()
+    }
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/fluxcd/pkg/runtime/cel"
+	"github.com/fluxcd/pkg/runtime/statusreaders"
 	celtypes "github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -28,36 +29,54 @@ type answer struct {
 	Message string `json:"message,omitempty"`
 	Ready   *bool  `json:"ready,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Flux's own reading of a Job.
+	FluxStatus  string `json:"fluxStatus,omitempty"`
+	FluxMessage string `json:"fluxMessage,omitempty"`
+}
+
+// fields decodes integers as int64, as the Kubernetes client does.
+type fields map[string]any
+
+func (f *fields) UnmarshalJSON(data []byte) error {
+	return utiljson.Unmarshal(data, (*map[string]any)(f))
 }
 
 type objectCase struct {
-	Name   string         `json:"name"`
-	Object map[string]any `json:"object"`
+	Name   string `json:"name"`
+	Object fields `json:"object"`
 }
 
 type exprCase struct {
-	Name       string         `json:"name"`
-	Current    string         `json:"current"`
-	Failed     string         `json:"failed"`
-	InProgress string         `json:"inProgress"`
-	Object     map[string]any `json:"object"`
+	Name       string `json:"name"`
+	Current    string `json:"current"`
+	Failed     string `json:"failed"`
+	InProgress string `json:"inProgress"`
+	Object     fields `json:"object"`
 }
 
 type readyCase struct {
-	Name string         `json:"name"`
-	Expr string         `json:"expr"`
-	Self map[string]any `json:"self"`
-	Dep  map[string]any `json:"dep"`
+	Name string `json:"name"`
+	Expr string `json:"expr"`
+	Self fields `json:"self"`
+	Dep  fields `json:"dep"`
 }
 
 func main() {
 	dir := os.Args[1]
 	answerAll(dir, "objects", func(c objectCase) answer {
-		result, err := status.Compute(&unstructured.Unstructured{Object: c.Object})
-		if err != nil {
-			return answer{Name: c.Name, Error: err.Error()}
+		object := &unstructured.Unstructured{Object: c.Object}
+		a := answer{Name: c.Name}
+		if object.GetKind() == "Job" {
+			flux := statusreaders.ComputeJobStatus(object)
+			a.FluxStatus, a.FluxMessage = flux.Status.String(), flux.Message
 		}
-		return answer{Name: c.Name, Status: result.Status.String(), Message: result.Message}
+		result, err := status.Compute(object)
+		if err != nil {
+			a.Error = err.Error()
+			return a
+		}
+		a.Status, a.Message = result.Status.String(), result.Message
+		return a
 	})
 	answerAll(dir, "exprs", func(c exprCase) answer {
 		evaluator, err := cel.NewStatusEvaluator(&kustomize.HealthCheckExpressions{
@@ -78,7 +97,9 @@ func main() {
 		if err != nil {
 			return answer{Name: c.Name, Error: err.Error()}
 		}
-		ready, err := expr.EvaluateBoolean(context.Background(), map[string]any{"self": c.Self, "dep": c.Dep})
+		ready, err := expr.EvaluateBoolean(context.Background(), map[string]any{
+			"self": map[string]any(c.Self), "dep": map[string]any(c.Dep),
+		})
 		if err != nil {
 			return answer{Name: c.Name, Error: err.Error()}
 		}
@@ -112,7 +133,7 @@ func answerOne[C any](raw json.RawMessage, run func(C) answer) (a answer) {
 		}
 	}()
 	var c C
-	check(utiljson.Unmarshal(raw, &c))
+	check(json.Unmarshal(raw, &c))
 	return run(c)
 }
 

@@ -1,0 +1,202 @@
+//! Signed webhooks.
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::repository::Repository;
+use super::{GitHub, json as shape};
+use crate::http::Http;
+
+/// Where a webhook goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Hook {
+    url: String,
+    secret: String,
+    headers: Vec<(String, String)>,
+}
+
+/// One sent webhook, also when nobody took it.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The `X-GitHub-Delivery` id.
+    pub id: String,
+    /// `push`, `ping` …
+    pub event: String,
+    /// Where it went.
+    pub url: String,
+    /// The body, as it was signed.
+    pub body: String,
+    /// The status of the answer; `None` when there was none.
+    pub status: Option<u16>,
+    /// The answer's body, or the error.
+    pub answer: String,
+}
+
+/// A push and what became of its webhooks.
+#[derive(Clone, Debug)]
+pub struct Push {
+    /// The commit before; `None` for a new branch.
+    pub before: Option<String>,
+    /// The commit after.
+    pub sha: String,
+    /// One for each hook.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// The value of `X-Hub-Signature-256` for a body.
+pub fn sign(secret: &str, body: &[u8]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key length");
+    mac.update(body);
+    format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+const NOTHING: &str = "0000000000000000000000000000000000000000";
+
+impl GitHub {
+    /// Sends every event from now on to `url`, signed with `secret`.
+    pub fn add_webhook(&self, url: &str, secret: &str) {
+        self.add_webhook_with_headers(url, secret, &[]);
+    }
+
+    /// The same with more request headers, such as the `Host` that an emulator routes by.
+    pub fn add_webhook_with_headers(&self, url: &str, secret: &str, headers: &[(&str, &str)]) {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        self.shared.state().hooks.push(Hook {
+            url: url.to_owned(),
+            secret: secret.to_owned(),
+            headers: headers.iter().map(owned).collect(),
+        });
+    }
+
+    /// Removes every webhook: pushes go unannounced.
+    pub fn remove_webhooks(&self) {
+        self.shared.state().hooks.clear();
+    }
+
+    /// Every webhook sent so far, oldest first.
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        self.shared.state().deliveries.clone()
+    }
+
+    /// Sends the push webhook for a reference that moved, for a commit that was
+    /// made without [`GitHub::push`].
+    pub fn announce(
+        &self,
+        repository: &Repository,
+        reference: &str,
+        before: Option<&str>,
+        after: &str,
+    ) -> Push {
+        let payload = self.push_payload(repository, reference, before, after);
+        Push {
+            before: before.map(str::to_owned),
+            sha: after.to_owned(),
+            deliveries: self.deliver("push", &payload),
+        }
+    }
+
+    /// Sends an event to every hook and waits for the answers.
+    pub fn deliver(&self, event: &str, payload: &Value) -> Vec<Delivery> {
+        let hooks = self.shared.state().hooks.clone();
+        let body = payload.to_string();
+        let number = self.shared.state().deliveries.len();
+        let send = |(at, hook): (usize, &Hook)| {
+            let id = guid(&format!("{number}/{at}/{body}"));
+            send(hook, &id, event, &body)
+        };
+        let sent: Vec<Delivery> = hooks.iter().enumerate().map(send).collect();
+        self.shared.state().deliveries.extend(sent.clone());
+        sent
+    }
+
+    /// Sends a delivery once more under the same id, as the button on GitHub does.
+    pub fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery> {
+        let hooks = self.shared.state().hooks.clone();
+        let same = hooks.iter().filter(|hook| hook.url == delivery.url);
+        same.map(|hook| send(hook, &delivery.id, &delivery.event, &delivery.body))
+            .collect()
+    }
+
+    /// The body of a push event.
+    pub fn push_payload(
+        &self,
+        repository: &Repository,
+        reference: &str,
+        before: Option<&str>,
+        after: &str,
+    ) -> Value {
+        let url = self.url();
+        let range = before.map_or_else(|| after.to_owned(), |before| format!("{before}..{after}"));
+        let listed = repository.ask(["rev-list", "--reverse", "--max-count=20", &range]);
+        let commits: Vec<Value> = listed
+            .unwrap_or_default()
+            .lines()
+            .map(|sha| shape::pushed(repository, sha))
+            .collect();
+        let forced = before.is_some_and(|before| {
+            repository
+                .ask(["merge-base", "--is-ancestor", before, after])
+                .is_none()
+        });
+        let mut described = shape::repository(url, repository);
+        described["master_branch"] = described["default_branch"].clone();
+        described["owner"]["name"] = repository.owner().into();
+        let mut payload = json!({
+            "ref": reference,
+            "before": before.unwrap_or(NOTHING),
+            "after": after,
+            "repository": described,
+            "pusher": {"name": "tester", "email": "tester@example.com"},
+            "organization": {"login": repository.owner(), "id": 1},
+            "sender": shape::owner(url, "tester"),
+            "created": before.is_none(),
+            "deleted": after == NOTHING,
+            "forced": forced,
+            "base_ref": null,
+            "compare": format!("https://github.com/{}/compare/{range}", repository.full_name()),
+            "head_commit": commits.last(),
+            "commits": commits,
+        });
+        if let Some((_, installation)) = self.shared.state().access.installed(repository) {
+            payload["installation"] = json!({"id": installation, "node_id": "MDIz"});
+        }
+        payload
+    }
+}
+
+fn send(hook: &Hook, id: &str, event: &str, body: &str) -> Delivery {
+    let signature = sign(&hook.secret, body.as_bytes());
+    let mut headers = vec![
+        ("content-type", "application/json"),
+        ("user-agent", "GitHub-Hookshot/0000000"),
+        ("accept", "*/*"),
+        ("x-github-event", event),
+        ("x-github-delivery", id),
+        ("x-github-hook-id", "1"),
+        ("x-hub-signature-256", signature.as_str()),
+    ];
+    headers.extend(hook.headers.iter().map(|(n, v)| (n.as_str(), v.as_str())));
+    let answer = Http::plain().send("POST", &hook.url, &headers, Some(body.as_bytes()));
+    Delivery {
+        id: id.to_owned(),
+        event: event.to_owned(),
+        url: hook.url.clone(),
+        body: body.to_owned(),
+        status: answer.as_ref().ok().map(|answer| answer.status),
+        answer: answer.map_or_else(|e| e.to_string(), |answer| answer.text()),
+    }
+}
+
+/// An id in the form of a GUID, the same for the same delivery.
+fn guid(seed: &str) -> String {
+    let hash = hex::encode(Sha256::digest(seed));
+    let parts = [
+        &hash[..8],
+        &hash[8..12],
+        &hash[12..16],
+        &hash[16..20],
+        &hash[20..32],
+    ];
+    parts.join("-")
+}
