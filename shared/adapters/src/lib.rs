@@ -1,1 +1,6 @@
 //! The only I/O of driftless: GitHub, AWS, Kubernetes, and their local stand-ins.
+//!
+//! Every module implements traits of [`driftless_core::ports`] and knows no other module here; [`config`] wires them.
+
+pub mod cluster;
+pub mod local;

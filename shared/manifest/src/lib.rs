@@ -7,12 +7,14 @@
 //!
 //! Nothing here touches a disk, a clock or a network.
 
+mod git_tree;
 mod object;
 mod path;
 mod reader;
 mod tree;
 pub mod yaml;
 
+pub use git_tree::git_tree_id;
 pub use object::{Gvk, InvalidObject, Object, ObjectId};
 pub use path::{PathError, TreePath};
 pub use reader::{Fingerprint, Kind, ReadError, ReadFilter, ReadSet, Reader};

@@ -18,6 +18,11 @@ impl BlobId {
         hash.update(content);
         Self(hash.finalize().into())
     }
+
+    /// The 20 bytes of the id.
+    pub fn bytes(&self) -> [u8; 20] {
+        self.0
+    }
 }
 
 impl fmt::Display for BlobId {

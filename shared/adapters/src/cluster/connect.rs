@@ -1,0 +1,81 @@
+//! A client from an [`Access`]: nothing is read from files, the environment or a proxy's settings.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use driftless_core::ports::{Access, ErrorKind, Login, PortError, Result};
+use http::{HeaderValue, Uri, header};
+use kube::config::AuthInfo;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::time::Duration;
+
+/// How long a connection may take to come about, so that a dark cluster holds nobody up.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a whole request may take.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
+
+/// A client for an API server.
+///
+/// # Errors
+/// A server that is not https, certificates or keys that cannot be read.
+pub fn client(access: &Access) -> Result<kube::Client> {
+    let refuse = |what: &str| PortError::new(ErrorKind::Invalid, format!("cluster {}: {what}", access.server));
+    let url: Uri = access.server.parse().map_err(|_| refuse("the server's address is not a URL"))?;
+    if url.scheme_str() != Some("https") {
+        return Err(refuse("only https servers are reached"));
+    }
+    let mut config = kube::Config::new(url);
+    if let Some(pem) = &access.certificate_authority {
+        config.root_cert = Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is no PEM"))?);
+    }
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(REQUEST_TIMEOUT);
+    config.write_timeout = Some(REQUEST_TIMEOUT);
+    config.reset_reader_on_write = true;
+    config.accept_invalid_certs = access.insecure_skip_tls_verify;
+    config.tls_server_name = access.tls_server_name.clone();
+    config.default_retry = false;
+    config.headers.push((header::USER_AGENT, HeaderValue::from_static(AGENT)));
+    match &access.login {
+        Login::Anonymous => {}
+        Login::Token(token) => {
+            let token = token.expose_str().map(str::trim).filter(|token| !token.is_empty());
+            let token = token.ok_or_else(|| refuse("the bearer token is empty or no text"))?;
+            config.headers.push((header::AUTHORIZATION, sensitive(format!("Bearer {token}")).ok_or_else(|| {
+                refuse("the bearer token has characters that no header can carry")
+            })?));
+        }
+        Login::Basic { username, password } => {
+            let mut pair = format!("{username}:").into_bytes();
+            pair.extend_from_slice(password.expose());
+            let value = sensitive(format!("Basic {}", STANDARD.encode(pair)));
+            config.headers.push((header::AUTHORIZATION, value.ok_or_else(|| refuse("the login is unusable"))?));
+        }
+        Login::Certificate { certificate, key } => {
+            config.auth_info = AuthInfo {
+                client_certificate_data: Some(STANDARD.encode(certificate)),
+                client_key_data: Some(STANDARD.encode(key.expose()).into()),
+                ..AuthInfo::default()
+            };
+        }
+    }
+    // kube's message may quote the input, which holds keys.
+    kube::Client::try_from(config).map_err(|_| refuse("its certificates or keys cannot be used for TLS"))
+}
+
+fn sensitive(text: String) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The certificates of a PEM text; `None` when one is broken or there is none.
+fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let all: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(pem)
+        .map(|certificate| certificate.map(|der| der.as_ref().to_vec()))
+        .collect::<Result<_, _>>()
+        .ok()?;
+    (!all.is_empty()).then_some(all)
+}

@@ -1,0 +1,85 @@
+//! The URLs of the Kubernetes API.
+
+use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
+
+/// The folder of a resource: all namespaces when `namespace` is empty.
+///
+/// # Errors
+/// A name that cannot be a part of a URL.
+pub fn collection(resource: &Resource, namespace: &str) -> Result<String> {
+    let gvk = &resource.gvk;
+    let mut path = if gvk.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", segment(&gvk.group)?) };
+    path.push_str(&format!("/{}", segment(&gvk.version)?));
+    if resource.namespaced && !namespace.is_empty() {
+        path.push_str(&format!("/namespaces/{}", segment(namespace)?));
+    }
+    path.push_str(&format!("/{}", segment(&resource.plural)?));
+    Ok(path)
+}
+
+/// One object.
+///
+/// # Errors
+/// No namespace for a namespaced resource, or a name that cannot be a part of a URL.
+pub fn object(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
+    Ok(format!("{}/{}", folder(resource, namespace, name)?, segment(name)?))
+}
+
+/// The folder that an object is created in.
+///
+/// # Errors
+/// No namespace for a namespaced resource, or a name that cannot be a part of a URL.
+pub fn folder(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
+    if resource.namespaced && namespace.is_empty() {
+        let kind = &resource.gvk.kind;
+        return Err(PortError::new(ErrorKind::Invalid, format!("{kind}/{name} has no namespace, and its kind needs one")));
+    }
+    collection(resource, namespace)
+}
+
+/// One part of a path. `.`, `..`, `/` and `%` are no names in Kubernetes, and would lead elsewhere.
+fn segment(name: &str) -> Result<String> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '%']) {
+        return Err(PortError::new(ErrorKind::Invalid, format!("'{name}' is no name of a Kubernetes object")));
+    }
+    Ok(encode(name))
+}
+
+/// Percent-encodes all but what is plain in any part of a URL.
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_manifest::Gvk;
+
+    fn resource(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
+        Resource { gvk: Gvk::new(api_version, kind), plural: plural.into(), namespaced }
+    }
+
+    #[test]
+    fn urls() {
+        let pods = resource("v1", "Pod", "pods", true);
+        let roles = resource("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false);
+        assert_eq!(object(&pods, "a", "b").unwrap(), "/api/v1/namespaces/a/pods/b");
+        assert_eq!(collection(&pods, "").unwrap(), "/api/v1/pods");
+        assert_eq!(
+            object(&roles, "ignored", "system:a b").unwrap(),
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%20b"
+        );
+        assert_eq!(object(&pods, "", "b").unwrap_err().kind, ErrorKind::Invalid);
+        for name in ["", ".", "..", "a/b", "..%2f", "a?b/../.."] {
+            assert_eq!(object(&pods, "a", name).unwrap_err().kind, ErrorKind::Invalid, "{name}");
+        }
+        assert!(object(&pods, "a", "b?dryRun=All#x").unwrap().ends_with("/b%3FdryRun%3DAll%23x"));
+    }
+}

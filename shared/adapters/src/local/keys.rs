@@ -1,0 +1,82 @@
+use async_trait::async_trait;
+use driftless_core::ports::{ErrorKind, Keys, PortError, Result, Secret};
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+/// Bytes of a secret; AWS Secrets Manager allows 64 KiB.
+const LIMIT: u64 = 1 << 20;
+
+/// Secrets of one machine: some given by name, the others one file each below a folder.
+#[derive(Clone, Debug, Default)]
+pub struct LocalKeys {
+    given: BTreeMap<String, Secret>,
+    folder: Option<PathBuf>,
+}
+
+impl LocalKeys {
+    /// Given secrets win over the folder's. The file of `hubs/staging` is `FOLDER/hubs/staging`.
+    pub fn new(given: BTreeMap<String, Secret>, folder: Option<PathBuf>) -> Self {
+        Self { given, folder }
+    }
+}
+
+#[async_trait]
+impl Keys for LocalKeys {
+    async fn secret(&self, name: &str) -> Result<Option<Secret>> {
+        if let Some(secret) = self.given.get(name) {
+            return Ok(Some(secret.clone()));
+        }
+        let Some(folder) = &self.folder else { return Ok(None) };
+        if !name.split('/').all(is_plain) {
+            return Err(PortError::new(ErrorKind::Invalid, format!("'{name}' is no name of a secret")));
+        }
+        match read(folder.join(name)) {
+            Ok(secret) => Ok(Some(secret)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                Err(PortError::new(ErrorKind::Unreadable, format!("read the secret '{name}' from its file: {error}")))
+            }
+        }
+    }
+}
+
+/// A part of a name that leads neither up nor to a hidden file.
+fn is_plain(part: &str) -> bool {
+    !part.is_empty()
+        && !part.starts_with('.')
+        && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':'))
+}
+
+fn read(file: PathBuf) -> io::Result<Secret> {
+    let mut content = Vec::new();
+    std::fs::File::open(file)?.take(LIMIT + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > LIMIT {
+        return Err(io::Error::other("a secret has at most 1 MiB"));
+    }
+    Ok(Secret::new(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn files_and_given_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("hubs")).unwrap();
+        std::fs::write(folder.path().join("hubs/staging"), "from the file").unwrap();
+        std::fs::write(folder.path().join("github.token"), "").unwrap();
+        let given = BTreeMap::from([("github/token".to_owned(), Secret::new("given"))]);
+        let keys = LocalKeys::new(given, Some(folder.path().to_owned()));
+        let text = |secret: Option<Secret>| secret.map(|s| s.expose_str().unwrap().to_owned());
+        assert_eq!(text(keys.secret("github/token").await.unwrap()).as_deref(), Some("given"));
+        assert_eq!(text(keys.secret("hubs/staging").await.unwrap()).as_deref(), Some("from the file"));
+        assert_eq!(text(keys.secret("hubs/production").await.unwrap()), None);
+        for bad in ["../x", "hubs/../../x", "/etc/passwd", "", "hubs//staging", ".hidden"] {
+            assert_eq!(keys.secret(bad).await.unwrap_err().kind, ErrorKind::Invalid, "{bad}");
+        }
+        // A folder is not a missing secret.
+        assert_eq!(keys.secret("hubs").await.unwrap_err().kind, ErrorKind::Unreadable);
+    }
+}

@@ -1,0 +1,12 @@
+//! Stand-ins for one machine: a folder in place of the bucket, a queue in memory, secrets from files.
+
+mod blobs;
+mod clock;
+mod keys;
+mod names;
+mod queue;
+
+pub use blobs::FolderBlobs;
+pub use clock::SystemClock;
+pub use keys::LocalKeys;
+pub use queue::{LocalQueue, Work};

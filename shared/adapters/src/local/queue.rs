@@ -1,0 +1,272 @@
+use async_trait::async_trait;
+use driftless_core::flux::ObjectRef;
+use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The longest delay, as SQS has it.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// A queue in this process.
+///
+/// Equal requests that wait are one, at the earlier of their times. An object is worked on by one worker at a time: what
+/// is sent for it meanwhile waits, and runs afterwards. Requests do not outlive the process; the timer finds what is due.
+#[derive(Clone)]
+pub struct LocalQueue {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+    capacity: usize,
+}
+
+#[derive(Default)]
+struct State {
+    /// What waits, by its time; the number keeps requests of one time in the order they came.
+    due: BTreeMap<(Instant, u64), Request>,
+    waiting: HashMap<Request, (Instant, u64)>,
+    working: HashSet<(String, ObjectRef)>,
+    count: u64,
+    closed: bool,
+}
+
+/// A request in the hands of a worker; dropping it says that the work is done.
+pub struct Work {
+    request: Request,
+    shared: Arc<Shared>,
+}
+
+impl Work {
+    /// The request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.shared.lock().working.remove(&object(&self.request));
+        self.shared.changed.notify_waiters();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn put(&mut self, request: Request, at: Instant) {
+        if let Some(known) = self.waiting.get(&request) {
+            if known.0 <= at {
+                return;
+            }
+            self.due.remove(known);
+        }
+        self.count += 1;
+        self.waiting.insert(request.clone(), (at, self.count));
+        self.due.insert((at, self.count), request);
+    }
+
+    /// Takes the first request that is due and whose object nobody works on.
+    fn take(&mut self, now: Instant) -> Option<Request> {
+        let ready = self.due.iter().take_while(|((at, _), _)| *at <= now);
+        let (place, _) = ready.into_iter().find(|(_, request)| !self.working.contains(&object(request)))?;
+        let place = *place;
+        let request = self.due.remove(&place)?;
+        self.waiting.remove(&request);
+        self.working.insert(object(&request));
+        Some(request)
+    }
+
+    /// When the next request comes due that does not wait for a worker.
+    fn next_time(&self) -> Option<Instant> {
+        self.due.iter().find(|(_, request)| !self.working.contains(&object(request))).map(|((at, _), _)| *at)
+    }
+}
+
+fn object(request: &Request) -> (String, ObjectRef) {
+    (request.hub.clone(), request.object.clone())
+}
+
+impl LocalQueue {
+    /// A queue for at most `capacity` waiting requests.
+    pub fn new(capacity: usize) -> Self {
+        Self { shared: Arc::new(Shared { state: Mutex::default(), changed: Notify::new(), capacity }) }
+    }
+
+    /// The next request that is due, waiting for one; `None` after [`close`](Self::close).
+    pub async fn next(&self) -> Option<Work> {
+        loop {
+            // Registered before the look, so that no change in between is missed.
+            let changed = self.shared.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let wake = {
+                let mut state = self.shared.lock();
+                if state.closed {
+                    return None;
+                }
+                if let Some(request) = state.take(Instant::now()) {
+                    return Some(Work { request, shared: self.shared.clone() });
+                }
+                state.next_time()
+            };
+            match wake {
+                Some(at) => {
+                    let _ = tokio::time::timeout_at(at, changed).await;
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Ends every [`next`](Self::next); what waits is dropped.
+    pub fn close(&self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        state.due.clear();
+        state.waiting.clear();
+        drop(state);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().due.len()
+    }
+
+    /// Whether nothing waits and nobody works.
+    pub fn is_idle(&self) -> bool {
+        let state = self.shared.lock();
+        state.due.is_empty() && state.working.is_empty()
+    }
+}
+
+#[async_trait]
+impl Queue for LocalQueue {
+    async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
+        let now = Instant::now();
+        {
+            let mut state = self.shared.lock();
+            if state.closed {
+                return Err(PortError::new(ErrorKind::Unavailable, "the queue is closed"));
+            }
+            let new: HashSet<&Request> = requests.iter().map(|(r, _)| r).filter(|r| !state.waiting.contains_key(*r)).collect();
+            if state.due.len() + new.len() > self.shared.capacity {
+                return Err(PortError::new(
+                    ErrorKind::Unavailable,
+                    format!("the queue is full: {} requests wait", state.due.len()),
+                ));
+            }
+            for (request, delay) in requests {
+                state.put(request, now + delay.min(LONGEST));
+            }
+        }
+        self.shared.changed.notify_waiters();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::flux::FluxKind;
+    use driftless_core::ports::Cause;
+
+    fn request(name: &str, cause: Cause) -> Request {
+        Request { hub: "hub".into(), object: ObjectRef::new(FluxKind::Kustomization, "apps", name), cause }
+    }
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delays_and_duplicates() {
+        let queue = LocalQueue::new(100);
+        let start = Instant::now();
+        let (a, b) = (request("a", Cause::Timer), request("b", Cause::Timer));
+        queue.send(vec![(a.clone(), seconds(60)), (b.clone(), seconds(30)), (a.clone(), seconds(10))]).await.unwrap();
+        queue.send(vec![(a.clone(), seconds(600))]).await.unwrap();
+        assert_eq!(queue.waiting(), 2);
+        assert_eq!(queue.next().await.unwrap().request(), &a);
+        assert_eq!(start.elapsed().as_secs(), 10);
+        assert_eq!(queue.next().await.unwrap().request(), &b);
+        assert_eq!(start.elapsed().as_secs(), 30);
+        assert!(queue.is_idle());
+        queue.send(vec![(a.clone(), seconds(100_000))]).await.unwrap();
+        queue.next().await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), 30 + 15 * 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sent_again_while_worked_on_runs_again_afterwards() {
+        let queue = LocalQueue::new(100);
+        let (a, other) = (request("a", Cause::Push), request("a", Cause::Drift));
+        queue.send(vec![(a.clone(), Duration::ZERO)]).await.unwrap();
+        let work = queue.next().await.unwrap();
+        queue.send(vec![(a.clone(), Duration::ZERO), (other, Duration::ZERO)]).await.unwrap();
+        let blocked = tokio::time::timeout(seconds(5), queue.next()).await;
+        assert!(blocked.is_err(), "two workers on one object");
+        let waiting = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.next().await.map(|work| work.request().clone()) }
+        });
+        tokio::time::sleep(seconds(1)).await;
+        drop(work);
+        assert_eq!(waiting.await.unwrap(), Some(a));
+    }
+
+    #[tokio::test]
+    async fn many_workers_lose_and_double_nothing() {
+        let queue = LocalQueue::new(10_000);
+        let workers: Vec<_> = (0..8)
+            .map(|_| {
+                let queue = queue.clone();
+                tokio::spawn(async move {
+                    let mut seen = Vec::new();
+                    while let Some(work) = queue.next().await {
+                        tokio::task::yield_now().await;
+                        seen.push(work.request().object.name.clone());
+                    }
+                    seen
+                })
+            })
+            .collect();
+        for n in 0..1000 {
+            let delay = Duration::from_millis(n % 7);
+            queue.send(vec![(request(&n.to_string(), Cause::Timer), delay)]).await.unwrap();
+        }
+        while !queue.is_idle() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        queue.close();
+        let mut all = Vec::new();
+        for worker in workers {
+            all.extend(worker.await.unwrap());
+        }
+        assert_eq!(all.len(), 1000);
+        assert_eq!(all.into_iter().collect::<HashSet<_>>().len(), 1000);
+    }
+
+    #[tokio::test]
+    async fn is_bounded_and_takes_all_or_nothing() {
+        let queue = LocalQueue::new(2);
+        let three = ["a", "b", "c"].map(|name| (request(name, Cause::Timer), Duration::ZERO)).to_vec();
+        assert_eq!(queue.send(three.clone()).await.unwrap_err().kind, ErrorKind::Unavailable);
+        assert_eq!(queue.waiting(), 0);
+        queue.send(three[..2].to_vec()).await.unwrap();
+        queue.send(three[..2].to_vec()).await.unwrap();
+        assert_eq!(queue.waiting(), 2);
+        queue.close();
+        assert!(queue.next().await.is_none());
+        assert!(queue.send(three).await.is_err());
+    }
+}

@@ -1,0 +1,71 @@
+use crate::{BlobId, EntryKind, TreeIndex};
+use sha1::{Digest, Sha1};
+use std::collections::BTreeMap;
+
+/// Git's id of the tree object for these files, as it stands in a commit: SHA-1 over `tree LENGTH\0` and the entries, of
+/// which folders sort as if their names ended with `/`.
+///
+/// Git keeps no empty folders and this index has none. Submodules are no files, so a commit with one has another id.
+///
+/// ```
+/// use driftless_manifest::{TreeIndex, git_tree_id};
+/// assert_eq!(git_tree_id(&TreeIndex::default()), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+/// ```
+pub fn git_tree_id(index: &TreeIndex) -> String {
+    let mut root = Folder::default();
+    for (path, entry) in index.iter() {
+        let mode = match entry.kind {
+            EntryKind::File => "100644",
+            EntryKind::Executable => "100755",
+            EntryKind::Link => "120000",
+        };
+        let mut parts = path.parts();
+        let Some(name) = parts.next_back() else { continue };
+        let folder = parts.fold(&mut root, |folder, part| folder.folders.entry(format!("{part}/")).or_default());
+        folder.files.insert(name.to_owned(), (mode, entry.id));
+    }
+    hex::encode(root.id())
+}
+
+#[derive(Default)]
+struct Folder {
+    /// By name.
+    files: BTreeMap<String, (&'static str, BlobId)>,
+    /// By name with a `/` behind it, which is how Git sorts them.
+    folders: BTreeMap<String, Folder>,
+}
+
+impl Folder {
+    fn id(&self) -> [u8; 20] {
+        let mut entries: BTreeMap<&str, (&str, [u8; 20])> = BTreeMap::new();
+        entries.extend(self.files.iter().map(|(name, (mode, id))| (name.as_str(), (*mode, id.bytes()))));
+        entries.extend(self.folders.iter().map(|(name, folder)| (name.as_str(), ("40000", folder.id()))));
+        let mut body = Vec::new();
+        for (name, (mode, id)) in entries {
+            body.extend_from_slice(format!("{mode} {}\0", name.trim_end_matches('/')).as_bytes());
+            body.extend_from_slice(&id);
+        }
+        let mut hash = Sha1::new();
+        hash.update(format!("tree {}\0", body.len()));
+        hash.update(&body);
+        hash.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FileTree, TreePath};
+
+    /// The expected id is what `git write-tree` (2.39) said of the same files.
+    #[test]
+    fn folders_sort_with_a_slash() {
+        let mut tree =
+            FileTree::from_files([("a.yaml", "1\n"), ("a/b", "2\n"), ("a/c/d", "3\n"), ("a-b", "4\n"), ("z/é", "5\n")])
+                .unwrap();
+        let path = |text| TreePath::new(text).unwrap();
+        tree.insert(path("run.sh"), EntryKind::Executable, "#!/bin/sh\n").unwrap();
+        tree.insert(path("link"), EntryKind::Link, "a/b").unwrap();
+        assert_eq!(git_tree_id(tree.index()), "a56e2c7010139b83c480556d2b9953bb8facdcd6");
+    }
+}
