@@ -20,8 +20,12 @@ pub fn git_tree_id(index: &TreeIndex) -> String {
             EntryKind::Link => "120000",
         };
         let mut parts = path.parts();
-        let Some(name) = parts.next_back() else { continue };
-        let folder = parts.fold(&mut root, |folder, part| folder.folders.entry(format!("{part}/")).or_default());
+        let Some(name) = parts.next_back() else {
+            continue;
+        };
+        let folder = parts.fold(&mut root, |folder, part| {
+            folder.folders.entry(format!("{part}/")).or_default()
+        });
         folder.files.insert(name.to_owned(), (mode, entry.id));
     }
     hex::encode(root.id())
@@ -38,8 +42,16 @@ struct Folder {
 impl Folder {
     fn id(&self) -> [u8; 20] {
         let mut entries: BTreeMap<&str, (&str, [u8; 20])> = BTreeMap::new();
-        entries.extend(self.files.iter().map(|(name, (mode, id))| (name.as_str(), (*mode, id.bytes()))));
-        entries.extend(self.folders.iter().map(|(name, folder)| (name.as_str(), ("40000", folder.id()))));
+        entries.extend(
+            self.files
+                .iter()
+                .map(|(name, (mode, id))| (name.as_str(), (*mode, id.bytes()))),
+        );
+        entries.extend(
+            self.folders
+                .iter()
+                .map(|(name, folder)| (name.as_str(), ("40000", folder.id()))),
+        );
         let mut body = Vec::new();
         for (name, (mode, id)) in entries {
             body.extend_from_slice(format!("{mode} {}\0", name.trim_end_matches('/')).as_bytes());
@@ -60,12 +72,21 @@ mod tests {
     /// The expected id is what `git write-tree` (2.39) said of the same files.
     #[test]
     fn folders_sort_with_a_slash() {
-        let mut tree =
-            FileTree::from_files([("a.yaml", "1\n"), ("a/b", "2\n"), ("a/c/d", "3\n"), ("a-b", "4\n"), ("z/é", "5\n")])
-                .unwrap();
+        let mut tree = FileTree::from_files([
+            ("a.yaml", "1\n"),
+            ("a/b", "2\n"),
+            ("a/c/d", "3\n"),
+            ("a-b", "4\n"),
+            ("z/é", "5\n"),
+        ])
+        .unwrap();
         let path = |text| TreePath::new(text).unwrap();
-        tree.insert(path("run.sh"), EntryKind::Executable, "#!/bin/sh\n").unwrap();
+        tree.insert(path("run.sh"), EntryKind::Executable, "#!/bin/sh\n")
+            .unwrap();
         tree.insert(path("link"), EntryKind::Link, "a/b").unwrap();
-        assert_eq!(git_tree_id(tree.index()), "a56e2c7010139b83c480556d2b9953bb8facdcd6");
+        assert_eq!(
+            git_tree_id(tree.index()),
+            "a56e2c7010139b83c480556d2b9953bb8facdcd6"
+        );
     }
 }

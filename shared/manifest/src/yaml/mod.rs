@@ -6,18 +6,20 @@
 mod convert;
 mod emit;
 mod error;
+mod events;
 mod float;
 mod keysort;
 mod node;
 mod parse;
 mod resolve;
+mod scan;
 mod time;
 
 pub use convert::{documents, node_to_value};
 pub use emit::to_string;
-pub use error::{YamlError, YamlErrorKind};
-pub use node::{Limits, Node, NodeKind, ScalarStyle};
-pub use parse::parse;
+pub use error::{Budget, YamlError, YamlErrorKind};
+pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};
+pub use parse::{parse, parse_with_comments};
 
 /// Which of Go's YAML libraries decides the type of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

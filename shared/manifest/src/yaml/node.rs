@@ -3,7 +3,7 @@
 pub struct Limits {
     /// Bytes of the text, and bytes of scalars once aliases are expanded.
     pub bytes: usize,
-    /// Levels of nesting. The scanner itself refuses more than 255 levels of `[` and `{`.
+    /// Levels of nesting.
     pub depth: usize,
     /// Nodes of all documents together, after aliases are expanded.
     pub nodes: usize,
@@ -66,6 +66,19 @@ pub enum ScalarStyle {
     Literal,
     /// `>`
     Folded,
+}
+
+/// A comment, with its place but not attached to any node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column of the `#` in characters, from 1.
+    pub column: usize,
+    /// What stands after the `#`.
+    pub text: String,
+    /// Whether nothing but blanks stands before it on its line.
+    pub own_line: bool,
 }
 
 impl Node {

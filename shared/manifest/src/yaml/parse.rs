@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle as Scanned, ScanError, Tag};
-
 use super::error::{Budget, Fault, YamlError, YamlErrorKind};
-use super::node::{Limits, Node, NodeKind, ScalarStyle};
+use super::events::{Event, Parser, Properties};
+use super::node::{Comment, Limits, Node, NodeKind};
+use super::scan::Mark;
 
 /// Reads every document of a text.
 ///
@@ -13,66 +13,88 @@ use super::node::{Limits, Node, NodeKind, ScalarStyle};
 /// or skip it; a text without any document gives an empty list. Aliases are replaced by copies of the node they name, and
 /// the copies count towards the limits. `file` is only used in errors.
 ///
+/// Go's `Unmarshal` reads the first document and never looks at the rest; here the whole text must be sound.
+///
 /// # Errors
 /// [`YamlError`] when the text is no UTF-8, no YAML, or goes beyond one of the limits.
 pub fn parse(text: &[u8], file: &str, limits: &Limits) -> Result<Vec<Node>, YamlError> {
-    parse_inner(text, limits).map_err(|fault| fault.in_file(file))
+    read(text, limits, false)
+        .map(|read| read.0)
+        .map_err(|fault| fault.in_file(file))
 }
 
-fn parse_inner(text: &[u8], limits: &Limits) -> Result<Vec<Node>, Fault> {
+/// As [`parse`], and gives the comments too, in the order of the text.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with_comments(
+    text: &[u8],
+    file: &str,
+    limits: &Limits,
+) -> Result<(Vec<Node>, Vec<Comment>), YamlError> {
+    read(text, limits, true).map_err(|fault| fault.in_file(file))
+}
+
+fn read(text: &[u8], limits: &Limits, comments: bool) -> Result<(Vec<Node>, Vec<Comment>), Fault> {
     if text.len() > limits.bytes {
-        return Err(budget(Budget::Bytes, limits.bytes, (1, 1)));
+        return Err(budget(
+            Budget::Bytes,
+            limits.bytes,
+            Mark { line: 1, column: 0 },
+        ));
     }
-    let text = std::str::from_utf8(text).map_err(|e| {
-        let line = 1 + text[..e.valid_up_to()]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
-        Fault {
-            line,
-            column: 1,
-            kind: YamlErrorKind::NotUtf8,
-        }
-    })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut parser = Parser::new_from_str(text);
+    let text = std::str::from_utf8(text)
+        .map_err(|e| line_of(text, e.valid_up_to()).fault(YamlErrorKind::NotUtf8))?;
+    if let Some(at) = forbidden(text.as_bytes()) {
+        return Err(line_of(text.as_bytes(), at).syntax("a control character"));
+    }
+    let mut parser = Parser::new(text, comments);
     let mut builder = Builder::new(limits, text.contains('*'));
-    while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(syntax)?;
-        builder.event(event, place(&span.start))?;
-    }
-    Ok(builder.documents)
-}
-
-type Place = (usize, usize);
-
-fn place(marker: &Marker) -> Place {
-    (marker.line(), marker.col() + 1)
-}
-
-fn syntax(e: ScanError) -> Fault {
-    let (line, column) = place(e.marker());
-    Fault {
-        line,
-        column,
-        kind: YamlErrorKind::Syntax(e.info().to_owned()),
+    loop {
+        match parser.next()? {
+            (Event::StreamEnd, _) => return Ok((builder.documents, parser.into_comments())),
+            (event, mark) => builder.event(event, mark)?,
+        }
     }
 }
 
-fn budget(what: Budget, limit: usize, at: Place) -> Fault {
-    Fault {
-        line: at.0,
-        column: at.1,
-        kind: YamlErrorKind::Budget { what, limit },
+/// The line in which a byte stands.
+fn line_of(text: &[u8], at: usize) -> Mark {
+    Mark {
+        line: 1 + text[..at].iter().filter(|b| **b == b'\n').count(),
+        column: 0,
     }
+}
+
+/// The first character that YAML does not allow: control characters but tab, line breaks and NEL.
+fn forbidden(text: &[u8]) -> Option<usize> {
+    let suspect = |b: &u8| {
+        (*b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r')) || matches!(b, 0x7f | 0xc2 | 0xef)
+    };
+    let mut from = 0;
+    while let Some(found) = text[from..].iter().position(suspect) {
+        let at = from + found;
+        match text[at..] {
+            [0xc2, 0x80..=0x84 | 0x86..=0x9f, ..] | [0xef, 0xbf, 0xbe | 0xbf, ..] => {
+                return Some(at);
+            }
+            [0xc2 | 0xef, ..] => from = at + 1,
+            _ => return Some(at),
+        }
+    }
+    None
+}
+
+fn budget(what: Budget, limit: usize, at: Mark) -> Fault {
+    at.fault(YamlErrorKind::Budget { what, limit })
 }
 
 /// A collection that is still open.
-struct Frame {
+struct Frame<'t> {
     node: Node,
     /// The key that waits for its value (mappings).
     key: Option<Node>,
-    anchor: usize,
+    anchor: Option<&'t str>,
     /// What was spent when it began, so that its own cost is known when it ends.
     spent: Spent,
 }
@@ -83,18 +105,18 @@ struct Spent {
     bytes: usize,
 }
 
-struct Builder<'l> {
+struct Builder<'l, 't> {
     limits: &'l Limits,
     documents: Vec<Node>,
-    open: Vec<Frame>,
+    open: Vec<Frame<'t>>,
     keep_anchors: bool,
-    anchors: HashMap<usize, (Node, Spent)>,
+    anchors: HashMap<&'t str, (Node, Spent)>,
     spent: Spent,
     /// What the copies kept for anchors cost: nested anchors would otherwise be quadratic.
     kept: Spent,
 }
 
-impl<'l> Builder<'l> {
+impl<'l, 't> Builder<'l, 't> {
     fn new(limits: &'l Limits, keep_anchors: bool) -> Self {
         Builder {
             limits,
@@ -107,9 +129,9 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn event(&mut self, event: Event<'_>, at: Place) -> Result<(), Fault> {
+    fn event(&mut self, event: Event<'t>, at: Mark) -> Result<(), Fault> {
         match event {
-            Event::Scalar(text, style, anchor, tag) => {
+            Event::Scalar(text, style, properties) => {
                 let before = self.spent;
                 self.spend(
                     Spent {
@@ -120,39 +142,37 @@ impl<'l> Builder<'l> {
                 )?;
                 let kind = NodeKind::Scalar {
                     text: text.into_owned(),
-                    style: scalar_style(style),
+                    style,
                 };
-                self.done(node(at, tag.as_deref(), kind), anchor, before)
+                self.done(node(at, properties.tag, kind), properties.anchor, before)
             }
-            Event::SequenceStart(anchor, tag) => {
-                self.open(node(at, tag.as_deref(), NodeKind::Seq(Vec::new())), anchor)
+            Event::SequenceStart(properties) => {
+                self.open(NodeKind::Seq(Vec::new()), properties, at)
             }
-            Event::MappingStart(anchor, tag) => {
-                self.open(node(at, tag.as_deref(), NodeKind::Map(Vec::new())), anchor)
-            }
-            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+            Event::MappingStart(properties) => self.open(NodeKind::Map(Vec::new()), properties, at),
+            Event::End => match self.open.pop() {
                 Some(frame) => self.done(frame.node, frame.anchor, frame.spent),
                 None => Ok(()),
             },
-            Event::Alias(id) => self.alias(id, at),
-            Event::DocumentStart(_) => {
+            Event::Alias(name) => self.alias(name, at),
+            Event::DocumentStart => {
                 self.anchors.clear();
                 if self.documents.len() >= self.limits.documents {
                     return Err(budget(Budget::Documents, self.limits.documents, at));
                 }
                 Ok(())
             }
-            Event::DocumentEnd | Event::StreamStart | Event::StreamEnd | Event::Nothing => Ok(()),
+            Event::DocumentEnd | Event::StreamEnd => Ok(()),
         }
     }
 
-    fn spend(&mut self, cost: Spent, at: Place) -> Result<(), Fault> {
+    fn spend(&mut self, cost: Spent, at: Mark) -> Result<(), Fault> {
         self.spent.nodes += cost.nodes;
         self.spent.bytes += cost.bytes;
         self.check(self.spent, at)
     }
 
-    fn check(&self, spent: Spent, at: Place) -> Result<(), Fault> {
+    fn check(&self, spent: Spent, at: Mark) -> Result<(), Fault> {
         if spent.nodes > self.limits.nodes {
             return Err(budget(Budget::Nodes, self.limits.nodes, at));
         }
@@ -162,48 +182,50 @@ impl<'l> Builder<'l> {
         Ok(())
     }
 
-    fn open(&mut self, node: Node, anchor: usize) -> Result<(), Fault> {
-        let at = (node.line, node.column);
+    fn open(&mut self, kind: NodeKind, properties: Properties<'t>, at: Mark) -> Result<(), Fault> {
         let spent = self.spent;
         self.spend(Spent { nodes: 1, bytes: 0 }, at)?;
         if self.open.len() >= self.limits.depth {
             return Err(budget(Budget::Depth, self.limits.depth, at));
         }
+        let node = node(at, properties.tag, kind);
         self.open.push(Frame {
             node,
             key: None,
-            anchor,
+            anchor: properties.anchor,
             spent,
         });
         Ok(())
     }
 
-    fn alias(&mut self, id: usize, at: Place) -> Result<(), Fault> {
-        let Some((_, cost)) = self.anchors.get(&id) else {
-            return Err(Fault {
-                line: at.0,
-                column: at.1,
-                kind: YamlErrorKind::UnknownAnchor,
-            });
+    fn alias(&mut self, name: &str, at: Mark) -> Result<(), Fault> {
+        let Some((_, cost)) = self.anchors.get(name) else {
+            return Err(at.fault(YamlErrorKind::UnknownAnchor));
         };
         let (before, cost) = (self.spent, *cost);
         self.spend(cost, at)?;
-        match self.anchors.get(&id).map(|(node, _)| node.clone()) {
-            Some(node) => self.done(node, 0, before),
+        match self.anchors.get(name).map(|(node, _)| node.clone()) {
+            Some(node) => self.done(node, None, before),
             None => Ok(()),
         }
     }
 
     /// A node is complete: remember it for its anchor, and hand it to its parent.
-    fn done(&mut self, node: Node, anchor: usize, before: Spent) -> Result<(), Fault> {
-        if anchor != 0 && self.keep_anchors {
+    fn done(&mut self, node: Node, anchor: Option<&'t str>, before: Spent) -> Result<(), Fault> {
+        if let Some(anchor) = anchor.filter(|_| self.keep_anchors) {
             let cost = Spent {
                 nodes: self.spent.nodes - before.nodes,
                 bytes: self.spent.bytes - before.bytes,
             };
             self.kept.nodes += cost.nodes;
             self.kept.bytes += cost.bytes;
-            self.check(self.kept, (node.line, node.column))?;
+            self.check(
+                self.kept,
+                Mark {
+                    line: node.line,
+                    column: node.column - 1,
+                },
+            )?;
             self.anchors.insert(anchor, (node.clone(), cost));
         }
         match self.open.last_mut() {
@@ -221,21 +243,11 @@ impl<'l> Builder<'l> {
     }
 }
 
-fn node(at: Place, tag: Option<&Tag>, kind: NodeKind) -> Node {
+fn node(at: Mark, tag: Option<String>, kind: NodeKind) -> Node {
     Node {
-        line: at.0,
-        column: at.1,
-        tag: tag.map(|t| format!("{}{}", t.handle, t.suffix)),
+        line: at.line,
+        column: at.column + 1,
+        tag,
         kind,
-    }
-}
-
-fn scalar_style(style: Scanned) -> ScalarStyle {
-    match style {
-        Scanned::Plain => ScalarStyle::Plain,
-        Scanned::SingleQuoted => ScalarStyle::SingleQuoted,
-        Scanned::DoubleQuoted => ScalarStyle::DoubleQuoted,
-        Scanned::Literal => ScalarStyle::Literal,
-        Scanned::Folded => ScalarStyle::Folded,
     }
 }

@@ -1,0 +1,303 @@
+//! Text -> tokens, with the grammar of go-yaml (libyaml's YAML 1.1 and a little of 1.2).
+//!
+//! A YAML 1.2 scanner would not do: it adds a line break to a block scalar at the end of a file without one, and refuses
+//! `key: [` with its `]` in the first column, both of which Go reads otherwise and both of which are common.
+//!
+//! A key without `?` is known as one only when its `:` comes. So the scanner remembers where such a simple key may have
+//! begun, and puts the tokens for it into the queue afterwards.
+
+mod fetch;
+mod scalar;
+mod tag;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use super::error::{Fault, YamlErrorKind};
+use super::node::{Comment, ScalarStyle};
+
+/// A place in the text: line from 1, column in characters from 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl Mark {
+    pub(crate) fn fault(self, kind: YamlErrorKind) -> Fault {
+        Fault {
+            line: self.line,
+            column: self.column + 1,
+            kind,
+        }
+    }
+
+    pub(crate) fn syntax(self, what: &str) -> Fault {
+        self.fault(YamlErrorKind::Syntax(what.to_owned()))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Token<'t> {
+    StreamEnd,
+    /// `%YAML 1.1`
+    Version(u8, u8),
+    /// `%TAG !handle! prefix`
+    TagDirective(&'t str, String),
+    DocumentStart,
+    DocumentEnd,
+    BlockSequenceStart,
+    BlockMappingStart,
+    BlockEnd,
+    FlowSequenceStart,
+    FlowSequenceEnd,
+    FlowMappingStart,
+    FlowMappingEnd,
+    BlockEntry,
+    FlowEntry,
+    Key,
+    Value,
+    Alias(&'t str),
+    Anchor(&'t str),
+    /// Handle and suffix; no handle for a verbatim tag.
+    Tag(&'t str, String),
+    Scalar(Cow<'t, str>, ScalarStyle),
+}
+
+/// Where a key without `?` may have begun.
+struct SimpleKey {
+    possible: bool,
+    /// Nothing else can stand there: it is an error when no `:` follows.
+    required: bool,
+    /// The number of its first token.
+    token: usize,
+    mark: Mark,
+}
+
+/// A simple key ends within this many characters.
+const SIMPLE_KEY: usize = 1024;
+
+pub(crate) struct Scanner<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    pos: usize,
+    mark: Mark,
+    tokens: VecDeque<(Token<'t>, Mark)>,
+    /// How many tokens were taken out of the queue.
+    taken: usize,
+    /// One for the block context and one for each open `[` and `{`.
+    keys: Vec<SimpleKey>,
+    key_allowed: bool,
+    /// The column of the current block collection, -1 outside of any.
+    indent: isize,
+    indents: Vec<isize>,
+    ended: bool,
+    comments: Option<Vec<Comment>>,
+}
+
+type Scan<T> = Result<T, Fault>;
+
+impl<'t> Scanner<'t> {
+    pub(crate) fn new(text: &'t str, keep_comments: bool) -> Self {
+        let mark = Mark { line: 1, column: 0 };
+        Scanner {
+            text,
+            bytes: text.as_bytes(),
+            pos: 0,
+            mark,
+            tokens: VecDeque::new(),
+            taken: 0,
+            keys: vec![SimpleKey {
+                possible: false,
+                required: false,
+                token: 0,
+                mark,
+            }],
+            key_allowed: true,
+            indent: -1,
+            indents: Vec::new(),
+            ended: false,
+            comments: keep_comments.then(Vec::new),
+        }
+    }
+
+    /// The comments seen so far, in the order of the text.
+    pub(crate) fn into_comments(self) -> Vec<Comment> {
+        self.comments.unwrap_or_default()
+    }
+
+    /// The next token. After the end of the stream it is given again and again.
+    pub(crate) fn peek(&mut self) -> Scan<(&Token<'t>, Mark)> {
+        while !self.ended && self.needs_more()? {
+            self.fetch()?;
+        }
+        let mark = self.mark;
+        Ok(self
+            .tokens
+            .front()
+            .map_or((&Token::StreamEnd, mark), |(token, mark)| (token, *mark)))
+    }
+
+    /// Takes the token that [`peek`](Self::peek) showed.
+    pub(crate) fn take(&mut self) -> Option<(Token<'t>, Mark)> {
+        let token = self.tokens.pop_front()?;
+        self.taken += 1;
+        Some(token)
+    }
+
+    /// Whether the head of the queue may still turn out to be a key.
+    fn needs_more(&mut self) -> Scan<bool> {
+        if self.tokens.is_empty() {
+            return Ok(true);
+        }
+        let mut at = self.keys.partition_point(|key| key.token < self.taken);
+        while self.keys.get(at).is_some_and(|key| key.token == self.taken) {
+            if self.is_valid_key(at)? {
+                return Ok(true);
+            }
+            at += 1;
+        }
+        Ok(false)
+    }
+
+    fn is_valid_key(&mut self, at: usize) -> Scan<bool> {
+        let mark = self.mark;
+        let Some(key) = self.keys.get_mut(at) else {
+            return Ok(false);
+        };
+        if !key.possible {
+            return Ok(false);
+        }
+        if key.mark.line == mark.line && mark.column <= key.mark.column + SIMPLE_KEY {
+            return Ok(true);
+        }
+        if key.required {
+            return Err(key.mark.syntax(NO_COLON));
+        }
+        key.possible = false;
+        Ok(false)
+    }
+
+    fn in_flow(&self) -> bool {
+        self.keys.len() > 1
+    }
+
+    /// The byte at a distance, 0 beyond the end: a NUL cannot stand in the text.
+    fn at(&self, distance: usize) -> u8 {
+        self.bytes.get(self.pos + distance).copied().unwrap_or(0)
+    }
+
+    /// The bytes of the line break at a distance, 0 if there is none.
+    fn break_at(&self, distance: usize) -> usize {
+        match self.at(distance) {
+            b'\n' => 1,
+            b'\r' if self.at(distance + 1) == b'\n' => 2,
+            b'\r' => 1,
+            0xc2 if self.at(distance + 1) == 0x85 => 2,
+            0xe2 if self.at(distance + 1) == 0x80
+                && matches!(self.at(distance + 2), 0xa8 | 0xa9) =>
+            {
+                3
+            }
+            _ => 0,
+        }
+    }
+
+    fn is_blank(&self, distance: usize) -> bool {
+        matches!(self.at(distance), b' ' | b'\t')
+    }
+
+    /// A blank, a line break or the end.
+    fn is_blankz(&self, distance: usize) -> bool {
+        matches!(self.at(distance), b' ' | b'\t' | 0) || self.break_at(distance) > 0
+    }
+
+    /// Goes on by some ASCII characters of this line.
+    fn skip(&mut self, count: usize) {
+        self.pos += count;
+        self.mark.column += count;
+    }
+
+    /// Goes on over a line break and says which character stands for it in a scalar.
+    fn skip_break(&mut self) -> Option<char> {
+        let width = self.break_at(0);
+        let c = match (width, self.at(0), self.at(2)) {
+            (0, ..) => return None,
+            (3, _, 0xa8) => '\u{2028}',
+            (3, ..) => '\u{2029}',
+            _ => '\n',
+        };
+        self.pos += width;
+        self.mark = Mark {
+            line: self.mark.line + 1,
+            column: 0,
+        };
+        Some(c)
+    }
+
+    /// Goes on to the end of the line and gives what stood there.
+    fn rest_of_line(&mut self) -> &'t str {
+        let start = self.pos;
+        while let Some(&byte) = self.bytes.get(self.pos) {
+            match byte {
+                b'\n' | b'\r' => break,
+                0xc2 | 0xe2 if self.break_at(0) > 0 => break,
+                _ => self.pos += 1,
+            }
+        }
+        let line = &self.text[start..self.pos];
+        self.mark.column += if line.is_ascii() {
+            line.len()
+        } else {
+            line.chars().count()
+        };
+        line
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.is_blank(0) {
+            self.skip(1);
+        }
+    }
+
+    /// A comment, if one begins here.
+    fn comment(&mut self) {
+        if self.at(0) != b'#' {
+            return;
+        }
+        let (mark, start) = (self.mark, self.pos);
+        let line = self.rest_of_line();
+        if let Some(comments) = &mut self.comments {
+            let before = self.text[..start].rsplit(['\n', '\r']).next().unwrap_or("");
+            comments.push(Comment {
+                line: mark.line,
+                column: mark.column + 1,
+                text: line[1..].to_owned(),
+                own_line: before.trim_matches([' ', '\t']).is_empty(),
+            });
+        }
+    }
+
+    /// The rest of a line that may only hold a comment.
+    fn end_of_line(&mut self, start: Mark) -> Scan<()> {
+        self.skip_blanks();
+        self.comment();
+        if self.at(0) != 0 && self.break_at(0) == 0 {
+            return Err(start.syntax("expected a comment or the end of the line"));
+        }
+        self.skip_break();
+        Ok(())
+    }
+
+    /// `---` or `...` in the first column.
+    fn is_document_indicator(&self) -> bool {
+        self.mark.column == 0
+            && matches!(
+                self.bytes.get(self.pos..self.pos + 3),
+                Some(b"---" | b"...")
+            )
+            && self.is_blankz(3)
+    }
+}
+
+const NO_COLON: &str = "expected ':' after a key";
