@@ -9,6 +9,7 @@
 
 pub mod failure;
 pub mod flux;
+pub mod health;
 pub mod lease;
 pub mod ports;
 pub mod state;

@@ -1,20 +1,23 @@
 //! CEL with the options that Flux sets (fluxcd/pkg runtime v0.110 `cel`): optional values, numbers of different types
-//! comparable, the string and encoder functions. The `sets` functions are not there.
+//! comparable, the functions for strings, encodings and sets.
 //!
-//! Expressions come from tenants, so they are bounded before they run: their length, their nesting, how often loops stand
+//! Expressions come from tenants, so they are bounded before they run: their length, their operators, how often loops stand
 //! within each other times the longest list in the data, and how far `replace` can make a text grow.
 
 use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use ::cel::common::types::{CelBool, LIST_TYPE};
+use ::cel::common::value::{CowVal, Val};
 use ::cel::objects::{Key, Map};
-use ::cel::{Context, Env, ExecutionError, Program, Value as Cel, extensions};
+use ::cel::{Context, DeclarationError, Env, ExecutionError, Program, Value as Cel, extensions};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 /// The most bytes of an expression.
 const MAX_LENGTH: usize = 8 * 1024;
-/// The deepest syntax tree.
-const MAX_DEPTH: usize = 256;
+/// The most operators, dots and brackets, counted in texts too: the parser and the evaluation go one level deeper for each at
+/// most, and a level needs stack. (The parser itself stops at 96 levels of brackets.)
+const MAX_OPERATORS: usize = 600;
 /// The most steps of all loops within each other, each weighed by the size of the data it may copy.
 const MAX_WORK: usize = 1 << 30;
 /// The longest text that `replace` may make.
@@ -36,9 +39,70 @@ static ENV: LazyLock<Result<Arc<Env>, String>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     env.add_extension(extensions::strings)
         .and_then(|()| env.add_extension(extensions::encoders))
+        .and_then(|()| env.add_extension(sets))
         .map_err(|error| error.to_string())?;
     Ok(Arc::new(env))
 });
+
+/// cel-go's `ext.Sets()`: `sets.contains`, `sets.equivalent`, `sets.intersects`.
+fn sets(env: &mut Env) -> Result<(), DeclarationError> {
+    let lists = || vec![LIST_TYPE, LIST_TYPE];
+    env.add_overload(
+        "sets.contains",
+        "list_sets_contains_list",
+        lists(),
+        |args| {
+            let [all, some] = two_lists(&args)?;
+            Ok(truth(some.iter().all(|item| holds(&all, *item))))
+        },
+    )?;
+    env.add_overload(
+        "sets.equivalent",
+        "list_sets_equivalent_list",
+        lists(),
+        |args| {
+            let [a, b] = two_lists(&args)?;
+            Ok(truth(
+                a.iter().all(|item| holds(&b, *item)) && b.iter().all(|item| holds(&a, *item)),
+            ))
+        },
+    )?;
+    env.add_overload(
+        "sets.intersects",
+        "list_sets_intersects_list",
+        lists(),
+        |args| {
+            let [a, b] = two_lists(&args)?;
+            Ok(truth(a.iter().any(|item| holds(&b, *item))))
+        },
+    )
+}
+
+fn truth<'b, 'v>(answer: bool) -> CowVal<'b, 'v> {
+    CowVal::owned(CelBool::from(answer))
+}
+
+fn holds(list: &[&dyn Val], item: &dyn Val) -> bool {
+    list.iter().any(|other| other.equals(item))
+}
+
+fn two_lists<'a, 'v>(
+    args: &'a [CowVal<'_, 'v>],
+) -> Result<[Vec<&'a (dyn Val + 'v)>; 2], ExecutionError> {
+    let list = |index: usize| {
+        let mut items = Vec::new();
+        let found = args
+            .get(index)
+            .and_then(|arg| arg.as_iterable())
+            .ok_or(ExecutionError::MissingArgumentOrTarget)?;
+        let mut rest = found.iter();
+        while let Some(item) = rest.next() {
+            items.push(item);
+        }
+        Ok(items)
+    };
+    Ok([list(0)?, list(1)?])
+}
 
 /// A parsed expression.
 pub(super) struct Expression {
@@ -56,30 +120,52 @@ impl std::fmt::Debug for Expression {
 impl Expression {
     /// Parses an expression.
     pub(super) fn parse(text: &str) -> Result<Self, CelError> {
-        let fail = |message: String| CelError::Parse { expression: excerpt(text), message };
+        let fail = |message: String| CelError::Parse {
+            expression: excerpt(text),
+            message,
+        };
         if text.len() > MAX_LENGTH {
-            return Err(fail(format!("it has {} bytes, the limit is {MAX_LENGTH}", text.len())));
+            return Err(fail(format!(
+                "it has {} bytes, the limit is {MAX_LENGTH}",
+                text.len()
+            )));
+        }
+        let operators = text
+            .bytes()
+            .filter(|b| b"+-*/%!<>=&|?:.,([{".contains(b))
+            .count();
+        let words = text.split_whitespace().filter(|word| *word == "in").count();
+        if operators + words > MAX_OPERATORS {
+            return Err(fail(format!(
+                "it has more than {MAX_OPERATORS} operators, dots and brackets"
+            )));
         }
         let env = ENV.clone().map_err(fail)?;
         let program = env.compile(text).map_err(|errors| {
             let first = errors.errors.first();
             fail(first.map_or_else(String::new, |e| format!("column {}: {}", e.pos.1, e.msg)))
         })?;
-        if depth(program.expression()) > MAX_DEPTH {
-            return Err(fail(format!("it is nested more than {MAX_DEPTH} levels deep")));
-        }
-        Ok(Self { text: text.to_owned(), env, program })
+        check_patterns(program.expression()).map_err(fail)?;
+        Ok(Self {
+            text: text.to_owned(),
+            env,
+            program,
+        })
     }
 
-    /// The names that the expression expects from outside.
-    pub(super) fn variables(&self) -> Vec<String> {
-        let references = self.program.references();
-        references.variables().into_iter().map(str::to_owned).collect()
+    /// The first name that the expression expects from outside and that is not among the known ones.
+    pub(super) fn unknown_variable(&self, known: &[&str]) -> Option<String> {
+        let mut bound = known.to_vec();
+        bound.extend(NAMES);
+        unbound(self.program.expression(), &mut bound).map(str::to_owned)
     }
 
     /// A parse error about this expression.
     pub(super) fn refuse(&self, message: impl Into<String>) -> CelError {
-        CelError::Parse { expression: excerpt(&self.text), message: message.into() }
+        CelError::Parse {
+            expression: excerpt(&self.text),
+            message: message.into(),
+        }
     }
 
     /// Evaluates to true or false.
@@ -87,10 +173,14 @@ impl Expression {
         &self,
         variables: impl Iterator<Item = (&'v str, &'v Value)> + Clone,
     ) -> Result<bool, CelError> {
-        let fail = |message: String| CelError::Evaluate { expression: excerpt(&self.text), message };
+        let fail = |message: String| CelError::Evaluate {
+            expression: excerpt(&self.text),
+            message,
+        };
         let mut size = Size::default();
         variables.clone().for_each(|(_, value)| size.add(value));
-        size.check(self.program.expression(), self.text.len()).map_err(fail)?;
+        size.check(self.program.expression(), self.text.len())
+            .map_err(fail)?;
 
         let mut context = Context::with_env(self.env.clone());
         for (name, value) in variables {
@@ -98,15 +188,85 @@ impl Expression {
         }
         match self.program.execute(&context) {
             Ok(Cel::Bool(answer)) => Ok(answer),
-            Ok(_) => Err(CelError::NotBoolean { expression: excerpt(&self.text) }),
+            Ok(_) => Err(CelError::NotBoolean {
+                expression: excerpt(&self.text),
+            }),
             Err(error) => Err(fail(describe(&error))),
         }
     }
 }
 
+/// Names that CEL itself knows: types, and namespaces of functions.
+const NAMES: [&str; 18] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "duration",
+    "timestamp",
+    "google",
+    "optional",
+    "optional_type",
+    "strings",
+    "base64",
+    "sets",
+];
+
+/// The first name that no loop around it binds and that is not in `bound`.
+fn unbound<'e>(node: &'e IdedExpr, bound: &mut Vec<&'e str>) -> Option<&'e str> {
+    match &node.expr {
+        Expr::Ident(name) => (!bound.contains(&name.as_str())).then_some(name.as_str()),
+        Expr::Comprehension(loops) => {
+            let outside = [&loops.iter_range, &loops.accu_init]
+                .into_iter()
+                .find_map(|e| unbound(e, bound));
+            let before = bound.len();
+            bound.extend([loops.iter_var.as_str(), loops.accu_var.as_str()]);
+            bound.extend(loops.iter_var2.as_deref());
+            let inside = || {
+                [&loops.loop_cond, &loops.loop_step, &loops.result]
+                    .into_iter()
+                    .find_map(|e| unbound(e, bound))
+            };
+            let found = outside.or_else(inside);
+            bound.truncate(before);
+            found
+        }
+        _ => children(node)
+            .into_iter()
+            .find_map(|child| unbound(child, bound)),
+    }
+}
+
+/// Refuses a pattern of `matches` that cannot be read, as Flux does before it runs the expression.
+fn check_patterns(expression: &IdedExpr) -> Result<(), String> {
+    let mut result = Ok(());
+    visit(expression, &mut |node| {
+        if let Expr::Call(call) = &node.expr
+            && call.func_name == "matches"
+            && let Some(Expr::Literal(LiteralValue::String(pattern))) =
+                call.args.last().map(|arg| &arg.expr)
+            && regex::Regex::new(pattern.inner()).is_err()
+        {
+            result = Err("a pattern of matches() is no regular expression".to_owned());
+        }
+    });
+    result
+}
+
 fn excerpt(text: &str) -> String {
     const SHOWN: usize = 200;
-    if text.chars().count() <= SHOWN { text.to_owned() } else { text.chars().take(SHOWN).chain(['…']).collect() }
+    if text.chars().count() <= SHOWN {
+        text.to_owned()
+    } else {
+        text.chars().take(SHOWN).chain(['…']).collect()
+    }
 }
 
 /// What went wrong, with the words of the expression but no value of the data.
@@ -121,9 +281,13 @@ fn describe(error: &ExecutionError) -> String {
         ),
         ExecutionError::UnexpectedType { got, want } => format!("got a {got}, expected a {want}"),
         ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+            "division by zero".to_owned()
+        }
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::FunctionError { function, .. } => format!("{function} does not accept its arguments"),
+        ExecutionError::FunctionError { function, .. } => {
+            format!("{function} does not accept its arguments")
+        }
         _ => "an operation does not fit its values".to_owned(),
     }
 }
@@ -139,8 +303,12 @@ fn to_cel(value: &Value) -> Cel {
         Value::String(text) => Cel::String(Arc::new(text.clone())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, value)| (Key::String(Arc::new(key.clone())), to_cel(value)));
-            Cel::Map(Map { map: Arc::new(entries.collect::<HashMap<_, _>>()) })
+            let entries = map
+                .iter()
+                .map(|(key, value)| (Key::String(Arc::new(key.clone())), to_cel(value)));
+            Cel::Map(Map {
+                map: Arc::new(entries.collect::<HashMap<_, _>>()),
+            })
         }
     }
 }
@@ -182,7 +350,12 @@ impl Size {
     /// Refuses what could take too long or too much memory.
     fn check(&self, expression: &IdedExpr, length: usize) -> Result<(), String> {
         // `split` makes a list out of a text.
-        let longest = if uses(expression, "split") { self.longest.max(self.text) } else { self.longest }.max(length);
+        let longest = if uses(expression, "split") {
+            self.longest.max(self.text)
+        } else {
+            self.longest
+        }
+        .max(length);
         let loops = u32::try_from(loop_depth(expression)).unwrap_or(u32::MAX);
         let rounds = longest.max(2).saturating_pow(loops);
         if loops > 1 && rounds.saturating_mul(self.total) > MAX_WORK || rounds > MAX_WORK {
@@ -216,8 +389,19 @@ fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
     }
     match &node.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
-        Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).collect(),
-        Expr::Comprehension(c) => vec![&c.iter_range, &c.accu_init, &c.loop_cond, &c.loop_step, &c.result],
+        Expr::Call(call) => call
+            .target
+            .iter()
+            .map(AsRef::as_ref)
+            .chain(&call.args)
+            .collect(),
+        Expr::Comprehension(c) => vec![
+            &c.iter_range,
+            &c.accu_init,
+            &c.loop_cond,
+            &c.loop_step,
+            &c.result,
+        ],
         Expr::List(list) => list.elements.iter().collect(),
         Expr::Map(map) => map.entries.iter().flat_map(|e| entry(&e.expr)).collect(),
         Expr::Select(select) => vec![&select.operand],
@@ -235,26 +419,19 @@ fn visit(node: &IdedExpr, see: &mut impl FnMut(&IdedExpr)) {
 
 fn uses(expression: &IdedExpr, function: &str) -> bool {
     let mut found = false;
-    visit(expression, &mut |node| found |= matches!(&node.expr, Expr::Call(call) if call.func_name == function));
+    visit(
+        expression,
+        &mut |node| found |= matches!(&node.expr, Expr::Call(call) if call.func_name == function),
+    );
     found
-}
-
-/// The depth of the tree.
-fn depth(expression: &IdedExpr) -> usize {
-    deepest(expression, |_| true)
 }
 
 /// How many loops stand within each other.
 fn loop_depth(expression: &IdedExpr) -> usize {
-    deepest(expression, |node| matches!(node.expr, Expr::Comprehension(_)))
-}
-
-/// The most nodes that count on a way from the root to a leaf.
-fn deepest(expression: &IdedExpr, counts: impl Fn(&IdedExpr) -> bool) -> usize {
     let mut open = vec![(expression, 0)];
     let mut most = 0;
     while let Some((node, above)) = open.pop() {
-        let here = above + usize::from(counts(node));
+        let here = above + usize::from(matches!(node.expr, Expr::Comprehension(_)));
         most = most.max(here);
         open.extend(children(node).into_iter().map(|child| (child, here)));
     }

@@ -21,7 +21,9 @@ impl From<CelError> for ExprError {
     fn from(error: CelError) -> Self {
         match error {
             CelError::Parse { .. } => Self::Invalid(error.to_string()),
-            CelError::Evaluate { .. } | CelError::NotBoolean { .. } => Self::NoAnswer(error.to_string()),
+            CelError::Evaluate { .. } | CelError::NotBoolean { .. } => {
+                Self::NoAnswer(error.to_string())
+            }
         }
     }
 }
@@ -63,14 +65,23 @@ impl HealthExprs {
         let mut evaluators: Vec<Evaluator> = Vec::new();
         for (index, check) in checks.iter().enumerate() {
             let group = Gvk::new(&check.api_version, &check.kind).group;
-            if evaluators.iter().any(|e| e.group == group && e.kind == check.kind) {
-                let name = if group.is_empty() { check.kind.clone() } else { format!("{}.{group}", check.kind) };
+            if evaluators
+                .iter()
+                .any(|e| e.group == group && e.kind == check.kind)
+            {
+                let name = if group.is_empty() {
+                    check.kind.clone()
+                } else {
+                    format!("{}.{group}", check.kind)
+                };
                 return Err(ExprError::Invalid(format!(
                     "duplicate custom health check for GroupKind {name} at healthchecks[{index}]"
                 )));
             }
             evaluators.push(evaluator(group, check).map_err(|reason| {
-                ExprError::Invalid(format!("failed to create custom status evaluator for healthchecks[{index}]: {reason}"))
+                ExprError::Invalid(format!(
+                    "failed to create custom status evaluator for healthchecks[{index}]: {reason}"
+                ))
             })?);
         }
         Ok(Self(evaluators))
@@ -85,17 +96,25 @@ impl HealthExprs {
         if object.group() == "batch" && object.kind() == "Job" {
             return None;
         }
-        let of = |kind: &str| self.0.iter().find(|e| e.group == object.group() && e.kind == kind);
+        let of = |kind: &str| {
+            self.0
+                .iter()
+                .find(|e| e.group == object.group() && e.kind == kind)
+        };
         Some(of(object.kind()).or_else(|| of(""))?.assess(object))
     }
 }
 
 fn evaluator(group: String, check: &HealthCheck) -> Result<Evaluator, String> {
     let parse = |field: &str, text: &str| {
-        Expression::parse(text).map_err(|error| format!("failed to parse the expression {field}: {error}"))
+        Expression::parse(text)
+            .map_err(|error| format!("failed to parse the expression {field}: {error}"))
     };
     let optional = |field: &str, text: &Option<String>| {
-        text.as_deref().filter(|text| !text.is_empty()).map(|text| parse(field, text)).transpose()
+        text.as_deref()
+            .filter(|text| !text.is_empty())
+            .map(|text| parse(field, text))
+            .transpose()
     };
     if check.current.is_empty() {
         return Err("expression Current not specified".to_owned());
@@ -121,8 +140,15 @@ impl Evaluator {
             (Some(&self.current), Health::Current),
         ];
         for (expression, health) in steps {
-            let Some(expression) = expression else { continue };
-            if expression.boolean(object.as_map().iter().map(|(name, value)| (name.as_str(), value)))? {
+            let Some(expression) = expression else {
+                continue;
+            };
+            if expression.boolean(
+                object
+                    .as_map()
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value)),
+            )? {
                 return Ok(Assessment::new(health, ""));
             }
         }
@@ -144,12 +170,14 @@ impl ReadyExpr {
     /// [`ExprError::Invalid`]: it does not parse, or names something else than `self` and `dep`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         let expression = Expression::parse(text)?;
-        for name in expression.variables() {
-            if !matches!(name.as_str(), "self" | "dep") {
-                return Err(expression.refuse(format!("undeclared reference to '{name}'; it has 'self' and 'dep'")).into());
-            }
+        match expression.unknown_variable(&["self", "dep"]) {
+            Some(name) => Err(expression
+                .refuse(format!(
+                    "undeclared reference to '{name}'; it has 'self' and 'dep'"
+                ))
+                .into()),
+            None => Ok(Self(expression)),
         }
-        Ok(Self(expression))
     }
 
     /// Whether the dependency is ready. `own` is the object that waits.

@@ -14,12 +14,20 @@ pub(super) struct Condition {
 }
 
 fn wrong(path: &[&str], expected: &'static str) -> HealthError {
-    HealthError::Field { path: format!(".{}", path.join(".")), expected }
+    HealthError::Field {
+        path: format!(".{}", path.join(".")),
+        expected,
+    }
 }
 
 /// The value at a path; nothing when a part of the way is absent or null.
-pub(super) fn nested<'o>(object: &'o Object, path: &[&str]) -> Result<Option<&'o Value>, HealthError> {
-    let Some((first, rest)) = path.split_first() else { return Ok(None) };
+pub(super) fn nested<'o>(
+    object: &'o Object,
+    path: &[&str],
+) -> Result<Option<&'o Value>, HealthError> {
+    let Some((first, rest)) = path.split_first() else {
+        return Ok(None);
+    };
     let mut value = object.as_map().get(*first);
     for (depth, key) in rest.iter().enumerate() {
         value = match value {
@@ -35,7 +43,10 @@ pub(super) fn nested<'o>(object: &'o Object, path: &[&str]) -> Result<Option<&'o
 pub(super) fn text<'o>(object: &'o Object, path: &[&str]) -> Result<Option<&'o str>, HealthError> {
     match nested(object, path)? {
         None => Ok(None),
-        Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(path, "a string")),
+        Some(value) => value
+            .as_str()
+            .map(Some)
+            .ok_or_else(|| wrong(path, "a string")),
     }
 }
 
@@ -43,7 +54,10 @@ pub(super) fn text<'o>(object: &'o Object, path: &[&str]) -> Result<Option<&'o s
 pub(super) fn integer(object: &Object, path: &[&str]) -> Result<Option<i64>, HealthError> {
     match nested(object, path)? {
         None => Ok(None),
-        Some(value) => value.as_i64().map(Some).ok_or_else(|| wrong(path, "an integer")),
+        Some(value) => value
+            .as_i64()
+            .map(Some)
+            .ok_or_else(|| wrong(path, "an integer")),
     }
 }
 
@@ -51,25 +65,41 @@ pub(super) fn integer(object: &Object, path: &[&str]) -> Result<Option<i64>, Hea
 pub(super) fn list<'o>(object: &'o Object, path: &[&str]) -> Result<&'o [Value], HealthError> {
     match nested(object, path)? {
         None => Ok(&[]),
-        Some(value) => value.as_array().map(Vec::as_slice).ok_or_else(|| wrong(path, "a list")),
+        Some(value) => value
+            .as_array()
+            .map(Vec::as_slice)
+            .ok_or_else(|| wrong(path, "a list")),
     }
 }
 
 /// An integer, or the default for whatever else stands there.
 pub(super) fn integer_or(object: &Object, path: &[&str], default: i64) -> i64 {
-    nested(object, path).ok().flatten().and_then(Value::as_i64).unwrap_or(default)
+    nested(object, path)
+        .ok()
+        .flatten()
+        .and_then(Value::as_i64)
+        .unwrap_or(default)
 }
 
 /// A text, or the default for whatever else stands there.
 pub(super) fn text_or<'o>(object: &'o Object, path: &[&str], default: &'o str) -> &'o str {
-    nested(object, path).ok().flatten().and_then(Value::as_str).unwrap_or(default)
+    nested(object, path)
+        .ok()
+        .flatten()
+        .and_then(Value::as_str)
+        .unwrap_or(default)
 }
 
 /// `status.conditions`.
 pub(super) fn conditions(object: &Object) -> Result<Vec<Condition>, HealthError> {
     const PATH: &[&str] = &["status", "conditions"];
     match nested(object, PATH)? {
-        None | Some(Value::Null) if matches!(object.as_map().get("status"), None | Some(Value::Null | Value::Object(_))) => {
+        None | Some(Value::Null)
+            if matches!(
+                object.as_map().get("status"),
+                None | Some(Value::Null | Value::Object(_))
+            ) =>
+        {
             Ok(Vec::new())
         }
         Some(Value::Array(entries)) => entries.iter().map(condition).collect(),

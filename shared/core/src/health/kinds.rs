@@ -15,7 +15,9 @@ const NO_DEADLINE: i64 = i32::MAX as i64;
 /// The rule for a kind; nothing for a kind without one.
 pub(super) fn built_in(object: &Object, now: Timestamp) -> Result<Option<Assessment>, HealthError> {
     Ok(Some(match (object.group(), object.kind()) {
-        ("", "ConfigMap" | "Secret") | ("batch", "CronJob") => Assessment::current("Resource is always ready"),
+        ("", "ConfigMap" | "Secret") | ("batch", "CronJob") => {
+            Assessment::current("Resource is always ready")
+        }
         ("", "Service") => service(object),
         ("", "Pod") => pod(object, now)?,
         ("", "PersistentVolumeClaim") => volume_claim(object),
@@ -23,7 +25,9 @@ pub(super) fn built_in(object: &Object, now: Timestamp) -> Result<Option<Assessm
         ("apps" | "extensions", "DaemonSet") => daemon_set(object)?,
         ("apps" | "extensions", "Deployment") => deployment(object)?,
         ("apps" | "extensions", "ReplicaSet") => replica_set(object)?,
-        ("policy", "PodDisruptionBudget") => Assessment::current("AllowedDisruptions has been computed."),
+        ("policy", "PodDisruptionBudget") => {
+            Assessment::current("AllowedDisruptions has been computed.")
+        }
         ("batch", "Job") => job(object)?,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object)?,
         _ => return Ok(None),
@@ -44,7 +48,12 @@ fn fewer(word: &str, have: i64, want: i64) -> Option<Assessment> {
 }
 
 fn surplus(have: i64, want: i64) -> Option<Assessment> {
-    (have > want).then(|| Assessment::in_progress(format!("Pending termination: {}", have.saturating_sub(want))))
+    (have > want).then(|| {
+        Assessment::in_progress(format!(
+            "Pending termination: {}",
+            have.saturating_sub(want)
+        ))
+    })
 }
 
 fn stateful_set(object: &Object) -> Assessment {
@@ -54,7 +63,11 @@ fn stateful_set(object: &Object) -> Assessment {
     let want = spec(object, "replicas", 1);
     let have = status(object, "replicas");
     let updated = status(object, "updatedReplicas");
-    let partition = integer_or(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], -1);
+    let partition = integer_or(
+        object,
+        &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        -1,
+    );
     fewer("Replicas", have, want)
         .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
         .or_else(|| surplus(have, want))
@@ -71,14 +84,22 @@ fn stateful_set(object: &Object) -> Assessment {
             (revision("currentRevision") != revision("updateRevision"))
                 .then(|| Assessment::in_progress("Waiting for updated revision to match current"))
         })
-        .unwrap_or_else(|| Assessment::current(format!("All replicas scheduled as expected. Replicas: {have}")))
+        .unwrap_or_else(|| {
+            Assessment::current(format!(
+                "All replicas scheduled as expected. Replicas: {have}"
+            ))
+        })
 }
 
 fn deployment(object: &Object) -> Result<Assessment, HealthError> {
     let mut progressing = spec(object, "progressDeadlineSeconds", NO_DEADLINE) == NO_DEADLINE;
     let mut available = false;
     for condition in conditions(object)? {
-        match (condition.kind.as_str(), condition.reason.as_str(), condition.status.as_str()) {
+        match (
+            condition.kind.as_str(),
+            condition.reason.as_str(),
+            condition.status.as_str(),
+        ) {
             ("Progressing", "ProgressDeadlineExceeded", _) => {
                 return Ok(Assessment::failed("Progress deadline exceeded"));
             }
@@ -97,37 +118,60 @@ fn deployment(object: &Object) -> Result<Assessment, HealthError> {
         .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
         .or_else(|| (!progressing).then(|| Assessment::in_progress("ReplicaSet not Available")))
         .or_else(|| (!available).then(|| Assessment::in_progress("Deployment not Available")))
-        .unwrap_or_else(|| Assessment::current(format!("Deployment is available. Replicas: {have}"))))
+        .unwrap_or_else(|| {
+            Assessment::current(format!("Deployment is available. Replicas: {have}"))
+        }))
 }
 
 fn replica_set(object: &Object) -> Result<Assessment, HealthError> {
-    if conditions(object)?.iter().any(|c| c.kind == "ReplicaFailure" && c.status == "True") {
-        return Ok(Assessment::in_progress("Replica Failure condition. Check Pods"));
+    if conditions(object)?
+        .iter()
+        .any(|c| c.kind == "ReplicaFailure" && c.status == "True")
+    {
+        return Ok(Assessment::in_progress(
+            "Replica Failure condition. Check Pods",
+        ));
     }
     let want = spec(object, "replicas", 1);
     let have = status(object, "replicas");
-    Ok(fewer("Labelled", status(object, "fullyLabeledReplicas"), want)
-        .or_else(|| fewer("Available", status(object, "availableReplicas"), want))
-        .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
-        .or_else(|| surplus(have, want))
-        .unwrap_or_else(|| Assessment::current(format!("ReplicaSet is available. Replicas: {have}"))))
+    Ok(
+        fewer("Labelled", status(object, "fullyLabeledReplicas"), want)
+            .or_else(|| fewer("Available", status(object, "availableReplicas"), want))
+            .or_else(|| fewer("Ready", status(object, "readyReplicas"), want))
+            .or_else(|| surplus(have, want))
+            .unwrap_or_else(|| {
+                Assessment::current(format!("ReplicaSet is available. Replicas: {have}"))
+            }),
+    )
 }
 
 fn daemon_set(object: &Object) -> Result<Assessment, HealthError> {
     for path in [["metadata", "generation"], ["status", "observedGeneration"]] {
         if integer(object, &path)?.is_none() {
-            return Ok(Assessment::in_progress(format!("{} {} not found", object.kind(), path.join("."))));
+            return Ok(Assessment::in_progress(format!(
+                "{} {} not found",
+                object.kind(),
+                path.join(".")
+            )));
         }
     }
     let want = integer_or(object, &["status", "desiredNumberScheduled"], -1);
     if want == -1 {
-        return Ok(Assessment::in_progress("Missing .status.desiredNumberScheduled"));
+        return Ok(Assessment::in_progress(
+            "Missing .status.desiredNumberScheduled",
+        ));
     }
-    Ok(fewer("Current", status(object, "currentNumberScheduled"), want)
-        .or_else(|| fewer("Updated", status(object, "updatedNumberScheduled"), want))
-        .or_else(|| fewer("Available", status(object, "numberAvailable"), want))
-        .or_else(|| fewer("Ready", status(object, "numberReady"), want))
-        .unwrap_or_else(|| Assessment::current(format!("All replicas scheduled as expected. Replicas: {want}"))))
+    Ok(
+        fewer("Current", status(object, "currentNumberScheduled"), want)
+            .or_else(|| fewer("Updated", status(object, "updatedNumberScheduled"), want))
+            .or_else(|| fewer("Available", status(object, "numberAvailable"), want))
+            .or_else(|| fewer("Ready", status(object, "numberReady"), want))
+            .unwrap_or_else(|| {
+                Assessment::current(format!(
+                    "All replicas scheduled as expected. Replicas: {want}"
+                ))
+            }),
+    )
 }
 
 fn volume_claim(object: &Object) -> Assessment {
@@ -151,8 +195,14 @@ fn pod(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
     let conditions = conditions(object)?;
     match text_or(object, &["status", "phase"], "") {
         "Succeeded" => Ok(Assessment::current("Pod has completed successfully")),
-        "Failed" => Ok(Assessment::current("Pod has completed, but not successfully")),
-        "Running" if conditions.iter().any(|c| c.kind == "Ready" && c.status == "True") => {
+        "Failed" => Ok(Assessment::current(
+            "Pod has completed, but not successfully",
+        )),
+        "Running"
+            if conditions
+                .iter()
+                .any(|c| c.kind == "Ready" && c.status == "True") =>
+        {
             Ok(Assessment::current("Pod is Ready"))
         }
         "Running" => {
@@ -160,16 +210,23 @@ fn pod(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
             Ok(if looping.is_empty() {
                 Assessment::in_progress("Pod is running but is not Ready")
             } else {
-                Assessment::failed(format!("Containers in CrashLoop state: {}", looping.join(",")))
+                Assessment::failed(format!(
+                    "Containers in CrashLoop state: {}",
+                    looping.join(",")
+                ))
             })
         }
         "Pending" => {
-            let unscheduled = conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "False");
-            Ok(if unscheduled.is_some_and(|c| c.reason == "Unschedulable") {
-                unschedulable(object, now)
-            } else {
-                Assessment::in_progress("Pod is in the Pending phase")
-            })
+            let unscheduled = conditions
+                .iter()
+                .find(|c| c.kind == "PodScheduled" && c.status == "False");
+            Ok(
+                if unscheduled.is_some_and(|c| c.reason == "Unschedulable") {
+                    unschedulable(object, now)
+                } else {
+                    Assessment::in_progress("Pod is in the Pending phase")
+                },
+            )
         }
         "" => Ok(Assessment::in_progress("Pod phase not available")),
         phase => Err(HealthError::Phase(phase.to_owned())),
@@ -189,11 +246,16 @@ fn unschedulable(object: &Object, now: Timestamp) -> Assessment {
 
 fn crash_looping(object: &Object) -> Result<Vec<&str>, HealthError> {
     const PATH: &str = ".status.containerStatuses[]";
-    let wrong = |field: &str, expected| HealthError::Field { path: format!("{PATH}{field}"), expected };
+    let wrong = |field: &str, expected| HealthError::Field {
+        path: format!("{PATH}{field}"),
+        expected,
+    };
     let mut looping = Vec::new();
     for container in list(object, &["status", "containerStatuses"])? {
         let container = container.as_object().ok_or_else(|| wrong("", "a map"))?;
-        let Some(name) = container.get("name") else { continue };
+        let Some(name) = container.get("name") else {
+            continue;
+        };
         let name = name.as_str().ok_or_else(|| wrong(".name", "a string"))?;
         let mut value = container.get("state");
         for (field, next) in [(".state", "waiting"), (".state.waiting", "reason")] {
@@ -238,16 +300,33 @@ impl Job {
 
     /// The end of the job, if it has one.
     fn end(&self, object: &Object) -> Result<Option<Assessment>, HealthError> {
-        let Self { succeeded, failed, completions, .. } = self;
-        Ok(conditions(object)?.iter().filter(|c| c.status == "True").find_map(|c| match c.kind.as_str() {
-            "Complete" => Some(Assessment::current(format!("Job Completed. succeeded: {succeeded}/{completions}"))),
-            "Failed" => Some(Assessment::failed(format!("Job Failed. failed: {failed}/{completions}"))),
-            _ => None,
-        }))
+        let Self {
+            succeeded,
+            failed,
+            completions,
+            ..
+        } = self;
+        Ok(conditions(object)?
+            .iter()
+            .filter(|c| c.status == "True")
+            .find_map(|c| match c.kind.as_str() {
+                "Complete" => Some(Assessment::current(format!(
+                    "Job Completed. succeeded: {succeeded}/{completions}"
+                ))),
+                "Failed" => Some(Assessment::failed(format!(
+                    "Job Failed. failed: {failed}/{completions}"
+                ))),
+                _ => None,
+            }))
     }
 
     fn progress(&self) -> String {
-        let Self { succeeded, active, failed, .. } = self;
+        let Self {
+            succeeded,
+            active,
+            failed,
+            ..
+        } = self;
         format!("Job in progress. success:{succeeded}, active: {active}, failed: {failed}")
     }
 }

@@ -59,7 +59,10 @@ pub struct Assessment {
 
 impl Assessment {
     fn new(status: Health, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self {
+            status,
+            message: message.into(),
+        }
     }
 
     fn current(message: impl Into<String>) -> Self {
@@ -97,7 +100,11 @@ pub enum HealthError {
 /// # Errors
 /// As [`kstatus`].
 pub fn assess(object: &Object, now: Timestamp) -> Result<Assessment, HealthError> {
-    if object.group() == "batch" && object.kind() == "Job" { kinds::flux_job(object) } else { kstatus(object, now) }
+    if object.group() == "batch" && object.kind() == "Job" {
+        kinds::flux_job(object)
+    } else {
+        kstatus(object, now)
+    }
 }
 
 /// As [`assess`], and a StatefulSet or ReplicaSet that is in progress has failed when one of its pods has, unless that pod is
@@ -106,20 +113,30 @@ pub fn assess(object: &Object, now: Timestamp) -> Result<Assessment, HealthError
 ///
 /// # Errors
 /// As [`kstatus`], for the object itself.
-pub fn assess_with_pods(object: &Object, pods: &[Object], now: Timestamp) -> Result<Assessment, HealthError> {
+pub fn assess_with_pods(
+    object: &Object,
+    pods: &[Object],
+    now: Timestamp,
+) -> Result<Assessment, HealthError> {
     let own = assess(object, now)?;
-    let controls_pods = object.group() == "apps" && matches!(object.kind(), "StatefulSet" | "ReplicaSet");
+    let controls_pods =
+        object.group() == "apps" && matches!(object.kind(), "StatefulSet" | "ReplicaSet");
     if own.status != Health::InProgress || !controls_pods {
         return Ok(own);
     }
     let failed = pods.iter().filter(|pod| failed_for_good(pod, now)).count();
-    Ok(if failed > 0 { Assessment::failed(format!("{failed} pods have failed")) } else { own })
+    Ok(if failed > 0 {
+        Assessment::failed(format!("{failed} pods have failed"))
+    } else {
+        own
+    })
 }
 
 fn failed_for_good(pod: &Object, now: Timestamp) -> bool {
     let failed = kstatus(pod, now).is_ok_and(|pod| pod.status == Health::Failed);
     let unschedulable = conditions(pod).is_ok_and(|all| {
-        all.iter().any(|c| c.kind == "PodScheduled" && c.status == "False" && c.reason == "Unschedulable")
+        all.iter()
+            .any(|c| c.kind == "PodScheduled" && c.status == "False" && c.reason == "Unschedulable")
     });
     failed && !unschedulable && pod.meta("deletionTimestamp").is_empty()
 }
@@ -149,7 +166,10 @@ pub fn kstatus(object: &Object, now: Timestamp) -> Result<Assessment, HealthErro
 /// Deletion, a generation that was not observed yet, `Reconciling` and `Stalled`.
 fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
     if text(object, &["metadata", "deletionTimestamp"])?.is_some_and(|time| !time.is_empty()) {
-        return Ok(Some(Assessment::new(Health::Terminating, "Resource scheduled for deletion")));
+        return Ok(Some(Assessment::new(
+            Health::Terminating,
+            "Resource scheduled for deletion",
+        )));
     }
     if let Some(generation) = integer(object, &["metadata", "generation"])?
         && let Some(observed) = integer(object, &["status", "observedGeneration"])?
@@ -173,8 +193,153 @@ fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
 /// Whether the object says that its controller has not seen its newest spec. Fields of other types do not count.
 fn is_behind(object: &Object) -> bool {
     let number = |path: &[&str]| nested(object, path).ok().flatten().and_then(Value::as_i64);
-    match (number(&["status", "observedGeneration"]), number(&["metadata", "generation"])) {
+    match (
+        number(&["status", "observedGeneration"]),
+        number(&["metadata", "generation"]),
+    ) {
         (Some(observed), Some(generation)) => observed != generation,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> Object {
+        Object::new(value).unwrap()
+    }
+
+    fn pod(status: Value, meta: Value) -> Object {
+        let mut pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": status});
+        if let (Some(all), Some(more)) = (pod["metadata"].as_object_mut(), meta.as_object()) {
+            all.extend(more.clone());
+        }
+        object(pod)
+    }
+
+    #[test]
+    fn a_controller_fails_with_its_pods() {
+        let now = Timestamp::UNIX_EPOCH;
+        let looping = json!({"phase": "Running", "containerStatuses": [
+            {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]});
+        let unscheduled = json!({"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+        let set = |kind: &str, ready: i64| {
+            object(
+                json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "s"},
+                "status": {"replicas": 1, "readyReplicas": ready, "currentReplicas": ready}}),
+            )
+        };
+        for (name, set, pod, expected) in [
+            (
+                "loops",
+                set("StatefulSet", 0),
+                pod(looping.clone(), json!({})),
+                Health::Failed,
+            ),
+            (
+                "waits",
+                set("StatefulSet", 0),
+                pod(unscheduled, json!({})),
+                Health::InProgress,
+            ),
+            (
+                "goes",
+                set("StatefulSet", 0),
+                pod(
+                    looping.clone(),
+                    json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+                ),
+                Health::InProgress,
+            ),
+            (
+                "is ready",
+                set("StatefulSet", 1),
+                pod(looping.clone(), json!({})),
+                Health::Current,
+            ),
+            (
+                "no controller of pods",
+                set("Deployment", 0),
+                pod(looping, json!({})),
+                Health::InProgress,
+            ),
+        ] {
+            let found = assess_with_pods(&set, &[pod], now).unwrap();
+            assert_eq!(found.status, expected, "{name}: {}", found.message);
+        }
+    }
+
+    #[test]
+    fn expressions_are_picked_by_kind_and_then_by_group() {
+        let check = |api: &str, kind: &str, current: &str| HealthCheck {
+            api_version: api.to_owned(),
+            kind: kind.to_owned(),
+            current: current.to_owned(),
+            ..HealthCheck::default()
+        };
+        let exprs = HealthExprs::parse(&[
+            check("example.com/v1", "", "false"),
+            check("example.com/v1", "A", "true"),
+            check("batch/v1", "", "true"),
+        ])
+        .unwrap();
+        let health = |api: &str, kind: &str| {
+            let object =
+                object(json!({"apiVersion": api, "kind": kind, "metadata": {"name": "x"}}));
+            exprs.assess(&object).map(|found| found.unwrap().status)
+        };
+        assert_eq!(health("example.com/v2", "A"), Some(Health::Current));
+        assert_eq!(health("example.com/v2", "B"), Some(Health::InProgress));
+        assert_eq!(health("other.com/v1", "A"), None);
+        assert_eq!(health("batch/v1", "Job"), None);
+        let twice = [
+            check("example.com/v1", "A", "true"),
+            check("example.com/v2", "A", "true"),
+        ];
+        assert_eq!(
+            HealthExprs::parse(&twice).unwrap_err().to_string(),
+            "duplicate custom health check for GroupKind A.example.com at healthchecks[1]"
+        );
+    }
+
+    #[test]
+    fn hostile_expressions_are_refused_and_no_value_is_told() {
+        let items: Vec<i64> = (0..5_000).collect();
+        let data = object(
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"},
+            "items": items, "text": "s3cret".repeat(20_000)}),
+        );
+        let long = "1+".repeat(4_000) + "1 > 0";
+        let deep = "(".repeat(2_000) + "true" + &")".repeat(2_000);
+        let bangs = "!".repeat(5_000) + "true";
+        let lists = "[".repeat(3_000) + &"]".repeat(3_000);
+        let dots = format!("items{} == 1", ".a".repeat(3_000));
+        for expression in [
+            long.as_str(),
+            &deep,
+            &bangs,
+            &lists,
+            &dots,
+            &"x".repeat(10_000),
+            "items.all(a, items.all(b, items.all(c, a + b + c >= 0)))",
+            "text.replace('', text).size() > 0",
+            "text.replace('s', text).replace('s', text).size() > 0",
+            "text + 1 == 2",
+            "text.matches(text + '[') || int(text) == 1",
+        ] {
+            let check = HealthCheck {
+                api_version: "v1".to_owned(),
+                kind: "Secret".to_owned(),
+                current: expression.to_owned(),
+                ..HealthCheck::default()
+            };
+            let error = HealthExprs::parse(&[check]).and_then(|exprs| exprs.assess(&data).unwrap());
+            let error = error.map(|found| found.status).unwrap_err().to_string();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
     }
 }
