@@ -25,6 +25,8 @@ pub struct Settings {
     pub keep_controllers: bool,
     /// Accept `insecure-skip-tls-verify` in kubeconfigs.
     pub allow_insecure_kubeconfigs: bool,
+    /// Accept remote clusters at loopback and link-local addresses: for an installation on the operator's own machine.
+    pub allow_local_clusters: bool,
 }
 
 /// A hub that can be talked to.
@@ -51,7 +53,10 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<()> {
     }
     match state::write(ports.blobs.as_ref(), &key, settings, Precondition::None).await? {
         Put::Done(_) => Ok(()),
-        Put::Refused => Err(PortError::new(ErrorKind::Conflict, format!("{key}: not written"))),
+        Put::Refused => Err(PortError::new(
+            ErrorKind::Conflict,
+            format!("{key}: not written"),
+        )),
     }
 }
 
@@ -76,17 +81,30 @@ pub async fn names(ports: &Ports) -> Result<Vec<String>> {
 pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
     let key = format!("{PREFIX}{}.json", state::key_part(name));
     let Some((settings, _)) = state::read::<Settings>(ports.blobs.as_ref(), &key).await? else {
-        return Err(Failure::terminal(reason::FAILED, format!("hub '{name}' is not registered: run driftless bootstrap")));
+        return Err(Failure::terminal(
+            reason::FAILED,
+            format!("hub '{name}' is not registered: run driftless bootstrap"),
+        ));
     };
     let secret = format!("hubs/{name}");
     let Some(text) = ports.keys.secret(&secret).await? else {
-        return Err(Failure::retry(reason::FAILED, format!("the secret manager has no '{secret}' with the hub's kubeconfig")));
+        return Err(Failure::retry(
+            reason::FAILED,
+            format!("the secret manager has no '{secret}' with the hub's kubeconfig"),
+        ));
     };
-    let options = kubeconfig::Options { allow_insecure: settings.allow_insecure_kubeconfigs, ..Default::default() };
-    let access = kubeconfig::parse(text.expose(), &options)
-        .map_err(|error| Failure::terminal(reason::FAILED, error).context(format!("secret '{secret}'")))?;
+    let options = kubeconfig::Options {
+        allow_insecure: settings.allow_insecure_kubeconfigs,
+    };
+    let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
+        Failure::terminal(reason::FAILED, error).context(format!("secret '{secret}'"))
+    })?;
     let cluster = ports.clusters.connect(&access, None).await?;
-    Ok(Hub { settings, cluster, access })
+    Ok(Hub {
+        settings,
+        cluster,
+        access,
+    })
 }
 
 impl Hub {
@@ -97,9 +115,15 @@ impl Hub {
     pub async fn resource(&self, kind: FluxKind) -> Result<Resource> {
         let served = self.cluster.versions(kind.group(), kind.as_str()).await?;
         // Prefer our order over the server's: newest first.
-        let best = kind.versions().iter().find_map(|version| served.iter().find(|one| one.gvk.version == *version));
+        let best = kind
+            .versions()
+            .iter()
+            .find_map(|version| served.iter().find(|one| one.gvk.version == *version));
         best.or(served.first()).cloned().ok_or_else(|| {
-            let what = format!("hub '{}' does not serve {kind}: install the custom resource definitions", self.settings.name);
+            let what = format!(
+                "hub '{}' does not serve {kind}: install the custom resource definitions",
+                self.settings.name
+            );
             PortError::new(ErrorKind::NotFound, what)
         })
     }

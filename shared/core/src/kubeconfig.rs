@@ -10,11 +10,23 @@ use serde_json::{Map, Value};
 /// Bytes of a kubeconfig; a Secret has at most 1 MiB.
 const SIZE_LIMIT: usize = 1 << 20;
 /// What a cluster's entry may say.
-const CLUSTER_FIELDS: [&str; 6] =
-    ["server", "certificate-authority-data", "tls-server-name", "insecure-skip-tls-verify", "disable-compression", "extensions"];
+const CLUSTER_FIELDS: [&str; 6] = [
+    "server",
+    "certificate-authority-data",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "disable-compression",
+    "extensions",
+];
 /// What a user's entry may say.
-const USER_FIELDS: [&str; 6] =
-    ["client-certificate-data", "client-key-data", "token", "username", "password", "extensions"];
+const USER_FIELDS: [&str; 6] = [
+    "client-certificate-data",
+    "client-key-data",
+    "token",
+    "username",
+    "password",
+    "extensions",
+];
 /// What a context's entry may say.
 const CONTEXT_FIELDS: [&str; 4] = ["cluster", "user", "namespace", "extensions"];
 /// The fields that name a file, and the field that holds such a file's content instead.
@@ -56,7 +68,12 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     }
     let context = named(&config, "contexts", "context", current)?;
     only(context, "context", &CONTEXT_FIELDS)?;
-    let cluster = named(&config, "clusters", "cluster", needed(context, "context", "cluster")?)?;
+    let cluster = named(
+        &config,
+        "clusters",
+        "cluster",
+        needed(context, "context", "cluster")?,
+    )?;
     only(cluster, "cluster", &CLUSTER_FIELDS)?;
     let user = match string(context, "context.", "user")?.filter(|name| !name.is_empty()) {
         Some(name) => named(&config, "users", "user", name)?,
@@ -67,12 +84,20 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     let certificate_authority = data(cluster, "cluster.", "certificate-authority-data")?;
     let insecure = boolean(cluster, "cluster.", "insecure-skip-tls-verify")?;
     if insecure && !options.allow_insecure {
-        return refuse("cluster.insecure-skip-tls-verify is not allowed here: give certificate-authority-data");
+        return refuse(
+            "cluster.insecure-skip-tls-verify is not allowed here: give certificate-authority-data",
+        );
     }
     if insecure && certificate_authority.is_some() {
-        return refuse("cluster has both certificate-authority-data and insecure-skip-tls-verify: keep one");
+        return refuse(
+            "cluster has both certificate-authority-data and insecure-skip-tls-verify: keep one",
+        );
     }
-    let text = |map, at, field| Ok(string(map, at, field)?.filter(|text| !text.is_empty()).map(str::to_owned));
+    let text = |map, at, field| {
+        Ok(string(map, at, field)?
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned))
+    };
     Ok(Access {
         server: server(needed(cluster, "cluster", "server")?)?,
         certificate_authority,
@@ -88,16 +113,32 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
 ///
 /// # Errors
 /// No YAML, or a file that `read` cannot read (its message follows the field's name).
-pub fn inline_files(text: &[u8], read: impl Fn(&str) -> std::result::Result<Vec<u8>, String>) -> Result<Vec<u8>> {
+pub fn inline_files(
+    text: &[u8],
+    read: impl Fn(&str) -> std::result::Result<Vec<u8>, String>,
+) -> Result<Vec<u8>> {
     let mut config = document(text)?;
-    let current = string(&config, "", "current-context")?.unwrap_or_default().to_owned();
+    let current = string(&config, "", "current-context")?
+        .unwrap_or_default()
+        .to_owned();
     let context = named(&config, "contexts", "context", &current)?;
-    let cluster = string(context, "context.", "cluster")?.unwrap_or_default().to_owned();
-    let user = string(context, "context.", "user")?.unwrap_or_default().to_owned();
+    let cluster = string(context, "context.", "cluster")?
+        .unwrap_or_default()
+        .to_owned();
+    let user = string(context, "context.", "user")?
+        .unwrap_or_default()
+        .to_owned();
     for (list, entry, name) in [("clusters", "cluster", cluster), ("users", "user", user)] {
-        let Some(Value::Array(items)) = config.get_mut(list) else { continue };
-        for item in items.iter_mut().filter(|item| item["name"] == name.as_str()) {
-            let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else { continue };
+        let Some(Value::Array(items)) = config.get_mut(list) else {
+            continue;
+        };
+        for item in items
+            .iter_mut()
+            .filter(|item| item["name"] == name.as_str())
+        {
+            let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else {
+                continue;
+            };
             for (from, to) in FILE_FIELDS {
                 inline(fields, from, to, &read)?;
             }
@@ -112,15 +153,22 @@ fn inline(
     to: &str,
     read: &impl Fn(&str) -> std::result::Result<Vec<u8>, String>,
 ) -> Result<()> {
-    let Some(file) = fields.remove(from).filter(|file| !is_empty(file)) else { return Ok(()) };
+    let Some(file) = fields.remove(from).filter(|file| !is_empty(file)) else {
+        return Ok(());
+    };
     // As in client-go, what is written inline wins over a file.
     if fields.get(to).is_some_and(|inline| !is_empty(inline)) {
         return Ok(());
     }
-    let Value::String(file) = file else { return refuse(format!("{from} is no text")) };
+    let Value::String(file) = file else {
+        return refuse(format!("{from} is no text"));
+    };
     let content = read(&file).map_err(|error| KubeconfigError(format!("{from}: {error}")))?;
     let value = if to == "token" {
-        String::from_utf8(content).map_err(|_| KubeconfigError(format!("{from}: the file is no text")))?.trim().to_owned()
+        String::from_utf8(content)
+            .map_err(|_| KubeconfigError(format!("{from}: the file is no text")))?
+            .trim()
+            .to_owned()
     } else {
         STANDARD.encode(content)
     };
@@ -132,7 +180,12 @@ fn document(text: &[u8]) -> Result<Map<String, Value>> {
     if text.len() > SIZE_LIMIT {
         return refuse("it has more than 1 MiB");
     }
-    let limits = Limits { bytes: 2 * SIZE_LIMIT, depth: 50, nodes: 50_000, documents: 1 };
+    let limits = Limits {
+        bytes: 2 * SIZE_LIMIT,
+        depth: 50,
+        nodes: 50_000,
+        documents: 1,
+    };
     // The parser's own words may quote the text.
     let documents = yaml::documents(text, "kubeconfig", Dialect::V2, &limits);
     match documents.map(|mut documents| documents.pop()) {
@@ -146,32 +199,61 @@ fn document(text: &[u8]) -> Result<Map<String, Value>> {
 }
 
 /// The entry of a name; the first one counts, as in client-go.
-fn named<'a>(config: &'a Map<String, Value>, list: &str, entry: &str, name: &str) -> Result<&'a Map<String, Value>> {
-    let items = config.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let found = items.iter().find(|item| item["name"] == name).and_then(|item| item.get(entry));
+fn named<'a>(
+    config: &'a Map<String, Value>,
+    list: &str,
+    entry: &str,
+    name: &str,
+) -> Result<&'a Map<String, Value>> {
+    let items = config
+        .get(list)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let found = items
+        .iter()
+        .find(|item| item["name"] == name)
+        .and_then(|item| item.get(entry));
     match found {
         Some(Value::Object(fields)) => Ok(fields),
-        _ => refuse(format!("{list} has no {entry} of the name that the current context asks for")),
+        _ => refuse(format!(
+            "{list} has no {entry} of the name that the current context asks for"
+        )),
     }
 }
 
 /// Refuses every field with a value that is not on the list.
 fn only(fields: &Map<String, Value>, entry: &str, allowed: &[&str]) -> Result<()> {
-    for (field, _) in fields.iter().filter(|(field, value)| !allowed.contains(&field.as_str()) && !is_empty(value)) {
+    for (field, _) in fields
+        .iter()
+        .filter(|(field, value)| !allowed.contains(&field.as_str()) && !is_empty(value))
+    {
         return refuse(match field.as_str() {
             "exec" => format!(
                 "{entry}.exec is refused: driftless runs no programs. Use a service account's token or a client \
                  certificate (tokens for EKS are not made yet)"
             ),
-            "auth-provider" => format!("{entry}.auth-provider is refused: use a token or a client certificate"),
+            "auth-provider" => {
+                format!("{entry}.auth-provider is refused: use a token or a client certificate")
+            }
             "proxy-url" => format!("{entry}.proxy-url is refused: clusters are reached directly"),
             field if FILE_FIELDS.iter().any(|(from, _)| *from == field) => {
-                let to = FILE_FIELDS.iter().find(|(from, _)| *from == field).map_or("", |(_, to)| to);
+                let to = FILE_FIELDS
+                    .iter()
+                    .find(|(from, _)| *from == field)
+                    .map_or("", |(_, to)| to);
                 format!("{entry}.{field} is refused: it names a file. Put the content into {to}")
             }
-            field if field.starts_with("as") => format!("{entry}.{field} is refused: set spec.serviceAccountName instead"),
+            field if field.starts_with("as") => {
+                format!("{entry}.{field} is refused: set spec.serviceAccountName instead")
+            }
             // A field's name is the writer's text too; a plain one may be repeated.
-            field if field.len() < 64 && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') => {
+            field
+                if field.len() < 64
+                    && field
+                        .bytes()
+                        .all(|b| b.is_ascii_alphanumeric() || b == b'-') =>
+            {
                 format!("{entry}.{field} is not supported")
             }
             _ => format!("{entry} has a field that is not supported"),
@@ -214,29 +296,48 @@ fn boolean(fields: &Map<String, Value>, at: &str, field: &str) -> Result<bool> {
 }
 
 fn data(fields: &Map<String, Value>, at: &str, field: &str) -> Result<Option<Vec<u8>>> {
-    let Some(text) = string(fields, at, field)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = string(fields, at, field)?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
     // Go's decoder passes over line breaks.
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    STANDARD.decode(text).map(Some).map_err(|_| KubeconfigError(format!("{at}{field} is not base64")))
+    STANDARD
+        .decode(text)
+        .map(Some)
+        .map_err(|_| KubeconfigError(format!("{at}{field} is not base64")))
 }
 
 fn login(user: &Map<String, Value>) -> Result<Login> {
     let certificate = data(user, "user.", "client-certificate-data")?;
     let key = data(user, "user.", "client-key-data")?;
-    let some = |field| Ok(string(user, "user.", field)?.filter(|text| !text.is_empty()).map(str::to_owned));
+    let some = |field| {
+        Ok(string(user, "user.", field)?
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned))
+    };
     let (token, username, password) = (some("token")?, some("username")?, some("password")?);
-    let ways = [certificate.is_some() || key.is_some(), token.is_some(), username.is_some() || password.is_some()];
+    let ways = [
+        certificate.is_some() || key.is_some(),
+        token.is_some(),
+        username.is_some() || password.is_some(),
+    ];
     if ways.iter().filter(|way| **way).count() > 1 {
-        return refuse("user has more than one way to log in: keep one of client certificate, token, username and password");
+        return refuse(
+            "user has more than one way to log in: keep one of client certificate, token, username and password",
+        );
     }
     match (certificate, key, token, username, password) {
-        (Some(certificate), Some(key), ..) => Ok(Login::Certificate { certificate, key: Secret::new(key) }),
+        (Some(certificate), Some(key), ..) => Ok(Login::Certificate {
+            certificate,
+            key: Secret::new(key),
+        }),
         (Some(_), None, ..) => refuse("user.client-certificate-data has no client-key-data"),
         (None, Some(_), ..) => refuse("user.client-key-data has no client-certificate-data"),
         (_, _, Some(token), ..) => Ok(Login::Token(Secret::new(token.trim().to_owned()))),
-        (_, _, _, Some(username), password) => {
-            Ok(Login::Basic { username, password: Secret::new(password.unwrap_or_default()) })
-        }
+        (_, _, _, Some(username), password) => Ok(Login::Basic {
+            username,
+            password: Secret::new(password.unwrap_or_default()),
+        }),
         (.., Some(_)) => refuse("user.password has no username"),
         _ => Ok(Login::Anonymous),
     }
@@ -248,11 +349,18 @@ fn server(url: &str) -> Result<String> {
         return refuse("cluster.server is not an https:// URL");
     };
     let rest = rest.trim_end_matches('/');
-    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
-    let plain = |text: &str, more: &[u8]| text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b));
+    let (host, path) = rest
+        .split_once('/')
+        .map_or((rest, ""), |(host, path)| (host, path));
+    let plain = |text: &str, more: &[u8]| {
+        text.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+    };
     let climbs = path.split('/').any(|part| matches!(part, "." | ".."));
     if host.is_empty() || !plain(host, b"-._:[]") || !plain(path, b"-._~/:") || climbs {
-        return refuse("cluster.server is not an https:// URL of a host, an optional port and an optional path");
+        return refuse(
+            "cluster.server is not an https:// URL of a host, an optional port and an optional path",
+        );
     }
     Ok(format!("https://{rest}"))
 }
@@ -289,15 +397,30 @@ mod tests {
         assert_eq!(access.tls_server_name.as_deref(), Some("inner"));
         assert_eq!(access.namespace.as_deref(), Some("apps"));
         let key = Secret::new("key");
-        assert_eq!(access.login, Login::Certificate { certificate: b"cert".to_vec(), key });
+        assert_eq!(
+            access.login,
+            Login::Certificate {
+                certificate: b"cert".to_vec(),
+                key
+            }
+        );
         let login = |user| read("server: 'https://[::1]:6443'", user).unwrap().login;
         assert_eq!(login("token: ' abc '"), Login::Token(Secret::new("abc")));
-        let basic = Login::Basic { username: "a".into(), password: Secret::new("b") };
+        let basic = Login::Basic {
+            username: "a".into(),
+            password: Secret::new("b"),
+        };
         assert_eq!(login("username: a, password: b"), basic);
-        assert_eq!(login("token: '', exec: null, tokenFile: ''"), Login::Anonymous);
+        assert_eq!(
+            login("token: '', exec: null, tokenFile: ''"),
+            Login::Anonymous
+        );
         let json = r#"{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a"}}],
             "clusters":[{"name":"a","cluster":{"server":"https://a"}}]}"#;
-        assert_eq!(parse(json.as_bytes(), &Options::default()).unwrap().login, Login::Anonymous);
+        assert_eq!(
+            parse(json.as_bytes(), &Options::default()).unwrap().login,
+            Login::Anonymous
+        );
     }
 
     #[test]
@@ -315,7 +438,9 @@ mod tests {
             ("as-user-extra", "{a: [canary-value]}"),
             ("impersonate-everything", "canary-value"),
         ] {
-            let error = read(good, &format!("{field}: {value}")).unwrap_err().to_string();
+            let error = read(good, &format!("{field}: {value}"))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(field) && !error.contains(CANARY), "{error}");
         }
         for (field, value) in [
@@ -327,7 +452,9 @@ mod tests {
             ("tls-server-name", "[canary-value]"),
             ("new-thing", "canary-value"),
         ] {
-            let error = read(&format!("{good}, {field}: {value}"), "").unwrap_err().to_string();
+            let error = read(&format!("{good}, {field}: {value}"), "")
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(field) && !error.contains(CANARY), "{error}");
         }
     }
@@ -335,20 +462,46 @@ mod tests {
     #[test]
     fn servers() {
         for server in [
-            "http://a", "a:6443", "HTTPS://a", "https://", "https:///x", "https://user:pw@a", "https://a?x=1", "https://a#x",
-            "https://a/../b", "file:///etc", "unix:///run", "https://a\\b", "https://a b", "https://a/%2e%2e",
+            "http://a",
+            "a:6443",
+            "HTTPS://a",
+            "https://",
+            "https:///x",
+            "https://user:pw@a",
+            "https://a?x=1",
+            "https://a#x",
+            "https://a/../b",
+            "file:///etc",
+            "unix:///run",
+            "https://a\\b",
+            "https://a b",
+            "https://a/%2e%2e",
         ] {
-            let error = read(&format!("server: '{server}'"), "token: x").unwrap_err().to_string();
+            let error = read(&format!("server: '{server}'"), "token: x")
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("cluster.server"), "{server}: {error}");
         }
     }
 
     #[test]
     fn insecure_only_when_allowed() {
-        let allow = Options { allow_insecure: true };
-        let text = config("server: 'https://a', insecure-skip-tls-verify: true", "token: x");
-        assert!(parse(text.as_bytes(), &allow).unwrap().insecure_skip_tls_verify);
-        let both = config("server: 'https://a', insecure-skip-tls-verify: true, certificate-authority-data: Y2E=", "");
+        let allow = Options {
+            allow_insecure: true,
+        };
+        let text = config(
+            "server: 'https://a', insecure-skip-tls-verify: true",
+            "token: x",
+        );
+        assert!(
+            parse(text.as_bytes(), &allow)
+                .unwrap()
+                .insecure_skip_tls_verify
+        );
+        let both = config(
+            "server: 'https://a', insecure-skip-tls-verify: true, certificate-authority-data: Y2E=",
+            "",
+        );
         assert!(parse(both.as_bytes(), &allow).is_err());
     }
 
@@ -368,13 +521,30 @@ mod tests {
     #[test]
     fn broken_texts() {
         let twice = format!("{0}---\n{0}", config("server: 'https://a'", "token: x"));
-        let huge = format!("{}# {}", config("server: 'https://a'", ""), "x".repeat(SIZE_LIMIT));
+        let huge = format!(
+            "{}# {}",
+            config("server: 'https://a'", ""),
+            "x".repeat(SIZE_LIMIT)
+        );
         let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
             d: &d [*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e]\n";
         let deep = "[".repeat(5000);
         let no_context = "current-context: a\ncontexts: []\n";
-        for text in ["", "canary-value", "a: [canary-value", "- canary-value", "kind: Secret", &twice, &huge, bomb, &deep, no_context] {
-            let error = parse(text.as_bytes(), &Options::default()).unwrap_err().to_string();
+        for text in [
+            "",
+            "canary-value",
+            "a: [canary-value",
+            "- canary-value",
+            "kind: Secret",
+            &twice,
+            &huge,
+            bomb,
+            &deep,
+            no_context,
+        ] {
+            let error = parse(text.as_bytes(), &Options::default())
+                .unwrap_err()
+                .to_string();
             assert!(!error.contains(CANARY) && error.len() < 200, "{error}");
         }
     }
@@ -388,16 +558,29 @@ mod tests {
         assert!(parse(text.as_bytes(), &Options::default()).is_err());
         let inlined = inline_files(text.as_bytes(), |path| Ok(path.as_bytes().to_vec())).unwrap();
         let access = parse(&inlined, &Options::default()).unwrap();
-        assert_eq!(access.certificate_authority.as_deref(), Some(&b"/ca.crt"[..]));
-        assert!(matches!(access.login, Login::Certificate { certificate, .. } if certificate == b"/c.crt"));
+        assert_eq!(
+            access.certificate_authority.as_deref(),
+            Some(&b"/ca.crt"[..])
+        );
+        assert!(
+            matches!(access.login, Login::Certificate { certificate, .. } if certificate == b"/c.crt")
+        );
         let token = config("server: 'https://a'", "tokenFile: /token");
         let inlined = inline_files(token.as_bytes(), |_| Ok(b"secret\n".to_vec())).unwrap();
-        assert_eq!(parse(&inlined, &Options::default()).unwrap().login, Login::Token(Secret::new("secret")));
+        assert_eq!(
+            parse(&inlined, &Options::default()).unwrap().login,
+            Login::Token(Secret::new("secret"))
+        );
         let missing = inline_files(token.as_bytes(), |_| Err("no such file".into())).unwrap_err();
         assert_eq!(missing.to_string(), "kubeconfig: tokenFile: no such file");
         // Still no program is run.
         let exec = config("server: 'https://a'", "exec: {command: x}");
         let inlined = inline_files(exec.as_bytes(), |_| Ok(Vec::new())).unwrap();
-        assert!(parse(&inlined, &Options::default()).unwrap_err().to_string().contains("user.exec"));
+        assert!(
+            parse(&inlined, &Options::default())
+                .unwrap_err()
+                .to_string()
+                .contains("user.exec")
+        );
     }
 }

@@ -79,3 +79,87 @@ pub async fn release(ports: &Ports, lease: Lease) {
         tracing::warn!(key = lease.key, %error, "lease not given back, it ends by itself");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fault, MemoryBlobs, TestClock};
+    use futures::FutureExt as _;
+    use std::sync::Arc;
+
+    /// Nothing in memory ever waits.
+    fn now<T>(future: impl Future<Output = T>) -> T {
+        future
+            .now_or_never()
+            .expect("in-memory ports answer at once")
+    }
+
+    fn world() -> (Ports, Arc<MemoryBlobs>, Arc<TestClock>) {
+        let (blobs, clock) = (
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(TestClock::default()),
+        );
+        (
+            crate::testing::ports(blobs.clone(), Arc::default(), clock.clone()),
+            blobs,
+            clock,
+        )
+    }
+
+    #[test]
+    fn one_holder_until_it_is_over() {
+        let (ports, _, clock) = world();
+        let held = now(acquire(&ports, "a")).unwrap().unwrap();
+        assert!(now(acquire(&ports, "a")).unwrap().is_none());
+        assert!(now(acquire(&ports, "b")).unwrap().is_some());
+        now(release(&ports, held));
+        assert!(now(acquire(&ports, "a")).unwrap().is_some());
+        assert!(now(acquire(&ports, "a")).unwrap().is_none());
+        clock.advance(TERM);
+        assert!(now(acquire(&ports, "a")).unwrap().is_some());
+    }
+
+    #[test]
+    fn an_unclear_answer_is_cleared_by_the_nonce() {
+        for (fault, held) in [
+            (Fault::After, true),
+            (Fault::Echo, true),
+            (Fault::Before, false),
+        ] {
+            let (ports, blobs, _) = world();
+            blobs.fail_next(fault);
+            assert_eq!(
+                now(acquire(&ports, "a")).unwrap().is_some(),
+                held,
+                "{fault:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_late_release_does_not_free_the_next_holder() {
+        let (ports, _, clock) = world();
+        let late = now(acquire(&ports, "a")).unwrap().unwrap();
+        clock.advance(TERM);
+        let _next = now(acquire(&ports, "a")).unwrap().unwrap();
+        now(release(&ports, late));
+        assert!(now(acquire(&ports, "a")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_clock_far_ahead_does_not_lock_for_ever() {
+        let (ports, _, _) = world();
+        let record = Record {
+            nonce: "x".into(),
+            until: 1e12,
+        };
+        now(state::write(
+            ports.blobs.as_ref(),
+            "leases/a",
+            &record,
+            Precondition::None,
+        ))
+        .unwrap();
+        assert!(now(acquire(&ports, "a")).unwrap().is_some());
+    }
+}

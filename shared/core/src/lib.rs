@@ -10,7 +10,12 @@
 pub mod failure;
 pub mod flux;
 pub mod health;
+pub mod hub;
+pub mod kubeconfig;
 pub mod lease;
 pub mod ports;
+pub mod source;
 pub mod state;
 pub mod substitute;
+pub mod testing;
+pub mod webhook;

@@ -41,7 +41,9 @@ pub enum Refusal {
     #[error("the body is larger than {MAX_BODY} bytes")]
     TooLarge,
     /// 401: without a signature, with another than SHA-256, or a wrong one.
-    #[error("the signature is missing or wrong: set the same secret in GitHub's webhook and in the secret manager under '{SECRET}'")]
+    #[error(
+        "the signature is missing or wrong: set the same secret in GitHub's webhook and in the secret manager under '{SECRET}'"
+    )]
     Unauthorized,
     /// 400.
     #[error("not a {0} payload: {1}")]
@@ -87,19 +89,26 @@ pub async fn receive(ports: &Ports, delivery: Delivery<'_>) -> Result<Answer, Re
         return Err(Refusal::TooLarge);
     }
     let secret = ports.keys.secret(SECRET).await?.ok_or_else(|| {
-        PortError::new(ErrorKind::NotFound, format!("the secret manager has no '{SECRET}'"))
+        PortError::new(
+            ErrorKind::NotFound,
+            format!("the secret manager has no '{SECRET}'"),
+        )
     })?;
     verify(secret.expose(), delivery.body, delivery.signature)?;
     match delivery.event {
         "ping" => Ok(Answer::Pong),
         "push" => push(ports, delivery.body).await,
-        other => Ok(Answer::Ignored(format!("events of type '{other}' are not used"))),
+        other => Ok(Answer::Ignored(format!(
+            "events of type '{other}' are not used"
+        ))),
     }
 }
 
 /// Checks `sha256=HEX` over the raw body in constant time. An empty secret verifies nothing.
 fn verify(secret: &[u8], body: &[u8], signature: Option<&str>) -> Result<(), Refusal> {
-    let given = signature.and_then(|text| text.strip_prefix("sha256=")).ok_or(Refusal::Unauthorized)?;
+    let given = signature
+        .and_then(|text| text.strip_prefix("sha256="))
+        .ok_or(Refusal::Unauthorized)?;
     let given = hex::decode(given).map_err(|_| Refusal::Unauthorized)?;
     if secret.is_empty() {
         return Err(Refusal::Unauthorized);
@@ -112,32 +121,61 @@ fn verify(secret: &[u8], body: &[u8], signature: Option<&str>) -> Result<(), Ref
 async fn push(ports: &Ports, body: &[u8]) -> Result<Answer, Refusal> {
     let push: Push = serde_json::from_slice(body).map_err(|error| {
         // serde names positions and types, never values of ours; the payload is GitHub's own.
-        Refusal::Malformed("push".to_owned(), format!("line {}, column {}", error.line(), error.column()))
+        Refusal::Malformed(
+            "push".to_owned(),
+            format!("line {}, column {}", error.line(), error.column()),
+        )
     })?;
     let url = match push.repository.html_url.as_str() {
         "" => format!("https://github.com/{}", push.repository.full_name),
         url => url.to_owned(),
     };
     let Some(repository) = index::repository(&url) else {
-        return Err(Refusal::Malformed("push".to_owned(), "repository.html_url is no address".to_owned()));
+        return Err(Refusal::Malformed(
+            "push".to_owned(),
+            "repository.html_url is no address".to_owned(),
+        ));
     };
     let followers = index::followers(ports, &repository, &push.reference).await?;
     if followers.is_empty() {
-        return Ok(Answer::Ignored(format!("no source follows {} of {repository}", push.reference)));
+        return Ok(Answer::Ignored(format!(
+            "no source follows {} of {repository}",
+            push.reference
+        )));
     }
-    let requests: Vec<Request> =
-        followers.into_iter().map(|one| Request { hub: one.hub, object: one.object, cause: Cause::Push }).collect();
-    ports.queue.send(requests.iter().map(|request| (request.clone(), Duration::ZERO)).collect()).await?;
+    let requests: Vec<Request> = followers
+        .into_iter()
+        .map(|one| Request {
+            hub: one.hub,
+            object: one.object,
+            cause: Cause::Push,
+        })
+        .collect();
+    ports
+        .queue
+        .send(
+            requests
+                .iter()
+                .map(|request| (request.clone(), Duration::ZERO))
+                .collect(),
+        )
+        .await?;
     Ok(Answer::Queued(requests))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flux::{FluxKind, ObjectRef};
+    use crate::ports::{GitReference, Secret};
+    use crate::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue};
+    use futures::FutureExt as _;
+    use std::sync::Arc;
 
     const SECRET: &[u8] = b"It's a Secret to Everybody";
     /// GitHub's own example for the body `Hello, World!`.
-    const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    const SIGNATURE: &str =
+        "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
     #[test]
     fn signatures() {
@@ -152,9 +190,111 @@ mod tests {
             Some(&SIGNATURE.replace("757", "758")),
             Some(&SIGNATURE[7..]),
         ] {
-            assert!(matches!(verify(SECRET, body, bad), Err(Refusal::Unauthorized)), "{bad:?}");
+            assert!(
+                matches!(verify(SECRET, body, bad), Err(Refusal::Unauthorized)),
+                "{bad:?}"
+            );
         }
         assert!(verify(SECRET, b"Hello, World?", Some(SIGNATURE)).is_err());
         assert!(verify(b"", body, Some(SIGNATURE)).is_err());
+    }
+
+    fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> Delivery<'a> {
+        Delivery {
+            event,
+            signature: Some(signature),
+            body: body.as_bytes(),
+        }
+    }
+
+    fn sign(body: &str) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET).unwrap();
+        mac.update(body.as_bytes());
+        format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+    }
+
+    const PUSH: &str = r#"{"ref": "refs/heads/main", "after": "a", "repository":
+        {"full_name": "Acme/fleet", "html_url": "https://github.com/Acme/fleet"}}"#;
+
+    #[test]
+    fn a_push_queues_its_followers_and_nothing_else_does() {
+        let (blobs, queue) = (
+            Arc::new(MemoryBlobs::default()),
+            Arc::new(MemoryQueue::default()),
+        );
+        let mut ports = testing::ports(blobs, queue.clone(), Arc::default());
+        let receive = |ports: &Ports, one: Delivery<'_>| {
+            receive(ports, one).now_or_never().expect("nothing waits")
+        };
+        let signed = sign(PUSH);
+
+        // No secret: fail closed.
+        assert!(matches!(
+            receive(&ports, delivery("push", PUSH, &signed)),
+            Err(Refusal::Unavailable(_))
+        ));
+        ports.keys = Arc::new(MemoryKeys(
+            [(super::SECRET.to_owned(), Secret::new(SECRET))].into(),
+        ));
+        assert!(matches!(
+            receive(&ports, delivery("push", PUSH, &signed)),
+            Ok(Answer::Ignored(_))
+        ));
+
+        let object = ObjectRef::new(FluxKind::GitRepository, "flux-system", "fleet");
+        for (branch, name) in [("main", "fleet"), ("dev", "fleet-dev")] {
+            let reference = GitReference {
+                branch: branch.into(),
+                ..Default::default()
+            };
+            let object = ObjectRef {
+                name: name.into(),
+                ..object.clone()
+            };
+            let note = index::note(
+                &ports,
+                "staging",
+                &object,
+                "https://github.com/acme/fleet.git",
+                &reference,
+            );
+            note.now_or_never().unwrap().unwrap();
+        }
+        let request = Request {
+            hub: "staging".into(),
+            object,
+            cause: Cause::Push,
+        };
+        assert_eq!(
+            receive(&ports, delivery("push", PUSH, &signed)).unwrap(),
+            Answer::Queued(vec![request.clone()])
+        );
+        assert_eq!(queue.take(), [(request, Duration::ZERO)]);
+
+        assert!(matches!(
+            receive(&ports, delivery("push", PUSH, "sha256=00")),
+            Err(Refusal::Unauthorized)
+        ));
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(matches!(
+            receive(&ports, delivery("push", &deep, &sign(&deep))),
+            Err(Refusal::Malformed(..))
+        ));
+        assert_eq!(
+            receive(&ports, delivery("ping", "{}", &sign("{}"))).unwrap(),
+            Answer::Pong
+        );
+        let large = "x".repeat(MAX_BODY + 1);
+        assert_eq!(
+            receive(&ports, delivery("push", &large, ""))
+                .unwrap_err()
+                .status(),
+            413
+        );
+        assert!(queue.take().is_empty());
+
+        queue.set_broken(true);
+        let refusal = receive(&ports, delivery("push", PUSH, &signed)).unwrap_err();
+        assert_eq!(refusal.status(), 503, "no 2xx before the queue has it");
     }
 }

@@ -11,7 +11,7 @@ pub use condition::{Condition, Conditions, reason};
 pub use crd::{custom_resource_definitions, is_current};
 pub use git_repository::{ArtifactStatus, GitRepository, GitRepositorySpec, GitRepositoryStatus};
 pub use kustomization::*;
-pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339};
+pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 
 use driftless_manifest::{Gvk, Object};
 use serde::{Deserialize, Serialize};

@@ -69,10 +69,13 @@ pub fn duration_text(time: Duration) -> String {
 
 /// `2026-03-01T12:00:00Z`.
 pub fn rfc3339(since_1970: Duration) -> String {
+    timestamp(since_1970).to_string()
+}
+
+/// The same moment as jiff has it; far beyond any real time, the last one it knows.
+pub fn timestamp(since_1970: Duration) -> jiff::Timestamp {
     let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_second(seconds)
-        .unwrap_or(jiff::Timestamp::MAX)
-        .to_string()
+    jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX)
 }
 
 /// Reads `2026-03-01T12:00:00Z` (fractions and offsets too) as the time since 1970.

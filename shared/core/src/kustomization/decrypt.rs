@@ -22,6 +22,11 @@ impl Decryptor {
         Self { keys }
     }
 
+    /// A digest of which keys there are: new keys are a reason to build again.
+    pub fn fingerprint(&self) -> String {
+        self.keys.fingerprint()
+    }
+
     /// Decrypts the entries of a Secret that are SOPS documents themselves, as a manifest with encrypted files in its
     /// `data` has them.
     ///

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, FluxKind, Kustomization, ObjectRef, reason};
-use crate::health::expr;
+use crate::health::ReadyExpr;
 use crate::ports::{Cause, Request};
 use crate::status;
 use crate::step::Context;
@@ -22,9 +22,10 @@ pub async fn check(context: &Context<'_>, owner: &Kustomization, artifact: &Arti
         let found = context.hub.get(&id).await?;
         let Some(object) = found else { return Err(wait(format!("dependency '{name}' not found"))) };
         if let Some(expression) = ready_expr {
-            let ready = expr::ready(&expression, &owner.object, &object)
-                .map_err(|error| Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}")))?;
-            if !ready {
+            let invalid = |error| Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}"));
+            let expression = ReadyExpr::parse(&expression).map_err(invalid)?;
+            // No answer, such as for a field that is not there yet, is no readiness.
+            if !expression.is_ready(&owner.object.to_value(), &object.to_value()).unwrap_or(false) {
                 return Err(wait(format!("dependency '{name}' is not ready according to readyExpr eval")));
             }
             // As in Flux, an expression takes the place of the built-in check.

@@ -7,6 +7,7 @@ use crate::kubeconfig;
 use crate::ports::{Cluster, Impersonation, Ports};
 use crate::source::credentials;
 use crate::step::Context;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A cluster, as the user that the object acts as.
@@ -88,11 +89,32 @@ pub async fn open(
         let what = format!("{place} has no key '{}' with a kubeconfig", keys.join("' or '"));
         return Err(Failure::retry(reason::FAILED, what).into());
     };
-    let options = kubeconfig::Options { allow_insecure: hub.settings.allow_insecure_kubeconfigs, ..Default::default() };
+    let options = kubeconfig::Options { allow_insecure: hub.settings.allow_insecure_kubeconfigs };
     let access = kubeconfig::parse(text.expose(), &options)
         .map_err(|error| Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'")))?;
+    if !hub.settings.allow_local_clusters && is_local(&access.server) {
+        let what = format!("{place}, key '{key}': the server's address is loopback or link-local, and leads back into this installation");
+        return Err(Failure::terminal(reason::ACCESS_DENIED, what).into());
+    }
     let cluster = ports.clusters.connect(&access, user).await.map_err(Failure::from)?;
     Ok(Target { cluster, remote: true })
+}
+
+/// Whether a server's address leads to this machine or its metadata services.
+fn is_local(server: &str) -> bool {
+    let authority = server.trim_start_matches("https://").split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    };
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
+        Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
+            Some(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
+            None => ip.is_loopback() || ip.is_unspecified() || ip.is_unicast_link_local(),
+        },
+        Err(_) => host.trim_end_matches('.').eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost"),
+    }
 }
 
 /// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
@@ -107,4 +129,26 @@ fn user(hub: &Hub, kustomization: &Kustomization) -> Result<Option<Impersonation
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
     Ok(Some(Impersonation::service_account(&kustomization.id.namespace, name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn addresses_that_lead_back() {
+        for server in [
+            "https://127.0.0.1:6443",
+            "https://localhost:9001/x",
+            "https://169.254.169.254",
+            "https://[::1]:6443",
+            "https://[::ffff:127.0.0.1]",
+            "https://0.0.0.0:6443",
+        ] {
+            assert!(is_local(server), "{server}");
+        }
+        for server in ["https://10.0.0.1:6443", "https://api.example.com", "https://[2001:db8::1]:6443"] {
+            assert!(!is_local(server), "{server}");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 
 use super::target::Target;
 use crate::failure::Failure;
-use crate::flux::{Kustomization, duration_text, reason};
-use crate::health::{self, Status, expr::Exprs};
+use crate::flux::{Kustomization, duration_text, reason, timestamp};
+use crate::health::{self, Assessment, Health as Status, HealthExprs};
 use crate::inventory::Inventory;
 use crate::step::Context;
 use driftless_manifest::{Gvk, Object, ObjectId};
@@ -40,13 +40,12 @@ pub async fn look(
     if wanted.is_empty() {
         return Ok(Health::NotAsked);
     }
-    let exprs = Exprs::compile(&owner.spec.health_check_exprs)
-        .map_err(|error| Failure::terminal(reason::INVALID_CEL, error))?;
+    let exprs = expressions(owner)?;
     let timeout = owner.timeout().map_err(|what| Failure::terminal(reason::FAILED, what))?;
     let clock = context.ports.clock.as_ref();
     let (start, mut pause) = (clock.now(), FIRST_PAUSE);
     loop {
-        let mut looks = futures::stream::iter(wanted.drain(..).map(|one| assess(target, one, &exprs))).buffer_unordered(CONCURRENCY);
+        let mut looks = futures::stream::iter(wanted.drain(..).map(|one| assess(target, one, &exprs, clock.now()))).buffer_unordered(CONCURRENCY);
         let (mut open, mut failed) = (Vec::new(), Vec::new());
         while let Some(look) = looks.next().await {
             match look? {
@@ -96,7 +95,12 @@ fn wanted(owner: &Kustomization, inventory: &Inventory) -> Vec<Wanted> {
     named.collect()
 }
 
-async fn assess(target: &Target, one: Wanted, exprs: &Exprs) -> Result<(Wanted, Status, String), Failure> {
+async fn assess(
+    target: &Target,
+    one: Wanted,
+    exprs: &HealthExprs,
+    now: Duration,
+) -> Result<(Wanted, Status, String), Failure> {
     let gvk = Gvk { group: one.id.group.clone(), version: one.version.clone(), kind: one.id.kind.clone() };
     let Some(resource) = target.cluster.resource(&gvk).await? else {
         return Ok((one, Status::NotFound, "the kind is not served".to_owned()));
@@ -104,16 +108,29 @@ async fn assess(target: &Target, one: Wanted, exprs: &Exprs) -> Result<(Wanted, 
     let Some(live) = target.cluster.get(&resource, &one.id.namespace, &one.id.name).await? else {
         return Ok((one, Status::NotFound, "not found".to_owned()));
     };
-    let (status, message) = health_of(&live, exprs)?;
-    Ok((one, status, message))
+    let assessed = health_of(&live, exprs, now)?;
+    Ok((one, assessed.status, assessed.message))
 }
 
-fn health_of(live: &Object, exprs: &Exprs) -> Result<(Status, String), Failure> {
-    let assessed = match exprs.assess(live) {
-        Some(assessed) => assessed.map_err(|error| Failure::retry(reason::HEALTH_CHECK_FAILED, error))?,
-        None => health::assess(live).map_err(|error| Failure::retry(reason::HEALTH_CHECK_FAILED, error))?,
-    };
-    Ok((assessed.status, assessed.message))
+/// By the object's own expressions where one is for its kind, else as kstatus tells.
+fn health_of(live: &Object, exprs: &HealthExprs, now: Duration) -> Result<Assessment, Failure> {
+    let unknown = |what: String| Ok(Assessment { status: Status::Unknown, message: what });
+    match exprs.assess(live) {
+        Some(assessed) => assessed.or_else(|error| unknown(error.to_string())),
+        None => health::assess(live, timestamp(now)).or_else(|error| unknown(error.to_string())),
+    }
+}
+
+fn expressions(owner: &Kustomization) -> Result<HealthExprs, Failure> {
+    let checks = owner.spec.health_check_exprs.iter().map(|check| health::HealthCheck {
+        api_version: check.api_version.clone(),
+        kind: check.kind.clone(),
+        in_progress: check.in_progress.clone(),
+        failed: check.failed.clone(),
+        current: check.current.clone(),
+    });
+    let checks: Vec<_> = checks.collect();
+    HealthExprs::parse(&checks).map_err(|error| Failure::terminal(reason::INVALID_CEL, error))
 }
 
 fn list(open: &[(Wanted, Status, String)]) -> String {

@@ -23,7 +23,10 @@ pub fn pack(tree: &FileTree) -> Result<Vec<u8>> {
     let write = || -> io::Result<Vec<u8>> {
         let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         for (path, entry) in tree.index().iter() {
-            let content = tree.content(path).map(|bytes| bytes.as_ref()).unwrap_or_default();
+            let content = tree
+                .content(path)
+                .map(|bytes| bytes.as_ref())
+                .unwrap_or_default();
             let mut header = Header::new_gnu();
             match entry.kind {
                 EntryKind::File => header.set_mode(0o644),
@@ -34,7 +37,11 @@ pub fn pack(tree: &FileTree) -> Result<Vec<u8>> {
                     set_target(&mut builder, &mut header, content)?;
                 }
             }
-            let data = if entry.kind == EntryKind::Link { &[] } else { content };
+            let data = if entry.kind == EntryKind::Link {
+                &[]
+            } else {
+                content
+            };
             header.set_size(data.len() as u64);
             builder.append_data(&mut header, path.as_str(), data)?;
         }
@@ -44,9 +51,15 @@ pub fn pack(tree: &FileTree) -> Result<Vec<u8>> {
 }
 
 /// Writes a link's target byte by byte; a path would be tidied on the way.
-fn set_target<W: io::Write>(builder: &mut Builder<W>, header: &mut Header, target: &[u8]) -> io::Result<()> {
+fn set_target<W: io::Write>(
+    builder: &mut Builder<W>,
+    header: &mut Header,
+    target: &[u8],
+) -> io::Result<()> {
     if target.is_empty() || target.contains(&0) || target.len() > LINK_LENGTH {
-        return Err(io::Error::other("a link's target is empty, has a NUL byte or more than 4,096 bytes"));
+        return Err(io::Error::other(
+            "a link's target is empty, has a NUL byte or more than 4,096 bytes",
+        ));
     }
     if target.len() <= 100 {
         return header.set_link_name_literal(target);
@@ -71,8 +84,18 @@ pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTre
     let ratio = limits.ratio.saturating_mul(packed.len() as u64).max(SMALL);
     let overhead = ENTRY_OVERHEAD.saturating_mul(limits.files as u64 + 16);
     let left = limits.bytes.saturating_add(overhead).min(ratio);
-    let mut archive = Archive::new(Capped { inner: GzDecoder::new(packed), left });
-    let mut unpacking = Unpacking { tree: FileTree::new(), strip, top: None, limits, bytes: 0, entries: 0 };
+    let mut archive = Archive::new(Capped {
+        inner: GzDecoder::new(packed),
+        left,
+    });
+    let mut unpacking = Unpacking {
+        tree: FileTree::new(),
+        strip,
+        top: None,
+        limits,
+        bytes: 0,
+        entries: 0,
+    };
     for entry in archive.entries().map_err(broken)? {
         unpacking.take(entry.map_err(broken)?)?;
     }
@@ -87,7 +110,9 @@ pub fn unpack(packed: &[u8], strip: bool, limits: FetchLimits) -> Result<FileTre
         }
     }
     if !rest.inner.into_inner().is_empty() {
-        return Err(refused("there is something behind the end of the compressed data"));
+        return Err(refused(
+            "there is something behind the end of the compressed data",
+        ));
     }
     Ok(unpacking.tree)
 }
@@ -110,34 +135,57 @@ impl Unpacking {
         }
         self.entries += 1;
         if self.entries > self.limits.files.saturating_mul(2) {
-            return Err(refused(format!("it has more than {} files and folders", self.limits.files.saturating_mul(2))));
+            return Err(refused(format!(
+                "it has more than {} files and folders",
+                self.limits.files.saturating_mul(2)
+            )));
         }
-        let name = String::from_utf8(entry.path_bytes().into_owned()).map_err(|_| refused("a name is not UTF-8"))?;
-        let Some(path) = self.place(&name)? else { return Ok(()) };
+        let name = String::from_utf8(entry.path_bytes().into_owned())
+            .map_err(|_| refused("a name is not UTF-8"))?;
+        let Some(path) = self.place(&name)? else {
+            return Ok(());
+        };
         check_size(&mut entry, &name)?;
         let (kind, content) = match kind {
             EntryType::Directory => return Ok(()),
             EntryType::Regular => {
                 let executable = entry.header().mode().map_err(broken)? & 0o100 != 0;
-                let kind = if executable { EntryKind::Executable } else { EntryKind::File };
+                let kind = if executable {
+                    EntryKind::Executable
+                } else {
+                    EntryKind::File
+                };
                 (kind, self.content(&mut entry)?)
             }
             EntryType::Symlink => {
-                let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
+                let target = entry
+                    .link_name_bytes()
+                    .map(|target| target.into_owned())
+                    .unwrap_or_default();
                 if entry.size() != 0 || target.is_empty() || target.len() > LINK_LENGTH {
-                    return Err(refused(format!("'{name}' is a link without a target, or with more than one")));
+                    return Err(refused(format!(
+                        "'{name}' is a link without a target, or with more than one"
+                    )));
                 }
                 (EntryKind::Link, target)
             }
             other => {
-                let what = format!("'{name}' is neither a file, a folder nor a symbolic link (type {:?})", other.as_byte());
+                let what = format!(
+                    "'{name}' is neither a file, a folder nor a symbolic link (type {:?})",
+                    other.as_byte()
+                );
                 return Err(refused(what));
             }
         };
         if path.is_root() || self.tree.index().len() >= self.limits.files {
-            return Err(refused(format!("it has more than {} files, or a file without a name", self.limits.files)));
+            return Err(refused(format!(
+                "it has more than {} files, or a file without a name",
+                self.limits.files
+            )));
         }
-        self.tree.insert(path, kind, content).map_err(|error: TreeError| refused(error))
+        self.tree
+            .insert(path, kind, content)
+            .map_err(|error: TreeError| refused(error))
     }
 
     /// Where a name belongs; `None` for the folder that is taken off.
@@ -150,9 +198,13 @@ impl Unpacking {
         if !self.strip {
             return Ok(Some(clean));
         }
-        let (top, rest) = name.split_once('/').map_or((name, None), |(top, rest)| (top, Some(rest)));
+        let (top, rest) = name
+            .split_once('/')
+            .map_or((name, None), |(top, rest)| (top, Some(rest)));
         if self.top.get_or_insert_with(|| top.to_owned()) != top {
-            return Err(refused(format!("'{name}' is not in the one folder that all files are in")));
+            return Err(refused(format!(
+                "'{name}' is not in the one folder that all files are in"
+            )));
         }
         rest.map(TreePath::new).transpose().map_err(refused)
     }
@@ -161,12 +213,18 @@ impl Unpacking {
         let size = entry.size();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.limits.bytes {
-            return Err(refused(format!("its files have more than {} bytes", self.limits.bytes)));
+            return Err(refused(format!(
+                "its files have more than {} bytes",
+                self.limits.bytes
+            )));
         }
         let mut content = Vec::with_capacity(usize::try_from(size.min(SMALL)).unwrap_or_default());
         entry.read_to_end(&mut content).map_err(broken)?;
         if content.len() as u64 != size {
-            return Err(PortError::new(ErrorKind::Unreadable, "the archive ends in the middle of a file"));
+            return Err(PortError::new(
+                ErrorKind::Unreadable,
+                "the archive ends in the middle of a file",
+            ));
         }
         Ok(content)
     }
@@ -175,7 +233,9 @@ impl Unpacking {
 /// Two readers of one archive must see the same entries: a size in an extension must be the header's.
 fn check_size<R: Read>(entry: &mut Entry<'_, R>, name: &str) -> Result<()> {
     let plain = entry.header().entry_size().map_err(broken)?;
-    let Some(extensions) = entry.pax_extensions().map_err(broken)? else { return Ok(()) };
+    let Some(extensions) = entry.pax_extensions().map_err(broken)? else {
+        return Ok(());
+    };
     for extension in extensions {
         let extension = extension.map_err(broken)?;
         if extension.key_bytes() == b"size" && extension.value() != Ok(plain.to_string().as_str()) {
@@ -194,7 +254,10 @@ struct Capped<R> {
 impl<R: Read> Read for Capped<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(n as u64).ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        self.left = self
+            .left
+            .checked_sub(n as u64)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
         Ok(n)
     }
 }
@@ -202,7 +265,10 @@ impl<R: Read> Read for Capped<R> {
 fn broken(error: io::Error) -> PortError {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(error) = source {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
+        if error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge)
+        {
             return refused("it unpacks to more bytes than a source may have");
         }
         source = error.source();
@@ -210,7 +276,10 @@ fn broken(error: io::Error) -> PortError {
     if error.kind() == io::ErrorKind::FileTooLarge {
         return refused("it unpacks to more bytes than a source may have");
     }
-    PortError::new(ErrorKind::Unreadable, format!("the archive cannot be read: {error}"))
+    PortError::new(
+        ErrorKind::Unreadable,
+        format!("the archive cannot be read: {error}"),
+    )
 }
 
 fn refused(why: impl std::fmt::Display) -> PortError {
@@ -256,29 +325,58 @@ mod tests {
 
     #[test]
     fn there_and_back_and_always_the_same() {
-        let mut tree = FileTree::from_files([("a/b.yaml", "x: 1\n"), ("a.yaml", ""), ("é", "ü")]).unwrap();
-        tree.insert(path(&format!("deep/{}/x", "n".repeat(180))), EntryKind::Executable, "#!").unwrap();
-        tree.insert(path("links/plain"), EntryKind::Link, "../a//./b.yaml/").unwrap();
-        tree.insert(path("links/long"), EntryKind::Link, "../".repeat(80)).unwrap();
+        let mut tree =
+            FileTree::from_files([("a/b.yaml", "x: 1\n"), ("a.yaml", ""), ("é", "ü")]).unwrap();
+        tree.insert(
+            path(&format!("deep/{}/x", "n".repeat(180))),
+            EntryKind::Executable,
+            "#!",
+        )
+        .unwrap();
+        tree.insert(path("links/plain"), EntryKind::Link, "../a//./b.yaml/")
+            .unwrap();
+        tree.insert(path("links/long"), EntryKind::Link, "../".repeat(80))
+            .unwrap();
         let packed = pack(&tree).unwrap();
         assert_eq!(packed, pack(&tree.clone()).unwrap());
         let back = unpack(&packed, false, FetchLimits::default()).unwrap();
         assert_eq!(back.index(), tree.index());
-        assert_eq!(back.content(&path("links/plain")).unwrap(), "../a//./b.yaml/");
-        let empty = unpack(&pack(&FileTree::new()).unwrap(), false, FetchLimits::default()).unwrap();
+        assert_eq!(
+            back.content(&path("links/plain")).unwrap(),
+            "../a//./b.yaml/"
+        );
+        let empty = unpack(
+            &pack(&FileTree::new()).unwrap(),
+            false,
+            FetchLimits::default(),
+        )
+        .unwrap();
         assert!(empty.index().is_empty());
     }
 
     #[test]
     fn the_first_folder_is_taken_off() {
-        let pax = entry("pax_global_header", EntryType::XGlobalHeader, "", b"13 comment=x\n");
+        let pax = entry(
+            "pax_global_header",
+            EntryType::XGlobalHeader,
+            "",
+            b"13 comment=x\n",
+        );
         let top = entry("o-r-sha/", EntryType::Directory, "", b"");
-        let good = archive(&[pax, top, file("o-r-sha/a/b"), entry("o-r-sha/l", EntryType::Symlink, "a", b"")]);
+        let good = archive(&[
+            pax,
+            top,
+            file("o-r-sha/a/b"),
+            entry("o-r-sha/l", EntryType::Symlink, "a", b""),
+        ]);
         let tree = unpack(&good, true, FetchLimits::default()).unwrap();
         let names: Vec<_> = tree.index().iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, ["a/b", "l"]);
         let two = archive(&[file("one/a"), file("two/b")]);
-        assert_eq!(unpack(&two, true, FetchLimits::default()).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(
+            unpack(&two, true, FetchLimits::default()).unwrap_err().kind,
+            ErrorKind::Invalid
+        );
         assert!(unpack(&two, false, FetchLimits::default()).is_ok());
     }
 
@@ -292,50 +390,115 @@ mod tests {
             ("climbs inside", vec![file("a/../b")]),
             ("dot", vec![file("./a")]),
             ("twice", vec![file("a"), file("a")]),
-            ("below a link", vec![entry("a", EntryType::Symlink, "/etc", b""), file("a/b")]),
+            (
+                "below a link",
+                vec![entry("a", EntryType::Symlink, "/etc", b""), file("a/b")],
+            ),
             ("over a folder", vec![file("a/b"), file("a")]),
-            ("hard link", vec![file("a"), entry("b", EntryType::Link, "a", b"")]),
+            (
+                "hard link",
+                vec![file("a"), entry("b", EntryType::Link, "a", b"")],
+            ),
             ("device", vec![entry("a", EntryType::Char, "", b"")]),
             ("pipe", vec![entry("a", EntryType::Fifo, "", b"")]),
             ("sparse", vec![entry("a", EntryType::GNUSparse, "", b"")]),
             ("two sizes", vec![smuggled]),
-            ("link with content", vec![entry("a", EntryType::Symlink, "b", b"content")]),
+            (
+                "link with content",
+                vec![entry("a", EntryType::Symlink, "b", b"content")],
+            ),
         ] {
             let result = unpack(&archive(&entries), false, FetchLimits::default());
             assert!(result.is_err(), "{what} is taken");
         }
         // Twins that only case tells apart are two files.
-        assert_eq!(unpack(&archive(&[file("a"), file("A")]), false, FetchLimits::default()).unwrap().index().len(), 2);
+        assert_eq!(
+            unpack(
+                &archive(&[file("a"), file("A")]),
+                false,
+                FetchLimits::default()
+            )
+            .unwrap()
+            .index()
+            .len(),
+            2
+        );
     }
 
     #[test]
     fn refuses_broken_and_padded_archives() {
         let good = archive(&[file("a"), file("b")]);
         for cut in 1..good.len() {
-            assert!(unpack(&good[..cut], false, FetchLimits::default()).is_err(), "cut at {cut}");
+            assert!(
+                unpack(&good[..cut], false, FetchLimits::default()).is_err(),
+                "cut at {cut}"
+            );
         }
         let mut flipped = good.clone();
         let crc = flipped.len() - 6;
         flipped[crc] ^= 1;
-        assert_eq!(unpack(&flipped, false, FetchLimits::default()).unwrap_err().kind, ErrorKind::Unreadable);
-        assert!(unpack(&[good.clone(), good].concat(), false, FetchLimits::default()).is_err());
+        assert_eq!(
+            unpack(&flipped, false, FetchLimits::default())
+                .unwrap_err()
+                .kind,
+            ErrorKind::Unreadable
+        );
+        assert!(
+            unpack(
+                &[good.clone(), good].concat(),
+                false,
+                FetchLimits::default()
+            )
+            .is_err()
+        );
         let behind = gzip(&[file("a"), vec![0; 1024], file("b")].concat());
-        assert_eq!(unpack(&behind, false, FetchLimits::default()).unwrap_err().kind, ErrorKind::Invalid);
-        assert_eq!(unpack(b"<html>", false, FetchLimits::default()).unwrap_err().kind, ErrorKind::Unreadable);
+        assert_eq!(
+            unpack(&behind, false, FetchLimits::default())
+                .unwrap_err()
+                .kind,
+            ErrorKind::Invalid
+        );
+        assert_eq!(
+            unpack(b"<html>", false, FetchLimits::default())
+                .unwrap_err()
+                .kind,
+            ErrorKind::Unreadable
+        );
         assert!(unpack(b"", false, FetchLimits::default()).is_err());
     }
 
     #[test]
     fn caps() {
         let big = archive(&[entry("a", EntryType::Regular, "", &vec![b'x'; 4 << 20])]);
-        let limits = FetchLimits { bytes: 8 << 20, files: 2, ratio: 10_000 };
+        let limits = FetchLimits {
+            bytes: 8 << 20,
+            files: 2,
+            ratio: 10_000,
+        };
         assert!(unpack(&big, false, limits).is_ok());
-        for tight in [FetchLimits { bytes: 1 << 20, ..limits }, FetchLimits { ratio: 2, ..limits }] {
-            assert_eq!(unpack(&big, false, tight).unwrap_err().kind, ErrorKind::Invalid);
+        for tight in [
+            FetchLimits {
+                bytes: 1 << 20,
+                ..limits
+            },
+            FetchLimits { ratio: 2, ..limits },
+        ] {
+            assert_eq!(
+                unpack(&big, false, tight).unwrap_err().kind,
+                ErrorKind::Invalid
+            );
         }
         let three = archive(&[file("a"), file("b"), file("c")]);
-        assert_eq!(unpack(&three, false, limits).unwrap_err().kind, ErrorKind::Invalid);
-        let folders: Vec<_> = (0..5).map(|n| entry(&format!("d{n}/"), EntryType::Directory, "", b"")).collect();
-        assert_eq!(unpack(&archive(&folders), false, limits).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(
+            unpack(&three, false, limits).unwrap_err().kind,
+            ErrorKind::Invalid
+        );
+        let folders: Vec<_> = (0..5)
+            .map(|n| entry(&format!("d{n}/"), EntryType::Directory, "", b""))
+            .collect();
+        assert_eq!(
+            unpack(&archive(&folders), false, limits).unwrap_err().kind,
+            ErrorKind::Invalid
+        );
     }
 }

@@ -18,10 +18,16 @@ pub async fn store(ports: &Ports, tree: &FileTree, revision: &str) -> Result<Art
     let path = format!("artifacts/{hash}.tar.gz");
     let size = packed.len() as u64;
     let index = serde_json::to_vec(tree.index()).map_err(|error| {
-        PortError::new(ErrorKind::Invalid, format!("the index of {revision} cannot be written: {error}"))
+        PortError::new(
+            ErrorKind::Invalid,
+            format!("the index of {revision} cannot be written: {error}"),
+        )
     })?;
     // The index goes first: whoever finds the artifact finds its index.
-    ports.blobs.put(&index_key(&hash), Bytes::from(index), Precondition::Absent).await?;
+    ports
+        .blobs
+        .put(&index_key(&hash), Bytes::from(index), Precondition::Absent)
+        .await?;
     ports.blobs.put(&path, packed, Precondition::Absent).await?;
     Ok(ArtifactStatus {
         url: ports.blobs.url(&path),
@@ -40,9 +46,17 @@ pub async fn store(ports: &Ports, tree: &FileTree, revision: &str) -> Result<Art
 /// The bucket's, or `NotFound` when the artifact is gone.
 pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
     let hash = hash_of(artifact)?;
-    let (bytes, _) = ports.blobs.get(&index_key(hash)).await?.ok_or_else(|| missing(artifact))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| PortError::new(ErrorKind::Unreadable, format!("index of {}: {error}", artifact.revision)))
+    let (bytes, _) = ports
+        .blobs
+        .get(&index_key(hash))
+        .await?
+        .ok_or_else(|| missing(artifact))?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        PortError::new(
+            ErrorKind::Unreadable,
+            format!("index of {}: {error}", artifact.revision),
+        )
+    })
 }
 
 /// The files of an artifact, checked against its digest.
@@ -51,9 +65,16 @@ pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex
 /// The bucket's, `NotFound` when the artifact is gone, `Unreadable` when its bytes are not the ones that were stored.
 pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<FileTree> {
     let hash = hash_of(artifact)?;
-    let (packed, _) = ports.blobs.get(&format!("artifacts/{hash}.tar.gz")).await?.ok_or_else(|| missing(artifact))?;
+    let (packed, _) = ports
+        .blobs
+        .get(&format!("artifacts/{hash}.tar.gz"))
+        .await?
+        .ok_or_else(|| missing(artifact))?;
     if hex::encode(Sha256::digest(&packed)) != hash {
-        let what = format!("artifact {} has other bytes than were stored", artifact.revision);
+        let what = format!(
+            "artifact {} has other bytes than were stored",
+            artifact.revision
+        );
         return Err(PortError::new(ErrorKind::Unreadable, what));
     }
     archive::unpack(&packed, false, FetchLimits::default())
@@ -64,8 +85,14 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<FileTree> 
 /// # Errors
 /// The bucket's.
 pub async fn exists(ports: &Ports, artifact: &ArtifactStatus) -> Result<bool> {
-    let Ok(hash) = hash_of(artifact) else { return Ok(false) };
-    Ok(!ports.blobs.list(&format!("artifacts/{hash}.tar.gz")).await?.is_empty())
+    let Ok(hash) = hash_of(artifact) else {
+        return Ok(false);
+    };
+    Ok(!ports
+        .blobs
+        .list(&format!("artifacts/{hash}.tar.gz"))
+        .await?
+        .is_empty())
 }
 
 fn index_key(hash: &str) -> String {
@@ -76,9 +103,16 @@ fn index_key(hash: &str) -> String {
 fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
     let hash = artifact.digest.strip_prefix("sha256:").unwrap_or_default();
     let ours = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if ours && artifact.path == format!("artifacts/{hash}.tar.gz") { Ok(hash) } else { Err(missing(artifact)) }
+    if ours && artifact.path == format!("artifacts/{hash}.tar.gz") {
+        Ok(hash)
+    } else {
+        Err(missing(artifact))
+    }
 }
 
 fn missing(artifact: &ArtifactStatus) -> PortError {
-    PortError::new(ErrorKind::NotFound, format!("artifact {} is not in the bucket", artifact.revision))
+    PortError::new(
+        ErrorKind::NotFound,
+        format!("artifact {} is not in the bucket", artifact.revision),
+    )
 }

@@ -64,24 +64,51 @@ pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPa
     let mut patterns = Vec::new();
     let root = TreePath::root();
     add(&mut patterns, &root, "defaults", DEFAULTS.iter().copied())?;
-    let mut files: Vec<&TreePath> =
-        tree.index().iter().map(|(path, _)| path).filter(|path| path.file_name() == FILE).collect();
+    let mut files: Vec<&TreePath> = tree
+        .index()
+        .iter()
+        .map(|(path, _)| path)
+        .filter(|path| path.file_name() == FILE)
+        .collect();
     files.sort_by_key(|path| path.parts().count());
     for path in files {
-        let content = tree.content(path).map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
-        add(&mut patterns, &path.parent(), path.as_str(), content.lines())?;
+        let content = tree
+            .content(path)
+            .map(|bytes| String::from_utf8_lossy(bytes))
+            .unwrap_or_default();
+        add(
+            &mut patterns,
+            &path.parent(),
+            path.as_str(),
+            content.lines(),
+        )?;
     }
-    add(&mut patterns, &root, "spec.ignore", spec_ignore.unwrap_or_default().lines())?;
+    add(
+        &mut patterns,
+        &root,
+        "spec.ignore",
+        spec_ignore.unwrap_or_default().lines(),
+    )?;
     tree.retain(|path| !is_dropped(path, &patterns));
     Ok(())
 }
 
 fn is_dropped(path: &TreePath, patterns: &[Pattern]) -> bool {
-    let decision = patterns.iter().rev().filter(|pattern| path.is_within(&pattern.folder)).find_map(|pattern| {
-        let skip = if pattern.folder.is_root() { 0 } else { pattern.folder.as_str().len() + 1 };
-        let matched = pattern.matcher.matched_path_or_any_parents(&path.as_str()[skip..], false);
-        (!matched.is_none()).then(|| matched.is_ignore())
-    });
+    let decision = patterns
+        .iter()
+        .rev()
+        .filter(|pattern| path.is_within(&pattern.folder))
+        .find_map(|pattern| {
+            let skip = if pattern.folder.is_root() {
+                0
+            } else {
+                pattern.folder.as_str().len() + 1
+            };
+            let matched = pattern
+                .matcher
+                .matched_path_or_any_parents(&path.as_str()[skip..], false);
+            (!matched.is_none()).then(|| matched.is_ignore())
+        });
     decision.unwrap_or(false)
 }
 
@@ -92,14 +119,25 @@ fn add<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> Result<(), BadPattern> {
     for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
-        let bad = |reason: String| BadPattern { place: place.to_owned(), pattern: line.to_owned(), reason };
+        let bad = |reason: String| BadPattern {
+            place: place.to_owned(),
+            pattern: line.to_owned(),
+            reason,
+        };
         if patterns.len() >= MAX_PATTERNS {
-            return Err(bad(format!("more than {MAX_PATTERNS} patterns in one source")));
+            return Err(bad(format!(
+                "more than {MAX_PATTERNS} patterns in one source"
+            )));
         }
         let mut builder = GitignoreBuilder::new("");
-        builder.add_line(None, line).map_err(|error| bad(error.to_string()))?;
+        builder
+            .add_line(None, line)
+            .map_err(|error| bad(error.to_string()))?;
         let matcher = builder.build().map_err(|error| bad(error.to_string()))?;
-        patterns.push(Pattern { folder: folder.clone(), matcher });
+        patterns.push(Pattern {
+            folder: folder.clone(),
+            matcher,
+        });
     }
     Ok(())
 }
@@ -111,7 +149,10 @@ mod tests {
     fn left(files: &[(&str, &str)], spec: Option<&str>) -> Vec<String> {
         let mut tree = FileTree::from_files(files.iter().copied()).unwrap();
         apply(&mut tree, spec).unwrap();
-        tree.index().iter().map(|(path, _)| path.as_str().to_owned()).collect()
+        tree.index()
+            .iter()
+            .map(|(path, _)| path.as_str().to_owned())
+            .collect()
     }
 
     #[test]
@@ -124,11 +165,30 @@ mod tests {
             ("docs/guide.md", ""),
             ("docs/keep.md", ""),
         ];
-        assert_eq!(left(&files, None), ["apps/a.yaml", "docs/guide.md", "docs/keep.md"]);
-        assert_eq!(left(&files, Some("/*\n!/apps")), ["apps/a.yaml", "apps/logo.png"]);
-        assert_eq!(left(&files, Some("docs/\n!docs/keep.md")), ["apps/a.yaml", "docs/keep.md"]);
+        assert_eq!(
+            left(&files, None),
+            ["apps/a.yaml", "docs/guide.md", "docs/keep.md"]
+        );
+        assert_eq!(
+            left(&files, Some("/*\n!/apps")),
+            ["apps/a.yaml", "apps/logo.png"]
+        );
+        assert_eq!(
+            left(&files, Some("docs/\n!docs/keep.md")),
+            ["apps/a.yaml", "docs/keep.md"]
+        );
         assert_eq!(left(&files, Some("!docs/keep.md\ndocs/")), ["apps/a.yaml"]);
-        let with_file = [&files[..], &[(".sourceignore", "docs/*\n!docs/keep.md\n"), ("apps/.sourceignore", "a.yaml")]].concat();
-        assert_eq!(left(&with_file, None), [".sourceignore", "apps/.sourceignore", "docs/keep.md"]);
+        let with_file = [
+            &files[..],
+            &[
+                (".sourceignore", "docs/*\n!docs/keep.md\n"),
+                ("apps/.sourceignore", "a.yaml"),
+            ],
+        ]
+        .concat();
+        assert_eq!(
+            left(&with_file, None),
+            [".sourceignore", "apps/.sourceignore", "docs/keep.md"]
+        );
     }
 }

@@ -39,16 +39,34 @@ fn prefix(repository: &str) -> String {
 }
 
 fn key(repository: &str, hub: &str, object: &ObjectRef) -> String {
-    format!("{}{}+{}+{}.json", prefix(repository), key_part(hub), key_part(&object.namespace), key_part(&object.name))
+    format!(
+        "{}{}+{}+{}.json",
+        prefix(repository),
+        key_part(hub),
+        key_part(&object.namespace),
+        key_part(&object.name)
+    )
 }
 
 /// Notes that a GitRepository follows a repository; writes only what is new.
 ///
 /// # Errors
 /// The bucket's.
-pub async fn note(ports: &Ports, hub: &str, object: &ObjectRef, url: &str, reference: &GitReference) -> Result<()> {
-    let Some(repository) = repository(url) else { return Ok(()) };
-    let follower = Follower { hub: hub.to_owned(), object: object.clone(), reference: reference.clone() };
+pub async fn note(
+    ports: &Ports,
+    hub: &str,
+    object: &ObjectRef,
+    url: &str,
+    reference: &GitReference,
+) -> Result<()> {
+    let Some(repository) = repository(url) else {
+        return Ok(());
+    };
+    let follower = Follower {
+        hub: hub.to_owned(),
+        object: object.clone(),
+        reference: reference.clone(),
+    };
     let key = key(&repository, hub, object);
     let known = state::read::<Follower>(ports.blobs.as_ref(), &key).await?;
     if known.is_none_or(|(known, _)| known != follower) {
@@ -74,7 +92,11 @@ pub async fn forget(ports: &Ports, hub: &str, object: &ObjectRef, url: &str) -> 
 /// The bucket's.
 pub async fn followers(ports: &Ports, repository: &str, git_ref: &str) -> Result<Vec<Follower>> {
     let mut found = Vec::new();
-    for (key, _) in ports.blobs.list(&prefix(&repository.to_lowercase())).await? {
+    for (key, _) in ports
+        .blobs
+        .list(&prefix(&repository.to_lowercase()))
+        .await?
+    {
         if let Some((follower, _)) = state::read::<Follower>(ports.blobs.as_ref(), &key).await?
             && follower.object.kind == FluxKind::GitRepository
             && may_follow(&follower.reference, git_ref)
@@ -113,7 +135,11 @@ mod tests {
             "ssh://git@github.com/acme/fleet.git",
             "ssh://git@github.com:22/acme/fleet",
         ] {
-            assert_eq!(repository(url).as_deref(), Some("github.com/acme/fleet"), "{url}");
+            assert_eq!(
+                repository(url).as_deref(),
+                Some("github.com/acme/fleet"),
+                "{url}"
+            );
         }
         assert_eq!(repository("file:///srv/fleet"), None);
         assert_eq!(repository("nonsense"), None);
@@ -121,14 +147,25 @@ mod tests {
 
     #[test]
     fn refs() {
-        let branch = GitReference { branch: "main".into(), ..Default::default() };
+        let branch = GitReference {
+            branch: "main".into(),
+            ..Default::default()
+        };
         assert!(may_follow(&branch, "refs/heads/main"));
         assert!(!may_follow(&branch, "refs/heads/dev"));
         assert!(!may_follow(&branch, "refs/tags/main"));
-        let semver = GitReference { semver: ">=1.0.0".into(), branch: "main".into(), ..Default::default() };
+        let semver = GitReference {
+            semver: ">=1.0.0".into(),
+            branch: "main".into(),
+            ..Default::default()
+        };
         assert!(may_follow(&semver, "refs/tags/v2.0.0"));
         assert!(!may_follow(&semver, "refs/heads/main"));
-        let commit = GitReference { commit: "abc".into(), branch: "main".into(), ..Default::default() };
+        let commit = GitReference {
+            commit: "abc".into(),
+            branch: "main".into(),
+            ..Default::default()
+        };
         assert!(!may_follow(&commit, "refs/heads/main"));
     }
 }

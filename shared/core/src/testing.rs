@@ -1,0 +1,222 @@
+//! In-memory ports for unit tests, with switches for failures. One suite holds the store against the folder and the bucket.
+
+use crate::ports::{
+    Access, Blobs, Clock, Cluster, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
+    GitReference, Impersonation, Keys, PortError, Ports, Precondition, Put, Queue, Request, Result,
+    Secret, Version,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_manifest::FileTree;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How the next write of a [`MemoryBlobs`] goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is written, the answer is an error.
+    Before,
+    /// It is written, the answer is lost.
+    After,
+    /// It is written, and the answer says that it was refused: the client's own retry met its first try.
+    Echo,
+}
+
+/// The bucket, in memory.
+#[derive(Default)]
+pub struct MemoryBlobs {
+    blobs: Mutex<BTreeMap<String, (Bytes, Version)>>,
+    writes: AtomicU64,
+    fault: Mutex<Option<Fault>>,
+}
+
+impl MemoryBlobs {
+    /// The next write goes wrong in this way.
+    pub fn fail_next(&self, fault: Fault) {
+        *lock(&self.fault) = Some(fault);
+    }
+
+    /// How many writes there were.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Blobs for MemoryBlobs {
+    async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
+        Ok(lock(&self.blobs).get(key).cloned())
+    }
+
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+        let fault = lock(&self.fault).take();
+        let lost = || PortError::new(ErrorKind::Unavailable, format!("{key}: no answer"));
+        if fault == Some(Fault::Before) {
+            return Err(lost());
+        }
+        let mut blobs = lock(&self.blobs);
+        let known = blobs.get(key).map(|(_, version)| version);
+        let holds = match &when {
+            Precondition::None => true,
+            Precondition::Absent => known.is_none(),
+            Precondition::Is(version) => known == Some(version),
+        };
+        if !holds {
+            return Ok(Put::Refused);
+        }
+        let version = Version(self.writes.fetch_add(1, Ordering::Relaxed).to_string());
+        blobs.insert(key.to_owned(), (content, version.clone()));
+        match fault {
+            Some(Fault::After) => Err(lost()),
+            Some(Fault::Echo) => Ok(Put::Refused),
+            _ => Ok(Put::Done(version)),
+        }
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        lock(&self.blobs).remove(key);
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+        let blobs = lock(&self.blobs);
+        let found = blobs.iter().filter(|(key, _)| key.starts_with(prefix));
+        Ok(found
+            .map(|(key, (_, version))| (key.clone(), version.clone()))
+            .collect())
+    }
+
+    fn url(&self, key: &str) -> String {
+        format!("memory:///{key}")
+    }
+}
+
+/// A queue that keeps what it was given.
+#[derive(Default)]
+pub struct MemoryQueue {
+    sent: Mutex<Vec<(Request, Duration)>>,
+    broken: Mutex<bool>,
+}
+
+impl MemoryQueue {
+    /// Takes out everything that was sent.
+    pub fn take(&self) -> Vec<(Request, Duration)> {
+        std::mem::take(&mut lock(&self.sent))
+    }
+
+    /// From now on nothing can be sent, or everything again.
+    pub fn set_broken(&self, broken: bool) {
+        *lock(&self.broken) = broken;
+    }
+}
+
+#[async_trait]
+impl Queue for MemoryQueue {
+    async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
+        if *lock(&self.broken) {
+            return Err(PortError::new(
+                ErrorKind::Unavailable,
+                "the queue does not answer",
+            ));
+        }
+        lock(&self.sent).extend(requests);
+        Ok(())
+    }
+}
+
+/// The secret manager, in memory.
+#[derive(Default)]
+pub struct MemoryKeys(pub BTreeMap<String, Secret>);
+
+#[async_trait]
+impl Keys for MemoryKeys {
+    async fn secret(&self, name: &str) -> Result<Option<Secret>> {
+        Ok(self.0.get(name).cloned())
+    }
+}
+
+/// A clock that moves when somebody sleeps, and counts its nonces.
+#[derive(Default)]
+pub struct TestClock {
+    millis: AtomicU64,
+    nonces: AtomicU64,
+}
+
+impl TestClock {
+    /// Moves the time on.
+    pub fn advance(&self, time: Duration) {
+        self.millis.fetch_add(
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
+    }
+}
+
+#[async_trait]
+impl Clock for TestClock {
+    fn now(&self) -> Duration {
+        Duration::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+
+    async fn sleep(&self, time: Duration) {
+        self.advance(time);
+    }
+
+    fn nonce(&self) -> [u8; 16] {
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&self.nonces.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        nonce
+    }
+}
+
+/// Ports over these parts; Git and clusters are absent and say so.
+pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Ports {
+    Ports {
+        git: Arc::new(Absent),
+        blobs,
+        queue,
+        keys: Arc::new(MemoryKeys::default()),
+        clusters: Arc::new(Absent),
+        clock,
+    }
+}
+
+/// A port that is not there.
+struct Absent;
+
+fn absent<T>() -> Result<T> {
+    Err(PortError::new(
+        ErrorKind::Unavailable,
+        "this port is absent in the test",
+    ))
+}
+
+#[async_trait]
+impl Git for Absent {
+    async fn resolve(
+        &self,
+        _: &str,
+        _: &GitReference,
+        _: &GitAuth,
+        _: Option<&Commit>,
+    ) -> Result<Commit> {
+        absent()
+    }
+
+    async fn fetch(&self, _: &str, _: &Commit, _: &GitAuth, _: FetchLimits) -> Result<FileTree> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Clusters for Absent {
+    async fn connect(&self, _: &Access, _: Option<&Impersonation>) -> Result<Arc<dyn Cluster>> {
+        absent()
+    }
+}
