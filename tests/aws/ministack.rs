@@ -1,2 +1,80 @@
-//! (being written)
-fn main() {}
+//! MiniStack plays AWS as the tests need it.
+
+use driftless_tests::aws::MiniStack;
+use driftless_tests::http::Http;
+use driftless_tests::tools;
+use serde_json::json;
+
+/// A function without a build: it answers with its environment's view of the
+/// permission that it has and the one that it lacks.
+const PROBE: &str = r#"#!/bin/sh
+api="http://$AWS_LAMBDA_RUNTIME_API/2018-06-01/runtime/invocation"
+PYTHON -c '
+import json, os, urllib.request, botocore.session, botocore.exceptions
+api = "http://%s/2018-06-01/runtime/invocation/" % os.environ["AWS_LAMBDA_RUNTIME_API"]
+session = botocore.session.get_session()
+def outcome(service, operation, **parameters):
+    try:
+        getattr(session.create_client(service), operation)(**parameters)
+        return "allowed"
+    except botocore.exceptions.ClientError as error:
+        return error.response["Error"]["Code"]
+while True:
+    event = urllib.request.urlopen(api + "next")
+    id = event.headers["Lambda-Runtime-Aws-Request-Id"]
+    event.read()
+    bucket = os.environ["DRIFTLESS_BUCKET"]
+    answer = {
+        "send": outcome("sqs", "send_message", QueueUrl=os.environ["DRIFTLESS_QUEUE_URL"], MessageBody="{}"),
+        "write": outcome("s3", "put_object", Bucket=bucket, Key="state/x", Body=b"x"),
+        "read": outcome("s3", "get_object", Bucket=bucket, Key="index/x"),
+        "foreign": outcome("secretsmanager", "get_secret_value", SecretId="driftless/hubs/one"),
+        "own": outcome("secretsmanager", "get_secret_value", SecretId="driftless/github/webhook"),
+        "github": os.environ.get("DRIFTLESS_GITHUB_API", ""),
+    }
+    body = json.dumps(answer).encode()
+    urllib.request.urlopen(urllib.request.Request(api + id + "/response", data=body, method="POST"))
+'
+"#;
+
+#[test]
+fn the_template_deploys_and_its_roles_are_enforced() {
+    let ministack = MiniStack::start();
+    let aws = ministack.aws();
+    aws.put_secret("driftless/github/webhook", "secret");
+    aws.put_secret("driftless/hubs/one", "kubeconfig");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let probe = folder.path().join("bootstrap");
+    let python = tools::MINISTACK.python().display().to_string();
+    std::fs::write(&probe, PROBE.replace("PYTHON", &python)).expect("write the probe");
+    let functions = ["WebhookFunction", "ReconcileFunction", "DriftFunction"];
+    let stack = ministack.deploy(
+        "driftless",
+        &tools::workspace().join("infra/template.yaml"),
+        &[("GitHubApi", "http://127.0.0.1:1")],
+        &functions.map(|function| (function, probe.clone())),
+    );
+    let bucket = stack.output("Bucket");
+    aws.put_object(bucket, "index/x", b"{}");
+
+    let url = ministack.reach(stack.output("WebhookUrl"));
+    let answer = Http::plain().post(&url, &json!({}));
+    assert_eq!(
+        answer.status,
+        200,
+        "{}\n{}",
+        answer.text(),
+        ministack.log_tail()
+    );
+    let expected = json!({
+        "send": "allowed",
+        "write": "AccessDenied",
+        "read": "allowed",
+        "foreign": "AccessDeniedException",
+        "own": "allowed",
+        "github": "http://127.0.0.1:1",
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(aws.keys(bucket, ""), ["index/x"]);
+}

@@ -1,1 +1,11 @@
-//! (being written)
+//! AWS on loopback: [`MiniStack`] with the deployed template, and `cargo lambda`.
+
+mod client;
+mod lambda;
+mod ministack;
+mod stack;
+
+pub use client::{Aws, AwsError};
+pub use lambda::LocalFunctions;
+pub use ministack::MiniStack;
+pub use stack::{Stack, lint, translate};

@@ -7,8 +7,9 @@
 //	v2 YAML        the first document as JSON, read by sigs.k8s.io/yaml (duplicate keys refused)
 //	v3 YAML        the first document as JSON, read by the YAML package of kyaml
 //
-// With arguments, "yaml corpus DIR" writes the answers of a corpus: for every *.in.yaml in DIR/read the files *.v2 and
-// *.v3, for DIR/write/values.json the file values.out.
+// With arguments, "yaml corpus DIR" writes the answers of a corpus: DIR/read.json is a list of YAML texts and
+// DIR/read.out.json gets what both readers make of each; DIR/write.json is a list of values and DIR/write.out.json gets
+// the text of each.
 package main
 
 import (
@@ -152,40 +153,36 @@ func serve() error {
 	return in.Err()
 }
 
-// read writes what both libraries make of each input; an error is written as the word "error" alone, because its text is
+// read writes what both readers make of each text; an error is written as the word "error" alone, because its text is
 // the library's.
 func read(dir string) error {
-	inputs, err := filepath.Glob(filepath.Join(dir, "read", "*.in.yaml"))
-	if err != nil {
+	var inputs []string
+	if err := load(filepath.Join(dir, "read.json"), &inputs); err != nil {
 		return err
 	}
-	for _, input := range inputs {
-		text, err := os.ReadFile(input)
-		if err != nil {
-			return err
-		}
-		for _, op := range []string{"v2", "v3"} {
-			result, err := answer(op, text)
-			if err != nil {
-				result = []byte("error")
-			}
-			name := strings.TrimSuffix(input, ".in.yaml") + "." + op
-			if err := os.WriteFile(name, append(bytes.TrimSpace(result), '\n'), 0o644); err != nil {
-				return err
-			}
-		}
+	type answers struct {
+		In string `json:"in"`
+		V2 any    `json:"v2"`
+		V3 any    `json:"v3"`
 	}
-	return nil
+	outputs := make([]answers, len(inputs))
+	for i, input := range inputs {
+		outputs[i] = answers{input, reading("v2", input), reading("v3", input)}
+	}
+	return store(filepath.Join(dir, "read.out.json"), outputs)
 }
 
-// write turns a JSON list of values into a JSON list of YAML texts.
-func write(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, "write", "values.json"))
+func reading(op, input string) any {
+	result, err := answer(op, []byte(input))
 	if err != nil {
-		return err
+		return "error"
 	}
+	return map[string]any{"json": json.RawMessage(result)}
+}
+
+func write(dir string) error {
 	var values []json.RawMessage
-	if err := json.Unmarshal(text, &values); err != nil {
+	if err := load(filepath.Join(dir, "write.json"), &values); err != nil {
 		return err
 	}
 	outputs := make([]string, len(values))
@@ -196,14 +193,26 @@ func write(dir string) error {
 		}
 		outputs[i] = string(out)
 	}
+	return store(filepath.Join(dir, "write.out.json"), outputs)
+}
+
+func load(name string, into any) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func store(name string, value any) error {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", " ")
-	if err := encoder.Encode(outputs); err != nil {
+	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "write", "values.out"), buffer.Bytes(), 0o644)
+	return os.WriteFile(name, buffer.Bytes(), 0o644)
 }
 
 func main() {

@@ -1,0 +1,86 @@
+//! The functions under `cargo lambda watch`, as a developer runs them.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::http::Http;
+use crate::process::Server;
+use crate::{ports, tools};
+
+/// The workspace's functions behind a local invoke address, built on first use.
+pub struct LocalFunctions {
+    url: String,
+    _server: Server,
+    _folder: tempfile::TempDir,
+}
+
+impl LocalFunctions {
+    /// Starts `cargo lambda watch` with these environment variables.
+    pub fn start(environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = ports::free();
+        let file = folder.path().join("environment");
+        let lines: String = environment
+            .iter()
+            .map(|(k, v)| format!("{k}={v}\n"))
+            .collect();
+        std::fs::write(&file, lines).expect("write the environment");
+        let program = tools::CARGO_LAMBDA.path();
+        let arguments = [
+            "lambda".to_owned(),
+            "watch".to_owned(),
+            "--ignore-changes".to_owned(),
+            "--invoke-address".to_owned(),
+            "127.0.0.1".to_owned(),
+            "--invoke-port".to_owned(),
+            port.to_string(),
+            "--manifest-path".to_owned(),
+            tools::workspace().join("Cargo.toml").display().to_string(),
+            "--env-file".to_owned(),
+            file.display().to_string(),
+        ];
+        let log = folder.path().join("watch.log");
+        let mut server = Server::start("cargo lambda watch", &program, arguments, &[], &log);
+        let url = format!("http://127.0.0.1:{port}");
+        server.wait_ready(Duration::from_secs(60), || {
+            Http::plain().send("GET", &url, &[], None).is_ok()
+        });
+        Self {
+            url,
+            _server: server,
+            _folder: folder,
+        }
+    }
+
+    /// The address of a function's URL; a path and a query may follow.
+    pub fn function_url(&self, function: &str) -> String {
+        format!("{}/lambda-url/{function}/", self.url)
+    }
+
+    /// `cargo lambda invoke`: the function's answer, or what the command printed.
+    pub fn invoke(&self, function: &str, event: &Value) -> Result<Value, String> {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), event.to_string()).expect("write the event");
+        let port = self.url.rsplit(':').next().unwrap_or_default();
+        let output = Command::new(tools::CARGO_LAMBDA.path())
+            .args([
+                "lambda",
+                "invoke",
+                function,
+                "--invoke-address",
+                "127.0.0.1",
+            ])
+            .args(["--invoke-port", port, "--data-file"])
+            .arg(file.path())
+            .output()
+            .expect("run cargo lambda invoke");
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if output.status.success() {
+            Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        } else {
+            Err(text + String::from_utf8_lossy(&output.stderr).trim())
+        }
+    }
+}

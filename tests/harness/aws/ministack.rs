@@ -1,0 +1,119 @@
+//! MiniStack: S3, SQS, Secrets Manager, CloudFormation, EventBridge, and Lambda
+//! functions as processes of this machine. It enforces IAM policies here.
+
+use std::time::Duration;
+
+use super::Aws;
+use crate::http::Http;
+use crate::process::Server;
+use crate::{ports, tools};
+
+/// The region of everything.
+pub const REGION: &str = "us-east-1";
+
+/// A running MiniStack, ended when it is dropped, functions included.
+pub struct MiniStack {
+    port: u16,
+    aws: Aws,
+    server: Server,
+    _folder: tempfile::TempDir,
+}
+
+impl MiniStack {
+    /// Starts an empty account and waits until it answers.
+    pub fn start() -> Self {
+        let program = tools::MINISTACK.path();
+        let folder = tempfile::Builder::new()
+            .prefix("driftless-aws-")
+            .tempdir()
+            .expect("create MiniStack's folder");
+        let port = ports::free();
+        let temporary = folder.path().join("tmp");
+        std::fs::create_dir(&temporary).expect("create MiniStack's temp folder");
+        let mut environment = client_environment(port);
+        environment.extend(pairs(&[
+            ("BIND_HOST", "127.0.0.1"),
+            ("GATEWAY_PORT", &port.to_string()),
+            ("MINISTACK_HOST", "127.0.0.1"),
+            ("MINISTACK_REGION", REGION),
+            // Each function gets the session of its own role, and a call that
+            // the role does not allow is denied.
+            ("AUTH", "true"),
+            ("CLOUDTRAIL_RECORDING", "1"),
+            ("LAMBDA_EXECUTOR", "local"),
+            ("TMPDIR", &temporary.display().to_string()),
+            ("RUST_BACKTRACE", "1"),
+        ]));
+        let log = folder.path().join("ministack.log");
+        let mut server = Server::start("MiniStack", &program, [""; 0], &environment, &log);
+        let health = format!("http://127.0.0.1:{port}/_ministack/ready");
+        server.wait_ready(Duration::from_secs(60), || {
+            let answer = Http::plain().send("GET", &health, &[], None);
+            answer.is_ok_and(|answer| answer.status == 200)
+        });
+        Self {
+            port,
+            aws: Aws::new(&client_environment(port)),
+            server,
+            _folder: folder,
+        }
+    }
+
+    /// `http://127.0.0.1:PORT`, for every service.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Calls as the account's root.
+    pub fn aws(&self) -> &Aws {
+        &self.aws
+    }
+
+    /// The environment that points an SDK at it, as the account's root.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        client_environment(self.port)
+    }
+
+    /// Removes everything in the account.
+    pub fn reset(&self) {
+        let answer = Http::plain()
+            .send(
+                "POST",
+                &format!("{}/_ministack/reset", self.url()),
+                &[],
+                Some(b""),
+            )
+            .expect("reset MiniStack");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// The address that reaches a function's URL (`https://ID.lambda-url...`) on loopback.
+    pub fn reach(&self, function_url: &str) -> String {
+        let host = function_url.trim_start_matches("https://");
+        let id = host.split('.').next().unwrap_or_default();
+        format!("{}/_aws/lambda-url/{id}/", self.url())
+    }
+
+    /// The last lines of MiniStack's own log.
+    pub fn log_tail(&self) -> String {
+        self.server.log_tail()
+    }
+}
+
+fn client_environment(port: u16) -> Vec<(String, String)> {
+    pairs(&[
+        ("AWS_ENDPOINT_URL", &format!("http://127.0.0.1:{port}")),
+        ("AWS_REGION", REGION),
+        ("AWS_DEFAULT_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_CONFIG_FILE", "/dev/null"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ])
+}
+
+fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    list.iter().map(owned).collect()
+}
