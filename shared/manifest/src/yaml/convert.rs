@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::error::{Fault, YamlError, YamlErrorKind};
@@ -13,12 +15,54 @@ use super::{Dialect, float, time};
 
 /// Turns a node into the JSON value that the dialect's library and Go's `encoding/json` make of it.
 ///
-/// Duplicate keys are refused, `<<` is merged, and keys that are numbers or booleans become strings.
+/// Duplicate keys are refused and `<<` is merged. Keys that are numbers or booleans become strings, but v3 does that only
+/// for the outermost mapping and refuses them further in.
 ///
 /// # Errors
 /// [`YamlError`] for what the library refuses (a tag that does not fit, a list as a key) or JSON cannot hold (`.inf`).
 pub fn node_to_value(node: &Node, file: &str, dialect: Dialect) -> Result<Value, YamlError> {
-    value(node, dialect).map_err(|fault| fault.in_file(file))
+    document(node, dialect).map_err(|fault| fault.in_file(file))
+}
+
+fn document(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
+    match &node.kind {
+        NodeKind::Map(pairs) => mapping(pairs, Keys::of_document(dialect)).map(Value::Object),
+        _ => value(node, dialect),
+    }
+}
+
+/// How keys become strings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// Numbers and booleans are written out, as sigs.k8s.io/yaml does.
+    V2,
+    /// v3 reads the outermost mapping into a Go map with string keys: each key is its text.
+    V3Document,
+    /// Further in a key that is no string makes a map that `encoding/json` cannot write: kustomize fails.
+    V3,
+}
+
+impl Keys {
+    fn of_document(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::V2 => Keys::V2,
+            Dialect::V3 => Keys::V3Document,
+        }
+    }
+
+    fn inner(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::V2 => Keys::V2,
+            Dialect::V3 => Keys::V3,
+        }
+    }
+
+    fn dialect(self) -> Dialect {
+        match self {
+            Keys::V2 => Dialect::V2,
+            Keys::V3Document | Keys::V3 => Dialect::V3,
+        }
+    }
 }
 
 /// The values of a text's documents, empty ones left out. A document that says `null` or `~` is a `Value::Null`.
@@ -31,11 +75,15 @@ pub fn documents(
     dialect: Dialect,
     limits: &Limits,
 ) -> Result<Vec<Value>, YamlError> {
-    super::parse(text, file, limits)?
-        .iter()
-        .filter(|node| !node.is_empty())
-        .map(|node| node_to_value(node, file, dialect))
-        .collect()
+    let mut values = Vec::new();
+    let sink = |node: Node| {
+        if !node.is_empty() {
+            values.push(document(&node, dialect)?);
+        }
+        Ok(())
+    };
+    super::parse::read(text, limits, false, sink).map_err(|fault| fault.in_file(file))?;
+    Ok(values)
 }
 
 fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
@@ -54,9 +102,15 @@ fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
             .map(|item| value(item, dialect))
             .collect::<Result<_, _>>()
             .map(Value::Array),
-        NodeKind::Map(pairs) => mapping(pairs, dialect).map(Value::Object),
+        NodeKind::Map(pairs) => mapping(pairs, Keys::inner(dialect)).map(Value::Object),
     }
 }
+
+/// Go does not mind bits that are left over in the last character.
+const LAX: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 const CORE: &str = "tag:yaml.org,2002:";
 
@@ -114,7 +168,7 @@ fn binary(node: &Node, text: &str) -> Result<Option<String>, Fault> {
         return Ok(None);
     }
     let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    let bytes = STANDARD
+    let bytes = LAX
         .decode(compact)
         .map_err(|_| fault(node, YamlErrorKind::Tag("!!binary".to_owned())))?;
     let mut out = String::with_capacity(bytes.len());
@@ -125,26 +179,29 @@ fn binary(node: &Node, text: &str) -> Result<Option<String>, Fault> {
     Ok(Some(out))
 }
 
-fn mapping(pairs: &[(Node, Node)], dialect: Dialect) -> Result<Map<String, Value>, Fault> {
+fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
     if pairs.iter().any(|(key, _)| is_merge(key)) {
-        return merged(pairs, dialect);
+        return merged(pairs, keys);
     }
     let mut map = Map::new();
     for (key_node, value_node) in pairs {
-        let key = key(key_node, dialect)?;
-        if map.contains_key(&key) {
-            return Err(duplicate(pairs, key_node, key, dialect));
-        }
-        map.insert(key, value(value_node, dialect)?);
+        let key = key(key_node, keys)?;
+        let value = value(value_node, keys.dialect())?;
+        match map.entry(key) {
+            Entry::Vacant(entry) => entry.insert(value),
+            Entry::Occupied(entry) => {
+                return Err(duplicate(pairs, key_node, entry.key().clone(), keys));
+            }
+        };
     }
     Ok(map)
 }
 
-fn duplicate(pairs: &[(Node, Node)], node: &Node, name: String, dialect: Dialect) -> Fault {
+fn duplicate(pairs: &[(Node, Node)], node: &Node, name: String, keys: Keys) -> Fault {
     let first = pairs
         .iter()
         .map(|(k, _)| k)
-        .find(|k| key(k, dialect).is_ok_and(|k| k == name));
+        .find(|k| key(k, keys).is_ok_and(|k| k == name));
     let first = first.map_or(node.line, |k| k.line);
     fault(node, YamlErrorKind::DuplicateKey { key: name, first })
 }
@@ -161,16 +218,27 @@ fn is_merge(key: &Node) -> bool {
         }
 }
 
+/// Whether v3 takes a node that resolves to a string for a plain `!!str`.
+fn is_string(node: &Node) -> bool {
+    matches!(
+        node.tag.as_deref(),
+        None | Some("!" | "tag:yaml.org,2002:str")
+    )
+}
+
 /// The text of a key.
-fn key(node: &Node, dialect: Dialect) -> Result<String, Fault> {
+fn key(node: &Node, keys: Keys) -> Result<String, Fault> {
     let NodeKind::Scalar { text, style } = &node.kind else {
         return Err(fault(node, YamlErrorKind::Key("a mapping or a list")));
     };
-    match typed(node, text, *style, dialect)? {
+    match typed(node, text, *style, keys.dialect())? {
         Resolved::Null => Err(fault(node, YamlErrorKind::Key("null"))),
-        Resolved::Str => Ok(binary(node, text)?.unwrap_or_else(|| text.clone())),
-        _ if dialect == Dialect::V3 => Ok(text.clone()),
-        Resolved::Timestamp => Ok(text.clone()),
+        Resolved::Str if keys != Keys::V3 || is_string(node) => {
+            Ok(binary(node, text)?.unwrap_or_else(|| text.clone()))
+        }
+        _ if keys == Keys::V3Document => Ok(text.clone()),
+        _ if keys == Keys::V3 => Err(fault(node, YamlErrorKind::Key("not a string (quote it)"))),
+        Resolved::Str | Resolved::Timestamp => Ok(text.clone()),
         Resolved::Bool(b) => Ok(b.to_string()),
         Resolved::Int(i) => Ok(i.to_string()),
         Resolved::Uint(_) => Err(fault(node, YamlErrorKind::Key("a number beyond 63 bits"))),
@@ -188,52 +256,52 @@ fn float_key(f: f64) -> String {
 }
 
 /// A mapping with `<<`. In v2 a merge overrides what stands before it; in v3 the mapping's own keys always win.
-fn merged(pairs: &[(Node, Node)], dialect: Dialect) -> Result<Map<String, Value>, Fault> {
+fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
     let mut map = Map::new();
     let mut own: BTreeMap<String, usize> = BTreeMap::new();
     let mut merges = Vec::new();
     for (key_node, value_node) in pairs {
         if is_merge(key_node) {
-            match dialect {
+            match keys.dialect() {
                 Dialect::V2 => merge_over(&mut map, value_node)?,
                 Dialect::V3 if !merges.is_empty() => {
-                    return Err(duplicate(pairs, key_node, "<<".to_owned(), dialect));
+                    return Err(duplicate(pairs, key_node, "<<".to_owned(), keys));
                 }
                 Dialect::V3 => merges.push(value_node),
             }
             continue;
         }
-        let key = key(key_node, dialect)?;
+        let key = key(key_node, keys)?;
         if let Some(first) = own.insert(key.clone(), key_node.line) {
             return Err(fault(key_node, YamlErrorKind::DuplicateKey { key, first }));
         }
-        map.insert(key, value(value_node, dialect)?);
+        map.insert(key, value(value_node, keys.dialect())?);
     }
-    for node in merges {
-        for (key, value) in merge_sources(node)?
-            .into_iter()
-            .map(|n| value(n, dialect))
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .flat_map(entries)
-        {
+    for source in merges
+        .into_iter()
+        .map(merge_sources)
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+    {
+        for (key, value) in merge_entries(source, keys)? {
             map.entry(key).or_insert(value);
         }
     }
     Ok(map)
 }
 
-fn entries(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
+fn merge_entries(source: &Node, keys: Keys) -> Result<Map<String, Value>, Fault> {
+    match &source.kind {
+        NodeKind::Map(pairs) => mapping(pairs, keys),
+        _ => Err(fault(source, YamlErrorKind::Merge)),
     }
 }
 
 fn merge_over(map: &mut Map<String, Value>, node: &Node) -> Result<(), Fault> {
     // The first of a list wins, so it is written last.
     for source in merge_sources(node)?.into_iter().rev() {
-        map.extend(entries(value(source, Dialect::V2)?));
+        map.extend(merge_entries(source, Keys::V2)?);
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ mod scan;
 mod time;
 
 pub use convert::{documents, node_to_value};
-pub use emit::to_string;
+pub use emit::{Document, View, to_string, write};
 pub use error::{Budget, YamlError, YamlErrorKind};
 pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};
 pub use parse::{parse, parse_with_comments};

@@ -18,9 +18,7 @@ use super::scan::Mark;
 /// # Errors
 /// [`YamlError`] when the text is no UTF-8, no YAML, or goes beyond one of the limits.
 pub fn parse(text: &[u8], file: &str, limits: &Limits) -> Result<Vec<Node>, YamlError> {
-    read(text, limits, false)
-        .map(|read| read.0)
-        .map_err(|fault| fault.in_file(file))
+    parse_each(text, file, limits, false).map(|read| read.0)
 }
 
 /// As [`parse`], and gives the comments too, in the order of the text.
@@ -32,10 +30,31 @@ pub fn parse_with_comments(
     file: &str,
     limits: &Limits,
 ) -> Result<(Vec<Node>, Vec<Comment>), YamlError> {
-    read(text, limits, true).map_err(|fault| fault.in_file(file))
+    parse_each(text, file, limits, true)
 }
 
-fn read(text: &[u8], limits: &Limits, comments: bool) -> Result<(Vec<Node>, Vec<Comment>), Fault> {
+fn parse_each(
+    text: &[u8],
+    file: &str,
+    limits: &Limits,
+    comments: bool,
+) -> Result<(Vec<Node>, Vec<Comment>), YamlError> {
+    let mut documents = Vec::new();
+    let sink = |node| {
+        documents.push(node);
+        Ok(())
+    };
+    let comments = read(text, limits, comments, sink).map_err(|fault| fault.in_file(file))?;
+    Ok((documents, comments))
+}
+
+/// Hands over each document as soon as it is complete.
+pub(super) fn read(
+    text: &[u8],
+    limits: &Limits,
+    comments: bool,
+    mut sink: impl FnMut(Node) -> Result<(), Fault>,
+) -> Result<Vec<Comment>, Fault> {
     if text.len() > limits.bytes {
         return Err(budget(
             Budget::Bytes,
@@ -52,8 +71,11 @@ fn read(text: &[u8], limits: &Limits, comments: bool) -> Result<(Vec<Node>, Vec<
     let mut builder = Builder::new(limits, text.contains('*'));
     loop {
         match parser.next()? {
-            (Event::StreamEnd, _) => return Ok((builder.documents, parser.into_comments())),
+            (Event::StreamEnd, _) => return Ok(parser.into_comments()),
             (event, mark) => builder.event(event, mark)?,
+        }
+        if let Some(document) = builder.complete.take() {
+            sink(document)?;
         }
     }
 }
@@ -107,7 +129,9 @@ struct Spent {
 
 struct Builder<'l, 't> {
     limits: &'l Limits,
-    documents: Vec<Node>,
+    /// How many documents began.
+    documents: usize,
+    complete: Option<Node>,
     open: Vec<Frame<'t>>,
     keep_anchors: bool,
     anchors: HashMap<&'t str, (Node, Spent)>,
@@ -120,7 +144,8 @@ impl<'l, 't> Builder<'l, 't> {
     fn new(limits: &'l Limits, keep_anchors: bool) -> Self {
         Builder {
             limits,
-            documents: Vec::new(),
+            documents: 0,
+            complete: None,
             open: Vec::new(),
             keep_anchors,
             anchors: HashMap::new(),
@@ -157,7 +182,8 @@ impl<'l, 't> Builder<'l, 't> {
             Event::Alias(name) => self.alias(name, at),
             Event::DocumentStart => {
                 self.anchors.clear();
-                if self.documents.len() >= self.limits.documents {
+                self.documents += 1;
+                if self.documents > self.limits.documents {
                     return Err(budget(Budget::Documents, self.limits.documents, at));
                 }
                 Ok(())
@@ -229,7 +255,7 @@ impl<'l, 't> Builder<'l, 't> {
             self.anchors.insert(anchor, (node.clone(), cost));
         }
         match self.open.last_mut() {
-            None => self.documents.push(node),
+            None => self.complete = Some(node),
             Some(frame) => match &mut frame.node.kind {
                 NodeKind::Seq(items) => items.push(node),
                 NodeKind::Map(pairs) => match frame.key.take() {

@@ -24,7 +24,7 @@ pub(crate) fn resolve(text: &str, dialect: Dialect) -> Resolved {
             word(text, dialect)
         }
         b'.' => dotted(text),
-        b'+' | b'-' | b'0'..=b'9' => number(text),
+        b'+' | b'-' | b'0'..=b'9' => number(text, dialect),
         _ => Resolved::Str,
     }
 }
@@ -65,7 +65,7 @@ fn separates_digits(text: &str) -> bool {
         .all(|i| i > 0 && digit(i - 1) && digit(i + 1))
 }
 
-fn number(text: &str) -> Resolved {
+fn number(text: &str, dialect: Dialect) -> Resolved {
     match text {
         "+.inf" | "+.Inf" | "+.INF" => return Resolved::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return Resolved::Float(f64::NEG_INFINITY),
@@ -84,10 +84,23 @@ fn number(text: &str) -> Resolved {
     if let Some(i) = int(plain) {
         return i;
     }
-    float(plain).map_or(Resolved::Str, Resolved::Float)
+    if let Some(f) = float(plain) {
+        return Resolved::Float(f);
+    }
+    signed_digits(plain, dialect).unwrap_or(Resolved::Str)
 }
 
-/// Go's `strconv.ParseInt(s, 0, 64)`, then `ParseUint`, and yaml's own `0b` forms, which add nothing to them but `-0b`.
+/// What yaml's own forms of binary (and, in v3, octal) numbers add to Go's: a sign after the prefix.
+fn signed_digits(text: &str, dialect: Dialect) -> Option<Resolved> {
+    let (digits, radix) = match (text.strip_prefix("0b"), text.strip_prefix("0o")) {
+        (Some(digits), _) => (digits, 2),
+        (_, Some(digits)) if dialect == Dialect::V3 => (digits, 8),
+        _ => return None,
+    };
+    i64::from_str_radix(digits, radix).ok().map(Resolved::Int)
+}
+
+/// Go's `strconv.ParseInt(s, 0, 64)`, then `ParseUint`.
 fn int(text: &str) -> Option<Resolved> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' => (Some(false), &text[1..]),

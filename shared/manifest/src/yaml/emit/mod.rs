@@ -4,7 +4,7 @@ mod scalar;
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 use self::scalar::{Style, is_break, is_multiline, is_printable, style};
 use super::{float, keysort};
@@ -14,15 +14,59 @@ use super::{float, keysort};
 ///
 /// Go refuses strings with DEL or a C1 control character; here they are written escaped, which every reader understands.
 pub fn to_string(value: &Value) -> String {
+    write(value)
+}
+
+/// Writes a document in the same style as [`to_string`], its keys in the order in which [`Document::view`] gives them.
+pub fn write<D: Document>(document: &D) -> String {
     let mut emitter = Emitter {
         out: String::with_capacity(256),
         line_start: true,
     };
-    emitter.node(value, 0, Position::Root);
+    emitter.node(document, 0, Position::Root);
     if !emitter.line_start {
         emitter.out.push('\n');
     }
     emitter.out
+}
+
+/// A tree that can be written as YAML.
+pub trait Document: Sized {
+    /// This node.
+    fn view(&self) -> View<'_, Self>;
+}
+
+/// One node of a [`Document`].
+pub enum View<'d, D> {
+    /// `null`
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(&'d Number),
+    /// A string, quoted where it would not be read as one.
+    String(&'d str),
+    /// A list.
+    List(&'d [D]),
+    /// A mapping, in the order in which it is written.
+    Map(Vec<(&'d str, &'d D)>),
+}
+
+impl Document for Value {
+    fn view(&self) -> View<'_, Self> {
+        match self {
+            Value::Null => View::Null,
+            Value::Bool(b) => View::Bool(*b),
+            Value::Number(n) => View::Number(n),
+            Value::String(s) => View::String(s),
+            Value::Array(items) => View::List(items),
+            Value::Object(map) => View::Map(keysort::sort(
+                map.iter()
+                    .map(|(key, value)| (key.as_str(), value))
+                    .collect(),
+            )),
+        }
+    }
 }
 
 /// Where a node stands.
@@ -49,20 +93,20 @@ const SIMPLE_KEY: usize = 128;
 
 impl Emitter {
     /// Writes a node whose parent stands at `indent`.
-    fn node(&mut self, value: &Value, indent: usize, position: Position) {
-        match value {
-            Value::Object(map) if !map.is_empty() => self.mapping(map, indent, position),
-            Value::Array(items) if !items.is_empty() => self.sequence(items, indent, position),
-            Value::Object(_) => self.word("{}", position),
-            Value::Array(_) => self.word("[]", position),
-            Value::Null => self.word("null", position),
-            Value::Bool(true) => self.word("true", position),
-            Value::Bool(false) => self.word("false", position),
-            Value::Number(n) => {
+    fn node<D: Document>(&mut self, node: &D, indent: usize, position: Position) {
+        match node.view() {
+            View::Map(entries) if !entries.is_empty() => self.mapping(entries, indent, position),
+            View::List(items) if !items.is_empty() => self.sequence(items, indent, position),
+            View::Map(_) => self.word("{}", position),
+            View::List(_) => self.word("[]", position),
+            View::Null => self.word("null", position),
+            View::Bool(true) => self.word("true", position),
+            View::Bool(false) => self.word("false", position),
+            View::Number(n) => {
                 self.word("", position);
                 self.number(n);
             }
-            Value::String(s) => {
+            View::String(s) => {
                 self.word("", position);
                 self.string(s, style(s, false), Some(indent + 2));
             }
@@ -112,7 +156,7 @@ impl Emitter {
         }
     }
 
-    fn sequence(&mut self, items: &[Value], indent: usize, position: Position) {
+    fn sequence<D: Document>(&mut self, items: &[D], indent: usize, position: Position) {
         let indent = if position == Position::Item {
             indent + 2
         } else {
@@ -126,17 +170,17 @@ impl Emitter {
         }
     }
 
-    fn mapping(&mut self, map: &Map<String, Value>, indent: usize, position: Position) {
+    fn mapping<D: Document>(
+        &mut self,
+        entries: Vec<(&str, &D)>,
+        indent: usize,
+        position: Position,
+    ) {
         let indent = if position == Position::Root {
             indent
         } else {
             indent + 2
         };
-        let entries = keysort::sort(
-            map.iter()
-                .map(|(key, value)| (key.as_str(), value))
-                .collect(),
-        );
         for (i, (key, value)) in entries.into_iter().enumerate() {
             self.entry(indent, i == 0, position);
             self.line_start = false;

@@ -7,6 +7,9 @@ impl<'t> Scanner<'t> {
         let start = self.mark;
         self.skip(1);
         let token = match self.word() {
+            _ if !self.is_blankz(0) => {
+                return Err(start.syntax("an unknown directive, expected %YAML or %TAG"));
+            }
             "YAML" => self.version(start)?,
             "TAG" => self.tag_directive(start)?,
             _ => return Err(start.syntax("an unknown directive, expected %YAML or %TAG")),
