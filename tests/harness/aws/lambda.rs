@@ -1,11 +1,12 @@
 //! The functions under `cargo lambda watch`, as a developer runs them.
 
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::http::Http;
 use crate::process::Server;
 use crate::{ports, tools};
 
@@ -17,8 +18,14 @@ pub struct LocalFunctions {
 }
 
 impl LocalFunctions {
-    /// Starts `cargo lambda watch` with these environment variables.
+    /// Starts `cargo lambda watch` on the workspace, with these environment
+    /// variables for the functions.
     pub fn start(environment: &[(&str, &str)]) -> Self {
+        Self::start_in(&tools::workspace().join("Cargo.toml"), environment)
+    }
+
+    /// The same for the functions of another Cargo.toml.
+    pub fn start_in(manifest: &Path, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let port = ports::free();
         let file = folder.path().join("environment");
@@ -37,15 +44,16 @@ impl LocalFunctions {
             "--invoke-port".to_owned(),
             port.to_string(),
             "--manifest-path".to_owned(),
-            tools::workspace().join("Cargo.toml").display().to_string(),
+            manifest.display().to_string(),
             "--env-file".to_owned(),
             file.display().to_string(),
         ];
         let log = folder.path().join("watch.log");
         let mut server = Server::start("cargo lambda watch", &program, arguments, &[], &log);
         let url = format!("http://127.0.0.1:{port}");
+        // A request to `/` would start a function; an open port is enough.
         server.wait_ready(Duration::from_secs(60), || {
-            Http::plain().send("GET", &url, &[], None).is_ok()
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
         });
         Self {
             url,

@@ -1,0 +1,297 @@
+//! The world of the end-to-end tests: GitHub, AWS with the deployed functions, and real API servers.
+
+use driftless_tests::aws::{LocalFunctions, MiniStack, Stack};
+use driftless_tests::cluster::{Cluster, Request};
+use driftless_tests::github::{Delivery, GitHub};
+use driftless_tests::http::Http;
+use driftless_tests::tools;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
+pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What runs the functions.
+enum Driver {
+    /// MiniStack runs them as deployed: URL, queue and timer.
+    Deployed,
+    /// `cargo lambda watch` runs them; the test carries messages and timer events.
+    Watch(LocalFunctions),
+}
+
+/// Everything a fleet needs.
+pub struct World {
+    pub github: GitHub,
+    pub ministack: MiniStack,
+    pub stack: Stack,
+    pub hubs: BTreeMap<String, Cluster>,
+    pub remotes: BTreeMap<String, Cluster>,
+    driver: Driver,
+}
+
+/// A hub's place in its fleet repository.
+pub struct HubSpec<'a> {
+    pub name: &'a str,
+    pub repository: &'a str,
+    pub branch: &'a str,
+    pub path: &'a str,
+}
+
+impl World {
+    /// Starts everything: the stack from infra/template.yaml, the hubs with what `driftless bootstrap` puts there, the remotes.
+    pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
+        let github = GitHub::start();
+        let ministack = MiniStack::start();
+        let functions = tools::functions();
+        let bootstraps = [("WebhookFunction", "webhook"), ("ReconcileFunction", "reconcile"), ("DriftFunction", "drift")]
+            .map(|(id, name)| (id, functions.join(name)));
+        let template = tools::workspace().join("infra/template.yaml");
+        let parameters = [("GitHubApi", github.url()), ("LogLevel", "info")];
+        let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
+        let aws = ministack.aws();
+        aws.put_secret("driftless/github/webhook", WEBHOOK_SECRET);
+        aws.put_secret("driftless/github/token", TOKEN);
+        let start = |name: &str| (name.to_owned(), Cluster::start(name));
+        let clusters: BTreeMap<String, Cluster> = hubs.iter().map(|hub| start(hub.name)).collect();
+        let remotes = remotes.iter().map(|name| start(name)).collect();
+        let mut environment = ministack.environment();
+        environment.extend([
+            ("DRIFTLESS_BUCKET".to_owned(), stack.output("Bucket").to_owned()),
+            ("DRIFTLESS_QUEUE_URL".to_owned(), stack.output("QueueUrl").to_owned()),
+            ("DRIFTLESS_GITHUB_API".to_owned(), github.url().to_owned()),
+        ]);
+        for hub in hubs {
+            bootstrap(hub, &clusters[hub.name], &environment);
+        }
+        let driver = if watch {
+            let environment: Vec<(&str, &str)> = environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+            Driver::Watch(LocalFunctions::start(&environment))
+        } else {
+            Driver::Deployed
+        };
+        let world = Self { github, ministack, stack, hubs: clusters, remotes, driver };
+        let url = match &world.driver {
+            Driver::Deployed => world.ministack.reach(world.stack.output("WebhookUrl")),
+            Driver::Watch(functions) => functions.function_url("webhook"),
+        };
+        world.github.add_webhook(&url, WEBHOOK_SECRET);
+        world
+    }
+
+    pub fn hub(&self, name: &str) -> &Cluster {
+        &self.hubs[name]
+    }
+
+    pub fn remote(&self, name: &str) -> &Cluster {
+        &self.remotes[name]
+    }
+
+    /// The address of the webhook.
+    pub fn webhook_url(&self) -> String {
+        match &self.driver {
+            Driver::Deployed => self.ministack.reach(self.stack.output("WebhookUrl")),
+            Driver::Watch(functions) => functions.function_url("webhook"),
+        }
+    }
+
+    /// Runs the timer's event now, and says what it answered.
+    pub fn sweep(&self) -> Value {
+        let event: Value = serde_json::from_str(
+            &std::fs::read_to_string(tools::workspace().join("events/drift-schedule.json")).expect("read the event"),
+        )
+        .expect("JSON");
+        match &self.driver {
+            Driver::Deployed => self.ministack.aws().invoke(self.stack.output("DriftFunction"), &event).expect("drift"),
+            Driver::Watch(functions) => functions.invoke("drift", &event).expect("drift"),
+        }
+    }
+
+    /// Puts a request into the queue, as a step would.
+    pub fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str, cause: &str) {
+        let body = json!({"hub": hub, "cause": cause, "object": {"kind": kind, "namespace": namespace, "name": name}});
+        self.ministack.aws().send(self.stack.output("QueueUrl"), &body.to_string());
+    }
+
+    /// Carries messages where nobody else does.
+    pub fn pump(&self) {
+        let Driver::Watch(functions) = &self.driver else { return };
+        let queue = self.stack.output("QueueUrl");
+        loop {
+            let received = self.ministack.aws().must(
+                "sqs",
+                "receive_message",
+                json!({"QueueUrl": queue, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 0}),
+            );
+            let messages = received["Messages"].as_array().cloned().unwrap_or_default();
+            if messages.is_empty() {
+                return;
+            }
+            let record = |message: &Value| {
+                json!({"messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"], "body": message["Body"],
+                       "eventSource": "aws:sqs", "attributes": {}, "messageAttributes": {}})
+            };
+            let event = json!({"Records": messages.iter().map(record).collect::<Vec<_>>()});
+            let answer = functions.invoke("reconcile", &event).expect("reconcile");
+            assert_eq!(answer["batchItemFailures"], json!([]), "steps failed");
+            for message in messages {
+                let handle = json!({"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"]});
+                self.ministack.aws().must("sqs", "delete_message", handle);
+            }
+        }
+    }
+
+    /// Waits until `check` is content; panics with what it said last, and with the functions' logs.
+    pub fn eventually(&self, what: &str, check: impl FnMut() -> Result<(), String>) {
+        self.within(LIMIT, what, check);
+    }
+
+    /// The same with another limit.
+    pub fn within(&self, limit: Duration, what: &str, mut check: impl FnMut() -> Result<(), String>) {
+        let start = Instant::now();
+        let mut last = String::new();
+        while start.elapsed() < limit {
+            self.pump();
+            match check() {
+                Ok(()) => {
+                    eprintln!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
+                    return;
+                }
+                Err(why) => last = why,
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        panic!("{what}: not within {} s: {last}\n{}", limit.as_secs(), self.logs());
+    }
+
+    /// Waits until the queue is empty and stays so.
+    pub fn settle(&self) {
+        let queue = self.stack.output("QueueUrl").to_owned();
+        let mut quiet = 0;
+        self.eventually("the queue is empty", || {
+            let (waiting, flying) = self.ministack.aws().messages(&queue);
+            quiet = if waiting + flying == 0 { quiet + 1 } else { 0 };
+            if quiet >= 5 { Ok(()) } else { Err(format!("{waiting} waiting, {flying} in flight")) }
+        });
+    }
+
+    /// The last lines of every function's log.
+    pub fn logs(&self) -> String {
+        let groups = self.ministack.aws().call("logs", "describe_log_groups", &json!({})).unwrap_or_default();
+        let mut text = self.ministack.log_tail();
+        for group in groups["logGroups"].as_array().into_iter().flatten() {
+            let name = group["logGroupName"].as_str().unwrap_or_default();
+            let lines = self.ministack.aws().logs(name);
+            text.push_str(&format!("\n== {name}\n{}", lines[lines.len().saturating_sub(60)..].join("\n")));
+        }
+        text
+    }
+
+    /// Posts a body to the webhook with this signature; the status.
+    pub fn post(&self, body: &[u8], signature: &str) -> u16 {
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-github-event", "push"),
+            ("x-github-delivery", "00000000-0000-0000-0000-000000000000"),
+            ("x-hub-signature-256", signature),
+        ];
+        Http::plain().send("POST", &self.webhook_url(), &headers, Some(body)).map_or(0, |answer| answer.status)
+    }
+}
+
+/// What `driftless bootstrap` does, by the command itself.
+fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, String)]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
+    let mut command = std::process::Command::new(tools::functions().join("driftless"));
+    command.args(["bootstrap", "--name", hub.name, "--repository", hub.repository, "--branch", hub.branch]);
+    command.args(["--path", hub.path, "--allow-local-clusters", "--kubeconfig"]).arg(&kubeconfig);
+    command.envs(environment.iter().map(|(key, value)| (key, value)));
+    let output = command.output().expect("run driftless bootstrap");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "driftless bootstrap --name {}: {text}", hub.name);
+}
+
+/// A custom resource's path on the API server.
+pub fn path(kind: &str, namespace: &str, name: &str) -> String {
+    let (group, version, plural) = match kind {
+        "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"),
+        "GitRepository" => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
+        "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
+        "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
+        "Deployment" => ("apps", "v1", "deployments"),
+        "ConfigMap" => return core("configmaps", namespace, name),
+        "Secret" => return core("secrets", namespace, name),
+        "Service" => return core("services", namespace, name),
+        "Namespace" => return format!("/api/v1/namespaces/{name}"),
+        other => panic!("no path for {other}"),
+    };
+    let slash = if name.is_empty() { "" } else { "/" };
+    format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}{slash}{name}")
+}
+
+fn core(plural: &str, namespace: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{plural}/{name}")
+}
+
+/// The Ready condition of a Flux object, as `status reason message`.
+pub fn ready(cluster: &Cluster, kind: &str, namespace: &str, name: &str) -> (String, String, String) {
+    let object = cluster.api().find(&path(kind, namespace, name)).unwrap_or_default();
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap_or_default();
+    let text = |key: &str| found[key].as_str().unwrap_or("none").to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+/// Fails unless a Kustomization is ready at a revision that ends in `sha`.
+pub fn is_ready(cluster: &Cluster, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
+    let (status, reason, message) = ready(cluster, "Kustomization", namespace, name);
+    let object = cluster.api().find(&path("Kustomization", namespace, name)).unwrap_or_default();
+    let revision = object["status"]["lastAppliedRevision"].as_str().unwrap_or_default().to_owned();
+    if status == "True" && revision.ends_with(sha) {
+        Ok(())
+    } else {
+        Err(format!("{}: {namespace}/{name}: {status} {reason}: {message} ({revision})", cluster.name()))
+    }
+}
+
+/// Every check, the first failure wins.
+pub fn all(checks: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
+    checks.into_iter().collect()
+}
+
+/// The writes of a cluster since a mark, without Events.
+pub fn writes_since(cluster: &Cluster, mark: usize) -> Vec<Request> {
+    cluster
+        .requests()
+        .into_iter()
+        .skip(mark)
+        .filter(|request| request.is_write() && request.resource != "events" && !request.uri.contains("dryRun"))
+        .collect()
+}
+
+/// Where a cluster's requests are now.
+pub fn mark(cluster: &Cluster) -> usize {
+    cluster.requests().len()
+}
+
+/// The deliveries of a push were all taken.
+pub fn accepted(deliveries: &[Delivery]) {
+    assert!(!deliveries.is_empty(), "no webhook was sent");
+    for delivery in deliveries {
+        assert!(delivery.status.is_some_and(|status| status < 300), "{delivery:?}");
+    }
+}
+
+/// A real fleet beside the checkout; says so and gives nothing where it is absent.
+pub fn shared_fleet(name: &str) -> Option<PathBuf> {
+    let folder = tools::workspace().join("../shared/fleets").join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: ../shared/fleets/{name} is absent");
+    None
+}
