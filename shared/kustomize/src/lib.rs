@@ -1,1 +1,81 @@
-//! kustomize build, natively: a file tree and a path in, objects out.
+//! kustomize build, natively: a file tree and a path in, Kubernetes objects out.
+//!
+//! The output is that of `kustomize build` v5.8.2, byte for byte. The way of a build:
+//!
+//! ```text
+//! Loader      folders and files, through the tree's Reader: every question is recorded, nothing leaves the tree
+//!   -> Kustomization    the file, read as strictly as kustomize does
+//!   -> Accumulator      resources, then generators, components, transformers, validators; bases first
+//!   -> finish           name hashes, name references, vars, order, clean-up
+//! ```
+//!
+//! What fetches or runs something is refused with a reason: remote resources and bases, plugins other than the built-in
+//! ones, and, for now, `helmCharts`.
+
+mod build;
+mod config;
+mod error;
+mod fieldspec;
+mod generate;
+mod kustomization;
+mod labels;
+mod loader;
+mod merge;
+mod node;
+mod options;
+mod resid;
+mod resmap;
+mod resource;
+mod scan;
+mod schema;
+mod selector;
+mod transform;
+
+pub use error::{Error, ErrorKind};
+pub use options::{Limits, LoadRestrictor, Options, Reorder};
+
+use driftless_manifest::{Object, Reader, TreePath, yaml};
+use serde_json::Value;
+
+/// Renders the kustomization in `dir`.
+///
+/// # Errors
+/// Whatever `kustomize build` fails on, what is refused on purpose, or a budget that is used up. The error names the file.
+pub fn build(reader: &Reader<'_>, dir: &TreePath, options: &Options) -> Result<Vec<Object>, Error> {
+    build::build(reader, dir, None, options)
+}
+
+/// Renders `dir` with `kustomization` in the place of its kustomization file: the fields that would stand there.
+///
+/// # Errors
+/// As [`build`]; and a folder with more than one kustomization file.
+pub fn build_with(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    kustomization: &Value,
+    options: &Options,
+) -> Result<Vec<Object>, Error> {
+    build::build(reader, dir, Some(kustomization), options)
+}
+
+/// The kustomization of a folder as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, when there is
+/// none, one that lists all YAML files below it.
+///
+/// A folder below that has a kustomization file of its own is listed as a whole. Unknown fields of a file are dropped, as
+/// Flux drops them. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a folder without manifests
+/// the namespace `_placeholder`, both so that the build is not refused as empty.
+///
+/// # Errors
+/// A file that is no YAML, or a manifest that holds something that is no Kubernetes object.
+pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
+    scan::kustomization_of(reader, dir)
+}
+
+/// The output of the command line: documents joined by `---`.
+pub fn to_yaml(objects: &[Object]) -> String {
+    let documents: Vec<String> = objects
+        .iter()
+        .map(|object| yaml::to_string(&object.to_value()))
+        .collect();
+    documents.join("---\n")
+}

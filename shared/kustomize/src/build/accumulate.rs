@@ -1,0 +1,335 @@
+use super::{Origin, choose_schema, load, plugins};
+use crate::config::{self, Config};
+use crate::error::{Error, ErrorKind, InFile as _};
+use crate::generate;
+use crate::kustomization::{COMPONENT, Kustomization, Var};
+use crate::loader::Loader;
+use crate::resid::IdFilter;
+use crate::resmap::ResMap;
+use crate::resource::{self, Resource};
+use crate::transform::{self, Transformer};
+use driftless_manifest::yaml::{self, Dialect};
+use driftless_manifest::{Kind, TreePath};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What the kustomizations gathered so far: objects, field paths, vars.
+#[derive(Default)]
+pub(crate) struct Accumulator {
+    pub map: ResMap,
+    pub config: Rc<Config>,
+    pub vars: BTreeMap<String, Var>,
+}
+
+/// One kustomization at work.
+pub(crate) struct Target<'t> {
+    pub loader: &'t Loader<'t>,
+    pub kustomization: &'t Kustomization,
+    pub file_name: &'static str,
+    /// Whether the top kustomization wants objects to say where they come from, and where this one stands then.
+    pub origin: Option<Origin>,
+}
+
+/// A transformer and what it leaves in the objects' annotations.
+pub(crate) struct Step {
+    pub transformer: Transformer,
+    pub origin: Option<Origin>,
+}
+
+impl Target<'_> {
+    /// Does all that the kustomization says, in kustomize's order. `into` holds the parent's objects when this is a
+    /// component.
+    pub fn accumulate(&self, into: Accumulator) -> Result<Accumulator, Error> {
+        let mut all = self.resources(into, &self.kustomization.resources, "resources")?;
+        self.merge_configurations(&mut all).in_file(&self.file())?;
+        self.generate(&mut all)?;
+        let mut all = self.components(all)?;
+        self.transform(&mut all)?;
+        self.validate(&mut all)?;
+        self.add_vars(&mut all).in_file(&self.file())?;
+        Ok(all)
+    }
+
+    /// The kustomization file, for errors.
+    pub fn file(&self) -> TreePath {
+        self.loader
+            .root
+            .join(self.file_name)
+            .unwrap_or_else(|_| self.loader.root.clone())
+    }
+
+    /// Reads files and folders.
+    pub fn resources(
+        &self,
+        mut all: Accumulator,
+        entries: &[String],
+        field: &'static str,
+    ) -> Result<Accumulator, Error> {
+        for entry in entries {
+            if matches!(self.loader.kind(entry), Ok(Some(Kind::File))) {
+                self.add_file(&mut all.map, entry, field)?;
+            } else {
+                all = self.add_folder(all, entry, field, false)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn add_file(&self, map: &mut ResMap, entry: &str, field: &'static str) -> Result<(), Error> {
+        let context = self.loader.context;
+        let file = self.loader.text(entry, field).in_file(&self.file())?;
+        let mut resources = resource::parse(&file.text, file.path.as_str(), &context.yaml_limits())
+            .in_file(&file.path)?;
+        context.spend_nodes(resources.iter().map(|resource| resource.node.size()).sum())?;
+        if let Some(origin) = &self.origin {
+            let text = origin.join(entry).to_yaml();
+            resources
+                .iter_mut()
+                .for_each(|resource| resource.set_annotation(resource::ORIGIN, &text));
+        }
+        let limit = context.options.limits.resources;
+        if map.list().len() + resources.len() > limit {
+            return Err(ErrorKind::Budget {
+                what: "objects",
+                limit,
+            }
+            .into());
+        }
+        map.append_all(resources, &context.schema.borrow())
+            .in_file(&file.path)
+    }
+
+    fn add_folder(
+        &self,
+        mut all: Accumulator,
+        entry: &str,
+        field: &'static str,
+        component: bool,
+    ) -> Result<Accumulator, Error> {
+        let loader = self.loader.enter(entry, field).in_file(&self.file())?;
+        let (file_name, kustomization) = load(&loader)?;
+        choose_schema(&loader, &kustomization, false)?;
+        let is_component = kustomization.kind == COMPONENT;
+        if component != is_component {
+            let reason = if component {
+                format!(
+                    "'{entry}' is no component: set its kind to Component, or list it under resources"
+                )
+            } else {
+                format!("'{entry}' is a component: list it under components")
+            };
+            return Err(Error::from(ErrorKind::Kustomization(reason)).in_file(&self.file()));
+        }
+        let origin = self.origin.as_ref().map(|origin| origin.join(entry));
+        let target = Target {
+            loader: &loader,
+            kustomization: &kustomization,
+            file_name,
+            origin,
+        };
+        if component {
+            return target.accumulate(all);
+        }
+        let below = target.accumulate(Accumulator::default())?;
+        let schema = self.loader.context.schema.borrow();
+        all.map
+            .append_all(below.map.into_list(), &schema)
+            .in_file(&self.file())?;
+        config::merge_shared(&mut all.config, &below.config).in_file(&self.file())?;
+        for (name, var) in below.vars {
+            add_var(&mut all.vars, name, var).in_file(&self.file())?;
+        }
+        Ok(all)
+    }
+
+    fn components(&self, mut all: Accumulator) -> Result<Accumulator, Error> {
+        for entry in &self.kustomization.components {
+            all = self.add_folder(all, entry, "components", true)?;
+        }
+        Ok(all)
+    }
+
+    /// Adds kustomize's own field paths, and those of `configurations` and `crds`.
+    fn merge_configurations(&self, all: &mut Accumulator) -> Result<(), Error> {
+        let mut own = Config::builtin();
+        let mut added = Config::default();
+        for path in &self.kustomization.configurations {
+            let value = self.yaml_value(path, "configurations")?;
+            let mut config: Config = serde_json::from_value(value).map_err(|error| {
+                ErrorKind::Kustomization(format!("configurations: '{path}': {error}"))
+            })?;
+            config.sort();
+            added.merge(&config)?;
+        }
+        config::merge_shared(&mut own, &Rc::new(added))?;
+        config::merge_shared(&mut all.config, &own)?;
+        let mut crds = Config::default();
+        for path in &self.kustomization.crds {
+            crds.merge(&config::from_crds(&self.yaml_value(path, "crds")?)?)?;
+        }
+        config::merge_shared(&mut all.config, &Rc::new(crds))
+    }
+
+    /// The first document of a file, as kustomize reads its own configuration.
+    pub fn yaml_value(&self, path: &str, field: &'static str) -> Result<Value, Error> {
+        let file = self.loader.text(path, field)?;
+        let limits = self.loader.context.yaml_limits();
+        let documents = yaml::documents(
+            file.text.as_bytes(),
+            file.path.as_str(),
+            Dialect::V2,
+            &limits,
+        )?;
+        Ok(documents.into_iter().next().unwrap_or(Value::Null))
+    }
+
+    fn generate(&self, all: &mut Accumulator) -> Result<(), Error> {
+        let kustomization = self.kustomization;
+        if kustomization.helm_charts.is_some()
+            || kustomization.helm_chart_inflation_generator.is_some()
+        {
+            let enabled = self.loader.context.options.enable_helm;
+            let reason = if enabled {
+                "no Helm engine is wired into kustomize builds yet; use a HelmRelease"
+            } else {
+                "charts need --enable-helm, and no Helm engine is wired into kustomize builds yet; use a HelmRelease"
+            };
+            let field = "helmCharts".to_owned();
+            return Err(Error::from(ErrorKind::Unsupported {
+                field,
+                reason: reason.to_owned(),
+            })
+            .in_file(&self.file()));
+        }
+        let mut generated = Vec::new();
+        let globals = kustomization.generator_options.as_ref();
+        for args in &kustomization.config_map_generator {
+            let resource =
+                generate::config_map(args, globals, self.loader).in_file(&self.file())?;
+            generated.push((resource, self.builtin_origin("ConfigMapGenerator")));
+        }
+        for args in &kustomization.secret_generator {
+            let resource = generate::secret(args, globals, self.loader).in_file(&self.file())?;
+            generated.push((resource, self.builtin_origin("SecretGenerator")));
+        }
+        generated.extend(plugins::generate(self)?);
+        let schema = self.loader.context.schema.borrow();
+        for (mut resource, origin) in generated {
+            if let Some(origin) = origin {
+                origin.annotate_new(&mut resource);
+            }
+            all.map.absorb(resource, &schema).in_file(&self.file())?;
+        }
+        Ok(())
+    }
+
+    pub fn builtin_origin(&self, kind: &str) -> Option<Origin> {
+        self.origin
+            .as_ref()
+            .map(|origin| origin.builtin(self.file_name, kind))
+    }
+
+    fn transform(&self, all: &mut Accumulator) -> Result<(), Error> {
+        let mut steps = transform::of_kustomization(self, &all.config).in_file(&self.file())?;
+        steps.extend(plugins::transformers(
+            self,
+            &self.kustomization.transformers,
+            "transformers",
+        )?);
+        steps
+            .iter()
+            .try_for_each(|step| self.apply(step, &mut all.map).in_file(&self.file()))
+    }
+
+    fn apply(&self, step: &Step, map: &mut ResMap) -> Result<(), Error> {
+        step.transformer.apply(map, self.loader.context)?;
+        if let Some(origin) = &step.origin {
+            map.list_mut()
+                .iter_mut()
+                .for_each(|resource| origin.note(resource));
+        }
+        map.drop_empty();
+        Ok(())
+    }
+
+    /// Runs `validators`: transformers that must change nothing.
+    fn validate(&self, all: &mut Accumulator) -> Result<(), Error> {
+        for step in plugins::transformers(self, &self.kustomization.validators, "validators")? {
+            let before: Vec<_> = all
+                .map
+                .list()
+                .iter()
+                .map(|resource| resource.node.clone())
+                .collect();
+            step.transformer
+                .apply(&mut all.map, self.loader.context)
+                .in_file(&self.file())?;
+            let after = all.map.list().iter().map(|resource| &resource.node);
+            if !before.iter().eq(after) {
+                let reason = format!(
+                    "the validator {} changes objects",
+                    step.transformer.plugin()
+                );
+                return Err(Error::from(ErrorKind::Kustomization(reason)).in_file(&self.file()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the objects that vars read from.
+    fn add_vars(&self, all: &mut Accumulator) -> Result<(), Error> {
+        let schema = self.loader.context.schema.borrow();
+        for var in &self.kustomization.vars {
+            let var = var.clone().with_defaults();
+            let target = IdFilter {
+                gvk: var.objref.gvk.clone(),
+                name: var.objref.name.clone(),
+                namespace: var.objref.namespace.clone(),
+            };
+            let wanted = target.id(&schema);
+            let any_namespace = wanted.namespace.is_empty();
+            let fits = |resource: &Resource| {
+                let mut ids = resource.previous_ids().chain([resource.id(&schema)]);
+                ids.any(|id| {
+                    id.name == wanted.name
+                        && id.gvk == wanted.gvk
+                        && (any_namespace || id.same_namespace(&wanted))
+                })
+            };
+            let found: Vec<usize> = (0..all.map.list().len())
+                .filter(|at| fits(&all.map.list()[*at]))
+                .collect();
+            if found.len() > 1 {
+                let reason = format!(
+                    "var '{}' fits {} objects: name its namespace",
+                    var.name,
+                    found.len()
+                );
+                return Err(ErrorKind::Transform {
+                    transformer: "vars",
+                    reason,
+                }
+                .into());
+            }
+            if let Some(at) = found.first() {
+                all.map.list_mut()[*at].vars.push(var.name.clone());
+            }
+            add_var(&mut all.vars, var.name.clone(), var)?;
+        }
+        Ok(())
+    }
+}
+
+fn add_var(vars: &mut BTreeMap<String, Var>, name: String, var: Var) -> Result<(), Error> {
+    if vars.contains_key(&name) {
+        let reason = format!("var '{name}' stands there twice: rename one");
+        return Err(ErrorKind::Transform {
+            transformer: "vars",
+            reason,
+        }
+        .into());
+    }
+    vars.insert(name, var);
+    Ok(())
+}

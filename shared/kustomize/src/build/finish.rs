@@ -1,0 +1,122 @@
+use super::{Accumulator, Target};
+use crate::error::{Error, ErrorKind};
+use crate::node;
+use crate::options::Reorder;
+use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
+use crate::transform::{self, Transformer};
+use driftless_manifest::Object;
+use serde_json::Value;
+
+/// What kustomize calls itself in the managed-by label.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kustomize-v5.8.2");
+const LOCAL: &str = "config.kubernetes.io/local-config";
+
+/// The steps that come once, at the end: hashes, references, vars, order, clean-up.
+pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Object>, Error> {
+    let context = top.loader.context;
+    Transformer::Hash.apply(&mut all.map, context)?;
+    transform::fix_references(&mut all.map, &all.config.name_reference, context)?;
+    transform::resolve_vars(&mut all.map, &all.vars, &all.config.var_reference)?;
+    drop_local(&mut all, &context.schema.borrow())?;
+    let order = match (&top.kustomization.sort_options, context.options.reorder) {
+        (Some(options), _) => Some(transform::Order::of_options(options)?),
+        (None, Reorder::None) => None,
+        (None, Reorder::Legacy | Reorder::Unspecified) => Some(transform::Order::legacy()),
+    };
+    if let Some(order) = order {
+        order.sort(&mut all.map);
+    }
+    if context.options.managed_by_label || top.kustomization.tracks("managedByLabel") {
+        all.map.list_mut().iter_mut().for_each(add_managed_by);
+    }
+    let keep = (
+        top.kustomization.tracks("originAnnotations"),
+        top.kustomization.tracks("transformerAnnotations"),
+    );
+    all.map
+        .into_list()
+        .into_iter()
+        .map(|resource| object(resource, keep))
+        .collect()
+}
+
+/// Drops objects that are for local use only.
+fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(), Error> {
+    let named =
+        |resource: &Resource| !resource.name().is_empty() || resource.kind().ends_with("List");
+    if let Some(broken) = all
+        .map
+        .list()
+        .iter()
+        .find(|resource| resource.kind().is_empty() || !named(resource))
+    {
+        return Err(
+            ErrorKind::Object(format!("{} has lost its kind or name", broken.id(schema))).into(),
+        );
+    }
+    let local = |resource: &Resource| {
+        resource
+            .annotation(LOCAL)
+            .is_some_and(|value| value != "false")
+    };
+    if all.map.list().iter().any(local) {
+        all.map.list_mut().retain(|resource| !local(resource));
+    }
+    all.map.check_ids(schema)
+}
+
+fn add_managed_by(resource: &mut Resource) {
+    let (key, value) = MANAGED_BY;
+    if let Some(labels) = resource.meta_mut().and_then(|meta| meta.map_at("labels")) {
+        labels.set(key, node::Node::str(value));
+    }
+}
+
+/// The object as it is printed: annotations as texts, without those that are not asked for.
+fn object(
+    mut resource: Resource,
+    (origins, transformations): (bool, bool),
+) -> Result<Object, Error> {
+    let mut annotations = resource.texts("annotations");
+    annotations.retain(|key, _| {
+        !((key == ORIGIN && !origins)
+            || (key == TRANSFORMATIONS && !transformations)
+            || is_internal(key))
+    });
+    resource.set_texts("annotations", annotations);
+    let value = node::to_value(&resource.node)?;
+    let name = format!("{} {}", resource.kind(), resource.name());
+    printable(value).map_err(|reason| ErrorKind::Object(format!("{name}: {reason}")).into())
+}
+
+fn printable(value: Value) -> Result<Object, String> {
+    Object::new(value).map_err(|error| error.to_string())
+}
+
+/// Annotations that kustomize keeps for itself and takes out of whatever it prints.
+fn is_internal(key: &str) -> bool {
+    const OWN: [&str; 12] = [
+        "previousKinds",
+        "previousNames",
+        "prefixes",
+        "suffixes",
+        "previousNamespaces",
+        "allowNameChange",
+        "allowKindChange",
+        "refBy",
+        "generatorBehavior",
+        "needsHashSuffix",
+        "path",
+        "index",
+    ];
+    const MORE: [&str; 3] = ["seqindent", "id", "annotations-migration-resource-id"];
+    const LEGACY: [&str; 3] = [
+        "config.kubernetes.io/path",
+        "config.kubernetes.io/index",
+        "config.k8s.io/id",
+    ];
+    match key.strip_prefix("internal.config.kubernetes.io/") {
+        Some(name) => OWN.contains(&name) || MORE.contains(&name),
+        None => LEGACY.contains(&key),
+    }
+}

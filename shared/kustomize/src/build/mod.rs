@@ -1,0 +1,81 @@
+//! From a folder to objects: what is read, in which order it is changed, and how it is put out.
+
+mod accumulate;
+mod finish;
+mod origin;
+mod plugins;
+
+pub(crate) use accumulate::{Accumulator, Step, Target};
+pub(crate) use finish::finish;
+pub(crate) use origin::Origin;
+
+use crate::error::{Error, InFile as _};
+use crate::kustomization::{self, Kustomization, Source};
+use crate::loader::{Context, Loader};
+use crate::options::Options;
+use driftless_manifest::{Object, Reader, TreePath};
+use serde_json::Value;
+
+/// Renders a folder; `replaced` takes the place of its own kustomization file.
+pub(crate) fn build(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    replaced: Option<&Value>,
+    options: &Options,
+) -> Result<Vec<Object>, Error> {
+    let context = Context::new(reader, options);
+    let loader = Loader::top(&context, dir)?;
+    let (file_name, kustomization) = match replaced {
+        Some(value) => {
+            let parsed = kustomization::parse(&Source::Value(value), &context.yaml_limits());
+            ("kustomization.yaml", parsed.in_file(&loader.root)?)
+        }
+        None => load(&loader)?,
+    };
+    choose_schema(&loader, &kustomization, true)?;
+    let tracked = !kustomization.build_metadata.is_empty();
+    let top = Target {
+        loader: &loader,
+        kustomization: &kustomization,
+        file_name,
+        origin: tracked.then(Origin::default),
+    };
+    let done = top.accumulate(Accumulator::default())?;
+    finish(done, &top)
+}
+
+/// The kustomization of a loader's folder.
+pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization), Error> {
+    loader.context.spend_kustomization()?;
+    let (name, file) = loader.kustomization()?;
+    let source = Source::File(&file.text, file.path.as_str());
+    let parsed =
+        kustomization::parse(&source, &loader.context.yaml_limits()).in_file(&file.path)?;
+    Ok((name, parsed))
+}
+
+/// Takes the kustomization's `openapi` field. The first one of a build counts, and the top one in any case.
+pub(crate) fn choose_schema(
+    loader: &Loader<'_>,
+    kustomization: &Kustomization,
+    top: bool,
+) -> Result<(), Error> {
+    let Some(openapi) = &kustomization.openapi else {
+        return Ok(());
+    };
+    let document = openapi
+        .get("path")
+        .map(|path| loader.text(path, "openapi"))
+        .transpose()?;
+    let document = document
+        .as_ref()
+        .map(|file| (file.text.as_str(), file.path.as_str()));
+    let version = openapi.get("version").map(String::as_str);
+    let keep = loader.context.options.keep_builtin_schema;
+    loader
+        .context
+        .schema
+        .borrow_mut()
+        .choose(version, document, keep, top)
+        .in_file(&loader.root)
+}

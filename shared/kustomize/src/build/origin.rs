@@ -1,0 +1,158 @@
+use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
+use driftless_manifest::yaml;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Where an object comes from, seen from the folder of the build. Written into objects by `buildMetadata`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The file, or the folder while it is still being looked for.
+    pub path: String,
+    /// For objects that were generated, and for transformations: the file with the configuration.
+    pub configured_in: String,
+    /// The plugin that did it.
+    pub configured_by: Option<Plugin>,
+}
+
+/// A generator or transformer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plugin {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
+}
+
+impl Origin {
+    /// The origin of something below.
+    pub fn join(&self, path: &str) -> Self {
+        Self {
+            path: clean(&self.path, path),
+            ..self.clone()
+        }
+    }
+
+    /// What a field of a kustomization generates or changes.
+    pub fn builtin(&self, file_name: &str, kind: &str) -> Self {
+        Self {
+            path: String::new(),
+            configured_in: clean(&self.path, file_name),
+            configured_by: Some(Plugin {
+                api_version: "builtin".to_owned(),
+                kind: kind.to_owned(),
+                ..Plugin::default()
+            }),
+        }
+    }
+
+    /// What a plugin's configuration generates or changes; the configuration's own origin names its file.
+    pub fn of_plugin(config: &Resource) -> Option<Self> {
+        let origin = config.annotation(ORIGIN)?;
+        let path = origin
+            .lines()
+            .find_map(|line| line.strip_prefix("path: "))
+            .unwrap_or_default();
+        Some(Self {
+            path: String::new(),
+            configured_in: path.trim_matches(['"', '\'']).to_owned(),
+            configured_by: Some(Plugin {
+                api_version: config.api_version().to_owned(),
+                kind: config.kind().to_owned(),
+                name: config.name().to_owned(),
+                namespace: config.namespace().to_owned(),
+            }),
+        })
+    }
+
+    /// The annotation's text.
+    pub fn to_yaml(&self) -> String {
+        let mut text = String::new();
+        let mut line = |indent: &str, key: &str, value: &str| {
+            if !value.is_empty() {
+                let value = yaml::to_string(&Value::String(value.to_owned()));
+                let _infallible = write!(text, "{indent}{key}: {value}");
+            }
+        };
+        line("", "path", &self.path);
+        line("", "configuredIn", &self.configured_in);
+        if let Some(plugin) = &self.configured_by {
+            text.push_str("configuredBy:\n");
+            let mut line = |key: &str, value: &str| {
+                if !value.is_empty() {
+                    let value = yaml::to_string(&Value::String(value.to_owned()));
+                    let _infallible = write!(text, "  {key}: {value}");
+                }
+            };
+            line("apiVersion", &plugin.api_version);
+            line("kind", &plugin.kind);
+            line("name", &plugin.name);
+            line("namespace", &plugin.namespace);
+        }
+        text
+    }
+
+    /// Writes it into an object that has none yet.
+    pub fn annotate_new(&self, resource: &mut Resource) {
+        if resource.annotation(ORIGIN).is_none() {
+            resource.set_annotation(ORIGIN, &self.to_yaml());
+        }
+    }
+
+    /// Notes a transformation: an object without an origin was made by it.
+    pub fn note(&self, resource: &mut Resource) {
+        if resource.annotation(ORIGIN).is_none() {
+            resource.set_annotation(ORIGIN, &self.to_yaml());
+            return;
+        }
+        let mut all = resource
+            .annotation(TRANSFORMATIONS)
+            .unwrap_or_default()
+            .to_owned();
+        for (at, line) in self.to_yaml().lines().enumerate() {
+            all.push_str(if at == 0 { "- " } else { "  " });
+            all.push_str(line);
+            all.push('\n');
+        }
+        resource.set_annotation(TRANSFORMATIONS, &all);
+    }
+}
+
+/// Go's `filepath.Join`: `..` may lead above the start.
+fn clean(base: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_may_lead_above_the_start() {
+        assert_eq!(clean("", "../base"), "../base");
+        assert_eq!(clean("../base", "x.yaml"), "../base/x.yaml");
+        assert_eq!(clean("a", "../../b"), "../b");
+    }
+
+    #[test]
+    fn is_written_as_yaml() {
+        let origin = Origin::default()
+            .join("../base")
+            .builtin("kustomization.yaml", "PatchTransformer");
+        let want = "configuredIn: ../base/kustomization.yaml\nconfiguredBy:\n  apiVersion: builtin\n  kind: PatchTransformer\n";
+        assert_eq!(origin.to_yaml(), want);
+    }
+}

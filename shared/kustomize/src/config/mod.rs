@@ -1,0 +1,197 @@
+//! Which fields each transformer looks at: kustomize's defaults, and what `configurations` and `crds` add.
+
+mod crds;
+mod defaults;
+
+pub(crate) use crds::from_crds;
+
+use crate::error::{Error, ErrorKind};
+use crate::fieldspec::FieldSpec;
+use crate::resid::{Gvk, GvkFilter};
+use serde::Deserialize;
+use std::rc::Rc;
+
+/// The field paths of every transformer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Config {
+    pub name_prefix: Vec<FieldSpec>,
+    pub name_suffix: Vec<FieldSpec>,
+    pub namespace: Vec<FieldSpec>,
+    pub common_labels: Vec<FieldSpec>,
+    pub labels: Vec<FieldSpec>,
+    pub template_labels: Vec<FieldSpec>,
+    pub volume_claim_template_labels: Vec<FieldSpec>,
+    pub common_annotations: Vec<FieldSpec>,
+    pub name_reference: Vec<BackReferences>,
+    pub var_reference: Vec<FieldSpec>,
+    pub images: Vec<FieldSpec>,
+    pub replicas: Vec<FieldSpec>,
+}
+
+/// Where the names of one kind of object stand in others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct BackReferences {
+    #[serde(flatten)]
+    pub target: GvkFilter,
+    #[serde(rename = "fieldSpecs")]
+    pub referrers: Vec<FieldSpec>,
+}
+
+impl Config {
+    /// kustomize's own.
+    pub fn builtin() -> Rc<Self> {
+        thread_local! {
+            static BUILTIN: Rc<Config> = Rc::new({
+                let mut config = defaults::config();
+                config.sort();
+                config
+            });
+        }
+        BUILTIN.with(Rc::clone)
+    }
+
+    /// Puts the fields in kustomize's order: by kind of object.
+    pub fn sort(&mut self) {
+        for list in self.lists_mut() {
+            list.sort_by(|a, b| order(a.gvk.as_gvk()).cmp(&order(b.gvk.as_gvk())));
+        }
+        self.name_reference
+            .sort_by(|a, b| order(a.target.as_gvk()).cmp(&order(b.target.as_gvk())));
+    }
+
+    fn lists_mut(&mut self) -> [&mut Vec<FieldSpec>; 11] {
+        [
+            &mut self.name_prefix,
+            &mut self.name_suffix,
+            &mut self.namespace,
+            &mut self.common_labels,
+            &mut self.labels,
+            &mut self.template_labels,
+            &mut self.volume_claim_template_labels,
+            &mut self.common_annotations,
+            &mut self.var_reference,
+            &mut self.images,
+            &mut self.replicas,
+        ]
+    }
+
+    /// Adds the fields of another one.
+    ///
+    /// # Errors
+    /// The same field with and without `create`.
+    pub fn merge(&mut self, other: &Config) -> Result<(), Error> {
+        let mut other = other.clone();
+        for (mine, theirs) in self.lists_mut().into_iter().zip(other.lists_mut()) {
+            merge_all(mine, theirs)?;
+        }
+        for references in &other.name_reference {
+            self.merge_references(references)?;
+        }
+        self.sort();
+        Ok(())
+    }
+
+    fn merge_references(&mut self, references: &BackReferences) -> Result<(), Error> {
+        let mut found = false;
+        for mine in self
+            .name_reference
+            .iter_mut()
+            .filter(|mine| mine.target == references.target)
+        {
+            merge_all(&mut mine.referrers, &references.referrers)?;
+            found = true;
+        }
+        if !found {
+            self.name_reference.push(references.clone());
+        }
+        Ok(())
+    }
+}
+
+/// Merges configurations that are mostly one and the same without doing it.
+pub(crate) fn merge_shared(mine: &mut Rc<Config>, other: &Rc<Config>) -> Result<(), Error> {
+    if Rc::ptr_eq(mine, other) || **other == Config::default() {
+        return Ok(());
+    }
+    if **mine == Config::default() {
+        *mine = Rc::clone(other);
+        return Ok(());
+    }
+    Rc::make_mut(mine).merge(other)
+}
+
+/// Adds the fields that are not there.
+pub(crate) fn merge_all(mine: &mut Vec<FieldSpec>, theirs: &[FieldSpec]) -> Result<(), Error> {
+    theirs.iter().try_for_each(|spec| merge_one(mine, spec))
+}
+
+/// Adds a field, unless one with this path is there whose kind it selects.
+pub(crate) fn merge_one(mine: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Error> {
+    match mine
+        .iter()
+        .find(|old| old.path == spec.path && spec.gvk.selects(old.gvk.as_gvk()))
+    {
+        Some(old) if old.create != spec.create => Err(ErrorKind::Transform {
+            transformer: "configurations",
+            reason: format!(
+                "'{}' stands there with create and without: keep one",
+                spec.path
+            ),
+        }
+        .into()),
+        Some(_) => Ok(()),
+        None => {
+            mine.push(spec.clone());
+            Ok(())
+        }
+    }
+}
+
+/// Kinds that come first and last, in kustomize's order of field paths and of output.
+pub(crate) const FIRST: [&str; 22] = [
+    "Namespace",
+    "ResourceQuota",
+    "StorageClass",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "PodSecurityPolicy",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "Secret",
+    "Endpoints",
+    "Service",
+    "LimitRange",
+    "PriorityClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+];
+
+/// As [`FIRST`].
+pub(crate) const LAST: [&str; 2] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// The place of a kind: negative for those that come first, positive for those that come last.
+fn order(gvk: Gvk<'_>) -> (isize, String) {
+    let at = |list: &[&str]| {
+        list.iter()
+            .position(|kind| *kind == gvk.kind)
+            .and_then(|at| isize::try_from(at).ok())
+    };
+    let place = match (at(&FIRST), at(&LAST)) {
+        (Some(at), _) => at - 22,
+        (None, Some(at)) => 1 + at,
+        (None, None) => 0,
+    };
+    (place, gvk.sort_key())
+}

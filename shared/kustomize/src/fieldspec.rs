@@ -1,0 +1,147 @@
+use crate::error::{Error, ErrorKind};
+use crate::node::{self, Node, Scalar, Tag};
+use crate::resid::{Gvk, GvkFilter};
+use serde::Deserialize;
+
+/// A field of a kind of object: `spec/template/metadata/labels` of Deployments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Written")]
+pub(crate) struct FieldSpec {
+    pub gvk: GvkFilter,
+    pub path: String,
+    /// Whether the field is made where it is missing.
+    pub create: bool,
+    /// The path, taken apart.
+    parts: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Written {
+    group: String,
+    version: String,
+    kind: String,
+    path: String,
+    create: bool,
+}
+
+impl From<Written> for FieldSpec {
+    fn from(written: Written) -> Self {
+        let Written {
+            group,
+            version,
+            kind,
+            path,
+            create,
+        } = written;
+        Self::new(
+            GvkFilter {
+                group,
+                version,
+                kind,
+            },
+            &path,
+            create,
+        )
+    }
+}
+
+/// What is made at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Make {
+    Nothing,
+    Scalar,
+    Map,
+}
+
+impl FieldSpec {
+    pub fn new(gvk: GvkFilter, path: &str, create: bool) -> Self {
+        Self {
+            gvk,
+            path: path.to_owned(),
+            create,
+            parts: node::split(path, '/'),
+        }
+    }
+
+    /// Calls `set` on every value that the path leads to; lists on the way are gone through.
+    ///
+    /// # Errors
+    /// A scalar in the middle of the path, or whatever `set` refuses.
+    pub fn visit(
+        &self,
+        object: &mut Node,
+        make: Make,
+        set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let text = |field: &str| object.get(field).map_or("", Node::text);
+        if !self.gvk.selects(Gvk::new(text("apiVersion"), text("kind"))) {
+            return Ok(());
+        }
+        let make = if self.create { make } else { Make::Nothing };
+        self.walk(object, &self.parts, make, set)
+    }
+
+    fn walk(
+        &self,
+        node: &mut Node,
+        path: &[String],
+        make: Make,
+        set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some((part, rest)) = path.split_first() else {
+            return set(node);
+        };
+        if node.is_null() {
+            return Ok(());
+        }
+        match node {
+            Node::Seq(items) => items
+                .iter_mut()
+                .try_for_each(|item| self.walk(item, path, make, set)),
+            Node::Map(map) => {
+                let (name, is_list) = part
+                    .strip_suffix("[]")
+                    .map_or((part.as_str(), false), |name| (name, true));
+                if name.is_empty() {
+                    return Err(self.fault("a part of the path is empty"));
+                }
+                if make != Make::Nothing && !is_list {
+                    prepare(map, name, if rest.is_empty() { make } else { Make::Map });
+                }
+                match map.get_mut(name) {
+                    Some(field) => self.walk(field, rest, make, set),
+                    None => Ok(()),
+                }
+            }
+            Node::Scalar(_) => Err(self.fault("expected a map or list on the way")),
+        }
+    }
+
+    fn fault(&self, reason: &str) -> Error {
+        ErrorKind::Transform {
+            transformer: "field path",
+            reason: format!("'{}': {reason}", self.path),
+        }
+        .into()
+    }
+}
+
+/// Makes a field that is missing, and gives one that is null its kind.
+fn prepare(map: &mut node::Map, name: &str, make: Make) {
+    match (map.get_mut(name), make) {
+        (None, Make::Scalar) => map.insert(name, Node::str("")),
+        (None, _) => map.insert(name, Node::map()),
+        (Some(field), make) if field.is_null() => {
+            *field = match make {
+                Make::Scalar => Node::Scalar(Scalar {
+                    tag: Tag::Str,
+                    text: field.text().to_owned(),
+                    quoted: false,
+                }),
+                _ => Node::map(),
+            };
+        }
+        _ => {}
+    }
+}

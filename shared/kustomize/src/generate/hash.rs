@@ -1,0 +1,81 @@
+use crate::error::Error;
+use crate::node::{self, Node};
+use crate::resmap::ResMap;
+use crate::schema::Schema;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// Puts the hash of their content at the end of the names of generated objects.
+///
+/// # Errors
+/// Content that JSON cannot hold.
+pub(crate) fn add_hashes(map: &mut ResMap, schema: &Schema) -> Result<(), Error> {
+    for resource in map
+        .list_mut()
+        .iter_mut()
+        .filter(|resource| resource.needs_hash)
+    {
+        let hash = hash(&resource.node, resource.kind())?;
+        resource.remember_id(schema);
+        let name = format!("{}-{hash}", resource.name());
+        resource.set_name(&name);
+    }
+    Ok(())
+}
+
+fn hash(node: &Node, kind: &str) -> Result<String, Error> {
+    let mut fields = Map::new();
+    fields.insert("kind".to_owned(), kind.into());
+    // kustomize asks for a field that is called `metadata/name`, which there is not.
+    fields.insert("name".to_owned(), "".into());
+    let mut take = |field: &str, needed: bool| -> Result<(), Error> {
+        let value = match node.get(field) {
+            Some(Node::Scalar(scalar)) => Value::String(scalar.text.clone()),
+            Some(value) => node::to_value(value)?,
+            None => Value::String(String::new()),
+        };
+        if needed || value.is_object() {
+            fields.insert(field.to_owned(), value);
+        }
+        Ok(())
+    };
+    take("data", true)?;
+    match kind {
+        "Secret" => {
+            take("type", true)?;
+            take("stringData", false)?;
+        }
+        _ => take("binaryData", false)?,
+    }
+    let digest = hex::encode(Sha256::digest(go_json(&Value::Object(fields))));
+    Ok(digest.chars().take(10).map(readable).collect())
+}
+
+/// Digits and letters that make no words.
+fn readable(digit: char) -> char {
+    match digit {
+        '0' => 'g',
+        '1' => 'h',
+        '3' => 'k',
+        'a' => 'm',
+        'e' => 't',
+        other => other,
+    }
+}
+
+/// JSON as Go writes it: `<`, `>`, `&` and the two line separators are escaped.
+fn go_json(value: &Value) -> String {
+    let plain = value.to_string();
+    let mut text = String::with_capacity(plain.len());
+    for c in plain.chars() {
+        match c {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            c => text.push(c),
+        }
+    }
+    text
+}

@@ -1,0 +1,129 @@
+//! `configMapGenerator` and `secretGenerator`, and the hash at the end of generated names.
+
+mod hash;
+mod pairs;
+
+pub(crate) use hash::add_hashes;
+
+use crate::error::{Error, ErrorKind};
+use crate::kustomization::{Generator, GeneratorOptions, Texts};
+use crate::loader::Loader;
+use crate::node::{Map, Node, Scalar, Tag};
+use crate::resmap::{data_map, encode_base64};
+use crate::resource::{Behavior, Resource, text_map};
+use std::collections::BTreeMap;
+
+/// The ConfigMap that an entry describes.
+///
+/// # Errors
+/// No name, a source that cannot be read, a key that stands twice.
+pub(crate) fn config_map(
+    args: &Generator,
+    globals: Option<&GeneratorOptions>,
+    loader: &Loader<'_>,
+) -> Result<Resource, Error> {
+    let mut fields = base("ConfigMap", args)?;
+    let (mut data, mut binary) = (BTreeMap::new(), BTreeMap::new());
+    for (key, bytes) in pairs::load(args, loader)? {
+        match String::from_utf8(bytes) {
+            Ok(text) => data.insert(key, text),
+            Err(error) => binary.insert(key, encode_base64(error.as_bytes())),
+        };
+    }
+    for (field, values) in [("data", data), ("binaryData", binary)] {
+        if !values.is_empty() {
+            fields.insert(field, data_map(values));
+        }
+    }
+    Ok(finish(fields, args, globals))
+}
+
+/// The Secret that an entry describes.
+///
+/// # Errors
+/// As [`config_map`].
+pub(crate) fn secret(
+    args: &Generator,
+    globals: Option<&GeneratorOptions>,
+    loader: &Loader<'_>,
+) -> Result<Resource, Error> {
+    let mut fields = base("Secret", args)?;
+    let kind = if args.secret_type.is_empty() {
+        "Opaque"
+    } else {
+        &args.secret_type
+    };
+    fields.insert("type", Node::str(kind));
+    let pairs = pairs::load(args, loader)?;
+    let data = pairs
+        .into_iter()
+        .map(|(key, bytes)| (key, encode_base64(&bytes)))
+        .collect();
+    fields.insert("data", data_map(data));
+    Ok(finish(fields, args, globals))
+}
+
+fn base(kind: &str, args: &Generator) -> Result<Map, Error> {
+    if args.name.is_empty() {
+        let reason = "it has no name".to_owned();
+        return Err(ErrorKind::Generator {
+            name: kind.to_owned(),
+            reason,
+        }
+        .into());
+    }
+    let mut meta = Map::default();
+    meta.insert("name", Node::str(args.name.clone()));
+    if !args.namespace.is_empty() {
+        meta.insert("namespace", Node::str(args.namespace.clone()));
+    }
+    let mut fields = Map::default();
+    fields.insert("apiVersion", Node::str("v1"));
+    fields.insert("kind", Node::str(kind));
+    fields.insert("metadata", Node::Map(meta));
+    Ok(fields)
+}
+
+fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> Resource {
+    let options = merged(args.options.as_ref(), globals);
+    let mut resource = Resource::new(Node::Map(fields));
+    for (field, texts) in [
+        ("labels", options.labels),
+        ("annotations", options.annotations),
+    ] {
+        if let (false, Some(meta)) = (texts.is_empty(), resource.meta_mut()) {
+            meta.insert(field, text_map(texts));
+        }
+    }
+    if let (true, Node::Map(map)) = (options.immutable, &mut resource.node) {
+        map.insert(
+            "immutable",
+            Node::Scalar(Scalar {
+                tag: Tag::Bool,
+                text: "true".to_owned(),
+                quoted: false,
+            }),
+        );
+    }
+    resource.needs_hash = !options.disable_name_suffix_hash;
+    resource.behavior = Behavior::new(&args.behavior);
+    resource
+}
+
+/// The entry's options, with what `generatorOptions` adds: texts that are not set, and switches that are on.
+fn merged(own: Option<&GeneratorOptions>, globals: Option<&GeneratorOptions>) -> GeneratorOptions {
+    let mut options = own.cloned().unwrap_or_default();
+    let Some(globals) = globals else {
+        return options;
+    };
+    let add = |mine: &mut Texts, more: &Texts| {
+        for (key, value) in more {
+            mine.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    };
+    add(&mut options.labels, &globals.labels);
+    add(&mut options.annotations, &globals.annotations);
+    options.disable_name_suffix_hash |= globals.disable_name_suffix_hash;
+    options.immutable |= globals.immutable;
+    options
+}

@@ -1,0 +1,161 @@
+use super::fields::{self, Type, Unknown, normalize};
+use super::{COMPONENT, KUSTOMIZATION, Kustomization};
+use crate::error::{Error, ErrorKind};
+use driftless_manifest::yaml::{self, Dialect, NodeKind};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+/// Where a kustomization comes from.
+pub(crate) enum Source<'s> {
+    /// The text of a file, and its name.
+    File(&'s str, &'s str),
+    /// Fields that the caller has put together.
+    Value(&'s Value),
+}
+
+/// Reads a kustomization.
+///
+/// # Errors
+/// No YAML, an unknown field, a value of another type, another kind or version, or nothing in it.
+pub(crate) fn parse(source: &Source<'_>, limits: &yaml::Limits) -> Result<Kustomization, Error> {
+    let document = match source {
+        Source::File(text, file) => read(text, file, limits)?,
+        Source::Value(value) => (*value).clone(),
+    };
+    let document = normalized(document, Unknown::Refused)?;
+    let empty = is_empty(&document);
+    let mut kustomization: Kustomization = serde_json::from_value(document)
+        .map_err(|error| ErrorKind::Kustomization(error.to_string()))?;
+    kustomization.modernize();
+    if empty {
+        return Err(
+            ErrorKind::Kustomization("it is empty: name at least one resource".to_owned()).into(),
+        );
+    }
+    check_kind(&kustomization)?;
+    Ok(kustomization)
+}
+
+/// The fields of a file as Flux's generator reads them: unknown ones are dropped.
+///
+/// # Errors
+/// No YAML, or a value of another type.
+pub(crate) fn to_document(
+    text: &str,
+    file: &str,
+    limits: &yaml::Limits,
+) -> Result<Map<String, Value>, Error> {
+    match normalized(read(text, file, limits)?, Unknown::Dropped)? {
+        Value::Object(map) => Ok(map),
+        _ => Ok(Map::new()),
+    }
+}
+
+fn normalized(document: Value, unknown: Unknown) -> Result<Value, Error> {
+    normalize(document, &Type::Struct(&fields::KUSTOMIZATION), "", unknown)
+        .map_err(|reason| ErrorKind::Kustomization(reason).into())
+}
+
+/// The first document. A key that stands twice is allowed, and the last one counts, as in kustomize.
+fn read(text: &str, file: &str, limits: &yaml::Limits) -> Result<Value, Error> {
+    let documents = yaml::parse(text.as_bytes(), file, limits)?;
+    let Some(mut document) = documents.into_iter().next() else {
+        return Ok(Value::Null);
+    };
+    keep_last(&mut document);
+    Ok(yaml::node_to_value(&document, file, Dialect::V2)?)
+}
+
+fn keep_last(node: &mut yaml::Node) {
+    match &mut node.kind {
+        NodeKind::Scalar { .. } => {}
+        NodeKind::Seq(items) => items.iter_mut().for_each(keep_last),
+        NodeKind::Map(pairs) => {
+            let mut seen = HashSet::new();
+            pairs.reverse();
+            pairs.retain(|(key, _)| key.text().is_none_or(|text| seen.insert(text.to_owned())));
+            pairs.reverse();
+            pairs.iter_mut().for_each(|(_, value)| keep_last(value));
+        }
+    }
+}
+
+/// Whether there is nothing but kind and version. An empty list counts as something, but for those old fields that are
+/// moved elsewhere.
+fn is_empty(document: &Value) -> bool {
+    const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
+    let Some(map) = document.as_object() else {
+        return true;
+    };
+    map.iter().all(|(key, value)| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty() || key == "kind" || key == "apiVersion",
+        Value::Array(items) => items.is_empty() && MOVED.contains(&key.as_str()),
+        _ => false,
+    })
+}
+
+fn check_kind(kustomization: &Kustomization) -> Result<(), Error> {
+    let fault = |reason: String| Err(ErrorKind::Kustomization(reason).into());
+    let version = match kustomization.kind.as_str() {
+        KUSTOMIZATION => "kustomize.config.k8s.io/v1beta1",
+        COMPONENT => "kustomize.config.k8s.io/v1alpha1",
+        other => {
+            return fault(format!(
+                "kind is '{other}', expected {KUSTOMIZATION} or {COMPONENT}"
+            ));
+        }
+    };
+    if kustomization.api_version.is_empty() || kustomization.api_version == version {
+        return Ok(());
+    }
+    fault(format!(
+        "apiVersion of a {} must be {version}",
+        kustomization.kind
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn try_parse(text: &str) -> Result<Kustomization, String> {
+        parse(
+            &Source::File(text, "kustomization.yaml"),
+            &yaml::Limits::default(),
+        )
+        .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_as_go_does() {
+        let kustomization =
+            try_parse("Resources: [a]\nbases: [b]\nnamePrefix:\nnamespace: x\nnamespace: z\n")
+                .unwrap();
+        assert_eq!(kustomization.resources, ["a", "b"]);
+        assert_eq!(kustomization.namespace, "z");
+        for (text, want) in [
+            ("", "it is empty"),
+            ("resources:\n", "it is empty"),
+            ("bases: []\n", "it is empty"),
+            (
+                "resource: [a]\n",
+                "unknown field 'resource', did you mean 'resources'?",
+            ),
+            (
+                "patches: [{patch: 1}]\n",
+                "'patches[0].patch' is a number, expected a text",
+            ),
+            ("commonLabels: {a: 1}\n", "'commonLabels.a' is a number"),
+            ("kind: Pod\nresources: []\n", "kind is 'Pod'"),
+            (
+                "apiVersion: v1\nresources: []\n",
+                "apiVersion of a Kustomization must be",
+            ),
+        ] {
+            let error = try_parse(text).map(|_| ()).unwrap_err();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+        assert!(try_parse("resources: []\n").is_ok());
+    }
+}

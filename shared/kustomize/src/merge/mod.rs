@@ -1,0 +1,312 @@
+//! Strategic merge, as kyaml's `merge2` does it (lists grow at the front).
+//!
+//! Every value of the object is walked, also where the patch says nothing: lists that merge by key lose doubled entries,
+//! and keys without a value are dropped. What a patch adds is merged with itself, which takes its `$patch` directives and
+//! nulls out.
+
+mod list;
+
+use crate::error::{Error, ErrorKind};
+use crate::node::{Map, Node, Scalar};
+use crate::schema::{Schema, SchemaNode};
+use std::collections::BTreeMap;
+
+/// Merges a patch into an object; `None` when the patch deletes it. `steps` is what is left of the budget.
+///
+/// # Errors
+/// A map against a list or scalar, an unknown directive, or more steps than are left.
+pub(crate) fn merge(
+    object: Node,
+    patch: Node,
+    schema: &Schema,
+    steps: &mut usize,
+) -> Result<Option<Node>, Error> {
+    Walker {
+        schema,
+        steps,
+        path: Vec::new(),
+    }
+    .walk(Some(object), Some(patch), None)
+}
+
+struct Walker<'w> {
+    schema: &'w Schema,
+    steps: &'w mut usize,
+    path: Vec<String>,
+}
+
+/// The key of a directive.
+const PATCH: &str = "$patch";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Directive {
+    Merge,
+    Replace,
+    Delete,
+}
+
+impl Directive {
+    fn of(text: &str) -> Option<Self> {
+        match text {
+            "merge" => Some(Self::Merge),
+            "replace" => Some(Self::Replace),
+            "delete" => Some(Self::Delete),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Scalar,
+    Seq,
+    Map,
+}
+
+/// What a value is; `None` for null and for none at all.
+fn shape(node: Option<&Node>) -> Option<Shape> {
+    match node? {
+        node if node.is_null() => None,
+        Node::Scalar(_) => Some(Shape::Scalar),
+        Node::Seq(_) => Some(Shape::Seq),
+        Node::Map(_) => Some(Shape::Map),
+    }
+}
+
+impl<'w> Walker<'w> {
+    fn fault(&self, reason: &str) -> Error {
+        let at = if self.path.is_empty() {
+            "the object".to_owned()
+        } else {
+            format!("'{}'", self.path.join("."))
+        };
+        ErrorKind::Patch(format!("{at}: {reason}")).into()
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), Error> {
+        let left = self.steps.checked_sub(steps);
+        *self.steps = left.ok_or(ErrorKind::Patch(
+            "the patches of this build take too many steps".to_owned(),
+        ))?;
+        Ok(())
+    }
+
+    /// The result at one place; `None` clears it.
+    fn walk(
+        &mut self,
+        dest: Option<Node>,
+        origin: Option<Node>,
+        schema: Option<SchemaNode<'w>>,
+    ) -> Result<Option<Node>, Error> {
+        self.spend(1)?;
+        let (mine, theirs) = (shape(dest.as_ref()), shape(origin.as_ref()));
+        if mine.is_some() && theirs.is_some() && mine != theirs {
+            return Err(self.fault(
+                "one of object and patch has a scalar, the other a list or map: make them alike",
+            ));
+        }
+        let schema = schema
+            .or_else(|| self.schema_of(dest.as_ref()))
+            .or_else(|| self.schema_of(origin.as_ref()));
+        match mine.or(theirs) {
+            None => Ok(match (dest, origin) {
+                // `key: null` in the object stays, `key:` goes.
+                (Some(null), None) if !null.text().is_empty() => Some(null),
+                _ => None,
+            }),
+            Some(Shape::Scalar) => Ok(origin.or(dest).filter(|node| !node.is_null())),
+            Some(Shape::Map) => self.walk_map(dest, origin, schema),
+            Some(Shape::Seq) => self.walk_list(dest, origin, schema),
+        }
+    }
+
+    /// An object inside of one brings its own schema.
+    fn schema_of(&self, node: Option<&Node>) -> Option<SchemaNode<'w>> {
+        let map = node?.as_map()?;
+        let text = |field| {
+            map.get(field)
+                .filter(|value| !value.is_empty())
+                .map(Node::text)
+        };
+        self.schema.of_kind(text("apiVersion")?, text("kind")?)
+    }
+
+    fn walk_map(
+        &mut self,
+        dest: Option<Node>,
+        origin: Option<Node>,
+        schema: Option<SchemaNode<'w>>,
+    ) -> Result<Option<Node>, Error> {
+        let mut origin = match origin {
+            Some(Node::Map(map)) => Some(map),
+            Some(_) => return Ok(None),
+            None => None,
+        };
+        let Some(Node::Map(dest)) = dest else {
+            let Some(mut added) = origin else {
+                return Ok(None);
+            };
+            // An unknown directive counts for nothing where there is nothing to merge with.
+            if Self::peek(&added).is_some() && self.take_directive(&mut added)? == Directive::Delete
+            {
+                return Ok(None);
+            }
+            return self.settle_fields(added, schema).map(Some);
+        };
+        let directive = origin
+            .as_mut()
+            .map_or(Ok(Directive::Merge), |map| self.take_directive(map))?;
+        match (directive, origin) {
+            (Directive::Delete, _) => Ok(None),
+            (Directive::Replace, Some(origin)) => self.settle_fields(origin, schema).map(Some),
+            (_, origin) => self
+                .merge_fields(dest, origin.unwrap_or_default(), schema)
+                .map(Some),
+        }
+    }
+
+    fn merge_fields(
+        &mut self,
+        dest: Map,
+        origin: Map,
+        schema: Option<SchemaNode<'w>>,
+    ) -> Result<Node, Error> {
+        let mut added: BTreeMap<String, Node> = origin.0.into_iter().collect();
+        let mut fields = Vec::with_capacity(dest.0.len() + added.len());
+        for (name, value) in dest.0 {
+            let patch = added.remove(&name);
+            let rewritten = patch.is_some();
+            let quoted = matches!(value, Node::Scalar(Scalar { quoted: true, .. }));
+            if let Some(mut merged) = self.field(&name, Some(value), patch, schema)? {
+                if let (true, Node::Scalar(scalar)) = (rewritten, &mut merged) {
+                    scalar.rewrite(quoted);
+                }
+                fields.push((name, merged));
+            }
+        }
+        for (name, patch) in added {
+            if let Some(merged) = self.field(&name, None, Some(patch), schema)? {
+                fields.push((name, merged));
+            }
+        }
+        Ok(Node::Map(Map(fields)))
+    }
+
+    fn field(
+        &mut self,
+        name: &str,
+        dest: Option<Node>,
+        origin: Option<Node>,
+        schema: Option<SchemaNode<'w>>,
+    ) -> Result<Option<Node>, Error> {
+        self.path.push(name.to_owned());
+        let merged = self.walk(dest, origin, schema.and_then(|schema| schema.field(name)))?;
+        self.path.pop();
+        Ok(merged)
+    }
+
+    fn walk_list(
+        &mut self,
+        dest: Option<Node>,
+        origin: Option<Node>,
+        schema: Option<SchemaNode<'w>>,
+    ) -> Result<Option<Node>, Error> {
+        let Some(keys) = schema.and_then(SchemaNode::merge_keys) else {
+            return Ok(origin.or(dest).filter(|node| !node.is_null()));
+        };
+        let origin = match origin {
+            Some(Node::Seq(items)) => Some(items),
+            Some(_) => return Ok(None),
+            None => None,
+        };
+        let elements = schema.and_then(SchemaNode::elements);
+        let Some(Node::Seq(dest)) = dest else {
+            return self
+                .settle_list(origin.unwrap_or_default(), &keys, elements)
+                .map(Some);
+        };
+        let Some(mut origin) = origin else {
+            return self.merge_list(dest, None, &keys, elements).map(Some);
+        };
+        match self.take_list_directive(&mut origin)? {
+            Directive::Delete => Ok(None),
+            Directive::Replace => self.settle_list(origin, &keys, elements).map(Some),
+            Directive::Merge => self
+                .merge_list(dest, Some(origin), &keys, elements)
+                .map(Some),
+        }
+    }
+
+    /// What a patch adds, merged with itself; `None` clears it.
+    fn settle(
+        &mut self,
+        node: Node,
+        schema: Option<SchemaNode<'w>>,
+    ) -> Result<Option<Node>, Error> {
+        self.spend(1)?;
+        let schema = schema.or_else(|| self.schema_of(Some(&node)));
+        match node {
+            node if node.is_null() => Ok(None),
+            Node::Scalar(_) => Ok(Some(node)),
+            Node::Map(mut map) => match self.take_directive(&mut map)? {
+                Directive::Delete => Ok(None),
+                _ => self.settle_fields(map, schema).map(Some),
+            },
+            Node::Seq(mut items) => {
+                let Some(keys) = schema.and_then(SchemaNode::merge_keys) else {
+                    return Ok(Some(Node::Seq(items)));
+                };
+                if self.take_list_directive(&mut items)? == Directive::Delete {
+                    return Ok(None);
+                }
+                self.settle_list(items, &keys, schema.and_then(SchemaNode::elements))
+                    .map(Some)
+            }
+        }
+    }
+
+    fn settle_fields(&mut self, map: Map, schema: Option<SchemaNode<'w>>) -> Result<Node, Error> {
+        let mut fields = Vec::with_capacity(map.0.len());
+        for (name, value) in map.0 {
+            self.path.push(name.clone());
+            if let Some(value) =
+                self.settle(value, schema.and_then(|schema| schema.field(&name)))?
+            {
+                fields.push((name, value));
+            }
+            self.path.pop();
+        }
+        Ok(Node::Map(Map(fields)))
+    }
+
+    /// The directive of a map, if it is one that there is.
+    fn peek(map: &Map) -> Option<Directive> {
+        Directive::of(map.get(PATCH)?.text())
+    }
+
+    /// The directive of a map, which is taken out.
+    fn take_directive(&self, map: &mut Map) -> Result<Directive, Error> {
+        if map.get(PATCH).is_none() {
+            return Ok(Directive::Merge);
+        }
+        let directive =
+            Self::peek(map).ok_or_else(|| self.fault("$patch must be delete, replace or merge"))?;
+        map.remove(PATCH);
+        Ok(directive)
+    }
+
+    /// The directive of a list: an element that has nothing but `$patch`, which is taken out.
+    fn take_list_directive(&self, items: &mut Vec<Node>) -> Result<Directive, Error> {
+        let first = items
+            .iter()
+            .find_map(|item| item.as_map().filter(|map| map.get(PATCH).is_some()));
+        let Some(map) = first.filter(|map| map.0.len() == 1) else {
+            return Ok(Directive::Merge);
+        };
+        let directive =
+            Self::peek(map).ok_or_else(|| self.fault("$patch must be delete, replace or merge"))?;
+        let text = map.get(PATCH).map_or("", Node::text).to_owned();
+        list::set_element(items, None, &[PATCH], &[text]).map_err(|reason| self.fault(reason))?;
+        Ok(directive)
+    }
+}

@@ -1,0 +1,296 @@
+//! The tree that transformers work on.
+//!
+//! A JSON value is not enough: kustomize keeps how a scalar was written, and three of its rules depend on it. A value that
+//! overwrites a quoted one stays a string; `key:` and `key: null` fare differently under a patch; and numbers that are
+//! copied into texts keep their spelling.
+
+mod path;
+mod read;
+mod write;
+
+pub(crate) use path::{lookup, lookup_mut, parts, smart_split, split};
+pub(crate) use read::{documents, first_document, from_value};
+pub(crate) use write::{to_text, to_value};
+
+use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
+use serde_json::Value;
+
+/// A map, list or scalar.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Scalar(Scalar),
+    Seq(Vec<Node>),
+    Map(Map),
+}
+
+/// A scalar as it stands in the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scalar {
+    pub tag: Tag,
+    /// The text after YAML's unquoting, with the spelling of numbers kept.
+    pub text: String,
+    /// Whether it is written with quotes or as a block. What overwrites it is then written so, too.
+    pub quoted: bool,
+}
+
+/// What a scalar is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Null,
+    Bool,
+    Int,
+    Float,
+    Str,
+    /// An unquoted timestamp, which is printed as RFC 3339.
+    Time,
+}
+
+/// Keys and values in the order of the text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Map(pub Vec<(String, Node)>);
+
+impl Scalar {
+    pub fn str(text: impl Into<String>) -> Self {
+        Self {
+            tag: Tag::Str,
+            text: text.into(),
+            quoted: false,
+        }
+    }
+
+    /// An unquoted text, typed as YAML types it.
+    pub fn plain(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            tag: resolve(&text),
+            text,
+            quoted: false,
+        }
+    }
+
+    /// Sets the text and leaves the way it is written: a quoted one stays a string, a plain one is typed anew.
+    pub fn set_plain(&mut self, text: impl Into<String>) {
+        self.text = text.into();
+        self.tag = if self.quoted {
+            Tag::Str
+        } else {
+            resolve(&self.text)
+        };
+    }
+
+    /// Takes over how the value in its place was written: with quotes it becomes a string.
+    pub fn rewrite(&mut self, quoted: bool) {
+        self.quoted = quoted;
+        if quoted && self.tag != Tag::Null {
+            self.tag = Tag::Str;
+        }
+    }
+
+    /// Sets the text and leaves the type where the text allows it: a string stays one, a number becomes what the text is.
+    pub fn set_text(&mut self, text: &str) {
+        self.text = text.to_owned();
+        self.tag = match self.tag {
+            Tag::Str => Tag::Str,
+            _ if self.quoted => Tag::Str,
+            _ => resolve(text),
+        };
+    }
+
+    /// Sets the text as a string.
+    pub fn set_str(&mut self, text: impl Into<String>) {
+        self.text = text.into();
+        self.tag = Tag::Str;
+    }
+}
+
+/// The tag of an unquoted scalar.
+pub(crate) fn resolve(text: &str) -> Tag {
+    if !could_be_typed(text) {
+        return Tag::Str;
+    }
+    let node = yaml::Node {
+        line: 1,
+        column: 1,
+        tag: None,
+        kind: NodeKind::Scalar {
+            text: text.to_owned(),
+            style: ScalarStyle::Plain,
+        },
+    };
+    match yaml::node_to_value(&node, "", Dialect::V3) {
+        Ok(Value::Null) => Tag::Null,
+        Ok(Value::Bool(_)) => Tag::Bool,
+        Ok(Value::Number(_)) if is_float_text(text) => Tag::Float,
+        Ok(Value::Number(_)) => Tag::Int,
+        Ok(Value::String(value)) if value == text => Tag::Str,
+        Ok(Value::String(_)) => Tag::Time,
+        // Infinity: a number until it is printed, which fails.
+        Err(_) => Tag::Float,
+        Ok(_) => Tag::Str,
+    }
+}
+
+/// Whether the first character allows anything but a string. Spares most scalars the full test.
+fn could_be_typed(text: &str) -> bool {
+    match text.as_bytes().first() {
+        None => true,
+        Some(first) => first.is_ascii_digit() || b"+-.~nNtTfFyYoO<=".contains(first),
+    }
+}
+
+fn is_float_text(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    if digits.starts_with("0x") || digits.starts_with("0b") || digits.starts_with("0o") {
+        return false;
+    }
+    digits.contains(['.', 'e', 'E'])
+}
+
+impl Node {
+    pub fn str(text: impl Into<String>) -> Self {
+        Node::Scalar(Scalar::str(text))
+    }
+
+    pub fn map() -> Self {
+        Node::Map(Map::default())
+    }
+
+    /// An explicit null, which a patch keeps.
+    pub fn null() -> Self {
+        Node::Scalar(Scalar {
+            tag: Tag::Null,
+            text: "null".to_owned(),
+            quoted: false,
+        })
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Node::Scalar(Scalar { tag: Tag::Null, .. }))
+    }
+
+    /// Null, an empty map or an empty list.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Node::Scalar(scalar) => scalar.tag == Tag::Null,
+            Node::Seq(items) => items.is_empty(),
+            Node::Map(map) => map.0.is_empty(),
+        }
+    }
+
+    /// The text of a scalar, whatever its type; empty for maps and lists.
+    pub fn text(&self) -> &str {
+        match self {
+            Node::Scalar(scalar) => &scalar.text,
+            _ => "",
+        }
+    }
+
+    pub fn as_map(&self) -> Option<&Map> {
+        match self {
+            Node::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub fn as_map_mut(&mut self) -> Option<&mut Map> {
+        match self {
+            Node::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub fn as_seq(&self) -> Option<&[Node]> {
+        match self {
+            Node::Seq(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// A field of a map.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.as_map()?.get(key)
+    }
+
+    /// A field of a map.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.as_map_mut()?.get_mut(key)
+    }
+
+    /// How errors name what it is.
+    pub fn what(&self) -> &'static str {
+        match self {
+            Node::Scalar(_) => "a scalar",
+            Node::Seq(_) => "a list",
+            Node::Map(_) => "a map",
+        }
+    }
+
+    /// How many values it holds, itself included.
+    pub fn size(&self) -> usize {
+        match self {
+            Node::Scalar(_) => 1,
+            Node::Seq(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
+            Node::Map(map) => 1 + map.0.iter().map(|(_, value)| value.size()).sum::<usize>(),
+        }
+    }
+}
+
+impl Map {
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.0
+            .iter_mut()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Node> {
+        let at = self.0.iter().position(|(name, _)| name == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Puts a value in place of what is there, as it is.
+    pub fn insert(&mut self, key: &str, value: Node) {
+        match self.get_mut(key) {
+            Some(slot) => *slot = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// kyaml's `SetField`: what overwrites a quoted scalar becomes a string, what overwrites a plain one loses its quotes.
+    /// A text that is set as plain and new, and would be anything but a string, is quoted.
+    pub fn set(&mut self, key: &str, mut value: Node) {
+        match self.get_mut(key) {
+            Some(old) => {
+                if let Node::Scalar(new) = &mut value {
+                    new.rewrite(matches!(old, Node::Scalar(Scalar { quoted: true, .. })));
+                }
+                *old = value;
+            }
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// Sets a text whose type the way it is written decides, as kyaml does for names and kinds.
+    pub fn set_plain(&mut self, key: &str, text: &str) {
+        match self.get_mut(key) {
+            Some(Node::Scalar(old)) => old.set_plain(text),
+            Some(other) => *other = Node::Scalar(Scalar::plain(text)),
+            None => self.0.push((key.to_owned(), Node::str(text))),
+        }
+    }
+
+    /// The map at `key`, made when it is absent or null.
+    pub fn map_at(&mut self, key: &str) -> Option<&mut Map> {
+        if self.get(key).is_none_or(Node::is_null) {
+            self.insert(key, Node::map());
+        }
+        self.get_mut(key)?.as_map_mut()
+    }
+}

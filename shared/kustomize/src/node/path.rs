@@ -1,0 +1,197 @@
+//! Field paths: `a/b`, `a.b`, `a.[name=x].b`, `a.0.b`.
+
+use super::Node;
+
+/// Splits at a delimiter; a backslash before it keeps it. One leading delimiter is dropped.
+pub(crate) fn split(path: &str, delimiter: char) -> Vec<String> {
+    let mut pieces: Vec<&str> = path.split(delimiter).collect();
+    if pieces.len() > 1 && pieces[0].is_empty() {
+        pieces.remove(0);
+    }
+    let mut parts: Vec<String> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match parts.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(delimiter);
+                last.push_str(piece);
+            }
+            _ => parts.push(piece.to_owned()),
+        }
+    }
+    parts
+}
+
+/// Splits at dots outside of brackets. Brackets around a key with dots are dropped, `[key=value]` stays.
+pub(crate) fn smart_split(path: &str) -> Vec<String> {
+    let mut result = Vec::new();
+    let mut pieces = split(path, '.').into_iter();
+    while let Some(piece) = pieces.next() {
+        if !piece.starts_with('[') || piece.ends_with(']') {
+            result.push(piece);
+            continue;
+        }
+        let mut joined = piece;
+        for more in pieces.by_ref() {
+            joined.push('.');
+            joined.push_str(&more);
+            if more.ends_with(']') {
+                break;
+            }
+        }
+        if joined.contains('=') {
+            result.push(joined);
+        } else {
+            result.push(joined.trim_matches(['[', ']']).to_owned());
+        }
+    }
+    result
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Field(String),
+    /// An item by place.
+    Index(usize),
+    /// The last item.
+    Last,
+    /// The first item whose field has this text; an empty field name compares the item itself.
+    Match {
+        field: String,
+        value: String,
+    },
+}
+
+/// Reads the steps of a path as kyaml's `PathGetter` does. `None` for a step that it refuses.
+pub(crate) fn parts(path: &[String]) -> Option<Vec<Part>> {
+    let trimmed = path
+        .iter()
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty());
+    trimmed.map(part).collect()
+}
+
+fn part(text: &str) -> Option<Part> {
+    if let Ok(index) = text.parse::<i64>() {
+        return usize::try_from(index).ok().map(Part::Index);
+    }
+    match text {
+        "-" => Some(Part::Last),
+        "*" => None,
+        _ if text.starts_with('[') && text.ends_with(']') => {
+            let (field, value) = text[1..text.len() - 1].split_once('=')?;
+            Some(Part::Match {
+                field: field.to_owned(),
+                value: value.to_owned(),
+            })
+        }
+        field => Some(Part::Field(field.to_owned())),
+    }
+}
+
+/// What a step cannot go through.
+#[derive(Debug)]
+pub(crate) struct WrongKind {
+    pub found: &'static str,
+}
+
+/// The node at a path; `None` when a step leads nowhere.
+///
+/// # Errors
+/// A field of something that is no map, or an item of something that is no list.
+pub(crate) fn lookup<'n>(node: &'n Node, path: &[Part]) -> Result<Option<&'n Node>, WrongKind> {
+    let mut at = node;
+    for part in path {
+        let next = match (at, part) {
+            (at, _) if at.is_null() => None,
+            (Node::Map(map), Part::Field(name)) => map.get(name),
+            (Node::Seq(items), part) => index_of(items, part)?.and_then(|index| items.get(index)),
+            (other, _) => {
+                return Err(WrongKind {
+                    found: other.what(),
+                });
+            }
+        };
+        match next {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+/// As [`lookup`], to change.
+pub(crate) fn lookup_mut<'n>(
+    node: &'n mut Node,
+    path: &[Part],
+) -> Result<Option<&'n mut Node>, WrongKind> {
+    let mut at = node;
+    for part in path {
+        if at.is_null() {
+            return Ok(None);
+        }
+        let next = match (at, part) {
+            (Node::Map(map), Part::Field(name)) => map.get_mut(name),
+            (Node::Seq(items), part) => {
+                index_of(items, part)?.and_then(|index| items.get_mut(index))
+            }
+            (other, _) => {
+                return Err(WrongKind {
+                    found: other.what(),
+                });
+            }
+        };
+        match next {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+fn index_of(items: &[Node], part: &Part) -> Result<Option<usize>, WrongKind> {
+    Ok(match part {
+        Part::Index(index) => Some(*index),
+        Part::Last => items.len().checked_sub(1),
+        Part::Match { field, value } if field.is_empty() => {
+            items.iter().position(|item| item.text() == value)
+        }
+        Part::Match { field, value } => items
+            .iter()
+            .position(|item| item.get(field).is_some_and(|found| found.text() == value)),
+        Part::Field(_) => return Err(WrongKind { found: "a list" }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits() {
+        for (path, want) in [
+            ("spec/template", vec!["spec", "template"]),
+            ("/spec", vec!["spec"]),
+            (
+                r"metadata/annotations/nginx\/secret",
+                vec!["metadata", "annotations", "nginx/secret"],
+            ),
+        ] {
+            assert_eq!(split(path, '/'), want, "{path}");
+        }
+        for (path, want) in [
+            (
+                "spec.containers.[name=a.b].image",
+                vec!["spec", "containers", "[name=a.b]", "image"],
+            ),
+            (
+                "metadata.annotations.[a.b/c]",
+                vec!["metadata", "annotations", "a.b/c"],
+            ),
+            (r"data.a\.b", vec!["data", "a.b"]),
+        ] {
+            assert_eq!(smart_split(path), want, "{path}");
+        }
+    }
+}

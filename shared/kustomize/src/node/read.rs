@@ -1,0 +1,254 @@
+use super::{Map, Node, Scalar, Tag, resolve};
+use crate::error::{Error, ErrorKind};
+use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError};
+use serde_json::Value;
+
+/// The documents of a file, as kyaml's byte reader cuts them: at every line that starts with `---`. Empty documents are
+/// left out, aliases and merge keys are expanded, and a file that is one `List` gives its items.
+pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result<Vec<Node>, Error> {
+    let text = if text.contains("\r\n") {
+        &text.replace("\r\n", "\n")
+    } else {
+        text
+    };
+    let chunks = chunks(text)?;
+    let single = chunks.len() == 1;
+    let mut nodes = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let documents =
+            yaml::parse(chunk.text.as_bytes(), file, limits).map_err(|error| YamlError {
+                line: error.line + chunk.line,
+                ..error
+            })?;
+        // Only the first document counts: what follows a `...` is never read.
+        let Some(document) = documents.first() else {
+            continue;
+        };
+        let node = from_yaml(document, file)?;
+        if node.is_null() {
+            continue;
+        }
+        match unwrap_list(node, single) {
+            Unwrapped::Items(items) => nodes.extend(items),
+            Unwrapped::Node(node) => nodes.push(node),
+        }
+    }
+    Ok(nodes)
+}
+
+/// The first document of a text, if the text is YAML.
+pub(crate) fn first_document(text: &str, limits: &yaml::Limits) -> Option<Node> {
+    let documents = yaml::parse(text.as_bytes(), "text", limits).ok()?;
+    from_yaml(documents.first()?, "text").ok()
+}
+
+enum Unwrapped {
+    Items(Vec<Node>),
+    Node(Node),
+}
+
+fn unwrap_list(mut node: Node, single: bool) -> Unwrapped {
+    let kind = node.get("kind").map_or("", Node::text);
+    let is_list = single && (kind == "List" || kind == "ResourceList");
+    if !is_list || (node.get("items").is_none() && node.get("functionConfig").is_none()) {
+        return Unwrapped::Node(node);
+    }
+    match node.as_map_mut().and_then(|map| map.remove("items")) {
+        Some(Node::Seq(items)) => Unwrapped::Items(items),
+        _ => Unwrapped::Items(Vec::new()),
+    }
+}
+
+struct Chunk<'t> {
+    text: &'t str,
+    /// Lines before it.
+    line: usize,
+}
+
+fn chunks(text: &str) -> Result<Vec<Chunk<'_>>, Error> {
+    let mut chunks = Vec::new();
+    let (mut start, mut line) = (0, 0);
+    let mut from = 0;
+    while let Some(at) = text[from..].find("\n---").map(|at| at + from) {
+        let rest = at + 4;
+        let Some(end) = text[rest..].find('\n').map(|end| end + rest) else {
+            break;
+        };
+        let after = text[rest..end].trim();
+        if !after.is_empty() && !after.starts_with('#') {
+            return Err(ErrorKind::Object(
+                "a line that starts with --- has more than a comment: write --- alone on its line"
+                    .to_owned(),
+            )
+            .into());
+        }
+        let chunk = &text[start..=at];
+        chunks.push(Chunk { text: chunk, line });
+        line += chunk.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        start = end + 1;
+        from = start;
+    }
+    chunks.push(Chunk {
+        text: &text[start..],
+        line,
+    });
+    Ok(chunks)
+}
+
+fn from_yaml(node: &yaml::Node, file: &str) -> Result<Node, Error> {
+    Ok(match &node.kind {
+        NodeKind::Scalar { text, style } => Node::Scalar(scalar(node, text, *style, file)?),
+        NodeKind::Seq(items) => Node::Seq(
+            items
+                .iter()
+                .map(|item| from_yaml(item, file))
+                .collect::<Result<_, _>>()?,
+        ),
+        NodeKind::Map(pairs) => Node::Map(map(pairs, file)?),
+    })
+}
+
+fn scalar(node: &yaml::Node, text: &str, style: ScalarStyle, file: &str) -> Result<Scalar, Error> {
+    let quoted = style != ScalarStyle::Plain;
+    let tag = match node.tag.as_deref() {
+        None if quoted => Tag::Str,
+        None => resolve(text),
+        Some("tag:yaml.org,2002:str" | "!") => Tag::Str,
+        Some(_) => {
+            let value = yaml::node_to_value(node, file, Dialect::V3)?;
+            return Ok(match from_value(&value) {
+                Node::Scalar(scalar) => scalar,
+                _ => Scalar::str(text),
+            });
+        }
+    };
+    Ok(Scalar {
+        tag,
+        text: text.to_owned(),
+        quoted,
+    })
+}
+
+fn map(pairs: &[(yaml::Node, yaml::Node)], file: &str) -> Result<Map, Error> {
+    let mut map = Map(Vec::with_capacity(pairs.len()));
+    let mut merges = Vec::new();
+    for (key, value) in pairs {
+        let Some(name) = key_text(key, value, &mut merges, file)? else {
+            continue;
+        };
+        map.0.push((name.to_owned(), from_yaml(value, file)?));
+    }
+    refuse_duplicates(&map, pairs, file)?;
+    for source in merges {
+        let Node::Map(source) = from_yaml(source, file)? else {
+            continue;
+        };
+        for (key, value) in source.0 {
+            if map.get(&key).is_none() {
+                map.0.push((key, value));
+            }
+        }
+    }
+    Ok(map)
+}
+
+/// The text of a key; `None` for a merge key, whose maps go to `merges` in order of precedence.
+fn key_text<'n>(
+    key: &'n yaml::Node,
+    value: &'n yaml::Node,
+    merges: &mut Vec<&'n yaml::Node>,
+    file: &str,
+) -> Result<Option<&'n str>, Error> {
+    let fault = |kind| YamlError {
+        file: file.to_owned(),
+        line: key.line,
+        column: key.column,
+        kind,
+    };
+    let NodeKind::Scalar { text, style } = &key.kind else {
+        return Err(fault(yaml::YamlErrorKind::Key("a list or map")).into());
+    };
+    if *style != ScalarStyle::Plain || key.tag.is_some() {
+        return Ok(Some(text));
+    }
+    if text != "<<" {
+        return match resolve(text) {
+            Tag::Str => Ok(Some(text)),
+            _ => Err(fault(yaml::YamlErrorKind::Key("no string: put it in quotes")).into()),
+        };
+    }
+    match &value.kind {
+        NodeKind::Map(_) => merges.push(value),
+        NodeKind::Seq(items)
+            if items
+                .iter()
+                .all(|item| matches!(item.kind, NodeKind::Map(_))) =>
+        {
+            merges.extend(items);
+        }
+        _ => return Err(fault(yaml::YamlErrorKind::Merge).into()),
+    }
+    Ok(None)
+}
+
+fn refuse_duplicates(
+    map: &Map,
+    pairs: &[(yaml::Node, yaml::Node)],
+    file: &str,
+) -> Result<(), Error> {
+    let mut names: Vec<&str> = map.0.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) else {
+        return Ok(());
+    };
+    let mut places = pairs
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| key.text() == Some(twice[0]));
+    let first = places.next().map_or(0, |key| key.line);
+    let second = places.next();
+    Err(YamlError {
+        file: file.to_owned(),
+        line: second.map_or(first, |key| key.line),
+        column: second.map_or(1, |key| key.column),
+        kind: yaml::YamlErrorKind::DuplicateKey {
+            key: twice[0].to_owned(),
+            first,
+        },
+    }
+    .into())
+}
+
+/// A JSON value, with its strings quoted as JSON quotes them.
+pub(crate) fn from_value(value: &Value) -> Node {
+    match value {
+        Value::Null => Node::null(),
+        Value::Bool(yes) => Node::Scalar(Scalar {
+            tag: Tag::Bool,
+            text: yes.to_string(),
+            quoted: false,
+        }),
+        Value::Number(number) => {
+            let tag = if number.is_f64() {
+                Tag::Float
+            } else {
+                Tag::Int
+            };
+            Node::Scalar(Scalar {
+                tag,
+                text: number.to_string(),
+                quoted: false,
+            })
+        }
+        Value::String(text) => Node::Scalar(Scalar {
+            tag: Tag::Str,
+            text: text.clone(),
+            quoted: true,
+        }),
+        Value::Array(items) => Node::Seq(items.iter().map(from_value).collect()),
+        Value::Object(map) => Node::Map(Map(map
+            .iter()
+            .map(|(key, value)| (key.clone(), from_value(value)))
+            .collect())),
+    }
+}

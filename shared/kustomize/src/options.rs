@@ -1,0 +1,94 @@
+/// How a folder is rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which files a kustomization may name.
+    pub load_restrictor: LoadRestrictor,
+    /// The order of the output.
+    pub reorder: Reorder,
+    /// Whether `helmCharts` are allowed. Charts are refused either way until a Helm engine is wired in.
+    pub enable_helm: bool,
+    /// Adds the label `app.kubernetes.io/managed-by: kustomize-v5.8.2` to every object.
+    pub managed_by_label: bool,
+    /// Keeps the built-in OpenAPI schema when a kustomization brings its own (`openapi.path`), as Flux does. kustomize's
+    /// command line reads only the own one.
+    pub keep_builtin_schema: bool,
+    /// What one build may cost.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    /// As `kustomize build` without flags.
+    fn default() -> Self {
+        Self {
+            load_restrictor: LoadRestrictor::RootOnly,
+            reorder: Reorder::Unspecified,
+            enable_helm: false,
+            managed_by_label: false,
+            keep_builtin_schema: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Options {
+    /// As Flux's kustomize-controller builds: files from anywhere in the tree, the order of the kustomization.
+    pub fn flux() -> Self {
+        Self {
+            load_restrictor: LoadRestrictor::None,
+            reorder: Reorder::None,
+            keep_builtin_schema: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Which files a kustomization may name. Bases may always be anywhere in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadRestrictor {
+    /// Files in or below the folder of the kustomization.
+    RootOnly,
+    /// Files anywhere in the tree.
+    None,
+}
+
+/// The order of the output. A kustomization's `sortOptions` come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reorder {
+    /// Namespaces, CRDs and so on first, webhooks last.
+    Legacy,
+    /// As the resources were read.
+    None,
+    /// As the command line without a flag: legacy.
+    Unspecified,
+}
+
+/// What one build may cost. Tenants are hostile, so every count has an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Folders that lead to folders.
+    pub depth: usize,
+    /// Bytes of all files read, a file that is read twice counted twice.
+    pub bytes: usize,
+    /// Values (maps, lists, scalars) of all objects read.
+    pub nodes: usize,
+    /// Objects at any one time.
+    pub resources: usize,
+    /// Kustomizations entered, one that is entered twice counted twice.
+    pub kustomizations: usize,
+    /// Values compared, copied or visited by patches and replacements.
+    pub steps: usize,
+}
+
+impl Default for Limits {
+    /// 64 levels, 256 MiB, 8 million values, 50,000 objects, 5,000 kustomizations, 200 million steps.
+    fn default() -> Self {
+        Self {
+            depth: 64,
+            bytes: 256 << 20,
+            nodes: 8_000_000,
+            resources: 50_000,
+            kustomizations: 5_000,
+            steps: 200_000_000,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+use crate::schema::Schema;
+use serde::Deserialize;
+
+/// The namespace that stands for "has none".
+pub(crate) const CLUSTER: &str = "_non_namespaceable_";
+const DEFAULT: &str = "default";
+
+/// Group, version and kind, where empty means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct GvkFilter {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+}
+
+impl GvkFilter {
+    pub fn kind(kind: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether this one lets `gvk` through.
+    pub fn selects(&self, gvk: Gvk<'_>) -> bool {
+        (self.group.is_empty() || self.group == gvk.group)
+            && (self.version.is_empty() || self.version == gvk.version)
+            && (self.kind.is_empty() || self.kind == gvk.kind)
+    }
+
+    pub fn as_gvk(&self) -> Gvk<'_> {
+        Gvk {
+            group: &self.group,
+            version: &self.version,
+            kind: &self.kind,
+        }
+    }
+}
+
+/// Group, version and kind of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Gvk<'a> {
+    pub group: &'a str,
+    pub version: &'a str,
+    pub kind: &'a str,
+}
+
+impl<'a> Gvk<'a> {
+    pub fn new(api_version: &'a str, kind: &'a str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self {
+            group,
+            version,
+            kind,
+        }
+    }
+
+    /// The text that kustomize orders kinds by, with stand-ins for what is missing.
+    pub fn sort_key(self) -> String {
+        let or = |text: &str, none: &str| {
+            if text.is_empty() {
+                none.to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
+        format!(
+            "{}_{}_{}",
+            or(self.group, "~G"),
+            or(self.version, "~V"),
+            or(self.kind, "~K")
+        )
+    }
+}
+
+/// One id that an object has or had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Id<'a> {
+    pub gvk: Gvk<'a>,
+    pub name: &'a str,
+    /// As it stands in the object; empty when there is none.
+    pub namespace: &'a str,
+    /// Whether the kind is known to be cluster-scoped.
+    pub cluster: bool,
+}
+
+impl<'a> Id<'a> {
+    /// The namespace that decides whether two ids are one: `default` when there is none.
+    pub fn effective_namespace(&self) -> &'a str {
+        if self.cluster {
+            CLUSTER
+        } else if self.namespace.is_empty() {
+            DEFAULT
+        } else {
+            self.namespace
+        }
+    }
+
+    pub fn same_namespace(&self, other: &Id<'_>) -> bool {
+        self.effective_namespace() == other.effective_namespace()
+    }
+
+    /// Same kind, name and effective namespace.
+    pub fn is(&self, other: &Id<'_>) -> bool {
+        self.name == other.name && self.gvk == other.gvk && self.same_namespace(other)
+    }
+
+    /// A key that is equal for ids that are one.
+    pub fn key(&self) -> String {
+        let Gvk {
+            group,
+            version,
+            kind,
+        } = self.gvk;
+        [group, version, kind, self.effective_namespace(), self.name].join("\0")
+    }
+}
+
+/// `Kind.version.group/name.namespace`, as kustomize prints ids.
+impl std::fmt::Display for Id<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let or = |text: &'static str, value: &str| {
+            if value.is_empty() {
+                text.to_owned()
+            } else {
+                value.to_owned()
+            }
+        };
+        write!(
+            f,
+            "{}.{}.{}/{}.{}",
+            or("[noKind]", self.gvk.kind),
+            or("[noVer]", self.gvk.version),
+            or("[noGrp]", self.gvk.group),
+            or("[noName]", self.name),
+            or("[noNs]", self.namespace)
+        )
+    }
+}
+
+/// An id in a kustomization: a kind, a name, a namespace, where empty means any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IdFilter {
+    pub gvk: GvkFilter,
+    pub name: String,
+    pub namespace: String,
+}
+
+impl IdFilter {
+    /// Whether an id of an object is meant. A given namespace is compared in its effective form.
+    pub fn selects(&self, id: &Id<'_>, schema: &Schema) -> bool {
+        if !(self.name.is_empty() || self.name == id.name) || !self.gvk.selects(id.gvk) {
+            return false;
+        }
+        self.namespace.is_empty() || self.id(schema).same_namespace(id)
+    }
+
+    pub fn id<'a>(&'a self, _schema: &Schema) -> Id<'a> {
+        // kustomize builds these ids without asking the schema, so they are never cluster-scoped.
+        Id {
+            gvk: self.gvk.as_gvk(),
+            name: &self.name,
+            namespace: &self.namespace,
+            cluster: false,
+        }
+    }
+}

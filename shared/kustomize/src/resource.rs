@@ -1,0 +1,347 @@
+use crate::error::{Error, ErrorKind};
+use crate::node::{self, Map, Node, Scalar};
+use crate::resid::{Gvk, Id};
+use crate::schema::Schema;
+use driftless_manifest::yaml;
+use std::collections::BTreeMap;
+
+/// An object on its way through the build, with what kustomize remembers of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    pub node: Node,
+    /// The ids it had, oldest first. Group and version follow the object.
+    pub previous: Vec<PreviousId>,
+    pub prefixes: Vec<String>,
+    pub suffixes: Vec<String>,
+    pub behavior: Behavior,
+    /// Whether a hash of the content goes to the end of the name.
+    pub needs_hash: bool,
+    /// Whether a chart's template made it: the namespace transformer leaves it alone.
+    pub from_helm: bool,
+    /// The vars that read from it.
+    pub vars: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PreviousId {
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
+}
+
+/// What a generated object does to one that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Behavior {
+    #[default]
+    Create,
+    Replace,
+    Merge,
+}
+
+impl Behavior {
+    /// Any text but `replace` and `merge` means create, as in kustomize.
+    pub fn new(text: &str) -> Self {
+        match text {
+            "replace" => Self::Replace,
+            "merge" => Self::Merge,
+            _ => Self::Create,
+        }
+    }
+}
+
+pub(crate) const ORIGIN: &str = "config.kubernetes.io/origin";
+pub(crate) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
+
+impl Resource {
+    pub fn new(node: Node) -> Self {
+        Self {
+            node,
+            previous: Vec::new(),
+            prefixes: Vec::new(),
+            suffixes: Vec::new(),
+            behavior: Behavior::Create,
+            needs_hash: false,
+            from_helm: false,
+            vars: Vec::new(),
+        }
+    }
+
+    pub fn api_version(&self) -> &str {
+        self.node.get("apiVersion").map_or("", Node::text)
+    }
+
+    pub fn kind(&self) -> &str {
+        self.node.get("kind").map_or("", Node::text)
+    }
+
+    pub fn name(&self) -> &str {
+        self.meta_text("name")
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.meta_text("namespace")
+    }
+
+    pub fn gvk(&self) -> Gvk<'_> {
+        Gvk::new(self.api_version(), self.kind())
+    }
+
+    pub fn meta_text(&self, field: &str) -> &str {
+        match self.node.get("metadata").and_then(|meta| meta.get(field)) {
+            Some(value) if !value.is_empty() => value.text(),
+            _ => "",
+        }
+    }
+
+    /// The id it has now.
+    pub fn id(&self, schema: &Schema) -> Id<'_> {
+        let gvk = self.gvk();
+        Id {
+            gvk,
+            name: self.name(),
+            namespace: self.namespace(),
+            cluster: schema.is_cluster_scoped(self.api_version(), gvk.kind),
+        }
+    }
+
+    /// The ids it had, oldest first.
+    pub fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
+        let gvk = self.gvk();
+        self.previous.iter().map(move |previous| Id {
+            gvk: Gvk {
+                kind: &previous.kind,
+                ..gvk
+            },
+            name: &previous.name,
+            namespace: &previous.namespace,
+            cluster: false,
+        })
+    }
+
+    /// The first id it had.
+    pub fn original_id(&self, schema: &Schema) -> Id<'_> {
+        self.previous_ids()
+            .next()
+            .unwrap_or_else(|| self.id(schema))
+    }
+
+    /// Whether one of its ids, old or new, is `wanted`.
+    pub fn has_id(&self, wanted: &Id<'_>, schema: &Schema) -> bool {
+        self.previous_ids().any(|id| id.is(wanted))
+            || (self.name() == wanted.name && self.id(schema).is(wanted))
+    }
+
+    /// Remembers the id it has now.
+    pub fn remember_id(&mut self, schema: &Schema) {
+        let id = self.id(schema);
+        let previous = PreviousId {
+            kind: id.gvk.kind.to_owned(),
+            name: id.name.to_owned(),
+            namespace: id.effective_namespace().to_owned(),
+        };
+        self.previous.push(previous);
+    }
+
+    pub fn meta_mut(&mut self) -> Option<&mut Map> {
+        self.node.as_map_mut()?.map_at("metadata")
+    }
+
+    pub fn set_name(&mut self, name: &str) {
+        if let Some(meta) = self.meta_mut() {
+            meta.set_plain("name", name);
+        }
+    }
+
+    pub fn set_kind(&mut self, kind: &str) {
+        if let Some(map) = self.node.as_map_mut() {
+            map.set_plain("kind", kind);
+        }
+    }
+
+    pub fn set_api_version(&mut self, api_version: &str) {
+        if let Some(map) = self.node.as_map_mut() {
+            map.set_plain("apiVersion", api_version);
+        }
+    }
+
+    /// An empty namespace removes the field.
+    pub fn set_namespace(&mut self, namespace: &str) {
+        let Some(meta) = self.meta_mut() else { return };
+        if namespace.is_empty() {
+            meta.remove("namespace");
+        } else {
+            meta.set_plain("namespace", namespace);
+        }
+    }
+
+    /// Labels or annotations, every value as text.
+    pub fn texts(&self, field: &str) -> BTreeMap<String, String> {
+        let map = self
+            .node
+            .get("metadata")
+            .and_then(|meta| meta.get(field))
+            .and_then(Node::as_map);
+        map.map_or_else(BTreeMap::new, |map| {
+            map.0
+                .iter()
+                .map(|(key, value)| (key.clone(), value.text().to_owned()))
+                .collect()
+        })
+    }
+
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        Some(
+            self.node
+                .get("metadata")?
+                .get("annotations")?
+                .get(key)?
+                .text(),
+        )
+    }
+
+    /// Writes labels or annotations anew, every value a string; an empty set removes the field.
+    pub fn set_texts(&mut self, field: &str, texts: BTreeMap<String, String>) {
+        let Some(meta) = self.meta_mut() else { return };
+        meta.remove(field);
+        if !texts.is_empty() {
+            meta.insert(field, text_map(texts));
+        }
+    }
+
+    pub fn set_annotation(&mut self, key: &str, value: &str) {
+        let mut annotations = self.texts("annotations");
+        annotations.insert(key.to_owned(), value.to_owned());
+        self.set_texts("annotations", annotations);
+    }
+
+    /// What `behavior: merge` and `replace` keep of the object that was there: its name, its history, and the labels and
+    /// annotations that the new one does not set.
+    pub fn take_identity_of(&mut self, old: &Resource) {
+        for field in ["labels", "annotations"] {
+            let mut texts = old.texts(field);
+            texts.extend(self.texts(field));
+            self.set_texts(field, texts);
+        }
+        self.needs_hash &= old.needs_hash;
+        self.behavior = old.behavior;
+        self.previous.clone_from(&old.previous);
+        self.prefixes.clone_from(&old.prefixes);
+        self.suffixes.clone_from(&old.suffixes);
+        self.vars.clone_from(&old.vars);
+        self.set_name(old.name());
+        self.set_namespace(old.namespace());
+    }
+}
+
+pub(crate) fn text_map(texts: BTreeMap<String, String>) -> Node {
+    let pair = |(key, value): (String, String)| {
+        let quoted = value.contains('\n');
+        (
+            key,
+            Node::Scalar(Scalar {
+                quoted,
+                ..Scalar::str(value)
+            }),
+        )
+    };
+    Node::Map(Map(texts.into_iter().map(pair).collect()))
+}
+
+/// Prefixes and suffixes tell layers apart: whether two objects went through the same ones at the end.
+pub(crate) fn same_layers(
+    mine: (&[String], &[String]),
+    theirs: (&[String], &[String]),
+    allow_empty: bool,
+) -> bool {
+    let fits = |mine: &[String], theirs: &[String]| {
+        (allow_empty && (mine.is_empty() || theirs.is_empty())) || same_ending(mine, theirs)
+    };
+    fits(mine.0, theirs.0) && fits(mine.1, theirs.1)
+}
+
+/// Whether the shorter list is the end of the longer. An empty one is the end of an empty one only.
+fn same_ending(a: &[String], b: &[String]) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if short.is_empty() {
+        long.is_empty()
+    } else {
+        long.ends_with(short)
+    }
+}
+
+/// The objects in a text: documents, with lists taken apart.
+///
+/// # Errors
+/// No YAML, or a document without kind or name.
+pub(crate) fn parse(text: &str, file: &str, limits: &yaml::Limits) -> Result<Vec<Resource>, Error> {
+    let nodes = keep_objects(node::documents(text, file, limits)?)?;
+    Ok(inline_lists(nodes)?
+        .into_iter()
+        .map(Resource::new)
+        .collect())
+}
+
+/// Drops empty documents and refuses what is no object.
+fn keep_objects(nodes: Vec<Node>) -> Result<Vec<Node>, Error> {
+    let mut kept = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        if node.is_empty() {
+            continue;
+        }
+        check(&node)?;
+        kept.push(node);
+    }
+    Ok(kept)
+}
+
+fn check(node: &Node) -> Result<(), Error> {
+    let text = |node: Option<&Node>| match node {
+        Some(value) if !value.is_empty() => value.text().to_owned(),
+        _ => String::new(),
+    };
+    let kind = text(node.get("kind"));
+    let name = text(node.get("metadata").and_then(|meta| meta.get("name")));
+    let api_version = text(node.get("apiVersion"));
+    if kind.is_empty() {
+        let what = if name.is_empty() { api_version } else { name };
+        return Err(ErrorKind::Object(format!("a document ({what}) has no kind")).into());
+    }
+    if name.is_empty() && !kind.ends_with("List") {
+        return Err(
+            ErrorKind::Object(format!("a document of kind {kind} has no metadata.name")).into(),
+        );
+    }
+    Ok(())
+}
+
+/// Replaces every `…List` with `items` by its items, which go to the end.
+fn inline_lists(nodes: Vec<Node>) -> Result<Vec<Node>, Error> {
+    let mut queue: std::collections::VecDeque<Node> = nodes.into();
+    let mut result = Vec::with_capacity(queue.len());
+    while let Some(node) = queue.pop_front() {
+        let kind = node.get("kind").map_or("", Node::text);
+        if !kind.ends_with("List") {
+            result.push(node);
+            continue;
+        }
+        match node.get("items") {
+            None => result.push(node),
+            Some(Node::Seq(items)) => {
+                // The items go through JSON in kustomize, which quotes every string.
+                let items = items
+                    .iter()
+                    .map(|item| Ok(node::from_value(&node::to_value(item)?)));
+                queue.extend(keep_objects(items.collect::<Result<_, Error>>()?)?);
+            }
+            Some(items) if items.is_null() => {}
+            Some(items) => {
+                return Err(ErrorKind::Object(format!(
+                    "items of a {kind} is {}, expected a list",
+                    items.what()
+                ))
+                .into());
+            }
+        }
+    }
+    Ok(result)
+}

@@ -1,0 +1,108 @@
+use crate::error::{Error, InFile as _};
+use crate::kustomization;
+use crate::loader::FILE_NAMES;
+use crate::resource;
+use driftless_manifest::yaml::{self, YamlError};
+use driftless_manifest::{Kind, Reader, TreePath};
+use serde_json::{Map, Value, json};
+
+/// See [`crate::kustomization_of`].
+pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
+    let limits = yaml::Limits::default();
+    for name in FILE_NAMES {
+        let path = join(dir, name)?;
+        if reader.kind(&path)? != Some(Kind::File) {
+            continue;
+        }
+        let mut fields = kustomization::to_document(&text(reader, &path)?, path.as_str(), &limits)
+            .in_file(&path)?;
+        with_kind(&mut fields);
+        let resources = fields.get("resources").and_then(Value::as_array);
+        if resources.is_none_or(Vec::is_empty) {
+            fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
+        }
+        return Ok(Value::Object(fields));
+    }
+    let mut found = Vec::new();
+    scan(reader, dir, dir, &limits, &mut found)?;
+    let mut fields = Map::new();
+    with_kind(&mut fields);
+    if found.is_empty() {
+        fields.insert("namespace".to_owned(), json!("_placeholder"));
+    } else {
+        fields.insert("resources".to_owned(), found.into());
+    }
+    Ok(Value::Object(fields))
+}
+
+fn with_kind(fields: &mut Map<String, Value>) {
+    fields
+        .entry("apiVersion")
+        .or_insert_with(|| json!("kustomize.config.k8s.io/v1beta1"));
+    fields
+        .entry("kind")
+        .or_insert_with(|| json!("Kustomization"));
+}
+
+fn join(dir: &TreePath, name: &str) -> Result<TreePath, Error> {
+    Ok(dir
+        .join(name)
+        .map_err(driftless_manifest::ReadError::from)?)
+}
+
+fn text(reader: &Reader<'_>, path: &TreePath) -> Result<String, Error> {
+    let bytes = reader.read(path)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| {
+        let kind = yaml::YamlErrorKind::NotUtf8;
+        YamlError {
+            file: path.to_string(),
+            line: 1,
+            column: 1,
+            kind,
+        }
+        .into()
+    })
+}
+
+/// Walks a folder in the order of Go's `filepath.Walk`: names sorted, each folder gone into in its place.
+fn scan(
+    reader: &Reader<'_>,
+    base: &TreePath,
+    dir: &TreePath,
+    limits: &yaml::Limits,
+    found: &mut Vec<String>,
+) -> Result<(), Error> {
+    for (name, kind) in reader.list(dir)? {
+        let path = join(dir, &name)?;
+        // Go's walk does not follow links to folders.
+        let linked = reader.real_path(&path)?.is_some_and(|real| real != path);
+        match kind {
+            Kind::Dir if linked => {}
+            Kind::Dir if has_kustomization(reader, &path)? => found.push(relative(base, &path)),
+            Kind::Dir => scan(reader, base, &path, limits, found)?,
+            Kind::File if name.ends_with(".yaml") || name.ends_with(".yml") => {
+                resource::parse(&text(reader, &path)?, path.as_str(), limits).in_file(&path)?;
+                found.push(relative(base, &path));
+            }
+            Kind::File => {}
+        }
+    }
+    Ok(())
+}
+
+fn has_kustomization(reader: &Reader<'_>, dir: &TreePath) -> Result<bool, Error> {
+    for name in FILE_NAMES {
+        if reader.kind(&join(dir, name)?)? == Some(Kind::File) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn relative(base: &TreePath, path: &TreePath) -> String {
+    let rest = path
+        .as_str()
+        .strip_prefix(base.as_str())
+        .unwrap_or(path.as_str());
+    format!("./{}", rest.trim_start_matches('/'))
+}

@@ -1,0 +1,363 @@
+//! What kustomize knows of kinds: which lists merge by which keys, and what has no namespace.
+//!
+//! The built-in table is generated from the documents of Kubernetes 1.21.2 that kustomize v5.8.2 carries. A kustomization
+//! may bring its own OpenAPI document (`openapi.path`), which takes its place.
+
+mod table;
+
+use crate::error::{Error, ErrorKind};
+use driftless_manifest::yaml::{self, Dialect};
+use serde_json::Value;
+use std::collections::HashMap;
+use table::{DEFINITIONS, KINDS};
+
+/// The only version that kustomize v5.8.2 carries.
+const BUILTIN_VERSION: &str = "v1.21.2";
+
+/// A part of the built-in table.
+enum Shape {
+    /// A definition.
+    D(u16),
+    /// A map with these fields.
+    I(&'static [(&'static str, Shape)]),
+    /// A list that merges: its elements, and the keys that tell them apart.
+    L(&'static Shape, &'static [&'static str]),
+    /// A map or list of which nothing more is known.
+    O,
+}
+
+enum Scope {
+    Cluster,
+    Namespaced,
+    Unknown,
+}
+
+struct Kind {
+    api_version: &'static str,
+    kind: &'static str,
+    definition: Option<u16>,
+    scope: Scope,
+    /// Whether the scope holds with an own document, too.
+    always: bool,
+}
+
+/// The schema of one build.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    /// Whether a kustomization has chosen: the first one wins, but for the top one.
+    chosen: bool,
+    builtin: bool,
+    custom: Option<Custom>,
+}
+
+/// An OpenAPI document of the user.
+#[derive(Debug)]
+struct Custom {
+    document: Value,
+    /// apiVersion and kind to the name of the definition.
+    kinds: HashMap<(String, String), String>,
+    /// apiVersion and kind to whether it is namespaced.
+    namespaced: HashMap<(String, String), bool>,
+}
+
+/// The schema of one value.
+#[derive(Clone, Copy)]
+pub(crate) struct SchemaNode<'s>(Place<'s>);
+
+#[derive(Clone, Copy)]
+enum Place<'s> {
+    Builtin(&'static Shape),
+    Custom(&'s Value, &'s Value),
+}
+
+impl Schema {
+    pub fn new() -> Self {
+        Self {
+            chosen: false,
+            builtin: true,
+            custom: None,
+        }
+    }
+
+    /// Takes the `openapi` field of a kustomization: `version`, or the text of the file at `path`.
+    ///
+    /// # Errors
+    /// Both, an unknown version, or no OpenAPI document.
+    pub fn choose(
+        &mut self,
+        version: Option<&str>,
+        document: Option<(&str, &str)>,
+        keep_builtin: bool,
+        top: bool,
+    ) -> Result<(), Error> {
+        if self.chosen && !top {
+            return Ok(());
+        }
+        let fault = |reason: &str| ErrorKind::Kustomization(format!("openapi: {reason}"));
+        if let Some((text, file)) = document {
+            if version.is_some() {
+                return Err(fault("it has both version and path: keep one").into());
+            }
+            self.custom = Some(Custom::parse(text, file)?);
+            self.builtin = keep_builtin;
+            self.chosen = true;
+            return Ok(());
+        }
+        match version {
+            None | Some("") => Ok(()),
+            Some(BUILTIN_VERSION) => {
+                self.chosen = true;
+                Ok(())
+            }
+            Some(_) => Err(fault("the only built-in version is v1.21.2").into()),
+        }
+    }
+
+    /// Whether objects of a kind are known to have no namespace.
+    pub fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
+        let entry = builtin(api_version, kind);
+        if let Some(Kind {
+            always: true,
+            scope,
+            ..
+        }) = entry
+        {
+            return matches!(scope, Scope::Cluster);
+        }
+        if let Some(custom) = &self.custom
+            && let Some(namespaced) = custom
+                .namespaced
+                .get(&(api_version.to_owned(), kind.to_owned()))
+        {
+            return !namespaced;
+        }
+        self.builtin
+            && matches!(
+                entry,
+                Some(Kind {
+                    scope: Scope::Cluster,
+                    ..
+                })
+            )
+    }
+
+    /// The schema of a kind.
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<SchemaNode<'_>> {
+        if let Some(custom) = &self.custom
+            && let Some(name) = custom.kinds.get(&(api_version.to_owned(), kind.to_owned()))
+        {
+            let definition = custom.document.get("definitions")?.get(name)?;
+            return Some(SchemaNode(Place::Custom(&custom.document, definition)));
+        }
+        if !self.builtin {
+            return None;
+        }
+        let entry = builtin(api_version, kind)?;
+        static SHAPES: [Shape; 512] = definitions();
+        let shape = entry
+            .definition
+            .and_then(|number| SHAPES.get(usize::from(number)));
+        Some(SchemaNode(Place::Builtin(shape?)))
+    }
+}
+
+/// A shape for each number, so that a definition can be pointed at.
+const fn definitions() -> [Shape; 512] {
+    let mut shapes = [const { Shape::O }; 512];
+    let mut number = 0;
+    while number < 512 {
+        shapes[number] = Shape::D(number as u16);
+        number += 1;
+    }
+    shapes
+}
+
+fn builtin(api_version: &str, kind: &str) -> Option<&'static Kind> {
+    let at = KINDS
+        .binary_search_by(|entry| (entry.api_version, entry.kind).cmp(&(api_version, kind)))
+        .ok()?;
+    KINDS.get(at)
+}
+
+impl<'s> SchemaNode<'s> {
+    /// The schema of a field.
+    pub fn field(self, name: &str) -> Option<SchemaNode<'s>> {
+        match self.0 {
+            Place::Builtin(shape) => {
+                let rows = match shape {
+                    Shape::D(number) => DEFINITIONS.get(usize::from(*number)).copied()?,
+                    Shape::I(rows) => rows,
+                    Shape::L(..) | Shape::O => return None,
+                };
+                let find = |name| rows.binary_search_by(|(row, _)| (*row).cmp(name)).ok();
+                let (_, shape) = rows.get(find(name).or_else(|| find("*"))?)?;
+                Some(SchemaNode(Place::Builtin(shape)))
+            }
+            Place::Custom(document, schema) => {
+                let field = schema.get("properties").and_then(|fields| fields.get(name));
+                let field = field.or_else(|| {
+                    schema
+                        .get("additionalProperties")
+                        .filter(|extra| extra.is_object())
+                })?;
+                Some(SchemaNode(Place::Custom(
+                    document,
+                    resolve(document, field)?,
+                )))
+            }
+        }
+    }
+
+    /// The schema of a list's elements.
+    pub fn elements(self) -> Option<SchemaNode<'s>> {
+        match self.0 {
+            Place::Builtin(Shape::L(element, _)) => Some(SchemaNode(Place::Builtin(element))),
+            Place::Builtin(_) => None,
+            Place::Custom(document, schema) => {
+                if schema.get("type").and_then(Value::as_str) != Some("array") {
+                    return None;
+                }
+                Some(SchemaNode(Place::Custom(
+                    document,
+                    resolve(document, schema.get("items")?)?,
+                )))
+            }
+        }
+    }
+
+    /// The keys of a list that merges; empty when its elements are told apart by their own value.
+    pub fn merge_keys(self) -> Option<Vec<&'s str>> {
+        match self.0 {
+            Place::Builtin(Shape::L(_, keys)) => Some(keys.to_vec()),
+            Place::Builtin(_) => None,
+            Place::Custom(_, schema) => {
+                let strategy = schema.get("x-kubernetes-patch-strategy")?.as_str()?;
+                if !strategy.split(',').any(|word| word == "merge") {
+                    return None;
+                }
+                if let Some(keys) = schema
+                    .get("x-kubernetes-list-map-keys")
+                    .and_then(Value::as_array)
+                {
+                    return Some(keys.iter().filter_map(Value::as_str).collect());
+                }
+                Some(
+                    schema
+                        .get("x-kubernetes-patch-merge-key")
+                        .and_then(Value::as_str)
+                        .into_iter()
+                        .collect(),
+                )
+            }
+        }
+    }
+}
+
+/// Follows `$ref`, a bounded number of times.
+fn resolve<'s>(document: &'s Value, schema: &'s Value) -> Option<&'s Value> {
+    const MAX_REFS: usize = 32;
+    let mut at = schema;
+    for _ in 0..MAX_REFS {
+        let Some(reference) = at.get("$ref").and_then(Value::as_str) else {
+            return Some(at);
+        };
+        at = document.pointer(reference.strip_prefix('#')?)?;
+    }
+    None
+}
+
+impl Custom {
+    fn parse(text: &str, file: &str) -> Result<Self, Error> {
+        let documents =
+            yaml::documents(text.as_bytes(), file, Dialect::V2, &yaml::Limits::default())?;
+        let document = documents.into_iter().next().unwrap_or(Value::Null);
+        if !document.is_object() {
+            return Err(ErrorKind::Kustomization(format!(
+                "openapi: '{file}' is no OpenAPI document"
+            ))
+            .into());
+        }
+        let mut kinds = HashMap::new();
+        for (name, definition) in document
+            .get("definitions")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            let names = definition.get(GVK).and_then(Value::as_array);
+            for key in names.into_iter().flatten().filter_map(kind_key) {
+                kinds.insert(key, name.clone());
+            }
+        }
+        let mut namespaced = HashMap::new();
+        for (path, item) in document
+            .get("paths")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            let Some(key) = item
+                .get("get")
+                .and_then(|get| get.get(GVK))
+                .and_then(kind_key)
+            else {
+                continue;
+            };
+            if path.contains("namespaces/{namespace}") {
+                namespaced.insert(key, true);
+            } else {
+                namespaced.entry(key).or_insert(false);
+            }
+        }
+        Ok(Self {
+            document,
+            kinds,
+            namespaced,
+        })
+    }
+}
+
+const GVK: &str = "x-kubernetes-group-version-kind";
+
+fn kind_key(gvk: &Value) -> Option<(String, String)> {
+    let text = |field: &str| gvk.get(field).and_then(Value::as_str);
+    let version = text("version")?;
+    let api_version = match text("group") {
+        None | Some("") => version.to_owned(),
+        Some(group) => format!("{group}/{version}"),
+    };
+    Some((api_version, text("kind")?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_order_and_knows_pods() {
+        assert!(
+            KINDS
+                .windows(2)
+                .all(|pair| (pair[0].api_version, pair[0].kind)
+                    < (pair[1].api_version, pair[1].kind))
+        );
+        assert!(
+            DEFINITIONS
+                .iter()
+                .all(|rows| rows.windows(2).all(|pair| pair[0].0 < pair[1].0))
+        );
+        assert!(DEFINITIONS.len() < 512);
+        let schema = Schema::new();
+        let deployment = schema.of_kind("apps/v1", "Deployment").unwrap();
+        let path = ["spec", "template", "spec", "containers"];
+        let containers = path
+            .iter()
+            .fold(deployment, |at, field| at.field(field).unwrap());
+        assert_eq!(containers.merge_keys().unwrap(), ["name"]);
+        let ports = containers.elements().unwrap().field("ports").unwrap();
+        assert_eq!(ports.merge_keys().unwrap(), ["containerPort", "protocol"]);
+        assert!(schema.is_cluster_scoped("v1", "Namespace"));
+        assert!(!schema.is_cluster_scoped("v1", "ConfigMap"));
+        assert!(!schema.is_cluster_scoped("example.com/v1", "Namespace"));
+    }
+}

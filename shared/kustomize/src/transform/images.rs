@@ -1,0 +1,170 @@
+use crate::error::{Error, ErrorKind};
+use crate::fieldspec::{FieldSpec, Make};
+use crate::kustomization::Image;
+use crate::node::Node;
+use crate::resmap::ResMap;
+use crate::resource::Resource;
+use regex::Regex;
+
+/// Changes the name, tag or digest of one image wherever it is used.
+pub(crate) struct Images {
+    image: Image,
+    /// `None` when the name is no expression: then it matches nothing.
+    pattern: Option<Regex>,
+    specs: Vec<FieldSpec>,
+}
+
+impl Images {
+    pub fn new(image: Image, specs: Vec<FieldSpec>) -> Self {
+        let tail = r"(:[a-zA-Z0-9_.{}-]*)?(@[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*:[a-zA-Z0-9_.{}-]*)?$";
+        let pattern = Regex::new(&format!("^{}{tail}", image.name)).ok();
+        Self {
+            image,
+            pattern,
+            specs,
+        }
+    }
+
+    pub fn apply(&self, map: &mut ResMap) -> Result<(), Error> {
+        let images = |resource: &&mut Resource| resource.kind() != "CustomResourceDefinition";
+        for resource in map.list_mut().iter_mut().filter(images) {
+            self.walk(&mut resource.node)?;
+        }
+        for resource in map.list_mut().iter_mut().filter(images) {
+            for spec in &self.specs {
+                spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
+                    self.set(node)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every `image` of the elements of any `containers` or `initContainers`, however deep.
+    fn walk(&self, node: &mut Node) -> Result<(), Error> {
+        match node {
+            Node::Scalar(_) => Ok(()),
+            Node::Seq(items) => items.iter_mut().try_for_each(|item| self.walk(item)),
+            Node::Map(map) => {
+                for (key, value) in &mut map.0 {
+                    self.walk(value)?;
+                    if let ("containers" | "initContainers", Node::Seq(items)) =
+                        (key.as_str(), value)
+                    {
+                        self.containers(items)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn containers(&self, items: &mut [Node]) -> Result<(), Error> {
+        for item in items {
+            match item {
+                Node::Map(map) => map
+                    .get_mut("image")
+                    .map_or(Ok(()), |image| self.set(image))?,
+                item if item.is_null() => {}
+                item => {
+                    return Err(fault(&format!(
+                        "a container is {}, expected a map",
+                        item.what()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, node: &mut Node) -> Result<(), Error> {
+        let Node::Scalar(scalar) = node else {
+            return Err(fault(&format!(
+                "an image is {}, expected a text",
+                node.what()
+            )));
+        };
+        if self
+            .pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.is_match(&scalar.text))
+        {
+            scalar.set_plain(self.changed(&scalar.text));
+        }
+        Ok(())
+    }
+
+    fn changed(&self, old: &str) -> String {
+        let (name, old_tag, old_digest) = split(old);
+        let image = &self.image;
+        let name = if image.new_name.is_empty() {
+            name
+        } else {
+            &image.new_name
+        };
+        let (tag, digest) = match (
+            image.new_tag.as_str(),
+            image.digest.as_str(),
+            image.tag_suffix.as_str(),
+        ) {
+            ("", "", "") => (old_tag.to_owned(), old_digest),
+            ("", "", suffix) => (format!("{old_tag}{suffix}"), ""),
+            ("", digest, _) => (String::new(), digest),
+            (tag, digest, _) => (tag.to_owned(), digest),
+        };
+        let part = |mark: &str, text: &str| {
+            if text.is_empty() {
+                String::new()
+            } else {
+                format!("{mark}{text}")
+            }
+        };
+        format!("{name}{}{}", part(":", &tag), part("@", digest))
+    }
+}
+
+fn fault(reason: &str) -> Error {
+    ErrorKind::Transform {
+        transformer: "images",
+        reason: reason.to_owned(),
+    }
+    .into()
+}
+
+/// Name, tag and digest. A colon before the first slash belongs to the host.
+fn split(image: &str) -> (&str, &str, &str) {
+    let path = image.find('/').unwrap_or(0);
+    let find = |mark: char| image[path..].find(mark).map(|at| at + path);
+    match (find(':'), find('@')) {
+        (None, None) => (image, "", ""),
+        (Some(colon), None) => (&image[..colon], &image[colon + 1..], ""),
+        (Some(colon), Some(at)) if colon < at => {
+            (&image[..colon], &image[colon + 1..at], &image[at + 1..])
+        }
+        (_, Some(at)) => (&image[..at], "", &image[at + 1..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_and_changes() {
+        for (image, want) in [
+            ("nginx", ("nginx", "", "")),
+            ("host:5000/a/b:1", ("host:5000/a/b", "1", "")),
+            ("a@sha256:0", ("a", "", "sha256:0")),
+            ("h/a:1@sha256:0", ("h/a", "1", "sha256:0")),
+        ] {
+            assert_eq!(split(image), want, "{image}");
+        }
+        let image = Image {
+            name: "a".into(),
+            new_tag: "2".into(),
+            ..Image::default()
+        };
+        let images = Images::new(image, Vec::new());
+        assert_eq!(images.changed("a:1@sha256:0"), "a:2");
+    }
+}

@@ -1,0 +1,347 @@
+//! JSON patches as evanphx/json-patch v4 applies them, which kustomize uses. It is laxer than RFC 6902: `replace` sets a
+//! map's field that is missing, array indexes may count from the end, `test` of a missing field passes against null.
+
+use crate::error::{Error, ErrorKind};
+use crate::node::{self, Map, Node, Scalar, Tag};
+use driftless_manifest::yaml::{self, Dialect};
+use serde_json::Value;
+
+/// The operations of a patch.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonPatch(Vec<Operation>);
+
+#[derive(Clone, Debug)]
+struct Operation {
+    op: String,
+    path: Option<String>,
+    from: Option<String>,
+    value: Value,
+}
+
+fn fault(reason: String) -> Error {
+    ErrorKind::Patch(reason).into()
+}
+
+impl JsonPatch {
+    /// Reads a patch: YAML or JSON, of which the first document counts.
+    ///
+    /// # Errors
+    /// Empty, or no list of maps.
+    pub fn parse(text: &str, file: &str, limits: &yaml::Limits) -> Result<Self, Error> {
+        if text.is_empty() {
+            return Err(fault("it is empty".to_owned()));
+        }
+        let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, limits)?;
+        let operations = match documents.into_iter().next() {
+            Some(Value::Array(operations)) => operations,
+            None | Some(Value::Null) => Vec::new(),
+            Some(_) => {
+                return Err(fault(
+                    "a JSON patch must be a list of operations".to_owned(),
+                ));
+            }
+        };
+        operations
+            .into_iter()
+            .map(Operation::new)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Applies the operations to an object.
+    ///
+    /// # Errors
+    /// A path that leads nowhere, or a test that fails.
+    pub fn apply(&self, object: &Node) -> Result<Node, Error> {
+        let mut value = node::to_value(object)?;
+        for operation in &self.0 {
+            operation.apply(&mut value).map_err(fault)?;
+        }
+        Ok(from_json(&value))
+    }
+}
+
+impl Operation {
+    fn new(value: Value) -> Result<Self, Error> {
+        let Value::Object(mut fields) = value else {
+            return Err(fault(
+                "a JSON patch must be a list of operations".to_owned(),
+            ));
+        };
+        let text = |field: Option<&Value>| field.and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            op: text(fields.get("op")).unwrap_or_default(),
+            path: text(fields.get("path")),
+            from: text(fields.get("from")),
+            value: fields.remove("value").unwrap_or(Value::Null),
+        })
+    }
+
+    fn path(&self) -> Result<&str, String> {
+        self.path
+            .as_deref()
+            .ok_or_else(|| format!("operation '{}' has no path", self.op))
+    }
+
+    fn from(&self) -> Result<&str, String> {
+        self.from
+            .as_deref()
+            .ok_or_else(|| format!("operation '{}' has no from", self.op))
+    }
+
+    fn apply(&self, document: &mut Value) -> Result<(), String> {
+        let path = self.path()?;
+        match self.op.as_str() {
+            "add" => add(document, path, self.value.clone()),
+            "remove" => remove(document, path).map(|_| ()),
+            "replace" => replace(document, path, self.value.clone()),
+            "move" => {
+                let value = remove(document, self.from()?)?;
+                add(document, path, value)
+            }
+            "copy" => {
+                let value = get(document, self.from()?)?.cloned().unwrap_or(Value::Null);
+                add(document, path, value)
+            }
+            "test" => test(document, path, &self.value),
+            other => Err(format!(
+                "'{other}' is no operation: use add, remove, replace, move, copy or test"
+            )),
+        }
+    }
+}
+
+/// The map or list that holds the last part of a path, and that part.
+fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, String), String> {
+    let missing = || format!("path '{path}' leads nowhere");
+    let mut parts = path
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"));
+    let mut last = parts.next().ok_or_else(missing)?;
+    let mut at = document;
+    for part in parts {
+        at = match at {
+            Value::Object(map) => map.get_mut(&last),
+            Value::Array(items) => index(&last, items.len(), items.len())
+                .ok()
+                .and_then(|at| items.get_mut(at)),
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+        last = part;
+    }
+    match at {
+        Value::Object(_) | Value::Array(_) => Ok((at, last)),
+        _ => Err(missing()),
+    }
+}
+
+/// An index, which may count from the end; `limit` is the first one that is too high.
+fn index(text: &str, length: usize, limit: usize) -> Result<usize, String> {
+    let fault = || format!("'{text}' is no index of a list of {length}");
+    let number: i64 = text.parse().map_err(|_| fault())?;
+    let at = match usize::try_from(number) {
+        Ok(at) => at,
+        Err(_) => usize::try_from(number.unsigned_abs())
+            .ok()
+            .and_then(|back| limit.checked_sub(back))
+            .ok_or_else(fault)?,
+    };
+    if at < limit { Ok(at) } else { Err(fault()) }
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    let (parent, key) = parent(document, path)?;
+    match parent {
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let at = index(&key, items.len(), items.len() + 1)
+                .map_err(|reason| format!("path '{path}': {reason}"))?;
+            items.insert(at, value);
+        }
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+    let (parent, key) = parent(document, path)?;
+    match parent {
+        Value::Array(items) => {
+            let at = index(&key, items.len(), items.len())
+                .map_err(|reason| format!("path '{path}': {reason}"))?;
+            Ok(items.remove(at))
+        }
+        Value::Object(map) => map
+            .remove(&key)
+            .ok_or_else(|| format!("path '{path}': there is no such field to remove")),
+        _ => Ok(Value::Null),
+    }
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("the whole object can only be replaced by a map".to_owned());
+        }
+        *document = value;
+        return Ok(());
+    }
+    let (parent, key) = parent(document, path)?;
+    match parent {
+        Value::Array(items) => {
+            let at = index(&key, items.len(), items.len())
+                .map_err(|reason| format!("path '{path}': {reason}"))?;
+            items[at] = value;
+        }
+        Value::Object(map) => {
+            map.insert(key, value);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, String> {
+    let (parent, key) = parent(document, path)?;
+    match parent {
+        Value::Array(items) => {
+            let at = index(&key, items.len(), items.len())
+                .map_err(|reason| format!("path '{path}': {reason}"))?;
+            Ok(items.get(at))
+        }
+        Value::Object(map) => Ok(map.get(&key)),
+        _ => Ok(None),
+    }
+}
+
+fn test(document: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
+    let found = if path.is_empty() {
+        Some(&*document)
+    } else {
+        get(document, path)?
+    };
+    if found.unwrap_or(&Value::Null) == wanted {
+        Ok(())
+    } else {
+        Err(format!("the test of '{path}' fails"))
+    }
+}
+
+/// The patched object as kyaml reads it back: every number has become a float and is written so, and texts have quotes
+/// only where they need them.
+fn from_json(value: &Value) -> Node {
+    match value {
+        Value::Number(number) => {
+            let text = number.as_f64().map_or_else(|| number.to_string(), go_float);
+            Node::Scalar(Scalar::plain(text))
+        }
+        Value::String(text) => {
+            let quoted =
+                text.contains('\n') || node::resolve(text) != Tag::Str || is_old_boolean(text);
+            Node::Scalar(Scalar {
+                quoted,
+                ..Scalar::str(text.clone())
+            })
+        }
+        Value::Array(items) => Node::Seq(items.iter().map(from_json).collect()),
+        Value::Object(map) => Node::Map(Map(map
+            .iter()
+            .map(|(key, value)| (key.clone(), from_json(value)))
+            .collect())),
+        other => node::from_value(other),
+    }
+}
+
+fn is_old_boolean(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["y", "yes", "on", "n", "no", "off"].contains(&lower.as_str())
+}
+
+/// Go's `strconv.FormatFloat(f, 'g', -1, 64)`.
+fn go_float(float: f64) -> String {
+    let short = format!("{float:e}");
+    let (digits, exponent) = short.split_once('e').unwrap_or((&short, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{float}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn apply(patch: &str, value: Value) -> Result<Value, String> {
+        let patch = JsonPatch::parse(patch, "patch.yaml", &yaml::Limits::default())
+            .map_err(|e| e.to_string())?;
+        let patched = patch
+            .apply(&node::from_value(&value))
+            .map_err(|error| error.to_string())?;
+        node::to_value(&patched).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn applies_as_evanphx() {
+        let value = json!({"a": {"b": [1, 2]}, "n": 8080});
+        for (patch, want) in [
+            (
+                "[{op: replace, path: /new, value: 1}]",
+                json!({"a": {"b": [1, 2]}, "n": 8080, "new": 1}),
+            ),
+            (
+                "[{op: add, path: /a/b/-, value: 3}]",
+                json!({"a": {"b": [1, 2, 3]}, "n": 8080}),
+            ),
+            (
+                "[{op: add, path: /a/b/-1, value: 3}]",
+                json!({"a": {"b": [1, 2, 3]}, "n": 8080}),
+            ),
+            (
+                "[{op: remove, path: /a/b/-1}]",
+                json!({"a": {"b": [1]}, "n": 8080}),
+            ),
+            ("[{op: test, path: /none, value: null}]", value.clone()),
+            (
+                "[{op: move, from: /n, path: /a/~0~1}]",
+                json!({"a": {"b": [1, 2], "~/": 8080}}),
+            ),
+        ] {
+            assert_eq!(apply(patch, value.clone()).unwrap(), want, "{patch}");
+        }
+        for patch in [
+            "[{op: remove, path: /none}]",
+            "[{op: add, path: /none/x, value: 1}]",
+            "[{op: add, path: /a/b/9, value: 1}]",
+            "[{op: test, path: /n, value: 1}]",
+            "[{op: frob, path: /n}]",
+            "{op: add}",
+        ] {
+            assert!(apply(patch, value.clone()).is_err(), "{patch}");
+        }
+    }
+
+    #[test]
+    fn floats_are_written_as_go_does() {
+        for (float, want) in [
+            (8080.0, "8080"),
+            (1.5, "1.5"),
+            (1e21, "1e+21"),
+            (1e-5, "1e-05"),
+            (123456789.0, "1.23456789e+08"),
+        ] {
+            assert_eq!(go_float(float), want);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+use crate::error::{Error, ErrorKind};
+use crate::fieldspec::{FieldSpec, Make};
+use crate::node::Node;
+use crate::resmap::ResMap;
+use crate::resource::Resource;
+use crate::schema::Schema;
+use std::collections::HashSet;
+
+/// Sets the namespace of all objects that have one, and of what refers to it.
+pub(crate) struct Namespace {
+    namespace: String,
+    specs: Vec<FieldSpec>,
+    unset_only: bool,
+    subjects: Subjects,
+}
+
+/// Which subjects of role bindings get the namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Subjects {
+    /// Those named `default`.
+    #[default]
+    Default,
+    /// All service accounts.
+    Accounts,
+    None,
+}
+
+impl Subjects {
+    /// # Errors
+    /// A mode that there is not.
+    pub fn new(mode: &str) -> Result<Self, Error> {
+        match mode {
+            "" | "defaultOnly" => Ok(Self::Default),
+            "allServiceAccounts" => Ok(Self::Accounts),
+            "none" => Ok(Self::None),
+            _ => Err(fault(
+                "setRoleBindingSubjects must be defaultOnly, allServiceAccounts or none".to_owned(),
+            )),
+        }
+    }
+}
+
+fn fault(reason: String) -> Error {
+    ErrorKind::Transform {
+        transformer: "namespace",
+        reason,
+    }
+    .into()
+}
+
+impl Namespace {
+    pub fn new(namespace: &str, specs: Vec<FieldSpec>) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            specs,
+            unset_only: false,
+            subjects: Subjects::Default,
+        }
+    }
+
+    /// With the options that only the plugin has.
+    pub fn with(self, unset_only: bool, subjects: Subjects) -> Self {
+        Self {
+            unset_only,
+            subjects,
+            ..self
+        }
+    }
+
+    pub fn apply(&self, map: &mut ResMap, schema: &Schema) -> Result<(), Error> {
+        if self.namespace.is_empty() {
+            return Ok(());
+        }
+        let mut changed = Vec::new();
+        for (at, resource) in map.list_mut().iter_mut().enumerate() {
+            if resource.node.is_empty() || resource.from_helm {
+                continue;
+            }
+            resource.remember_id(schema);
+            self.apply_to(resource, schema)?;
+            changed.push(at);
+        }
+        self.refuse_conflicts(map, &changed, schema)
+    }
+
+    fn refuse_conflicts(
+        &self,
+        map: &ResMap,
+        changed: &[usize],
+        schema: &Schema,
+    ) -> Result<(), Error> {
+        let mut seen = HashSet::with_capacity(map.list().len());
+        let unchanged = (0..map.list().len()).filter(|at| changed.binary_search(at).is_err());
+        for resource in unchanged.map(|at| &map.list()[at]) {
+            seen.insert(resource.id(schema).key());
+        }
+        for resource in changed.iter().map(|at| &map.list()[*at]) {
+            let id = resource.id(schema);
+            if !seen.insert(id.key()) {
+                return Err(fault(format!(
+                    "two objects would become {id}: rename one of them"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the namespace of one object.
+    pub fn apply_to(&self, resource: &mut Resource, schema: &Schema) -> Result<(), Error> {
+        if !resource.id(schema).cluster {
+            let spec = FieldSpec::new(
+                crate::resid::GvkFilter::default(),
+                "metadata/namespace",
+                true,
+            );
+            spec.visit(&mut resource.node, Make::Scalar, &mut |node| self.set(node))?;
+        }
+        let binding = ["RoleBinding", "ClusterRoleBinding"].contains(&resource.kind());
+        if binding {
+            self.set_subjects(&mut resource.node)?;
+        }
+        let is_v1 = resource.api_version() == "v1";
+        for spec in &self.specs {
+            let own = match spec.path.as_str() {
+                "metadata/namespace" => true,
+                "metadata/name" => !is_v1,
+                "subjects/namespace" => {
+                    binding
+                        && ["RoleBinding", "ClusterRoleBinding"].contains(&spec.gvk.kind.as_str())
+                }
+                _ => false,
+            };
+            if !own {
+                spec.visit(&mut resource.node, Make::Scalar, &mut |node| self.set(node))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, node: &mut Node) -> Result<(), Error> {
+        match node {
+            Node::Scalar(scalar) => {
+                let empty = scalar.text.is_empty() || scalar.tag == crate::node::Tag::Null;
+                if empty || !self.unset_only {
+                    scalar.set_str(self.namespace.clone());
+                }
+                Ok(())
+            }
+            node => Err(fault(format!(
+                "a namespace field is {}, expected a text",
+                node.what()
+            ))),
+        }
+    }
+
+    fn set_subjects(&self, node: &mut Node) -> Result<(), Error> {
+        if self.subjects == Subjects::None {
+            return Ok(());
+        }
+        let Some(subjects) = node
+            .get_mut("subjects")
+            .filter(|subjects| !subjects.is_null())
+        else {
+            return Ok(());
+        };
+        let Node::Seq(subjects) = subjects else {
+            return Err(fault(format!(
+                "subjects is {}, expected a list",
+                subjects.what()
+            )));
+        };
+        for subject in subjects {
+            let (field, wanted) = match self.subjects {
+                Subjects::Accounts => ("kind", "ServiceAccount"),
+                _ => ("name", "default"),
+            };
+            let Node::Map(map) = subject else { continue };
+            if map.get(field).is_some_and(|value| value.text() == wanted) {
+                if map.get("namespace").is_none() {
+                    map.insert("namespace", Node::str(""));
+                }
+                map.get_mut("namespace")
+                    .map_or(Ok(()), |node| self.set(node))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+use super::json_patch::JsonPatch;
+use super::strategic::{Flags, SmPatch, apply_selected};
+use crate::error::{Error, ErrorKind};
+use crate::kustomization;
+use crate::loader::{Context, Loader};
+use crate::resmap::ResMap;
+use crate::resource;
+use crate::selector::Selector;
+
+/// An entry of `patches`: strategic or JSON, from a file or inline.
+pub(crate) struct Patch {
+    source: String,
+    target: Option<Selector>,
+    content: Content,
+}
+
+enum Content {
+    /// Nothing but comments.
+    Nothing,
+    Strategic(Vec<SmPatch>),
+    Json(JsonPatch),
+}
+
+fn fault(reason: String) -> Error {
+    ErrorKind::Patch(reason).into()
+}
+
+impl Patch {
+    /// Reads the patch.
+    ///
+    /// # Errors
+    /// Both or neither of path and patch, a file that cannot be read, or text that is no patch.
+    pub fn new(entry: &kustomization::Patch, loader: &Loader<'_>) -> Result<Self, Error> {
+        let inline = entry.patch.trim();
+        let (text, source) = match (inline, entry.path.as_str()) {
+            ("", "") => {
+                return Err(fault(
+                    "an entry of patches has neither path nor patch".to_owned(),
+                ));
+            }
+            ("", path) => {
+                let file = loader.text(path, "patches")?;
+                (file.text, file.path.to_string())
+            }
+            (inline, "") => (inline.to_owned(), "inline patch".to_owned()),
+            _ => {
+                return Err(fault(
+                    "an entry of patches has both path and patch: keep one".to_owned(),
+                ));
+            }
+        };
+        let limits = loader.context.yaml_limits();
+        let strategic = resource::parse(&text, &source, &limits);
+        let json = JsonPatch::parse(&text, &source, &limits);
+        let content = match (strategic, json) {
+            (Ok(patches), Ok(json)) if !patches.is_empty() && !json.is_empty() => {
+                return Err(fault(format!(
+                    "{source} is both a strategic merge patch and a JSON patch"
+                )));
+            }
+            (Ok(patches), _) if patches.is_empty() => Content::Nothing,
+            (Ok(patches), _) => {
+                let options = entry.options.unwrap_or_default();
+                let flags = Flags {
+                    rename: options.allow_name_change,
+                    retype: options.allow_kind_change,
+                };
+                Content::Strategic(
+                    patches
+                        .into_iter()
+                        .map(|patch| SmPatch { patch, flags })
+                        .collect(),
+                )
+            }
+            (Err(_), Ok(json)) => Content::Json(json),
+            (Err(strategic), Err(json)) => {
+                return Err(fault(format!(
+                    "{source} is neither a strategic merge patch ({strategic}) nor a JSON patch ({json})"
+                )));
+            }
+        };
+        Ok(Self {
+            source,
+            target: entry.target.clone(),
+            content,
+        })
+    }
+
+    pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+        let result = match (&self.content, &self.target) {
+            (Content::Nothing, _) => Ok(()),
+            (Content::Strategic(patches), Some(target)) => match patches.as_slice() {
+                [patch] => {
+                    let selected = select(map, target, context)?;
+                    apply_selected(map, &selected, patch, context)
+                }
+                _ => Err(fault(
+                    "several patches with one target: give each its own entry".to_owned(),
+                )),
+            },
+            (Content::Strategic(patches), None) => patches
+                .iter()
+                .try_for_each(|patch| patch.apply(map, context)),
+            (Content::Json(_), None) => Err(fault("a JSON patch needs a target".to_owned())),
+            (Content::Json(json), Some(target)) => apply_json(map, json, target, true, context),
+        };
+        result.map_err(|error| match error.kind {
+            ErrorKind::Patch(reason) => fault(format!("{}: {reason}", self.source)),
+            _ => error,
+        })
+    }
+}
+
+/// The places of the objects that a selector means.
+pub(super) fn select(
+    map: &ResMap,
+    target: &Selector,
+    context: &Context<'_, '_>,
+) -> Result<Vec<usize>, Error> {
+    let matcher = target.compile()?;
+    let schema = context.schema.borrow();
+    let found = map
+        .list()
+        .iter()
+        .enumerate()
+        .filter(|(_, resource)| matcher.matches(resource, &schema));
+    Ok(found.map(|(at, _)| at).collect())
+}
+
+fn apply_json(
+    map: &mut ResMap,
+    patch: &JsonPatch,
+    target: &Selector,
+    remember: bool,
+    context: &Context<'_, '_>,
+) -> Result<(), Error> {
+    for at in select(map, target, context)? {
+        let resource = &mut map.list_mut()[at];
+        if remember {
+            resource.remember_id(&context.schema.borrow());
+        }
+        context.spend_steps(resource.node.size())?;
+        let patched = patch
+            .apply(&resource.node)
+            .map_err(|error| match error.kind {
+                ErrorKind::Patch(reason) => {
+                    fault(format!("{} {}: {reason}", resource.kind(), resource.name()))
+                }
+                _ => error,
+            })?;
+        context.spend_nodes(patched.size().saturating_sub(resource.node.size()))?;
+        resource.node = patched;
+    }
+    Ok(())
+}
+
+/// An entry of `patchesJson6902`.
+pub(crate) struct Json6902 {
+    target: Selector,
+    patch: JsonPatch,
+}
+
+impl Json6902 {
+    /// Reads the patch.
+    ///
+    /// # Errors
+    /// No target with a name, both or neither of path and patch, an empty patch.
+    pub fn new(entry: &kustomization::Patch, loader: &Loader<'_>) -> Result<Self, Error> {
+        let target = entry
+            .target
+            .clone()
+            .filter(|target| !target.name.is_empty());
+        let target = target.ok_or_else(|| {
+            fault("an entry of patchesJson6902 needs a target with a name".to_owned())
+        })?;
+        let (text, source) = match (entry.patch.as_str(), entry.path.as_str()) {
+            ("", "") => {
+                return Err(fault(
+                    "an entry of patchesJson6902 has neither path nor patch".to_owned(),
+                ));
+            }
+            ("", path) => {
+                let file = loader.text(path, "patchesJson6902")?;
+                (file.text, file.path.to_string())
+            }
+            (inline, "") => (inline.to_owned(), "inline patch".to_owned()),
+            _ => {
+                return Err(fault(
+                    "an entry of patchesJson6902 has both path and patch: keep one".to_owned(),
+                ));
+            }
+        };
+        let patch = JsonPatch::parse(&text, &source, &loader.context.yaml_limits())?;
+        if patch.is_empty() {
+            return Err(fault(format!("{source} is an empty patch")));
+        }
+        Ok(Self { target, patch })
+    }
+
+    pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+        apply_json(map, &self.patch, &self.target, false, context)
+    }
+}

@@ -1,0 +1,77 @@
+use crate::error::{Error, ErrorKind};
+use crate::fieldspec::{FieldSpec, Make};
+use crate::kustomization::Replica;
+use crate::node::{Node, Scalar, Tag};
+use crate::resmap::ResMap;
+use crate::resource::Resource;
+use crate::schema::Schema;
+
+/// Sets the replicas of the workloads of one name.
+pub(crate) struct Replicas {
+    replica: Replica,
+    specs: Vec<FieldSpec>,
+}
+
+impl Replicas {
+    pub fn new(replica: Replica, specs: Vec<FieldSpec>) -> Self {
+        Self { replica, specs }
+    }
+
+    pub fn apply(&self, map: &mut ResMap, schema: &Schema) -> Result<(), Error> {
+        let mut found = false;
+        for resource in map.list_mut() {
+            for spec in &self.specs {
+                if self.is_for(resource, spec, schema) {
+                    found = true;
+                    spec.visit(&mut resource.node, Make::Scalar, &mut |node| self.set(node))?;
+                }
+            }
+        }
+        if found {
+            return Ok(());
+        }
+        let kinds: Vec<&str> = self
+            .specs
+            .iter()
+            .map(|spec| spec.gvk.kind.as_str())
+            .collect();
+        Err(fault(format!(
+            "no {} is named '{}'",
+            kinds.join(", "),
+            self.replica.name
+        )))
+    }
+
+    fn is_for(&self, resource: &Resource, spec: &FieldSpec, schema: &Schema) -> bool {
+        let mut ids = resource.previous_ids().chain([resource.id(schema)]);
+        ids.any(|id| id.name == self.replica.name && spec.gvk.selects(id.gvk))
+    }
+
+    fn set(&self, node: &mut Node) -> Result<(), Error> {
+        let quoted = match node {
+            Node::Scalar(scalar) => scalar.quoted,
+            node => {
+                return Err(fault(format!(
+                    "the field is {}, expected a number",
+                    node.what()
+                )));
+            }
+        };
+        let mut scalar = Scalar {
+            tag: Tag::Int,
+            text: self.replica.count.to_string(),
+            quoted: false,
+        };
+        scalar.rewrite(quoted);
+        *node = Node::Scalar(scalar);
+        Ok(())
+    }
+}
+
+fn fault(reason: String) -> Error {
+    ErrorKind::Transform {
+        transformer: "replicas",
+        reason,
+    }
+    .into()
+}

@@ -1,0 +1,195 @@
+use crate::error::{Error, ErrorKind};
+use crate::loader::{Context, Loader};
+use crate::merge::merge;
+use crate::node::Node;
+use crate::resmap::ResMap;
+use crate::resource::{self, Resource};
+use crate::schema::Schema;
+
+/// A strategic merge patch and what it may do.
+#[derive(Clone, Debug)]
+pub(crate) struct SmPatch {
+    pub patch: Resource,
+    pub flags: Flags,
+}
+
+/// What a patch may change of an object's identity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flags {
+    pub rename: bool,
+    pub retype: bool,
+}
+
+fn fault(reason: String) -> Error {
+    ErrorKind::Patch(reason).into()
+}
+
+impl SmPatch {
+    /// Patches the one object that has, or had, the patch's id.
+    ///
+    /// # Errors
+    /// No such object, or more than one.
+    pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+        let at = self.target(map, &context.schema.borrow())?;
+        patch_resource(
+            &mut map.list_mut()[at],
+            self.patch.node.clone(),
+            self.flags,
+            context,
+        )
+    }
+
+    fn target(&self, map: &ResMap, schema: &Schema) -> Result<usize, Error> {
+        let id = self.patch.original_id(schema);
+        match map.with_any_id(&id, schema).as_slice() {
+            [at] => Ok(*at),
+            [] => Err(fault(format!("there is no object {id} to patch"))),
+            many => Err(fault(format!(
+                "{} objects are or were {id}: name the namespace, or use a target",
+                many.len()
+            ))),
+        }
+    }
+}
+
+/// Patches objects by place; each gets its own copy, which takes group and version from the object.
+pub(super) fn apply_selected(
+    map: &mut ResMap,
+    selected: &[usize],
+    patch: &SmPatch,
+    context: &Context<'_, '_>,
+) -> Result<(), Error> {
+    for at in selected {
+        let resource = &mut map.list_mut()[*at];
+        let mut copy = patch.patch.clone();
+        for field in ["labels", "annotations"] {
+            let texts = copy.texts(field);
+            copy.set_texts(field, texts);
+        }
+        let name = copy.name().to_owned();
+        copy.set_name(&name);
+        let namespace = copy.namespace().to_owned();
+        copy.set_namespace(&namespace);
+        copy.set_api_version(resource.api_version());
+        patch_resource(resource, copy.node, patch.flags, context)?;
+    }
+    map.drop_empty();
+    map.check_ids(&context.schema.borrow())
+}
+
+fn patch_resource(
+    resource: &mut Resource,
+    patch: Node,
+    flags: Flags,
+    context: &Context<'_, '_>,
+) -> Result<(), Error> {
+    let schema = context.schema.borrow();
+    let (name, namespace, kind) = (
+        resource.name().to_owned(),
+        resource.namespace().to_owned(),
+        resource.kind().to_owned(),
+    );
+    if flags.rename || flags.retype {
+        resource.remember_id(&schema);
+    }
+    let wiped = wipes_annotations(&patch);
+    let before = resource.node.size();
+    let object = std::mem::replace(&mut resource.node, Node::null());
+    let mut steps = context.steps.get();
+    let merged = merge(object, patch, &schema, &mut steps).map_err(|error| match error.kind {
+        ErrorKind::Patch(reason) => fault(format!("{kind} {name}: {reason}")),
+        _ => error,
+    })?;
+    context.steps.set(steps);
+    let Some(merged) = merged else { return Ok(()) };
+    context.spend_nodes(merged.size().saturating_sub(before))?;
+    resource.node = merged;
+    if resource.node.is_empty() {
+        return Ok(());
+    }
+    if wiped {
+        forget(resource);
+    }
+    if !flags.retype {
+        resource.set_kind(&kind);
+    }
+    if !flags.rename {
+        resource.set_name(&name);
+    }
+    resource.set_namespace(&namespace);
+    Ok(())
+}
+
+/// Whether a patch removes or replaces all annotations. kustomize keeps an object's history there, so it forgets it.
+fn wipes_annotations(patch: &Node) -> bool {
+    let replaces = |node: &Node| {
+        node.get("$patch")
+            .is_some_and(|text| text.text() == "replace")
+    };
+    let Some(metadata) = patch.get("metadata") else {
+        return replaces(patch);
+    };
+    let annotations = metadata.get("annotations");
+    let wiped = |node: &Node| {
+        node.is_null()
+            || node
+                .get("$patch")
+                .is_some_and(|text| text.text() != "merge")
+    };
+    replaces(patch) || replaces(metadata) || annotations.is_some_and(wiped)
+}
+
+fn forget(resource: &mut Resource) {
+    let forgotten = Resource::new(Node::null());
+    resource.previous = forgotten.previous;
+    resource.prefixes = forgotten.prefixes;
+    resource.suffixes = forgotten.suffixes;
+    resource.behavior = forgotten.behavior;
+    resource.needs_hash = false;
+}
+
+/// `patchesStrategicMerge`.
+pub(crate) struct Strategic(Vec<SmPatch>);
+
+impl Strategic {
+    /// Reads patches: each entry is a patch, or else the path of one. `inline` holds more of them.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or no patch at all.
+    pub fn new(entries: &[String], inline: &str, loader: &Loader<'_>) -> Result<Self, Error> {
+        let limits = loader.context.yaml_limits();
+        let mut patches = Vec::new();
+        for entry in entries {
+            match resource::parse(entry, "inline patch", &limits) {
+                Ok(found) => patches.extend(found),
+                Err(_) => {
+                    let file = loader.text(entry, "patchesStrategicMerge")?;
+                    patches.extend(resource::parse(&file.text, file.path.as_str(), &limits)?);
+                }
+            }
+        }
+        if !inline.is_empty() {
+            patches.extend(resource::parse(inline, "inline patch", &limits)?);
+        }
+        if patches.is_empty() {
+            return Err(fault("patchesStrategicMerge has no patch in it".to_owned()));
+        }
+        Ok(Self(
+            patches
+                .into_iter()
+                .map(|patch| SmPatch {
+                    patch,
+                    flags: Flags::default(),
+                })
+                .collect(),
+        ))
+    }
+
+    pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+        for patch in &self.0 {
+            let at = patch.target(map, &context.schema.borrow())?;
+            apply_selected(map, &[at], patch, context)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! `vars`: `$(NAME)` in a fixed set of fields.
+
+use crate::error::{Error, ErrorKind};
+use crate::fieldspec::{FieldSpec, Make};
+use crate::kustomization::Var;
+use crate::node::{self, Map, Node, Scalar, Tag};
+use crate::resmap::ResMap;
+use std::collections::{BTreeMap, HashMap};
+
+fn fault(reason: String) -> Error {
+    ErrorKind::Transform {
+        transformer: "vars",
+        reason,
+    }
+    .into()
+}
+
+/// Writes the values of the vars into the fields that may hold them.
+///
+/// # Errors
+/// A var without an object, or whose object has no such field.
+pub(crate) fn resolve_vars(
+    map: &mut ResMap,
+    vars: &BTreeMap<String, Var>,
+    specs: &[FieldSpec],
+) -> Result<(), Error> {
+    if vars.is_empty() {
+        return Ok(());
+    }
+    let mut values = HashMap::with_capacity(vars.len());
+    for (name, var) in vars {
+        values.insert(name.clone(), value_of(map, var)?);
+    }
+    for resource in map.list_mut() {
+        for spec in specs {
+            spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
+                set(node, &values, spec)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A var's value: a scalar, or something that cannot stand in a text.
+fn value_of(map: &ResMap, var: &Var) -> Result<Option<Scalar>, Error> {
+    let mut reads = map
+        .list()
+        .iter()
+        .filter(|resource| resource.vars.contains(&var.name));
+    let Some(resource) = reads.next() else {
+        return Err(fault(format!(
+            "var '{}' has no object to read from",
+            var.name
+        )));
+    };
+    let path = &var.fieldref.field_path;
+    let missing = || {
+        fault(format!(
+            "var '{}': {} {} has no field '{path}'",
+            var.name,
+            resource.kind(),
+            resource.name()
+        ))
+    };
+    let parts = node::parts(&with_indexes(node::smart_split(path))).ok_or_else(missing)?;
+    let found = node::lookup(&resource.node, &parts)
+        .map_err(|_| missing())?
+        .ok_or_else(missing)?;
+    Ok(match found {
+        Node::Scalar(scalar) => Some(scalar.clone()),
+        _ => None,
+    })
+}
+
+/// `containers[0]` as `containers` and `0`.
+fn with_indexes(fields: Vec<String>) -> Vec<String> {
+    let mut result = Vec::with_capacity(fields.len());
+    for field in fields {
+        let index = field
+            .strip_suffix(']')
+            .and_then(|rest| rest.rsplit_once('['));
+        match index {
+            Some((name, digits))
+                if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                if !name.is_empty() {
+                    result.push(name.to_owned());
+                }
+                result.push(digits.to_owned());
+            }
+            _ => result.push(field),
+        }
+    }
+    result
+}
+
+type Values = HashMap<String, Option<Scalar>>;
+
+fn set(node: &mut Node, values: &Values, spec: &FieldSpec) -> Result<(), Error> {
+    match node {
+        Node::Scalar(scalar) => {
+            replace(scalar, values);
+            Ok(())
+        }
+        Node::Map(Map(fields)) => {
+            for (_, value) in fields {
+                if let Node::Scalar(scalar) = value {
+                    replace(scalar, values);
+                }
+            }
+            Ok(())
+        }
+        Node::Seq(items) => items.iter_mut().try_for_each(|item| match item {
+            Node::Scalar(scalar) if scalar.tag == Tag::Str => {
+                replace(scalar, values);
+                Ok(())
+            }
+            _ => Err(fault(format!(
+                "'{}' has an item that is no text",
+                spec.path
+            ))),
+        }),
+    }
+}
+
+/// Replaces the vars of a string. One that is nothing but a var gets its type, too.
+fn replace(scalar: &mut Scalar, values: &Values) {
+    if scalar.tag != Tag::Str {
+        return;
+    }
+    let value = expand(&scalar.text, values);
+    // The value is written without quotes of its own, but stays what it is.
+    *scalar = Scalar {
+        quoted: false,
+        ..value
+    };
+}
+
+fn expand(input: &str, values: &Values) -> Scalar {
+    let mut output = String::new();
+    let mut rest = input;
+    while let Some(at) = rest.find('$') {
+        output.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        match after.chars().next() {
+            None => {
+                output.push('$');
+                rest = after;
+            }
+            Some('$') => {
+                output.push('$');
+                rest = &after[1..];
+            }
+            Some('(') => match after.find(')') {
+                Some(end) => {
+                    let name = &after[1..end];
+                    let value = values.get(name).and_then(Option::as_ref).map(typed);
+                    let whole = at == 0 && input.len() == name.len() + 3;
+                    match value {
+                        Some(value) if whole => return value,
+                        Some(value) => output.push_str(&value.text),
+                        None => output.push_str(&rest[at..at + end + 2]),
+                    }
+                    rest = &after[end + 1..];
+                }
+                None => {
+                    output.push_str("$(");
+                    rest = &after[1..];
+                }
+            },
+            Some(other) => {
+                output.push('$');
+                output.push(other);
+                rest = &after[other.len_utf8()..];
+            }
+        }
+    }
+    output.push_str(rest);
+    Scalar::str(output)
+}
+
+/// The value as Go prints it after having read it.
+fn typed(scalar: &Scalar) -> Scalar {
+    let text = match scalar.tag {
+        Tag::Float => scalar
+            .text
+            .parse::<f64>()
+            .map_or_else(|_| scalar.text.clone(), |float| float.to_string()),
+        Tag::Bool => scalar.text.to_lowercase(),
+        _ => scalar.text.clone(),
+    };
+    let tag = if scalar.tag == Tag::Time || scalar.tag == Tag::Null {
+        Tag::Str
+    } else {
+        scalar.tag
+    };
+    Scalar {
+        tag,
+        text,
+        quoted: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expands() {
+        let values: Values = HashMap::from([
+            ("A".to_owned(), Some(Scalar::str("x"))),
+            (
+                "N".to_owned(),
+                Some(Scalar {
+                    tag: Tag::Int,
+                    text: "8".to_owned(),
+                    quoted: false,
+                }),
+            ),
+            ("MAP".to_owned(), None),
+        ]);
+        for (input, want) in [
+            ("$(A)", "x"),
+            ("a-$(A)-$(N)", "a-x-8"),
+            ("$$(A)", "$(A)"),
+            ("$(NONE) $(MAP)", "$(NONE) $(MAP)"),
+            ("$(A", "$(A"),
+            ("$", "$"),
+            ("$é", "$é"),
+        ] {
+            assert_eq!(expand(input, &values).text, want, "{input}");
+        }
+        assert_eq!(expand("$(N)", &values).tag, Tag::Int);
+    }
+}
