@@ -69,8 +69,8 @@ fn an_apply_is_counted_and_recorded() {
 
 #[test]
 fn clusters_are_apart_and_survive_a_stop() {
-    let hub = Cluster::start("hub");
-    let remote = Cluster::start("remote");
+    let [hub, remote] = Cluster::start_all(["hub", "remote"]);
+    assert_eq!((hub.name(), remote.name()), ("hub", "remote"));
     let path = config_map_path("only-remote");
     remote
         .api()

@@ -1,4 +1,7 @@
 //! A push to a fleet repository lands on management and remote clusters: the whole way, with real parts.
 
+mod binaries;
+mod multi_tenancy;
+mod multicluster;
 mod sample;
 mod world;

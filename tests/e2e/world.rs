@@ -45,7 +45,7 @@ impl World {
     pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
         let github = GitHub::start();
         let ministack = MiniStack::start();
-        let functions = tools::functions();
+        let functions = crate::binaries::folder();
         let bootstraps = [("WebhookFunction", "webhook"), ("ReconcileFunction", "reconcile"), ("DriftFunction", "drift")]
             .map(|(id, name)| (id, functions.join(name)));
         let template = tools::workspace().join("infra/template.yaml");
@@ -206,7 +206,7 @@ fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, Strin
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
-    let mut command = std::process::Command::new(tools::functions().join("driftless"));
+    let mut command = std::process::Command::new(crate::binaries::folder().join("driftless"));
     command.args(["bootstrap", "--name", hub.name, "--repository", hub.repository, "--branch", hub.branch]);
     command.args(["--path", hub.path, "--allow-local-clusters", "--kubeconfig"]).arg(&kubeconfig);
     command.envs(environment.iter().map(|(key, value)| (key, value)));

@@ -82,6 +82,21 @@ impl Cluster {
         cluster
     }
 
+    /// Starts several clusters side by side; they are in the order of their names.
+    pub fn start_all<const N: usize>(names: [&str; N]) -> [Self; N] {
+        // The build of the programs, if any, is not a race of all of them.
+        tools::KUBE_APISERVER.path();
+        std::thread::scope(|scope| {
+            names
+                .map(|name| scope.spawn(move || Self::start(name)))
+                .map(|cluster| {
+                    cluster
+                        .join()
+                        .unwrap_or_else(|e| std::panic::resume_unwind(e))
+                })
+        })
+    }
+
     /// Ends the API server; the data and the address stay. Until
     /// [`Cluster::resume`], connections are refused.
     pub fn stop(&self) {
