@@ -357,6 +357,42 @@ fn a_push_sends_a_signed_webhook() {
     assert_eq!(again[0].id, push.deliveries[0].id);
 }
 
+#[test]
+fn a_pull_request_has_files_and_one_comment_that_is_kept_up_to_date() {
+    let github = GitHub::start();
+    let repository = fleet(&github);
+    github.add_token("ghp_writer", &["acme/fleet"]);
+    let main = repository.resolve("main").expect("main");
+    repository.reset("topic", &main);
+    let head = repository.commit("topic", &[Change::write("new.yaml", "a: 1")], "Topic");
+    let (url, received) = receiver();
+    github.add_webhook(&url, "secret");
+    let pull = github.open_pull_request(&repository, "topic", "main");
+    let (headers, body) = received.lock().expect("received").remove(0);
+    assert_eq!(headers["x-github-event"], "pull_request");
+    let payload: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(payload["pull_request"]["head"]["sha"], head.as_str());
+    assert_eq!(repository.resolve("refs/pull/1/head"), Some(head));
+
+    let files = get(&github, "repos/acme/fleet/pulls/1/files", &[]).json();
+    assert_eq!(files[0]["filename"], "new.yaml");
+    let http = Http::plain().with_header("authorization", "Bearer ghp_writer");
+    let comments = format!("{}/repos/acme/fleet/issues/1/comments", github.url());
+    let comment = http.post(&comments, &json!({"body": "first"})).json();
+    let edited = comment["url"].as_str().expect("an address");
+    let edit = json!({"body": "second"}).to_string();
+    let answer = http
+        .send("PATCH", edited, &[], Some(edit.as_bytes()))
+        .expect("an answer");
+    assert_eq!(answer.status, 200);
+    let kept = github.comments(&repository, pull.number);
+    assert_eq!((kept.len(), &kept[0]["body"]), (1, &json!("second")));
+    assert_eq!(
+        Http::plain().post(&comments, &json!({"body": "x"})).status,
+        403
+    );
+}
+
 /// GitHub's own example for the signature.
 #[test]
 fn the_signature_is_github_s() {

@@ -9,6 +9,7 @@ mod access;
 mod codeload;
 mod faults;
 mod json;
+mod pulls;
 mod repository;
 mod routes;
 mod server;
@@ -22,13 +23,15 @@ use serde_json::Value;
 
 pub use access::App;
 pub use faults::Fault;
+pub use pulls::PullRequest;
 pub use repository::{Change, Repository};
-pub use webhook::{Delivery, Push, sign};
+pub use webhook::{Delivery, NO_COMMIT, Push, sign};
 
 use self::access::Access;
 use self::faults::Faults;
 use self::server::Listener;
 use self::webhook::Hook;
+use crate::tools;
 
 /// The stub; its servers and repositories go when it is dropped.
 pub struct GitHub {
@@ -67,6 +70,9 @@ pub(crate) struct State {
     pub(crate) calls: Vec<Call>,
     /// By repository and commit, oldest first.
     pub(crate) statuses: BTreeMap<(String, String), Vec<Value>>,
+    /// By repository, in the order of their numbers.
+    pub(crate) pulls: BTreeMap<String, Vec<pulls::Pull>>,
+    pub(crate) last_comment: u64,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) deliveries: Vec<Delivery>,
 }
@@ -80,6 +86,7 @@ impl Shared {
 impl GitHub {
     /// Starts an empty GitHub.
     pub fn start() -> Self {
+        tools::need("git", "git");
         let folder = tempfile::Builder::new()
             .prefix("driftless-github-")
             .tempdir()

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::access::Caller;
 use super::repository::Repository;
 use super::server::{Incoming, Service};
-use super::{Shared, codeload, faults, json as shape};
+use super::{Shared, State, codeload, faults, json as shape, pulls};
 
 /// What an endpoint answers, before the headers that every answer has.
 enum Reply {
@@ -140,6 +140,14 @@ impl Call<'_> {
             ("GET", ["tarball", reference @ ..]) => self.tarball(&reference.join("/")),
             ("GET", ["installation"]) => self.installation(),
             ("POST", ["statuses", sha]) => self.post_status(sha),
+            ("GET", ["pulls", number]) => self.pull(number, pulls::describe),
+            ("GET", ["pulls", number, "files"]) => self.pull(number, pulls::files),
+            ("GET", ["issues", number, "comments"]) => {
+                self.pull(number, |_, _, pull| Value::Array(pull.comments.clone()))
+            }
+            ("POST", ["issues", "comments", id]) => self.edit_comment(id),
+            ("PATCH", ["issues", "comments", id]) => self.edit_comment(id),
+            ("POST", ["issues", number, "comments"]) => self.comment(number),
             _ => error(404, "Not Found"),
         }
     }
@@ -394,6 +402,43 @@ impl Call<'_> {
         let status = shape::status(self.url(), &self.repository, sha, list.len(), &body);
         list.push(status.clone());
         Reply::Json(201, status)
+    }
+
+    fn pull(&self, number: &str, view: impl Fn(&str, &Repository, &pulls::Pull) -> Value) -> Reply {
+        let number = number.parse().unwrap_or_default();
+        let pull = pulls::find(&self.shared.state(), &self.repository, number);
+        match pull {
+            Some(pull) => Reply::Json(200, view(self.url(), &self.repository, &pull)),
+            None => error(404, "Not Found"),
+        }
+    }
+
+    fn comment(&self, number: &str) -> Reply {
+        self.write(201, |state, body| {
+            let number = number.parse().ok()?;
+            pulls::comment(state, self.url(), &self.repository, number, body)
+        })
+    }
+
+    fn edit_comment(&self, id: &str) -> Reply {
+        self.write(200, |state, body| {
+            pulls::edit(state, &self.repository, id.parse().ok()?, body)
+        })
+    }
+
+    /// Does a write with the request's JSON body, by a caller who may.
+    fn write(&self, status: u16, work: impl FnOnce(&mut State, &Value) -> Option<Value>) -> Reply {
+        let mut state = self.shared.state();
+        if !state.access.may_write(self.caller, &self.repository) {
+            return error(403, "Resource not accessible by integration");
+        }
+        let Ok(body) = serde_json::from_slice::<Value>(&self.request.body) else {
+            return error(400, "Problems parsing JSON");
+        };
+        match work(&mut state, &body) {
+            Some(answer) => Reply::Json(status, answer),
+            None => error(404, "Not Found"),
+        }
     }
 
     fn status_key(&self, sha: &str) -> (String, String) {

@@ -51,7 +51,8 @@ pub fn sign(secret: &str, body: &[u8]) -> String {
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-const NOTHING: &str = "0000000000000000000000000000000000000000";
+/// What stands for no commit: before a branch is made, after it is deleted.
+pub const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 
 impl GitHub {
     /// Sends every event from now on to `url`, signed with `secret`.
@@ -79,8 +80,8 @@ impl GitHub {
         self.shared.state().deliveries.clone()
     }
 
-    /// Sends the push webhook for a reference that moved, for a commit that was
-    /// made without [`GitHub::push`].
+    /// Sends the push webhook for a reference that moved without [`GitHub::push`],
+    /// such as a tag, a forced push or a deletion (to [`NO_COMMIT`]).
     pub fn announce(
         &self,
         repository: &Repository,
@@ -134,7 +135,8 @@ impl GitHub {
             .lines()
             .map(|sha| shape::pushed(repository, sha))
             .collect();
-        let forced = before.is_some_and(|before| {
+        let moved = before.filter(|_| after != NO_COMMIT);
+        let forced = moved.is_some_and(|before| {
             repository
                 .ask(["merge-base", "--is-ancestor", before, after])
                 .is_none()
@@ -144,14 +146,14 @@ impl GitHub {
         described["owner"]["name"] = repository.owner().into();
         let mut payload = json!({
             "ref": reference,
-            "before": before.unwrap_or(NOTHING),
+            "before": before.unwrap_or(NO_COMMIT),
             "after": after,
             "repository": described,
             "pusher": {"name": "tester", "email": "tester@example.com"},
             "organization": {"login": repository.owner(), "id": 1},
             "sender": shape::owner(url, "tester"),
             "created": before.is_none(),
-            "deleted": after == NOTHING,
+            "deleted": after == NO_COMMIT,
             "forced": forced,
             "base_ref": null,
             "compare": format!("https://github.com/{}/compare/{range}", repository.full_name()),

@@ -53,7 +53,7 @@ fn go() -> Command {
     go
 }
 
-fn need(probe: &mut Command, what: &str, package: &str) {
+pub(super) fn need(probe: &mut Command, what: &str, package: &str) {
     let found = probe.output().is_ok_and(|output| output.status.success());
     assert!(
         found,

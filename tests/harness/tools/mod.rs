@@ -233,6 +233,15 @@ pub fn workspace() -> PathBuf {
     tests().parent().expect("tests/ has a parent").to_owned()
 }
 
+/// Panics with what to install when a program of the machine does not run.
+pub fn need(program: &str, package: &str) {
+    build::need(
+        std::process::Command::new(program).arg("--version"),
+        program,
+        package,
+    );
+}
+
 fn cache() -> PathBuf {
     let folder = std::env::var_os("DRIFTLESS_TOOLS")
         .map_or_else(|| workspace().join("target/tools"), PathBuf::from);
