@@ -1,0 +1,86 @@
+//! The functions that Go's templates always have.
+
+mod compare;
+mod escape;
+mod index;
+
+pub use compare::equal as compare_equal;
+pub use escape::html_escape;
+
+use crate::fmt;
+use crate::function::{FuncError, Function, Functions, Param, Special};
+use crate::value::Value;
+
+type Out = Result<Value, FuncError>;
+
+const VALUE: &[Param] = &[Param::Value];
+const TWO: &[Param] = &[Param::Value, Param::Value];
+const ANY: &[Param] = &[Param::Any];
+const FORMAT: &[Param] = &[Param::Str, Param::Any];
+
+pub(crate) fn register(functions: &mut Functions) {
+    let lazy = |special| Function {
+        params: TWO,
+        variadic: true,
+        call: |_, _| Err(FuncError::new("not called as a function")),
+        special,
+    };
+    functions.insert("and", lazy(Special::And));
+    functions.insert("or", lazy(Special::Or));
+    functions.insert(
+        "not",
+        Function::new(VALUE, |_, a| Ok(Value::Bool(!a[0].truth()))),
+    );
+    functions.insert("eq", Function::variadic(TWO, |_, a| compare::eq(a)));
+    functions.insert("ne", Function::new(TWO, |_, a| compare::ne(a)));
+    functions.insert("lt", Function::new(TWO, |_, a| compare::lt(a)));
+    functions.insert("le", Function::new(TWO, |_, a| compare::le(a)));
+    functions.insert("gt", Function::new(TWO, |_, a| compare::gt(a)));
+    functions.insert("ge", Function::new(TWO, |_, a| compare::ge(a)));
+    functions.insert("len", Function::new(VALUE, |_, a| index::len(&a[0])));
+    functions.insert("index", Function::variadic(TWO, |_, a| index::index(a)));
+    functions.insert("slice", Function::variadic(TWO, |_, a| index::slice(a)));
+    functions.insert("call", Function::variadic(TWO, |_, a| index::call(&a[0])));
+    functions.insert(
+        "print",
+        Function::variadic(ANY, |e, a| charged(e, fmt::sprint(a))),
+    );
+    functions.insert(
+        "println",
+        Function::variadic(ANY, |e, a| charged(e, fmt::sprintln(a))),
+    );
+    functions.insert("printf", Function::variadic(FORMAT, printf));
+    functions.insert(
+        "html",
+        Function::variadic(ANY, |e, a| charged(e, html_escape(&joined(a)))),
+    );
+    functions.insert(
+        "js",
+        Function::variadic(ANY, |e, a| charged(e, escape::js_escape(&joined(a)))),
+    );
+    functions.insert(
+        "urlquery",
+        Function::variadic(ANY, |e, a| charged(e, escape::query_escape(&joined(a)))),
+    );
+}
+
+fn charged(exec: &mut crate::Exec<'_>, text: Vec<u8>) -> Out {
+    exec.charge_bytes(text.len())?;
+    Ok(Value::str(text))
+}
+
+fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
+    let Some((Value::Str(format), rest)) = args.split_first() else {
+        return Err("printf: the format is no string".into());
+    };
+    charged(exec, fmt::sprintf(format, rest))
+}
+
+/// Go's `evalArgs`: one string as it is, everything else as `Sprint`.
+fn joined(args: &[Value]) -> Vec<u8> {
+    match args {
+        [Value::Str(s)] => s.as_bytes().to_vec(),
+        [one] if one.is_nil() => b"<no value>".to_vec(),
+        args => fmt::sprint(args),
+    }
+}

@@ -1,0 +1,125 @@
+//! One template's variables, and where it is.
+
+use crate::error::{Error, ErrorKind};
+use crate::fmt::quote;
+use crate::parse::{Branch, Command, Pipe, Term, Tree};
+use crate::value::Value;
+use std::sync::Arc;
+
+/// A value, and whether Go holds it as an `interface {}`: it matters to what messages call its type.
+#[derive(Clone)]
+pub(super) struct Slot {
+    pub value: Value,
+    pub iface: bool,
+}
+
+impl Slot {
+    pub fn plain(value: Value) -> Self {
+        Slot {
+            value,
+            iface: false,
+        }
+    }
+
+    /// The type as messages name it.
+    pub fn type_name(&self) -> String {
+        match (&self.value, self.iface) {
+            (Value::Nil, _) | (_, true) => "interface {}".to_owned(),
+            (value, _) => value.type_name().into_owned(),
+        }
+    }
+}
+
+/// The node that is being evaluated.
+#[derive(Clone, Copy)]
+pub(super) enum At<'t> {
+    Start,
+    Action(&'t Pipe),
+    Pipe(&'t Pipe),
+    Range(&'t Branch),
+    Command(&'t Command),
+    Term(&'t Term),
+    Template(usize, &'t str, Option<&'t Pipe>),
+}
+
+impl At<'_> {
+    fn describe(&self) -> Option<(usize, String)> {
+        Some(match self {
+            At::Start => return None,
+            At::Action(pipe) => (pipe.pos, format!("{{{{{pipe}}}}}")),
+            At::Pipe(pipe) => (pipe.pos, pipe.to_string()),
+            At::Range(branch) => (branch.pos, format!("{{{{range {}}}}}", branch.pipe)),
+            At::Command(command) => (command.args[0].pos, command.to_string()),
+            At::Term(term) => (term.pos, term.to_string()),
+            At::Template(pos, name, pipe) => {
+                let pipe = pipe.map_or(String::new(), |p| format!(" {p}"));
+                (
+                    *pos,
+                    format!("{{{{template {}{pipe}}}}}", quote(name.as_bytes())),
+                )
+            }
+        })
+    }
+}
+
+pub(super) struct Frame<'t> {
+    pub tree: &'t Tree,
+    pub at: At<'t>,
+    pub vars: Vec<(Arc<str>, Slot)>,
+}
+
+impl<'t> Frame<'t> {
+    pub fn new(tree: &'t Tree, data: Value) -> Self {
+        Frame {
+            tree,
+            at: At::Start,
+            vars: vec![(Arc::from("$"), Slot::plain(data))],
+        }
+    }
+
+    /// An error at the node that is being evaluated.
+    pub fn error(&self, message: impl std::fmt::Display) -> Error {
+        let name = &self.tree.name;
+        let Some((pos, context)) = self.at.describe() else {
+            return Error {
+                kind: ErrorKind::Exec,
+                message: format!("template: {name}: {message}"),
+                template: self.tree.parse_name.to_string(),
+                line: 0,
+            };
+        };
+        let (line, column) = self.tree.place(pos);
+        let quoted = quote(name.as_bytes());
+        Error {
+            kind: ErrorKind::Exec,
+            message: format!(
+                "template: {}:{line}:{column}: executing {quoted} at <{context}>: {message}",
+                self.tree.parse_name
+            ),
+            template: self.tree.parse_name.to_string(),
+            line,
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Result<Slot, Error> {
+        match self.vars.iter().rev().find(|(n, _)| **n == *name) {
+            Some((_, slot)) => Ok(slot.clone()),
+            None => Err(self.error(format!("undefined variable: {name}"))),
+        }
+    }
+
+    /// Assigns to the innermost variable of this name; the parser has seen its declaration.
+    pub fn set(&mut self, name: &str, slot: Slot) {
+        if let Some((_, old)) = self.vars.iter_mut().rev().find(|(n, _)| **n == *name) {
+            *old = slot;
+        }
+    }
+
+    /// Sets the variable `n` places from the top.
+    pub fn set_top(&mut self, n: usize, slot: Slot) {
+        let at = self.vars.len().wrapping_sub(n);
+        if let Some((_, old)) = self.vars.get_mut(at) {
+            *old = slot;
+        }
+    }
+}

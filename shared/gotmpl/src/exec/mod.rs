@@ -1,0 +1,540 @@
+//! Trees + data -> text.
+
+mod call;
+mod field;
+mod frame;
+
+use crate::error::{Error, ErrorKind};
+use crate::fmt;
+use crate::function::FuncError;
+use crate::parse::{Branch, Command, Node, Number, Pipe, Term, TermKind};
+use crate::set::{MissingKey, Templates, no_template};
+use crate::value::{Kind, Value};
+use frame::{At, Frame, Slot};
+use std::any::Any;
+use std::sync::Arc;
+
+/// What an execution may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Actions, commands and iterations, and what functions charge for their work.
+    pub steps: u64,
+    /// Templates that call each other, one in the other.
+    pub depth: usize,
+    /// Bytes that templates write and functions make, all together.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    /// 20 million steps (about a second), 1,000 levels, 256 MiB in all.
+    fn default() -> Self {
+        Limits {
+            steps: 20_000_000,
+            depth: 1_000,
+            bytes: 256 << 20,
+        }
+    }
+}
+
+/// A running execution: what functions see of it.
+pub struct Exec<'h> {
+    templates: Templates,
+    host: &'h dyn Any,
+    left: Limits,
+    depth: usize,
+    missing: MissingKey,
+    out: Vec<u8>,
+}
+
+/// What a node says about the loop around it.
+#[derive(Clone, Copy, PartialEq)]
+enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl<'h> Exec<'h> {
+    /// An execution of these templates.
+    pub fn new(templates: Templates, host: &'h dyn Any, limits: Limits) -> Self {
+        Exec {
+            missing: templates.missing(),
+            templates,
+            host,
+            left: limits,
+            depth: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// The host's own state, if it is of this type.
+    pub fn host<T: Any>(&self) -> Option<&'h T> {
+        self.host.downcast_ref()
+    }
+
+    /// The templates in force.
+    pub fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
+    /// Runs `f` with other templates in force, as a template that is parsed while another is executed.
+    pub fn with_templates<T>(&mut self, templates: Templates, f: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.templates, templates);
+        let result = f(self);
+        self.templates = before;
+        result
+    }
+
+    /// Takes `steps` of the budget.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    pub fn charge(&mut self, steps: u64) -> Result<(), FuncError> {
+        match self.left.steps.checked_sub(steps) {
+            Some(left) => {
+                self.left.steps = left;
+                Ok(())
+            }
+            None => Err(budget("steps")),
+        }
+    }
+
+    /// Takes `bytes` of the budget, and a step for every 64.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    pub fn charge_bytes(&mut self, bytes: usize) -> Result<(), FuncError> {
+        match self.left.bytes.checked_sub(bytes as u64) {
+            Some(left) => {
+                self.left.bytes = left;
+                self.charge(bytes as u64 / 64)
+            }
+            None => Err(budget("bytes")),
+        }
+    }
+
+    /// Executes the template `name` on `data`; its text.
+    ///
+    /// # Errors
+    /// As [`Templates::execute`].
+    pub fn execute(&mut self, name: &str, data: Value) -> Result<Vec<u8>> {
+        let Some(tree) = self.templates.tree(name) else {
+            return Err(no_template(name));
+        };
+        let mut frame = Frame::new(&tree, data.clone());
+        self.enter(&frame)?;
+        let before = std::mem::take(&mut self.out);
+        let result = self.list(&mut frame, &Slot::plain(data), &tree.root);
+        self.depth -= 1;
+        let out = std::mem::replace(&mut self.out, before);
+        result.map(|_| out)
+    }
+
+    fn enter(&mut self, frame: &Frame<'_>) -> Result<()> {
+        if self.depth >= self.left.depth {
+            return Err(frame.error(format!(
+                "exceeded maximum template depth ({})",
+                self.left.depth
+            )));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn step(&mut self, frame: &Frame<'_>) -> Result<()> {
+        self.charge(1).map_err(|e| frame.budget(e))
+    }
+
+    fn write(&mut self, frame: &Frame<'_>, bytes: &[u8]) -> Result<()> {
+        self.charge_bytes(bytes.len())
+            .map_err(|e| frame.budget(e))?;
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn list<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, nodes: &'t [Node]) -> Result<Flow> {
+        for node in nodes {
+            let flow = self.node(frame, dot, node)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn node<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, node: &'t Node) -> Result<Flow> {
+        self.step(frame)?;
+        match node {
+            Node::Text(text) => self.write(frame, text)?,
+            Node::Action(pipe) => {
+                let value = self.pipeline(frame, dot, pipe)?;
+                if pipe.decl.is_empty() {
+                    frame.at = At::Action(pipe);
+                    self.print(frame, &value)?;
+                }
+            }
+            Node::If(branch) => return self.branch(frame, dot, branch, false),
+            Node::With(branch) => return self.branch(frame, dot, branch, true),
+            Node::Range(branch) => return self.range(frame, dot, branch),
+            Node::Template { pos, name, pipe } => {
+                self.template(frame, dot, *pos, name, pipe.as_ref())?;
+            }
+            Node::Break => return Ok(Flow::Break),
+            Node::Continue => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn print(&mut self, frame: &Frame<'_>, value: &Value) -> Result<()> {
+        match value {
+            Value::Str(s) => self.write(frame, s),
+            value => {
+                let mut text = Vec::new();
+                fmt::print_value(&mut text, value);
+                self.write(frame, &text)
+            }
+        }
+    }
+
+    fn branch<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        dot: &Slot,
+        branch: &'t Branch,
+        with: bool,
+    ) -> Result<Flow> {
+        let mark = frame.vars.len();
+        let value = self.pipeline(frame, dot, &branch.pipe)?;
+        let flow = if value.truth() {
+            if with {
+                self.list(frame, &Slot::plain(value), &branch.list)?
+            } else {
+                self.list(frame, dot, &branch.list)?
+            }
+        } else if let Some(list) = &branch.otherwise {
+            self.list(frame, dot, list)?
+        } else {
+            Flow::Next
+        };
+        frame.vars.truncate(mark);
+        Ok(flow)
+    }
+
+    fn range<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, branch: &'t Branch) -> Result<Flow> {
+        frame.at = At::Range(branch);
+        let outer = frame.vars.len();
+        let value = self.pipeline(frame, dot, &branch.pipe)?;
+        let mark = frame.vars.len();
+        let flow = self.iterate(frame, branch, value, mark);
+        let flow = match flow? {
+            Some(flow) => flow,
+            None => {
+                frame.vars.truncate(mark);
+                match &branch.otherwise {
+                    Some(list) => self.list(frame, dot, list)?,
+                    None => Flow::Next,
+                }
+            }
+        };
+        frame.vars.truncate(outer);
+        Ok(flow)
+    }
+
+    /// Runs the body for every element; `None` if there was none.
+    fn iterate<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        branch: &'t Branch,
+        value: Value,
+        mark: usize,
+    ) -> Result<Option<Flow>> {
+        let iface = |v: Value| Slot {
+            value: v,
+            iface: true,
+        };
+        match value {
+            Value::NoValue | Value::Nil => Ok(None),
+            Value::Int(n, t) => {
+                if branch.pipe.decl.len() > 1 {
+                    return Err(frame.error(format!(
+                        "can't use {n} to iterate over more than one variable"
+                    )));
+                }
+                let mut i = 0;
+                while i < n {
+                    let element = Slot::plain(Value::Int(i, t));
+                    if self.turn(frame, branch, Value::NoValue, element, mark)? == Flow::Break {
+                        break;
+                    }
+                    i += 1;
+                }
+                Ok((n > 0).then_some(Flow::Next))
+            }
+            Value::List(list) => {
+                let any = !list.is_empty();
+                let mut i = 0;
+                while let Some(element) = list.get(i) {
+                    let index = Value::int(i as i64);
+                    if self.turn(frame, branch, index, iface(element), mark)? == Flow::Break {
+                        break;
+                    }
+                    i += 1;
+                }
+                Ok(any.then_some(Flow::Next))
+            }
+            Value::Bytes(bytes) => {
+                for (i, b) in bytes.iter().enumerate() {
+                    let element =
+                        Slot::plain(Value::Int(i64::from(*b), crate::value::IntType::Uint8));
+                    let index = Value::int(i as i64);
+                    if self.turn(frame, branch, index, element, mark)? == Flow::Break {
+                        break;
+                    }
+                }
+                Ok((!bytes.is_empty()).then_some(Flow::Next))
+            }
+            Value::Map(map) => {
+                let pairs = map.pairs();
+                let any = !pairs.is_empty();
+                for (key, element) in pairs {
+                    if self.turn(frame, branch, Value::Str(key), iface(element), mark)?
+                        == Flow::Break
+                    {
+                        break;
+                    }
+                }
+                Ok(any.then_some(Flow::Next))
+            }
+            other => {
+                let shown = fmt::display(&other);
+                Err(frame.error(format!("range can't iterate over {shown}")))
+            }
+        }
+    }
+
+    /// One iteration.
+    fn turn<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        branch: &'t Branch,
+        index: Value,
+        element: Slot,
+        mark: usize,
+    ) -> Result<Flow> {
+        self.step(frame)?;
+        let decl = &branch.pipe.decl;
+        if branch.pipe.assign {
+            match decl.as_slice() {
+                [only] => frame.set(only, element.clone()),
+                [first, second] => {
+                    frame.set(first, Slot::plain(index));
+                    frame.set(second, element.clone());
+                }
+                _ => {}
+            }
+        } else {
+            match decl.len() {
+                1 => frame.set_top(1, element.clone()),
+                2 => {
+                    frame.set_top(1, element.clone());
+                    frame.set_top(2, Slot::plain(index));
+                }
+                _ => {}
+            }
+        }
+        let flow = self.list(frame, &element, &branch.list)?;
+        frame.vars.truncate(mark);
+        Ok(flow)
+    }
+
+    fn template<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        dot: &Slot,
+        pos: usize,
+        name: &'t Arc<str>,
+        pipe: Option<&'t Pipe>,
+    ) -> Result<()> {
+        frame.at = At::Template(pos, name, pipe);
+        let Some(tree) = self.templates.tree(name) else {
+            let quoted = fmt::quote(name.as_bytes());
+            return Err(frame.error(format!("template {quoted} not defined")));
+        };
+        let data = match pipe {
+            Some(pipe) => self.pipeline(frame, dot, pipe)?,
+            None => Value::NoValue,
+        };
+        self.enter(frame)?;
+        let mut inner = Frame::new(&tree, data.clone());
+        let result = self.list(&mut inner, &Slot::plain(data), &tree.root);
+        self.depth -= 1;
+        result.map(|_| ())
+    }
+
+    fn pipeline<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, pipe: &'t Pipe) -> Result<Value> {
+        frame.at = At::Pipe(pipe);
+        let mut value = None;
+        for command in &pipe.cmds {
+            value = Some(self.command(frame, dot, command, value)?.value.unwrapped());
+        }
+        let value = value.unwrap_or_default();
+        for name in &pipe.decl {
+            if pipe.assign {
+                frame.set(name, Slot::plain(value.clone()));
+            } else {
+                frame.vars.push((name.clone(), Slot::plain(value.clone())));
+            }
+        }
+        Ok(value)
+    }
+
+    fn command<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        dot: &Slot,
+        command: &'t Command,
+        last: Option<Value>,
+    ) -> Result<Slot> {
+        self.step(frame)?;
+        let first = &command.args[0];
+        let args = &command.args[1..];
+        match &first.kind {
+            TermKind::Function { name, function } => {
+                frame.at = At::Term(first);
+                let value =
+                    self.function(frame, dot, At::Command(command), name, function, args, last)?;
+                return Ok(Slot::plain(value));
+            }
+            TermKind::Field(fields) => {
+                frame.at = At::Term(first);
+                return self.chain(frame, dot, dot.clone(), first, fields, args, last);
+            }
+            TermKind::Chain(..) => return self.chain_term(frame, dot, first, args, last),
+            TermKind::Variable(..) => return self.variable(frame, dot, first, args, last),
+            _ => {}
+        }
+        if !matches!(first.kind, TermKind::Pipe(_)) {
+            frame.at = At::Term(first);
+        }
+        not_a_function(frame, first, args, last.as_ref())?;
+        match &first.kind {
+            TermKind::Pipe(pipe) => Ok(Slot::plain(self.pipeline(frame, dot, pipe)?)),
+            TermKind::Dot => Ok(dot.clone()),
+            TermKind::Bool(b) => Ok(Slot::plain(Value::Bool(*b))),
+            TermKind::Number(n) => Ok(Slot::plain(constant(frame, n)?)),
+            TermKind::Text { text, .. } => Ok(Slot::plain(Value::Str(text.clone()))),
+            _ => Err(frame.error("nil is not a command")),
+        }
+    }
+
+    fn chain_term<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        dot: &Slot,
+        term: &'t Term,
+        args: &'t [Term],
+        last: Option<Value>,
+    ) -> Result<Slot> {
+        let TermKind::Chain(inner, fields) = &term.kind else {
+            return Err(frame.error("not a chain"));
+        };
+        frame.at = At::Term(term);
+        if matches!(inner.kind, TermKind::Nil) {
+            return Err(frame.error(format!("indirection through explicit nil in {term}")));
+        }
+        let receiver = self.operand(frame, dot, inner)?;
+        self.chain(frame, dot, receiver, term, fields, args, last)
+    }
+
+    fn variable<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        dot: &Slot,
+        term: &'t Term,
+        args: &'t [Term],
+        last: Option<Value>,
+    ) -> Result<Slot> {
+        let TermKind::Variable(name, fields) = &term.kind else {
+            return Err(frame.error("not a variable"));
+        };
+        frame.at = At::Term(term);
+        let value = frame.get(name)?;
+        if fields.is_empty() {
+            not_a_function(frame, term, args, last.as_ref())?;
+            return Ok(value);
+        }
+        self.chain(frame, dot, value, term, fields, args, last)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
+    fn chain<'t>(
+        &mut self,
+        frame: &mut Frame<'t>,
+        dot: &Slot,
+        mut receiver: Slot,
+        term: &'t Term,
+        fields: &'t [crate::value::Str],
+        args: &'t [Term],
+        last: Option<Value>,
+    ) -> Result<Slot> {
+        let Some((final_field, inner)) = fields.split_last() else {
+            return Ok(receiver);
+        };
+        for field in inner {
+            receiver = self.field(frame, dot, receiver, term, field, &[], None)?;
+        }
+        self.field(frame, dot, receiver, term, final_field, args, last)
+    }
+}
+
+fn not_a_function(
+    frame: &Frame<'_>,
+    first: &Term,
+    args: &[Term],
+    last: Option<&Value>,
+) -> Result<()> {
+    if args.is_empty() && last.is_none() {
+        return Ok(());
+    }
+    Err(frame.error(format!("can't give argument to non-function {first}")))
+}
+
+/// The value of a constant without a wanted type: int, or float64 if it is written so.
+fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
+    let b = n.text.as_bytes();
+    let hex =
+        b.len() > 2 && b[0] == b'0' && matches!(b[1], b'x' | b'X') && !n.text.contains(['p', 'P']);
+    if let Some(f) = n.float
+        && !hex
+        && b.first() != Some(&b'\'')
+        && n.text.contains(['.', 'e', 'E', 'p', 'P'])
+    {
+        return Ok(Value::Float(f));
+    }
+    match n.int {
+        Some(i) => Ok(Value::int(i)),
+        None => Err(frame.error(format!("{} overflows int", n.text))),
+    }
+}
+
+fn budget(what: &str) -> FuncError {
+    FuncError {
+        message: format!("the template's budget of {what} is used up"),
+        budget: true,
+    }
+}
+
+impl Frame<'_> {
+    fn budget(&self, error: FuncError) -> Error {
+        let mut out = self.error(error.message);
+        out.kind = ErrorKind::Budget;
+        out
+    }
+}
+
+/// Whether a receiver is a nil that Go would refuse to look into.
+fn is_nil_interface(slot: &Slot) -> bool {
+    matches!(slot.value, Value::Nil) && slot.value.kind() == Kind::Invalid
+}

@@ -1,0 +1,523 @@
+//! Text -> tokens. One token at a time: the parser decides when it wants the next.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Error,
+    Bool,
+    Char,
+    CharConstant,
+    Complex,
+    Assign,
+    Declare,
+    Eof,
+    Field,
+    Identifier,
+    LeftDelim,
+    LeftParen,
+    Number,
+    Pipe,
+    RawString,
+    RightDelim,
+    RightParen,
+    Space,
+    String,
+    Text,
+    Variable,
+    Block,
+    Break,
+    Continue,
+    Dot,
+    Define,
+    Else,
+    End,
+    If,
+    Nil,
+    Range,
+    Template,
+    With,
+}
+
+impl Kind {
+    fn keyword(word: &str) -> Option<Kind> {
+        Some(match word {
+            "block" => Kind::Block,
+            "break" => Kind::Break,
+            "continue" => Kind::Continue,
+            "define" => Kind::Define,
+            "else" => Kind::Else,
+            "end" => Kind::End,
+            "if" => Kind::If,
+            "nil" => Kind::Nil,
+            "range" => Kind::Range,
+            "template" => Kind::Template,
+            "with" => Kind::With,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn is_keyword(self) -> bool {
+        matches!(
+            self,
+            Kind::Block
+                | Kind::Break
+                | Kind::Continue
+                | Kind::Dot
+                | Kind::Define
+                | Kind::Else
+                | Kind::End
+                | Kind::If
+                | Kind::Nil
+                | Kind::Range
+                | Kind::Template
+                | Kind::With
+        )
+    }
+}
+
+/// A token with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub kind: Kind,
+    /// Byte offset of its start.
+    pub pos: usize,
+    pub text: String,
+    /// The line it starts in, from 1.
+    pub line: usize,
+}
+
+impl std::fmt::Display for Token {
+    /// As Go's messages name a token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            Kind::Eof => f.write_str("EOF"),
+            Kind::Error => f.write_str(&self.text),
+            k if k.is_keyword() => write!(f, "<{}>", self.text),
+            _ if self.text.len() > 10 => {
+                let head: String = self.text.chars().take(10).collect();
+                write!(f, "{}...", crate::fmt::quote(head.as_bytes()))
+            }
+            _ => f.write_str(&crate::fmt::quote(self.text.as_bytes())),
+        }
+    }
+}
+
+pub(crate) struct Lexer<'t> {
+    input: &'t str,
+    start: usize,
+    pos: usize,
+    line: usize,
+    start_line: usize,
+    parens: usize,
+    inside: bool,
+    failed: bool,
+    /// Whether `break` and `continue` are keywords.
+    keywords: bool,
+}
+
+const LEFT: &str = "{{";
+const RIGHT: &str = "}}";
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+fn is_space_byte(b: u8) -> bool {
+    is_space(b as char)
+}
+
+fn is_word(c: char) -> bool {
+    c == '_' || c.is_alphabetic() || c.is_numeric()
+}
+
+fn left_trim(s: &str) -> bool {
+    let b = s.as_bytes();
+    b.len() >= 2 && b[0] == b'-' && is_space_byte(b[1])
+}
+
+fn right_trim(s: &str) -> bool {
+    let b = s.as_bytes();
+    b.len() >= 2 && is_space_byte(b[0]) && b[1] == b'-'
+}
+
+impl<'t> Lexer<'t> {
+    pub(crate) fn new(input: &'t str) -> Self {
+        Lexer {
+            input,
+            start: 0,
+            pos: 0,
+            line: 1,
+            start_line: 1,
+            parens: 0,
+            inside: false,
+            failed: false,
+            keywords: true,
+        }
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.input[self.pos..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.pos += c.len_utf8();
+        if c == '\n' {
+            self.line += 1;
+        }
+        Some(c)
+    }
+
+    fn emit(&mut self, kind: Kind) -> Token {
+        let token = Token {
+            kind,
+            pos: self.start,
+            text: self.input[self.start..self.pos].to_owned(),
+            line: self.start_line,
+        };
+        self.start = self.pos;
+        self.start_line = self.line;
+        token
+    }
+
+    /// Skips to `to` without a token.
+    fn skip_to(&mut self, to: usize) {
+        self.line += count_lines(&self.input[self.pos..to]);
+        self.pos = to;
+        self.start = to;
+        self.start_line = self.line;
+    }
+
+    fn fail(&mut self, message: impl Into<String>) -> Token {
+        self.failed = true;
+        Token {
+            kind: Kind::Error,
+            pos: self.start,
+            text: message.into(),
+            line: self.start_line,
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Token {
+        if self.failed {
+            return Token {
+                kind: Kind::Eof,
+                pos: self.pos,
+                text: "EOF".to_owned(),
+                line: self.start_line,
+            };
+        }
+        if self.inside {
+            self.action()
+        } else {
+            self.text()
+        }
+    }
+
+    fn text(&mut self) -> Token {
+        loop {
+            let Some(x) = self.rest().find(LEFT) else {
+                self.line += count_lines(self.rest());
+                self.pos = self.input.len();
+                let kind = if self.pos > self.start {
+                    Kind::Text
+                } else {
+                    Kind::Eof
+                };
+                return self.emit(kind);
+            };
+            if x > 0 {
+                let delim = self.pos + x;
+                let mut end = delim;
+                if left_trim(&self.input[delim + LEFT.len()..]) {
+                    end = self.start
+                        + self.input[self.start..delim]
+                            .trim_end_matches(is_space)
+                            .len();
+                }
+                self.line += count_lines(&self.input[self.pos..end]);
+                self.pos = end;
+                let token = self.emit(Kind::Text);
+                self.skip_to(delim);
+                if !token.text.is_empty() {
+                    return token;
+                }
+            }
+            match self.left_delim() {
+                Some(token) => return token,
+                None => continue,
+            }
+        }
+    }
+
+    /// The delimiter, or nothing after a comment.
+    fn left_delim(&mut self) -> Option<Token> {
+        self.pos += LEFT.len();
+        let marker = if left_trim(self.rest()) { 2 } else { 0 };
+        if self.input[self.pos + marker..].starts_with("/*") {
+            self.skip_to(self.pos + marker);
+            return self.comment();
+        }
+        let token = self.emit(Kind::LeftDelim);
+        self.inside = true;
+        self.skip_to(self.pos + marker);
+        self.parens = 0;
+        Some(token)
+    }
+
+    fn comment(&mut self) -> Option<Token> {
+        let Some(end) = self.rest()[2..].find("*/") else {
+            return Some(self.fail("unclosed comment"));
+        };
+        let end = self.pos + 2 + end + 2;
+        let after = &self.input[end..];
+        let trim = right_trim(after) && after[2..].starts_with(RIGHT);
+        if !trim && !after.starts_with(RIGHT) {
+            return Some(self.fail("comment ends before closing delimiter"));
+        }
+        let mut to = end + RIGHT.len();
+        if trim {
+            to += 2;
+            to = self.input.len() - self.input[to..].trim_start_matches(is_space).len();
+        }
+        self.skip_to(to);
+        None
+    }
+
+    /// Whether a closing delimiter comes next, and whether it trims.
+    fn at_right(&self) -> Option<bool> {
+        let rest = self.rest();
+        if right_trim(rest) && rest[2..].starts_with(RIGHT) {
+            return Some(true);
+        }
+        rest.starts_with(RIGHT).then_some(false)
+    }
+
+    fn right_delim(&mut self, trim: bool) -> Token {
+        if trim {
+            self.skip_to(self.pos + 2);
+        }
+        self.pos += RIGHT.len();
+        let token = self.emit(Kind::RightDelim);
+        if trim {
+            let to = self.input.len() - self.rest().trim_start_matches(is_space).len();
+            self.skip_to(to);
+        }
+        self.inside = false;
+        token
+    }
+
+    fn action(&mut self) -> Token {
+        if let Some(trim) = self.at_right() {
+            if self.parens == 0 {
+                return self.right_delim(trim);
+            }
+            return self.fail("unclosed left paren");
+        }
+        let Some(c) = self.peek() else {
+            return self.fail("unclosed action");
+        };
+        if is_space(c) {
+            return self.space();
+        }
+        if is_word(c) && !c.is_ascii_digit() {
+            return self.identifier();
+        }
+        let next = self.rest()[c.len_utf8()..].chars().next();
+        if c == '+' || c == '-' || c.is_ascii_digit() {
+            return self.number();
+        }
+        if c == '.' && next.is_some_and(|n| n.is_ascii_digit()) {
+            return self.number();
+        }
+        self.bump();
+        match c {
+            '=' => self.emit(Kind::Assign),
+            ':' => {
+                if self.bump() != Some('=') {
+                    return self.fail("expected :=");
+                }
+                self.emit(Kind::Declare)
+            }
+            '|' => self.emit(Kind::Pipe),
+            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
+            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '`' => self.raw(),
+            '$' => self.word(Kind::Variable),
+            '.' => self.word(Kind::Field),
+            '(' => {
+                self.parens += 1;
+                self.emit(Kind::LeftParen)
+            }
+            ')' => match self.parens.checked_sub(1) {
+                Some(parens) => {
+                    self.parens = parens;
+                    self.emit(Kind::RightParen)
+                }
+                None => self.fail("unexpected right paren"),
+            },
+            c if c.is_ascii_graphic() => self.emit(Kind::Char),
+            c => self.fail(format!(
+                "unrecognized character in action: {}",
+                crate::fmt::unicode(c)
+            )),
+        }
+    }
+
+    fn space(&mut self) -> Token {
+        let mut last = self.pos;
+        let mut count = 0;
+        while self.peek().is_some_and(is_space) {
+            last = self.pos;
+            self.bump();
+            count += 1;
+        }
+        let tail = &self.input[last..];
+        if right_trim(tail) && tail[2..].starts_with(RIGHT) {
+            if self.input.as_bytes()[last] == b'\n' {
+                self.line -= 1;
+            }
+            self.pos = last;
+            if count == 1 {
+                return self.right_delim(true);
+            }
+        }
+        self.emit(Kind::Space)
+    }
+
+    fn at_terminator(&self) -> bool {
+        match self.peek() {
+            None => true,
+            Some(c) if is_space(c) => true,
+            Some('.' | ',' | '|' | ':' | ')' | '(') => true,
+            Some(_) => self.rest().starts_with(RIGHT),
+        }
+    }
+
+    fn bad_character(&mut self) -> Token {
+        let c = self.peek().unwrap_or('\u{fffd}');
+        self.fail(format!("bad character {}", crate::fmt::unicode(c)))
+    }
+
+    fn identifier(&mut self) -> Token {
+        while self.peek().is_some_and(is_word) {
+            self.bump();
+        }
+        if !self.at_terminator() {
+            return self.bad_character();
+        }
+        let kind = match &self.input[self.start..self.pos] {
+            "true" | "false" => Kind::Bool,
+            word => match Kind::keyword(word) {
+                Some(Kind::Break | Kind::Continue) if !self.keywords => Kind::Identifier,
+                Some(kind) => kind,
+                None => Kind::Identifier,
+            },
+        };
+        self.emit(kind)
+    }
+
+    /// The rest of a field or variable behind its `.` or `$`.
+    fn word(&mut self, kind: Kind) -> Token {
+        if self.at_terminator() {
+            return self.emit(if kind == Kind::Field { Kind::Dot } else { kind });
+        }
+        while self.peek().is_some_and(is_word) {
+            self.bump();
+        }
+        if !self.at_terminator() {
+            return self.bad_character();
+        }
+        self.emit(kind)
+    }
+
+    fn quoted(&mut self, end: char, kind: Kind, open: &str) -> Token {
+        loop {
+            match self.bump() {
+                Some('\\') => match self.bump() {
+                    None | Some('\n') => return self.fail(open),
+                    Some(_) => {}
+                },
+                None | Some('\n') => return self.fail(open),
+                Some(c) if c == end => return self.emit(kind),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn raw(&mut self) -> Token {
+        loop {
+            match self.bump() {
+                None => return self.fail("unterminated raw quoted string"),
+                Some('`') => return self.emit(Kind::RawString),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn number(&mut self) -> Token {
+        let mut ok = self.scan_number();
+        let mut kind = Kind::Number;
+        if ok && matches!(self.peek(), Some('+' | '-')) {
+            ok = self.scan_number() && self.input[..self.pos].ends_with('i');
+            kind = Kind::Complex;
+        }
+        if !ok {
+            let text = crate::fmt::quote(self.input[self.start..self.pos].as_bytes());
+            return self.fail(format!("bad number syntax: {text}"));
+        }
+        self.emit(kind)
+    }
+
+    fn accept(&mut self, valid: &str) -> bool {
+        let ok = self.peek().is_some_and(|c| valid.contains(c));
+        if ok {
+            self.bump();
+        }
+        ok
+    }
+
+    fn accept_run(&mut self, valid: &str) {
+        while self.accept(valid) {}
+    }
+
+    fn scan_number(&mut self) -> bool {
+        self.accept("+-");
+        let mut digits = "0123456789_";
+        let (mut decimal, mut hex) = (true, false);
+        if self.accept("0") {
+            if self.accept("xX") {
+                digits = "0123456789abcdefABCDEF_";
+                (decimal, hex) = (false, true);
+            } else if self.accept("oO") {
+                digits = "01234567_";
+                decimal = false;
+            } else if self.accept("bB") {
+                digits = "01_";
+                decimal = false;
+            }
+        }
+        self.accept_run(digits);
+        if self.accept(".") {
+            self.accept_run(digits);
+        }
+        if decimal && self.accept("eE") || hex && self.accept("pP") {
+            self.accept("+-");
+            self.accept_run("0123456789_");
+        }
+        self.accept("i");
+        if self.peek().is_some_and(is_word) {
+            self.bump();
+            return false;
+        }
+        true
+    }
+}
+
+fn count_lines(text: &str) -> usize {
+    text.bytes().filter(|b| *b == b'\n').count()
+}

@@ -1,0 +1,33 @@
+//! Go's `text/template`, as of Go 1.26.
+//!
+//! A [`Templates`] set is parsed once and executed as often as wanted, each time with [`Limits`]. Values are Go's: a
+//! [`Value`] has a dynamic type, lists and maps are shared references, strings are bytes. Messages read as Go's.
+//!
+//! ```
+//! use driftless_gotmpl::{Functions, Limits, Templates, Value};
+//! let mut set = Templates::new(Functions::new());
+//! set.parse("hello", "Hello {{ .name | printf \"%q\" }}!")?;
+//! let data = Value::map([("name", Value::from("world"))]);
+//! assert_eq!(set.execute("hello", data, &(), Limits::default())?, b"Hello \"world\"!");
+//! # Ok::<(), driftless_gotmpl::Error>(())
+//! ```
+//!
+//! Not there: complex numbers, channels, functions as values, delimiters other than `{{` and `}}`.
+
+mod builtin;
+mod error;
+mod exec;
+pub mod fmt;
+mod function;
+mod lex;
+mod parse;
+mod set;
+mod value;
+
+pub use builtin::{compare_equal, html_escape};
+pub use error::{Error, ErrorKind};
+pub use exec::{Exec, Limits};
+pub use function::{FuncError, Function, Functions, Native, Param};
+pub use parse::unquote;
+pub use set::{MissingKey, Templates};
+pub use value::{Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value};

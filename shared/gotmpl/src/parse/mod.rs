@@ -1,0 +1,586 @@
+//! Tokens -> trees.
+
+mod literal;
+mod node;
+
+pub use literal::unquote;
+pub(crate) use node::{Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
+
+use crate::error::{Error, ErrorKind};
+use crate::function::Functions;
+use crate::lex::{Kind, Lexer, Token};
+use crate::value::Str;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How deep actions and parentheses may nest. (Go: 10,000 for parentheses, no limit for actions.)
+const MAX_DEPTH: usize = 500;
+
+/// The trees of one text: its own and those it defines.
+pub(crate) fn parse(
+    name: &str,
+    text: &str,
+    functions: &Functions,
+) -> Result<Vec<Arc<Tree>>, Error> {
+    let mut parser = Parser {
+        lexer: Lexer::new(text),
+        ahead: Vec::new(),
+        last_line: 1,
+        name: Arc::from(name),
+        text: Arc::from(text),
+        functions,
+        vars: vec![Arc::from("$")],
+        trees: HashMap::new(),
+        order: Vec::new(),
+        action_line: 0,
+        range_depth: 0,
+        depth: 0,
+    };
+    let root = parser.top()?;
+    parser.add(Arc::from(name), root)?;
+    let Parser {
+        mut trees, order, ..
+    } = parser;
+    Ok(order.iter().filter_map(|n| trees.remove(n)).collect())
+}
+
+struct Parser<'t> {
+    lexer: Lexer<'t>,
+    /// Tokens pushed back, the next one last.
+    ahead: Vec<Token>,
+    last_line: usize,
+    name: Arc<str>,
+    text: Arc<str>,
+    functions: &'t Functions,
+    vars: Vec<Arc<str>>,
+    trees: HashMap<Arc<str>, Arc<Tree>>,
+    order: Vec<Arc<str>>,
+    action_line: usize,
+    range_depth: usize,
+    depth: usize,
+}
+
+/// What ended a list of nodes.
+#[derive(Clone, Copy, PartialEq)]
+enum Stop {
+    End,
+    Else,
+}
+
+enum Item {
+    Node(Node),
+    Stop(Stop),
+}
+
+type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl<'t> Parser<'t> {
+    fn next(&mut self) -> Token {
+        let token = self.ahead.pop().unwrap_or_else(|| self.lexer.next());
+        self.last_line = token.line;
+        token
+    }
+
+    fn back(&mut self, token: Token) {
+        self.ahead.push(token);
+    }
+
+    fn peek(&mut self) -> Kind {
+        let token = self.next();
+        let kind = token.kind;
+        self.back(token);
+        kind
+    }
+
+    fn next_non_space(&mut self) -> Token {
+        loop {
+            let token = self.next();
+            if token.kind != Kind::Space {
+                return token;
+            }
+        }
+    }
+
+    fn peek_non_space(&mut self) -> Token {
+        let token = self.next_non_space();
+        self.back(token.clone());
+        token
+    }
+
+    fn error<T>(&self, message: impl std::fmt::Display) -> Result<T> {
+        Err(Error {
+            kind: ErrorKind::Parse,
+            message: format!("template: {}:{}: {message}", self.name, self.last_line),
+            template: self.name.to_string(),
+            line: self.last_line,
+        })
+    }
+
+    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token> {
+        let token = self.next_non_space();
+        if token.kind != kind {
+            return self.unexpected(&token, context);
+        }
+        Ok(token)
+    }
+
+    fn unexpected<T>(&self, token: &Token, context: &str) -> Result<T> {
+        if token.kind != Kind::Error {
+            return self.error(format!("unexpected {token} in {context}"));
+        }
+        let mut extra = String::new();
+        if self.action_line != 0 && self.action_line != token.line {
+            extra = format!(" in action started at {}:{}", self.name, self.action_line);
+            if token.text.ends_with(" action") {
+                extra.drain(.." in action".len());
+            }
+        }
+        self.error(format!("{token}{extra}"))
+    }
+
+    /// One level deeper, with a limit.
+    fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return self.error("max expression depth exceeded");
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn add(&mut self, name: Arc<str>, root: Vec<Node>) -> Result<()> {
+        let tree = Tree {
+            name: name.clone(),
+            parse_name: self.name.clone(),
+            text: self.text.clone(),
+            root,
+        };
+        match self.trees.get(&name) {
+            Some(old) if !old.is_empty() => {
+                if !tree.is_empty() {
+                    let quoted = crate::fmt::quote(name.as_bytes());
+                    return self.error(format!(
+                        "template: multiple definition of template {quoted}"
+                    ));
+                }
+            }
+            old => {
+                if old.is_none() {
+                    self.order.push(name.clone());
+                }
+                self.trees.insert(name, Arc::new(tree));
+            }
+        }
+        Ok(())
+    }
+
+    fn top(&mut self) -> Result<Vec<Node>> {
+        let mut root = Vec::new();
+        loop {
+            match self.peek() {
+                Kind::Eof => return Ok(root),
+                Kind::LeftDelim => {
+                    let delim = self.next();
+                    let token = self.next_non_space();
+                    if token.kind == Kind::Define {
+                        self.definition()?;
+                        continue;
+                    }
+                    self.back(token);
+                    self.back(delim);
+                }
+                _ => {}
+            }
+            match self.text_or_action()? {
+                Item::Node(node) => root.push(node),
+                Item::Stop(Stop::End) => return self.error("unexpected {{end}}"),
+                Item::Stop(Stop::Else) => return self.error("unexpected {{else}}"),
+            }
+        }
+    }
+
+    fn definition(&mut self) -> Result<()> {
+        let token = self.next_non_space();
+        let name = self.template_name(&token, "define clause")?;
+        self.expect(Kind::RightDelim, "define clause")?;
+        let root = self.body("define clause")?;
+        self.add(name, root)
+    }
+
+    /// A list up to its `end`, with variables and loops of its own.
+    fn body(&mut self, context: &str) -> Result<Vec<Node>> {
+        let vars = std::mem::replace(&mut self.vars, vec![Arc::from("$")]);
+        let range_depth = std::mem::take(&mut self.range_depth);
+        let (list, stop) = self.list()?;
+        if stop == Stop::Else {
+            return self.error(format!("unexpected {{{{else}}}} in {context}"));
+        }
+        self.vars = vars;
+        self.range_depth = range_depth;
+        Ok(list)
+    }
+
+    fn list(&mut self) -> Result<(Vec<Node>, Stop)> {
+        self.deeper(|p| {
+            let mut list = Vec::new();
+            while p.peek_non_space().kind != Kind::Eof {
+                match p.text_or_action()? {
+                    Item::Node(node) => list.push(node),
+                    Item::Stop(stop) => return Ok((list, stop)),
+                }
+            }
+            p.error("unexpected EOF")
+        })
+    }
+
+    fn text_or_action(&mut self) -> Result<Item> {
+        let token = self.next_non_space();
+        match token.kind {
+            Kind::Text => Ok(Item::Node(Node::Text(Str::from(token.text)))),
+            Kind::LeftDelim => {
+                self.action_line = token.line;
+                let item = self.action();
+                self.action_line = 0;
+                item
+            }
+            _ => self.unexpected(&token, "input"),
+        }
+    }
+
+    fn action(&mut self) -> Result<Item> {
+        let token = self.next_non_space();
+        let node = match token.kind {
+            Kind::Block => self.block()?,
+            Kind::Break => self.loop_control("break", Node::Break)?,
+            Kind::Continue => self.loop_control("continue", Node::Continue)?,
+            Kind::Else => {
+                if !matches!(self.peek_non_space().kind, Kind::If | Kind::With) {
+                    self.expect(Kind::RightDelim, "else")?;
+                }
+                return Ok(Item::Stop(Stop::Else));
+            }
+            Kind::End => {
+                self.expect(Kind::RightDelim, "end")?;
+                return Ok(Item::Stop(Stop::End));
+            }
+            Kind::If => Node::If(self.control("if")?),
+            Kind::Range => Node::Range(self.control("range")?),
+            Kind::With => Node::With(self.control("with")?),
+            Kind::Template => self.template()?,
+            _ => {
+                self.back(token);
+                Node::Action(self.pipeline("command", Kind::RightDelim)?)
+            }
+        };
+        Ok(Item::Node(node))
+    }
+
+    fn loop_control(&mut self, word: &str, node: Node) -> Result<Node> {
+        let token = self.next_non_space();
+        if token.kind != Kind::RightDelim {
+            return self.unexpected(&token, &format!("{{{{{word}}}}}"));
+        }
+        if self.range_depth == 0 {
+            return self.error(format!("{{{{{word}}}}} outside {{{{range}}}}"));
+        }
+        Ok(node)
+    }
+
+    fn control(&mut self, context: &str) -> Result<Branch> {
+        let vars = self.vars.len();
+        let is_range = context == "range";
+        let pipe = self.pipeline(context, Kind::RightDelim)?;
+        self.range_depth += usize::from(is_range);
+        let (list, stop) = self.list()?;
+        self.range_depth -= usize::from(is_range);
+        let otherwise = match stop {
+            Stop::End => None,
+            Stop::Else => Some(self.otherwise(context)?),
+        };
+        self.vars.truncate(vars);
+        Ok(Branch {
+            pos: pipe.pos,
+            pipe,
+            list,
+            otherwise,
+        })
+    }
+
+    fn otherwise(&mut self, context: &str) -> Result<Vec<Node>> {
+        let next = self.peek();
+        if context == "if" && next == Kind::If {
+            self.next();
+            return self.deeper(|p| Ok(vec![Node::If(p.control("if")?)]));
+        }
+        if context == "with" && next == Kind::With {
+            self.next();
+            return self.deeper(|p| Ok(vec![Node::With(p.control("with")?)]));
+        }
+        let (list, stop) = self.list()?;
+        if stop != Stop::End {
+            return self.error("expected end; found {{else}}");
+        }
+        Ok(list)
+    }
+
+    fn block(&mut self) -> Result<Node> {
+        let token = self.next_non_space();
+        let name = self.template_name(&token, "block clause")?;
+        let pipe = self.pipeline("block clause", Kind::RightDelim)?;
+        let root = self.body("block clause")?;
+        self.add(name.clone(), root)?;
+        Ok(Node::Template {
+            pos: token.pos,
+            name,
+            pipe: Some(pipe),
+        })
+    }
+
+    fn template(&mut self) -> Result<Node> {
+        let token = self.next_non_space();
+        let name = self.template_name(&token, "template clause")?;
+        let next = self.next_non_space();
+        let pipe = if next.kind == Kind::RightDelim {
+            None
+        } else {
+            self.back(next);
+            Some(self.pipeline("template clause", Kind::RightDelim)?)
+        };
+        Ok(Node::Template {
+            pos: token.pos,
+            name,
+            pipe,
+        })
+    }
+
+    fn template_name(&mut self, token: &Token, context: &str) -> Result<Arc<str>> {
+        if !matches!(token.kind, Kind::String | Kind::RawString) {
+            return self.unexpected(token, context);
+        }
+        match unquote(&token.text) {
+            Some(name) => Ok(Arc::from(name.lossy().as_ref())),
+            None => self.error("invalid syntax"),
+        }
+    }
+
+    fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe> {
+        let mut pipe = Pipe {
+            pos: self.peek_non_space().pos,
+            assign: false,
+            decl: Vec::new(),
+            cmds: Vec::new(),
+        };
+        self.declarations(&mut pipe, context)?;
+        loop {
+            let token = self.next_non_space();
+            match token.kind {
+                kind if kind == end => break,
+                Kind::Bool
+                | Kind::CharConstant
+                | Kind::Complex
+                | Kind::Dot
+                | Kind::Field
+                | Kind::Identifier
+                | Kind::Number
+                | Kind::Nil
+                | Kind::RawString
+                | Kind::String
+                | Kind::Variable
+                | Kind::LeftParen => {
+                    self.back(token);
+                    let command = self.command()?;
+                    pipe.cmds.push(command);
+                }
+                _ => return self.unexpected(&token, context),
+            }
+        }
+        self.check(&pipe, context)?;
+        Ok(pipe)
+    }
+
+    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Result<()> {
+        loop {
+            let variable = self.peek_non_space();
+            if variable.kind != Kind::Variable {
+                return Ok(());
+            }
+            self.next_non_space();
+            let behind = self.next();
+            let next = if behind.kind == Kind::Space {
+                self.next_non_space()
+            } else {
+                behind.clone()
+            };
+            let name: Arc<str> = Arc::from(variable.text.as_str());
+            match next.kind {
+                Kind::Assign | Kind::Declare => {
+                    pipe.assign = next.kind == Kind::Assign;
+                    pipe.decl.push(name.clone());
+                    self.vars.push(name);
+                    return Ok(());
+                }
+                Kind::Char if next.text == "," => {
+                    pipe.decl.push(name.clone());
+                    self.vars.push(name);
+                    if context != "range" || pipe.decl.len() >= 2 {
+                        return self.error(format!("too many declarations in {context}"));
+                    }
+                    match self.peek_non_space().kind {
+                        Kind::Variable | Kind::RightDelim | Kind::RightParen => {}
+                        _ => return self.error("range can only initialize variables"),
+                    }
+                }
+                _ => {
+                    self.back(next);
+                    if behind.kind == Kind::Space {
+                        self.back(behind);
+                    }
+                    self.back(variable);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn check(&self, pipe: &Pipe, context: &str) -> Result<()> {
+        if pipe.cmds.is_empty() {
+            return self.error(format!("missing value for {context}"));
+        }
+        for (i, command) in pipe.cmds.iter().enumerate().skip(1) {
+            if matches!(
+                command.args[0].kind,
+                TermKind::Bool(_)
+                    | TermKind::Dot
+                    | TermKind::Nil
+                    | TermKind::Number(_)
+                    | TermKind::Text { .. }
+            ) {
+                return self.error(format!(
+                    "non executable command in pipeline stage {}",
+                    i + 1
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self) -> Result<Command> {
+        let mut args = Vec::new();
+        loop {
+            self.peek_non_space();
+            if let Some(operand) = self.operand()? {
+                args.push(operand);
+            }
+            let token = self.next();
+            match token.kind {
+                Kind::Space => continue,
+                Kind::RightDelim | Kind::RightParen => {
+                    self.back(token);
+                    break;
+                }
+                Kind::Pipe => break,
+                _ => return self.unexpected(&token, "operand"),
+            }
+        }
+        if args.is_empty() {
+            return self.error("empty command");
+        }
+        Ok(Command { args })
+    }
+
+    fn operand(&mut self) -> Result<Option<Term>> {
+        let Some(mut term) = self.term()? else {
+            return Ok(None);
+        };
+        if self.peek() != Kind::Field {
+            return Ok(Some(term));
+        }
+        let mut fields = Vec::new();
+        let mut pos = None;
+        while self.peek() == Kind::Field {
+            let token = self.next();
+            pos.get_or_insert(token.pos);
+            fields.push(Str::from(&token.text[1..]));
+        }
+        let pos = pos.unwrap_or(term.pos);
+        match &mut term.kind {
+            TermKind::Field(own) => own.append(&mut fields),
+            TermKind::Variable(_, own) => own.append(&mut fields),
+            TermKind::Bool(_)
+            | TermKind::Text { .. }
+            | TermKind::Number(_)
+            | TermKind::Nil
+            | TermKind::Dot => {
+                let quoted = crate::fmt::quote(term.to_string().as_bytes());
+                return self.error(format!("unexpected . after term {quoted}"));
+            }
+            _ => {
+                return Ok(Some(Term {
+                    pos,
+                    kind: TermKind::Chain(Box::new(term), fields),
+                }));
+            }
+        }
+        term.pos = pos;
+        Ok(Some(term))
+    }
+
+    fn term(&mut self) -> Result<Option<Term>> {
+        let token = self.next_non_space();
+        let pos = token.pos;
+        let kind = match token.kind {
+            Kind::Identifier => match self.functions.get(&token.text) {
+                Some(function) => TermKind::Function {
+                    name: Arc::from(token.text.as_str()),
+                    function: *function,
+                },
+                None => {
+                    let quoted = crate::fmt::quote(token.text.as_bytes());
+                    return self.error(format!("function {quoted} not defined"));
+                }
+            },
+            Kind::Dot => TermKind::Dot,
+            Kind::Nil => TermKind::Nil,
+            Kind::Variable => self.use_variable(&token)?,
+            Kind::Field => TermKind::Field(vec![Str::from(&token.text[1..])]),
+            Kind::Bool => TermKind::Bool(token.text == "true"),
+            Kind::CharConstant | Kind::Complex | Kind::Number => {
+                match literal::number(&token.text, token.kind) {
+                    Ok(number) => TermKind::Number(number),
+                    Err(message) => return self.error(message),
+                }
+            }
+            Kind::LeftParen => TermKind::Pipe(Box::new(
+                self.deeper(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?,
+            )),
+            Kind::String | Kind::RawString => match unquote(&token.text) {
+                Some(text) => TermKind::Text {
+                    quoted: token.text,
+                    text,
+                },
+                None => return self.error("invalid syntax"),
+            },
+            _ => {
+                self.back(token);
+                return Ok(None);
+            }
+        };
+        // Go puts a parenthesised pipeline where its first token stands.
+        let pos = match &kind {
+            TermKind::Pipe(pipe) => pipe.pos,
+            _ => pos,
+        };
+        Ok(Some(Term { pos, kind }))
+    }
+
+    fn use_variable(&mut self, token: &Token) -> Result<TermKind> {
+        match self.vars.iter().find(|v| ***v == *token.text) {
+            Some(name) => Ok(TermKind::Variable(name.clone(), Vec::new())),
+            None => {
+                let quoted = crate::fmt::quote(token.text.as_bytes());
+                self.error(format!("undefined variable {quoted}"))
+            }
+        }
+    }
+}
