@@ -7,6 +7,7 @@
 //!
 //! ARCHITECTURE.md beside this crate has the invariants and three walkthroughs.
 
+pub mod apply;
 pub mod failure;
 pub mod flux;
 pub mod health;

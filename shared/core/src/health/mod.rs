@@ -163,6 +163,11 @@ pub fn kstatus(object: &Object, now: Timestamp) -> Result<Assessment, HealthErro
     Ok(Assessment::current("Resource is current"))
 }
 
+/// Whether an object is current by [`kstatus`]: for definitions, namespaces and what else does not depend on the time.
+pub fn is_current(object: &Object) -> bool {
+    kstatus(object, Timestamp::MAX).is_ok_and(|found| found.status == Health::Current)
+}
+
 /// Deletion, a generation that was not observed yet, `Reconciling` and `Stalled`.
 fn generic(object: &Object) -> Result<Option<Assessment>, HealthError> {
     if text(object, &["metadata", "deletionTimestamp"])?.is_some_and(|time| !time.is_empty()) {

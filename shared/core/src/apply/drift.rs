@@ -1,0 +1,449 @@
+//! Is the live object what an apply would make of it? Told from the live object alone, without asking the API server, where
+//! that can be told.
+//!
+//! An apply changes an object when a value that we send differs from the live one, or when a field that we own (by
+//! `managedFields`) is no longer sent and nobody else owns it. Which lists are merged by key, which are sets and which are
+//! replaced as a whole is read from our own `managedFields` entry: the API server has written it there.
+
+use super::fieldset::{FieldSet, Step, canonical};
+use super::normalize::same_quantity;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use driftless_manifest::Object;
+use serde_json::{Map, Value};
+
+pub use super::managers::managed_fields_patch;
+
+/// What an apply would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Drift {
+    /// Nothing.
+    Unchanged,
+    /// It cannot be told: only the API server knows. A dry-run apply and [`is_same`], or an apply whose answer has the
+    /// `resourceVersion` of before, tell it.
+    Unknown,
+    /// Something. (A value that the API server writes in another form may turn out to be the same: the `resourceVersion` of the
+    /// answer is then that of before.)
+    Configured,
+}
+
+/// Fields of `metadata` that the server keeps, and that an apply does not change.
+const SERVER_METADATA: [&str; 10] = [
+    "name",
+    "namespace",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+];
+
+/// Compares what would be sent with the live object.
+///
+/// `desired` is in the form that is sent ([`super::normalize::object`]), `live` is as the server gave it in the same version,
+/// `manager` is the name that we apply with.
+pub fn compare(desired: &Object, live: &Object, manager: &str) -> Drift {
+    if desired.api_version() != live.api_version() || !live.meta("deletionTimestamp").is_empty() {
+        return Drift::Unknown;
+    }
+    let Some(owned) = Owned::of(live, desired.api_version(), manager) else {
+        return Drift::Unknown;
+    };
+    let rules = Rules::of(desired);
+    let mut drift = Drift::Unchanged;
+    for (field, value) in desired.as_map() {
+        let there = live.as_map().get(field);
+        let place = owned.place().field(field);
+        let found = match (field.as_str(), value, there) {
+            ("apiVersion" | "kind" | "status", ..) => Drift::Unchanged,
+            ("metadata", Value::Object(wanted), Some(Value::Object(there))) => {
+                metadata(wanted, there, &place, rules)
+            }
+            _ => rules.below(field).value(value, there, &place),
+        };
+        drift = drift.max(found);
+    }
+    // Whole fields that are no longer sent.
+    let kept = |field: &str| desired.as_map().contains_key(field) || field == "status";
+    drift.max(dropped(&owned.place(), live.as_map(), kept))
+}
+
+/// Whether a dry-run's answer is the live object: the same but for `managedFields`, `status` and what changes by itself.
+pub fn is_same(would: &Object, live: &Object) -> bool {
+    let bare = |object: &Object| {
+        let mut fields = object.as_map().clone();
+        fields.remove("status");
+        if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+            metadata.retain(|field, value| {
+                let empty = value.as_object().is_some_and(Map::is_empty) || value.is_null();
+                matches!(field.as_str(), "labels" | "annotations") && !empty
+            });
+        }
+        fields
+    };
+    would.meta("uid") == live.meta("uid") && bare(would) == bare(live)
+}
+
+/// What we own of an object, and what everybody else owns.
+struct Owned {
+    ours: FieldSet,
+    others: FieldSet,
+}
+
+impl Owned {
+    /// Nothing when we own nothing yet, own it in another version, or an entry cannot be read.
+    fn of(live: &Object, api_version: &str, manager: &str) -> Option<Self> {
+        let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+        let text = |entry: &Value, field: &str| {
+            entry
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (mut ours, mut others) = (None, FieldSet::default());
+        for entry in entries {
+            let set = FieldSet::parse(entry.get("fieldsV1")?).ok()?;
+            let is_ours = text(entry, "manager") == manager
+                && text(entry, "operation") == "Apply"
+                && text(entry, "subresource").is_empty();
+            if is_ours && text(entry, "apiVersion") == api_version {
+                ours = Some(set);
+            } else if is_ours {
+                return None;
+            } else {
+                others.unite(&set);
+            }
+        }
+        Some(Self {
+            ours: ours?,
+            others,
+        })
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place {
+            ours: Some(&self.ours),
+            others: Some(&self.others),
+        }
+    }
+}
+
+/// A place in the object, as the owners see it.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    ours: Option<&'s FieldSet>,
+    others: Option<&'s FieldSet>,
+}
+
+impl<'s> Place<'s> {
+    fn at(&self, step: &Step) -> Self {
+        let below = |set: Option<&'s FieldSet>| set.and_then(|set| set.parts.get(step));
+        Self {
+            ours: below(self.ours),
+            others: below(self.others),
+        }
+    }
+
+    fn field(&self, name: &str) -> Self {
+        Self {
+            ours: self.ours.and_then(|set| set.field(name)),
+            others: self.others.and_then(|set| set.field(name)),
+        }
+    }
+
+    /// The steps below that we own.
+    fn steps(&self) -> impl Iterator<Item = &'s Step> {
+        self.ours.into_iter().flat_map(|set| set.parts.keys())
+    }
+}
+
+/// What is known about a built-in kind's values on the way down.
+#[derive(Clone, Copy)]
+struct Rules {
+    /// A kind of Kubernetes itself, whose fields have known types.
+    built_in: bool,
+    /// Values here are quantities.
+    quantities: bool,
+    /// Values here are base64.
+    base64: bool,
+}
+
+impl Rules {
+    fn of(object: &Object) -> Self {
+        let group = object.group();
+        let built_in = !group.contains('.') || group.ends_with(".k8s.io");
+        Self {
+            built_in,
+            quantities: false,
+            base64: false,
+        }
+        .with_secret(object)
+    }
+
+    fn with_secret(mut self, object: &Object) -> Self {
+        self.base64 = object.api_version() == "v1" && object.kind() == "Secret";
+        self
+    }
+
+    fn below(self, field: &str) -> Self {
+        const QUANTITIES: [&str; 14] = [
+            "limits",
+            "requests",
+            "capacity",
+            "hard",
+            "overhead",
+            "sizeLimit",
+            "divisor",
+            "averageValue",
+            "max",
+            "min",
+            "default",
+            "defaultRequest",
+            "maxLimitRequestRatio",
+            "podFixed",
+        ];
+        Self {
+            quantities: self.quantities || (self.built_in && QUANTITIES.contains(&field)),
+            base64: self.base64 && field == "data",
+            ..self
+        }
+    }
+
+    /// One desired value against the live one.
+    fn value(self, desired: &Value, live: Option<&Value>, place: &Place) -> Drift {
+        let Some(live) = live.filter(|live| !live.is_null()) else {
+            return self.missing(desired, place);
+        };
+        match (desired, live) {
+            // Null asks for the default, whatever that is.
+            (Value::Null, _) => Drift::Unknown,
+            (Value::Object(desired), Value::Object(live)) => self.map(desired, live, place),
+            (Value::Array(desired), Value::Array(live)) => self.list(desired, live, place),
+            (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_) | Value::Array(_)) => {
+                Drift::Configured
+            }
+            _ if self.same_scalar(desired, live) => Drift::Unchanged,
+            _ => Drift::Configured,
+        }
+    }
+
+    /// A desired value that the live object does not have.
+    fn missing(self, desired: &Value, place: &Place) -> Drift {
+        let nothing = match desired {
+            Value::Null => return Drift::Unchanged,
+            Value::Bool(flag) => !flag,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields
+                .values()
+                .all(|value| self.missing(value, place) == Drift::Unchanged),
+        };
+        match (nothing, place.ours.is_some()) {
+            // We sent it before, and the server drops it: zero values that need not be written.
+            (true, true) => Drift::Unchanged,
+            (true, false) | (false, true) => Drift::Unknown,
+            (false, false) => Drift::Configured,
+        }
+    }
+
+    fn map(self, desired: &Map<String, Value>, live: &Map<String, Value>, place: &Place) -> Drift {
+        let whole = place.ours.is_some_and(|ours| ours.itself && ours.is_leaf());
+        let mut drift = Drift::Unchanged;
+        for (field, value) in desired {
+            let below = place.field(field);
+            // In a map that is owned as a whole the parts are ours, too.
+            let below = if whole { *place } else { below };
+            drift = drift.max(self.below(field).value(value, live.get(field), &below));
+        }
+        if whole && !desired.is_empty() {
+            let extra = live.iter().any(|(field, value)| {
+                !desired.contains_key(field) && !self.is_default(field, value)
+            });
+            return if extra {
+                drift.max(Drift::Unknown)
+            } else {
+                drift
+            };
+        }
+        drift.max(dropped(place, live, |field| desired.contains_key(field)))
+    }
+
+    /// Values that the server adds within maps and lists that are replaced as a whole.
+    fn is_default(self, field: &str, value: &Value) -> bool {
+        let defaults = [("apiVersion", "v1"), ("divisor", "0"), ("protocol", "TCP")];
+        self.built_in
+            && defaults
+                .iter()
+                .any(|(name, default)| field == *name && value == *default)
+    }
+
+    fn list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
+        let keys = place.steps().find_map(|step| match step {
+            Step::Key(fields) => Some(
+                fields
+                    .iter()
+                    .map(|(name, _)| name.as_str())
+                    .collect::<Vec<_>>(),
+            ),
+            _ => None,
+        });
+        let is_set = place.steps().any(|step| matches!(step, Step::Value(_)));
+        let step_of = |item: &Value| match &keys {
+            Some(keys) => key_of(item, keys),
+            None => Some(Step::Value(canonical(item))),
+        };
+        if keys.is_none() && !is_set {
+            return self.whole_list(desired, live, place);
+        }
+        let Some(there) = live.iter().map(step_of).collect::<Option<Vec<_>>>() else {
+            return Drift::Unknown;
+        };
+        let (mut drift, mut last) = (Drift::Unchanged, None);
+        let mut wanted = Vec::with_capacity(desired.len());
+        for item in desired {
+            let Some(step) = step_of(item) else {
+                return Drift::Unknown;
+            };
+            match there.iter().position(|other| *other == step) {
+                None => drift = Drift::Configured,
+                Some(at) => {
+                    // The server keeps the order of what is applied.
+                    if last.is_some_and(|last| last >= at) {
+                        drift = drift.max(Drift::Unknown);
+                    }
+                    last = Some(at);
+                    drift = drift.max(self.value(item, live.get(at), &place.at(&step)));
+                }
+            }
+            wanted.push(step);
+        }
+        let gone = place.steps().any(|step| {
+            !wanted.contains(step) && there.contains(step) && place.at(step).others.is_none()
+        });
+        // Somebody else holds the item, but parts of it may have been ours alone.
+        let shared = place
+            .steps()
+            .any(|step| !wanted.contains(step) && there.contains(step));
+        match (gone, shared) {
+            (true, _) => Drift::Configured,
+            (false, true) => drift.max(Drift::Unknown),
+            (false, false) => drift,
+        }
+    }
+
+    /// A list that is replaced as a whole, or that we do not own yet.
+    fn whole_list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
+        let whole = place.ours.is_some_and(|ours| ours.itself && ours.is_leaf());
+        let mut drift = Drift::Unchanged;
+        if desired.len() != live.len() {
+            drift = if whole {
+                Drift::Configured
+            } else {
+                Drift::Unknown
+            };
+        }
+        for (item, there) in desired.iter().zip(live) {
+            let found = self.value(item, Some(there), place);
+            // Unowned lists may be merged by a key that is not known here.
+            drift = drift.max(if whole {
+                found
+            } else {
+                found.min(Drift::Unknown)
+            });
+        }
+        let by_index = place.steps().any(|step| matches!(step, Step::Index(_)));
+        if by_index {
+            drift.clamp(Drift::Unchanged, Drift::Unknown)
+        } else {
+            drift
+        }
+    }
+
+    fn same_scalar(self, desired: &Value, live: &Value) -> bool {
+        if desired == live {
+            return true;
+        }
+        match (desired, live) {
+            (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => {
+                a.is_f64() || b.is_f64()
+            }
+            (Value::String(a), Value::String(b)) if self.base64 => {
+                let bytes = |text: &str| {
+                    STANDARD
+                        .decode(text.split_whitespace().collect::<String>())
+                        .ok()
+                };
+                bytes(a).is_some() && bytes(a) == bytes(b)
+            }
+            _ => self.quantities && same_quantity(desired, live),
+        }
+    }
+}
+
+fn metadata(
+    desired: &Map<String, Value>,
+    live: &Map<String, Value>,
+    place: &Place,
+    rules: Rules,
+) -> Drift {
+    let rules = Rules {
+        quantities: false,
+        base64: false,
+        ..rules
+    };
+    let mut drift = Drift::Unchanged;
+    for (field, value) in desired
+        .iter()
+        .filter(|(field, _)| !SERVER_METADATA.contains(&field.as_str()))
+    {
+        drift = drift.max(rules.value(value, live.get(field), &place.field(field)));
+    }
+    let kept = |field: &str| desired.contains_key(field) || SERVER_METADATA.contains(&field);
+    drift.max(dropped(place, live, kept))
+}
+
+/// Whether something goes: a field that we own, do not send, that is there and that nobody else owns.
+fn dropped(place: &Place, live: &Map<String, Value>, kept: impl Fn(&str) -> bool) -> Drift {
+    let mut drift = Drift::Unchanged;
+    for step in place.steps() {
+        let Step::Field(field) = step else {
+            // A list was applied here before, now it is a map.
+            return Drift::Unknown;
+        };
+        if !kept(field) {
+            drift = drift.max(removed(&place.at(step), live.get(field)));
+        }
+    }
+    drift
+}
+
+/// Whether a part that we own and no longer send goes from the live value.
+fn removed(place: &Place, live: Option<&Value>) -> Drift {
+    let Some(live) = live else {
+        return Drift::Unchanged;
+    };
+    match (place.others, live) {
+        (None, _) => Drift::Configured,
+        (Some(others), _) if others.is_leaf() => Drift::Unchanged,
+        (Some(_), Value::Object(live)) => dropped(place, live, |_| false),
+        (Some(_), _) => Drift::Unknown,
+    }
+}
+
+/// The key of a list item. A port without protocol has TCP.
+fn key_of(item: &Value, keys: &[&str]) -> Option<Step> {
+    let fields = keys.iter().map(|key| {
+        let value = match item.get(key) {
+            Some(Value::Null) | None if *key == "protocol" => "\"TCP\"".to_owned(),
+            Some(value) => canonical(value),
+            None => return None,
+        };
+        Some(((*key).to_owned(), value))
+    });
+    Some(Step::Key(fields.collect::<Option<_>>()?))
+}

@@ -1,0 +1,212 @@
+//! Taking over the fields of other tools, as kustomize-controller does before it applies.
+
+use super::annotations::Policy;
+use super::fieldset::FieldSet;
+use driftless_manifest::Object;
+use serde_json::{Value, json};
+
+/// Managers whose fields become ours, by the start of their name and their operation. What `kubectl apply` once set could
+/// otherwise never be removed.
+const TAKEN_OVER: [(&str, &str); 3] = [
+    ("kubectl", "Apply"),
+    ("kubectl", "Update"),
+    ("before-first-apply", "Update"),
+];
+
+/// Annotations and labels of other tools that go.
+const ANNOTATIONS: [&str; 3] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "kustomize.toolkit.fluxcd.io/checksum",
+    "fluxcd.io/sync-checksum",
+];
+const LABELS: [&str; 1] = ["fluxcd.io/sync-gc-mark"];
+
+/// The JSON patch that takes other tools' marks off a live object and makes their fields ours: nothing when there are none,
+/// when the live object says `ssa: Merge`, or when its `managedFields` cannot be read.
+///
+/// Fields of the managers `kubectl*` and `before-first-apply*`, and updates of `manager` itself from before server-side apply,
+/// are united with what `manager` applied (fluxcd/pkg ssa `PatchReplaceFieldsManagers`). Entries for subresources stay.
+pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
+    if !Policy::default().takes_over(live) {
+        return None;
+    }
+    let mut operations = Vec::new();
+    for (field, keys) in [
+        ("annotations", ANNOTATIONS.as_slice()),
+        ("labels", LABELS.as_slice()),
+    ] {
+        let there = live.meta_map(field);
+        for key in keys
+            .iter()
+            .filter(|key| there.is_some_and(|map| map.contains_key(**key)))
+        {
+            let path = format!(
+                "/metadata/{field}/{}",
+                key.replace('~', "~0").replace('/', "~1")
+            );
+            operations.push(json!({"op": "remove", "path": path}));
+        }
+    }
+    if let Some(entries) = replaced(live, manager) {
+        operations
+            .push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
+    }
+    (!operations.is_empty()).then_some(Value::Array(operations))
+}
+
+/// The new `managedFields`, when they change.
+fn replaced(live: &Object, manager: &str) -> Option<Vec<Value>> {
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let ours = entries.iter().rposition(|entry| {
+        text(entry, "manager") == manager && text(entry, "operation") == "Apply"
+    });
+    let mut own = ours.map(|at| entries[at].clone());
+    let mut rest = Vec::new();
+    let mut edited = false;
+    for (at, entry) in entries.iter().enumerate() {
+        if Some(at) == ours {
+            continue;
+        }
+        if !is_taken_over(entry, manager) {
+            rest.push(entry.clone());
+            continue;
+        }
+        edited = true;
+        own = Some(match own {
+            Some(own) => united(own, entry)?,
+            None => renamed(entry, manager)?,
+        });
+    }
+    if !edited {
+        return None;
+    }
+    rest.extend(own);
+    Some(rest)
+}
+
+fn is_taken_over(entry: &Value, manager: &str) -> bool {
+    let (name, operation) = (text(entry, "manager"), text(entry, "operation"));
+    let listed = TAKEN_OVER
+        .iter()
+        .any(|(start, of)| name.starts_with(start) && operation == *of);
+    text(entry, "subresource").is_empty()
+        && (listed || (name.starts_with(manager) && operation == "Update"))
+}
+
+fn text<'e>(entry: &'e Value, field: &str) -> &'e str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn renamed(entry: &Value, manager: &str) -> Option<Value> {
+    let mut entry = entry.as_object()?.clone();
+    entry.insert("manager".to_owned(), manager.into());
+    entry.insert("operation".to_owned(), "Apply".into());
+    Some(Value::Object(entry))
+}
+
+fn united(own: Value, other: &Value) -> Option<Value> {
+    let mut own = own.as_object()?.clone();
+    let fields = match (own.get("fieldsV1"), other.get("fieldsV1")) {
+        (Some(mine), Some(theirs)) => {
+            let mut all = FieldSet::parse(mine).ok()?;
+            all.unite(&FieldSet::parse(theirs).ok()?);
+            all.to_value()
+        }
+        (None, Some(one)) | (Some(one), None) => one.clone(),
+        (None, None) => return Some(Value::Object(own)),
+    };
+    own.insert("fieldsV1".to_owned(), fields);
+    Some(Value::Object(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(entries: Value, annotations: Value) -> Object {
+        Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "c", "managedFields": entries, "annotations": annotations}}))
+        .unwrap()
+    }
+
+    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsV1": fields})
+    }
+
+    #[test]
+    fn kubectls_fields_become_ours() {
+        let ours = entry(
+            "kustomize-controller",
+            "Apply",
+            json!({"f:data": {"f:a": {}}}),
+        );
+        let kubectl = entry(
+            "kubectl-client-side-apply",
+            "Update",
+            json!({"f:data": {".": {}, "f:b": {}}}),
+        );
+        let other = entry("helm", "Apply", json!({"f:data": {"f:c": {}}}));
+        let mut status = entry("kubectl", "Update", json!({"f:status": {}}));
+        status["subresource"] = "status".into();
+        let all = json!([kubectl, ours, other, status]);
+        let patch = managed_fields_patch(&live(all, json!({})), "kustomize-controller").unwrap();
+        let united = entry(
+            "kustomize-controller",
+            "Apply",
+            json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}),
+        );
+        assert_eq!(
+            patch,
+            json!([{"op": "replace", "path": "/metadata/managedFields", "value": [other, status, united]}])
+        );
+    }
+
+    #[test]
+    fn the_first_is_renamed_when_we_own_nothing_yet() {
+        let first = entry(
+            "before-first-apply",
+            "Update",
+            json!({"f:data": {"f:a": {}}}),
+        );
+        let old = entry(
+            "kustomize-controller",
+            "Update",
+            json!({"f:data": {"f:b": {}}}),
+        );
+        let patch = managed_fields_patch(
+            &live(json!([first, old]), json!({})),
+            "kustomize-controller",
+        )
+        .unwrap();
+        let united = entry(
+            "kustomize-controller",
+            "Apply",
+            json!({"f:data": {"f:a": {}, "f:b": {}}}),
+        );
+        assert_eq!(
+            patch,
+            json!([{"op": "replace", "path": "/metadata/managedFields", "value": [united]}])
+        );
+    }
+
+    #[test]
+    fn marks_go_and_merge_keeps_all() {
+        let mark = "kubectl.kubernetes.io/last-applied-configuration";
+        let ours = entry("kustomize-controller", "Apply", json!({}));
+        let patch = managed_fields_patch(
+            &live(json!([ours]), json!({mark: "{}"})),
+            "kustomize-controller",
+        );
+        let path = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+        assert_eq!(patch, Some(json!([{"op": "remove", "path": path}])));
+        let merge = json!({mark: "{}", "kustomize.toolkit.fluxcd.io/ssa": "merge"});
+        assert_eq!(
+            managed_fields_patch(&live(json!([ours]), merge), "kustomize-controller"),
+            None
+        );
+        assert_eq!(
+            managed_fields_patch(&live(json!([ours]), json!({})), "kustomize-controller"),
+            None
+        );
+    }
+}

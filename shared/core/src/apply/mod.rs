@@ -1,0 +1,13 @@
+//! The pure half of server-side apply, as fluxcd/pkg ssa v0.76 does it for kustomize-controller v1.9: what goes first, what
+//! is left alone, what differs, whose fields are taken over. Sending is elsewhere.
+
+pub mod annotations;
+pub mod drift;
+mod errors;
+mod fieldset;
+mod managers;
+pub mod normalize;
+pub mod plan;
+pub mod stage;
+
+pub use errors::{is_immutable_error, may_recreate};

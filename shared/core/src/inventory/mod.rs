@@ -1,0 +1,277 @@
+//! What a Kustomization has applied: `status.inventory`, as Flux writes it, and the guard against mass deletion.
+
+mod guard;
+
+pub use guard::{Held, Limits, PRUNE_APPROVED, guard, guard_within};
+
+use crate::apply::stage;
+use driftless_manifest::{Object, ObjectId};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// One applied object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Which object.
+    pub id: ObjectId,
+    /// The version that it was applied in, such as `v1`.
+    pub version: String,
+}
+
+/// A set of applied objects.
+///
+/// It grows before an apply ([`Inventory::union`] is written ahead) and shrinks after a confirmed delete. An entry that cannot
+/// be read is kept as it is and never acted on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inventory {
+    entries: BTreeMap<ObjectId, String>,
+    unreadable: Vec<Value>,
+}
+
+impl Inventory {
+    /// Reads `status.inventory`: `{entries: [{id, v}]}`.
+    pub fn from_status(status: Option<&Value>) -> Self {
+        let mut inventory = Self::default();
+        let entries = status
+            .and_then(|status| status.get("entries"))
+            .and_then(Value::as_array);
+        for entry in entries.into_iter().flatten() {
+            let text = |key: &str| entry.get(key).and_then(Value::as_str);
+            match (text("id").and_then(ObjectId::from_inventory_id), text("v")) {
+                (Some(id), Some(version)) => {
+                    inventory.entries.insert(id, version.to_owned());
+                }
+                _ => inventory.unreadable.push(entry.clone()),
+            }
+        }
+        inventory
+    }
+
+    /// What rendered objects make.
+    pub fn of(objects: &[Object]) -> Self {
+        let entries = objects
+            .iter()
+            .map(|object| (object.id(), object.gvk().version));
+        Self {
+            entries: entries.collect(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// `status.inventory`, in the order of applying.
+    pub fn to_status(&self) -> Value {
+        let mut entries: Vec<(&ObjectId, &String)> = self.entries.iter().collect();
+        entries.sort_by(|a, b| stage::order(a.0, b.0));
+        let entries = entries
+            .into_iter()
+            .map(|(id, version)| json!({"id": id.inventory_id(), "v": version}));
+        json!({"entries": entries.chain(self.unreadable.iter().cloned()).collect::<Vec<_>>()})
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = Entry> {
+        self.entries.iter().map(|(id, version)| Entry {
+            id: id.clone(),
+            version: version.clone(),
+        })
+    }
+
+    /// The number of entries that can be read.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry that can be read.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether the object is in it, in whatever version.
+    pub fn contains(&self, id: &ObjectId) -> bool {
+        self.entries.contains_key(id)
+    }
+
+    /// Adds an entry; one for the same object gets the new version.
+    pub fn insert(&mut self, entry: Entry) {
+        self.entries.insert(entry.id, entry.version);
+    }
+
+    /// Takes an object's entry over from another inventory, if it has one.
+    pub fn keep(&mut self, other: &Self, id: &ObjectId) {
+        if let Some(version) = other.entries.get(id) {
+            self.entries
+                .entry(id.clone())
+                .or_insert_with(|| version.clone());
+        }
+    }
+
+    /// Everything of both; versions of `newer` win. This is what is written ahead of an apply.
+    #[must_use]
+    pub fn union(&self, newer: &Self) -> Self {
+        let mut all = self.clone();
+        all.entries.extend(newer.entries.clone());
+        all.unreadable.extend(
+            newer
+                .unreadable
+                .iter()
+                .filter(|entry| !self.unreadable.contains(entry))
+                .cloned(),
+        );
+        all
+    }
+
+    /// What is here and not in `other`: with the new inventory as `other`, what is stale. A mere change of version is not.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let entries = self.entries.iter().filter(|(id, _)| !other.contains(id));
+        Self {
+            entries: entries.map(|(id, v)| (id.clone(), v.clone())).collect(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// The entries in the order of deleting: the reverse of applying.
+    pub fn in_deletion_order(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.iter().collect();
+        entries.sort_by(|a, b| stage::order(&b.id, &a.id));
+        entries
+    }
+}
+
+/// A delete that only hits the object that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preconditions {
+    /// `metadata.uid` of the live object.
+    pub uid: String,
+    /// `metadata.resourceVersion` of the live object.
+    pub resource_version: String,
+}
+
+/// What may be done with a live object that nothing renders any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Eligibility {
+    /// It is ours and may go, under these conditions.
+    Delete(Preconditions),
+    /// It is already on its way out.
+    Terminating,
+    /// Its labels name another owner, or none.
+    NotOurs,
+    /// It wishes to stay: `prune: Disabled`, `reconcile: Disabled` or `ssa: Ignore`.
+    Kept,
+}
+
+/// Judges a live object for the Kustomization `namespace`/`name`: both owner labels must name it.
+pub fn eligibility(live: &Object, namespace: &str, name: &str) -> Eligibility {
+    let label = |key: &str| live.label(&format!("kustomize.toolkit.fluxcd.io/{key}"));
+    if label("name") != Some(name) || label("namespace") != Some(namespace) {
+        Eligibility::NotOurs
+    } else if crate::apply::annotations::Policy::of(live).keeps() {
+        Eligibility::Kept
+    } else if !live.meta("deletionTimestamp").is_empty() {
+        Eligibility::Terminating
+    } else {
+        Eligibility::Delete(Preconditions {
+            uid: live.meta("uid").to_owned(),
+            resource_version: live.meta("resourceVersion").to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(ids: &[(&str, &str)]) -> Value {
+        let entries: Vec<Value> = ids
+            .iter()
+            .map(|(id, v)| json!({"id": id, "v": v}))
+            .collect();
+        json!({"entries": entries})
+    }
+
+    #[test]
+    fn read_write_union_minus() {
+        let old = status(&[
+            ("_apps__Namespace", "v1"),
+            ("apps_a_apps_Deployment", "v1beta1"),
+            ("apps_b__ConfigMap", "v1"),
+        ]);
+        let old = Inventory::from_status(Some(&old));
+        let new = status(&[
+            ("_apps__Namespace", "v1"),
+            ("apps_a_apps_Deployment", "v1"),
+            ("apps_c__Secret", "v1"),
+        ]);
+        let new = Inventory::from_status(Some(&new));
+        assert_eq!(
+            old.minus(&new).to_status(),
+            status(&[("apps_b__ConfigMap", "v1")])
+        );
+        assert_eq!(
+            old.union(&new).to_status(),
+            status(&[
+                ("_apps__Namespace", "v1"),
+                ("apps_b__ConfigMap", "v1"),
+                ("apps_c__Secret", "v1"),
+                ("apps_a_apps_Deployment", "v1"),
+            ])
+        );
+        let order: Vec<String> = old
+            .in_deletion_order()
+            .iter()
+            .map(|entry| entry.id.to_string())
+            .collect();
+        assert_eq!(
+            order,
+            ["Deployment/apps/a", "ConfigMap/apps/b", "Namespace/apps"]
+        );
+        assert_eq!(Inventory::from_status(None), Inventory::default());
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_never_lost_and_never_stale() {
+        let odd = json!({"entries": [{"id": "nonsense", "v": "v1"}, {"v": "v1"}, {"id": "apps_b__ConfigMap", "v": "v1"}]});
+        let odd = Inventory::from_status(Some(&odd));
+        assert_eq!(odd.len(), 1);
+        let union = odd.union(&Inventory::default());
+        assert_eq!(
+            union.to_status()["entries"].as_array().map(Vec::len),
+            Some(3)
+        );
+        assert_eq!(odd.minus(&Inventory::default()).len(), 1);
+    }
+
+    #[test]
+    fn only_our_own_objects_may_go() {
+        let live = |name: &str, namespace: &str, annotation: &str, deleted: Option<&str>| {
+            Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "name": "c", "uid": "u", "resourceVersion": "7", "deletionTimestamp": deleted,
+                "labels": {"kustomize.toolkit.fluxcd.io/name": name, "kustomize.toolkit.fluxcd.io/namespace": namespace},
+                "annotations": {annotation: "disabled"}}}))
+            .unwrap()
+        };
+        let conditions = Preconditions {
+            uid: "u".to_owned(),
+            resource_version: "7".to_owned(),
+        };
+        for (live, expected) in [
+            (live("k", "ns", "x", None), Eligibility::Delete(conditions)),
+            (live("other", "ns", "x", None), Eligibility::NotOurs),
+            (live("k", "other", "x", None), Eligibility::NotOurs),
+            (
+                live("k", "ns", "kustomize.toolkit.fluxcd.io/prune", None),
+                Eligibility::Kept,
+            ),
+            (
+                live("k", "ns", "kustomize.toolkit.fluxcd.io/reconcile", None),
+                Eligibility::Kept,
+            ),
+            (
+                live("k", "ns", "x", Some("2026-01-01T00:00:00Z")),
+                Eligibility::Terminating,
+            ),
+        ] {
+            assert_eq!(eligibility(&live, "ns", "k"), expected);
+        }
+    }
+}
