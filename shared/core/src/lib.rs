@@ -12,6 +12,7 @@ pub mod failure;
 pub mod flux;
 pub mod health;
 pub mod hub;
+pub mod inventory;
 pub mod kubeconfig;
 pub mod lease;
 pub mod ports;
