@@ -1,1 +1,89 @@
 //! SOPS documents: parse, verify the MAC, decrypt.
+//!
+//! A SOPS file is an ordinary YAML, JSON or dotenv file whose values are encrypted one by one with a data key, and which
+//! carries under `sops` the data key (encrypted for each recipient), the rules that say which values are encrypted, and a
+//! MAC over all values in the order of the file. [`decrypt`] does what `sops decrypt` v3 does with it:
+//!
+//! metadata -> data key (a [`Keyring`], Shamir parts of key groups) -> values -> MAC -> the plain file
+//!
+//! The MAC is never skipped: a file that lacks it, or whose values were moved, removed or exchanged, is refused. Because the
+//! MAC depends on the order of the values, only a file's own bytes can be decrypted; an object whose keys went through a
+//! sorted map cannot. Decrypt before anything reads the file.
+//!
+//! Only age keys are opened here. The entries for PGP, KMS and the other key services are known as [`MasterKey`]s: who can
+//! open one hands the result to [`Keyring::add_opened`].
+//!
+//! Nothing here touches a disk, an environment, a clock or a network, and no identity runs a plugin.
+
+mod cipher;
+mod dotenv;
+mod emit;
+mod error;
+mod format;
+mod keyring;
+mod metadata;
+mod shamir;
+mod tree;
+mod walk;
+
+pub use error::SopsError;
+pub use format::{Format, is_encrypted};
+pub use keyring::Keyring;
+pub use metadata::{KeyService, MasterKey};
+
+use metadata::Metadata;
+use tree::Tree;
+
+/// Decrypts a file and removes its `sops` metadata.
+///
+/// JSON, dotenv and binary files come out byte for byte as from `sops decrypt` v3; YAML comes out as the same document in
+/// the same order, without comments, in the layout of [`driftless_manifest::yaml`]. `file` is only used in errors.
+///
+/// # Errors
+/// [`SopsError`], which names the file and what was tried, and never repeats content.
+pub fn decrypt(
+    bytes: &[u8],
+    format: Format,
+    keys: &Keyring,
+    file: &str,
+) -> Result<Vec<u8>, SopsError> {
+    let (mut branches, metadata) = load(bytes, format, file)?;
+    let data_key = keys.data_key(&metadata, file)?;
+    walk::decrypt(&mut branches, &metadata, &data_key, file)?;
+    emit::emit(&branches, format, file)
+}
+
+/// The entries that can open a file, one list for each key group. Where there is more than one group, a part of the data
+/// key from each of several groups is needed.
+///
+/// # Errors
+/// [`SopsError`] when the file or its metadata cannot be read.
+pub fn master_keys(
+    bytes: &[u8],
+    format: Format,
+    file: &str,
+) -> Result<Vec<Vec<MasterKey>>, SopsError> {
+    Ok(load(bytes, format, file)?.1.groups)
+}
+
+/// The documents of a file without their metadata, and the metadata.
+fn load(bytes: &[u8], format: Format, file: &str) -> Result<(Vec<Tree>, Metadata), SopsError> {
+    let mut branches = match format {
+        Format::Yaml => tree::from_yaml(bytes, file)?,
+        Format::Json | Format::Binary => vec![tree::from_json(bytes, file)?],
+        Format::Dotenv => vec![dotenv::parse(bytes, file)?],
+        Format::Ini => {
+            return Err(SopsError::Ini {
+                file: file.to_owned(),
+            });
+        }
+    };
+    let found = match format {
+        Format::Dotenv => dotenv::take_metadata(&mut branches, file)?,
+        _ => tree::take_metadata(&mut branches),
+    };
+    let found = found.ok_or_else(|| SopsError::NotEncrypted {
+        file: file.to_owned(),
+    })?;
+    Ok((branches, Metadata::from_tree(&found, file)?))
+}

@@ -27,6 +27,14 @@ fn scientific(f: f64) -> String {
     }
 }
 
+/// A finite number without an exponent, as Go's `strconv.FormatFloat(f, 'f', -1, 64)` writes it.
+pub fn plain_float(f: f64) -> String {
+    let (digits, exponent) = shortest(&scientific(f.abs()));
+    let mut out = String::from(if f.is_sign_negative() { "-" } else { "" });
+    plain(&mut out, &digits, exponent);
+    out
+}
+
 /// `strconv.FormatFloat(f, 'g', -1, 64)` for a finite number.
 pub(crate) fn general(f: f64) -> String {
     general_digits(f.is_sign_negative(), &scientific(f.abs()))

@@ -18,6 +18,7 @@ mod time;
 pub use convert::{documents, node_to_value};
 pub use emit::{Document, View, to_string, write};
 pub use error::{Budget, YamlError, YamlErrorKind};
+pub use float::plain_float;
 pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};
 pub use parse::{parse, parse_with_comments};
 

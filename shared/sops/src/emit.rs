@@ -1,0 +1,167 @@
+//! The plain file.
+
+use driftless_manifest::yaml;
+use serde_json::Number;
+
+use crate::tree::Tree;
+use crate::{Format, SopsError};
+
+pub(crate) fn emit(branches: &[Tree], format: Format, file: &str) -> Result<Vec<u8>, SopsError> {
+    if format == Format::Binary {
+        return binary(branches, file);
+    }
+    for branch in branches {
+        check_text(branch, file)?;
+    }
+    Ok(match format {
+        Format::Yaml => branches
+            .iter()
+            .map(yaml::write)
+            .collect::<Vec<_>>()
+            .join("---\n")
+            .into_bytes(),
+        Format::Dotenv => branches
+            .iter()
+            .flat_map(|branch| dotenv(branch).into_bytes())
+            .collect(),
+        _ => {
+            let mut out = String::new();
+            branches.iter().for_each(|branch| json(&mut out, branch, 0));
+            out.push('\n');
+            out.into_bytes()
+        }
+    })
+}
+
+fn binary(branches: &[Tree], file: &str) -> Result<Vec<u8>, SopsError> {
+    match branches.first().and_then(|branch| branch.get("data")) {
+        Some(Tree::Text(text)) => Ok(text.clone().into_bytes()),
+        Some(Tree::Bytes(bytes)) => Ok(bytes.clone()),
+        _ => Err(SopsError::Syntax {
+            file: file.to_owned(),
+            line: 1,
+            what: "expected the encrypted content in \"data\"",
+        }),
+    }
+}
+
+fn check_text(tree: &Tree, file: &str) -> Result<(), SopsError> {
+    match tree {
+        Tree::Bytes(_) => Err(SopsError::Value {
+            file: file.to_owned(),
+            path: "?".to_owned(),
+            what: "a decrypted value is no UTF-8 text",
+        }),
+        Tree::List(items) => items.iter().try_for_each(|item| check_text(item, file)),
+        Tree::Map(entries) => entries
+            .iter()
+            .try_for_each(|(_, value)| check_text(value, file)),
+        _ => Ok(()),
+    }
+}
+
+fn dotenv(branch: &Tree) -> String {
+    let mut out = String::new();
+    let Tree::Map(entries) = branch else {
+        return out;
+    };
+    for (key, value) in entries {
+        match value {
+            Tree::Comment(comment) => out.push_str(&format!("#{comment}\n")),
+            Tree::Text(text) => out.push_str(&format!("{key}={}\n", text.replace('\n', "\\n"))),
+            Tree::Number(n) => out.push_str(&format!("{key}={n}\n")),
+            Tree::Bool(b) => out.push_str(&format!("{key}={b}\n")),
+            _ => out.push_str(&format!("{key}=\n")),
+        }
+    }
+    out
+}
+
+/// As `encoding/json` indents it, with tabs.
+fn json(out: &mut String, tree: &Tree, depth: usize) {
+    match tree {
+        Tree::Null | Tree::Bytes(_) | Tree::Comment(_) => out.push_str("null"),
+        Tree::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Tree::Number(n) => out.push_str(&json_number(n)),
+        Tree::Text(text) => json_string(out, text),
+        Tree::List(items) => {
+            let items: Vec<_> = items
+                .iter()
+                .filter(|item| !matches!(item, Tree::Comment(_)))
+                .collect();
+            json_collection(out, depth, ('[', ']'), &items, |out, item| {
+                json(out, item, depth + 1)
+            });
+        }
+        Tree::Map(entries) => {
+            let entries: Vec<_> = entries
+                .iter()
+                .filter(|(_, value)| !matches!(value, Tree::Comment(_)))
+                .collect();
+            json_collection(out, depth, ('{', '}'), &entries, |out, (key, value)| {
+                json_string(out, key);
+                out.push_str(": ");
+                json(out, value, depth + 1);
+            });
+        }
+    }
+}
+
+fn json_collection<T>(
+    out: &mut String,
+    depth: usize,
+    marks: (char, char),
+    items: &[T],
+    each: impl Fn(&mut String, &T),
+) {
+    out.push(marks.0);
+    for (i, item) in items.iter().enumerate() {
+        out.push_str(if i == 0 { "\n" } else { ",\n" });
+        out.extend(std::iter::repeat_n('\t', depth + 1));
+        each(out, item);
+    }
+    if !items.is_empty() {
+        out.push('\n');
+        out.extend(std::iter::repeat_n('\t', depth));
+    }
+    out.push(marks.1);
+}
+
+/// `encoding/json` writes small and large numbers with an exponent, others without.
+fn json_number(n: &Number) -> String {
+    match n.as_f64().filter(|_| n.is_f64()) {
+        Some(f) if f != 0.0 && !(1e-6..1e21).contains(&f.abs()) => {
+            let text = format!("{f:e}");
+            match text.split_once('e') {
+                Some((digits, exponent)) if !exponent.starts_with('-') => {
+                    format!("{digits}e+{exponent}")
+                }
+                _ => text,
+            }
+        }
+        Some(f) => yaml::plain_float(f),
+        None => n.to_string(),
+    }
+}
+
+/// `encoding/json` escapes what HTML would take for markup, and the line breaks of JavaScript.
+fn json_string(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)))
+            }
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,281 @@
+//! What stands under `sops`.
+
+use regex::{Regex, RegexBuilder};
+
+use crate::SopsError;
+use crate::tree::Tree;
+
+/// Which values of a file are encrypted.
+pub(crate) enum Rule {
+    /// All but those with a key on their path that ends so.
+    UnencryptedSuffix(String),
+    /// Those with a key on their path that ends so.
+    EncryptedSuffix(String),
+    UnencryptedRegex(Regex),
+    EncryptedRegex(Regex),
+    /// By comments. What is encrypted is known by its form: a value that the data key opens at its place was encrypted by
+    /// who has the key, and the MAC covers the rest.
+    Comments,
+}
+
+impl Rule {
+    /// Whether the values under these keys are encrypted; `None` when their form tells.
+    pub(crate) fn encrypts(&self, path: &[String]) -> Option<bool> {
+        match self {
+            Rule::UnencryptedSuffix(suffix) => {
+                Some(!path.iter().any(|key| key.ends_with(suffix.as_str())))
+            }
+            Rule::EncryptedSuffix(suffix) => {
+                Some(path.iter().any(|key| key.ends_with(suffix.as_str())))
+            }
+            Rule::UnencryptedRegex(regex) => Some(!path.iter().any(|key| regex.is_match(key))),
+            Rule::EncryptedRegex(regex) => Some(path.iter().any(|key| regex.is_match(key))),
+            Rule::Comments => None,
+        }
+    }
+}
+
+/// The service that a data key was encrypted with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyService {
+    /// age, the one that this crate opens.
+    Age,
+    /// OpenPGP.
+    Pgp,
+    /// AWS KMS.
+    AwsKms,
+    /// Google Cloud KMS.
+    GcpKms,
+    /// Huawei Cloud KMS.
+    HuaweiKms,
+    /// Azure Key Vault.
+    AzureKeyVault,
+    /// HashiCorp Vault's transit engine.
+    Vault,
+}
+
+/// One entry that can open a file: the data key, or a part of it, encrypted for one recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MasterKey {
+    /// Who can open it.
+    pub service: KeyService,
+    /// The recipient: an age recipient, a fingerprint, an ARN or another name of a key. It is not authenticated.
+    pub name: String,
+    /// The encrypted data key as it stands in the file.
+    pub encrypted: String,
+}
+
+pub(crate) struct Metadata {
+    pub rule: Rule,
+    pub mac: String,
+    /// As sops formats the time; the MAC is bound to it.
+    pub last_modified: String,
+    /// Only encrypted values count for the MAC.
+    pub mac_only_encrypted: bool,
+    pub groups: Vec<Vec<MasterKey>>,
+    pub threshold: usize,
+}
+
+/// More entries than any file has; each costs a curve operation.
+const MASTER_KEYS: usize = 512;
+/// What an encrypted data key may take; an age file for one recipient has 360 bytes.
+const ENCRYPTED: usize = 64 << 10;
+
+const SERVICES: [(&str, KeyService, &[&str]); 7] = [
+    ("age", KeyService::Age, &["recipient"]),
+    ("pgp", KeyService::Pgp, &["fp"]),
+    ("kms", KeyService::AwsKms, &["arn"]),
+    ("gcp_kms", KeyService::GcpKms, &["resource_id"]),
+    ("hckms", KeyService::HuaweiKms, &["key_id"]),
+    (
+        "azure_kv",
+        KeyService::AzureKeyVault,
+        &["vault_url", "name"],
+    ),
+    (
+        "hc_vault",
+        KeyService::Vault,
+        &["vault_address", "engine_path", "key_name"],
+    ),
+];
+
+impl Metadata {
+    pub(crate) fn from_tree(tree: &Tree, file: &str) -> Result<Metadata, SopsError> {
+        let fault = |what: String| SopsError::Metadata {
+            file: file.to_owned(),
+            what,
+        };
+        if !matches!(tree, Tree::Map(_)) {
+            return Err(fault("expected a mapping".to_owned()));
+        }
+        let version = tree.get("version").and_then(Tree::text).unwrap_or_default();
+        if version.is_empty() {
+            return Err(fault("version is missing".to_owned()));
+        }
+        if version.split('.').next() != Some("3") {
+            // A version is short; more than that is content of some other kind.
+            let version = version
+                .chars()
+                .take(16)
+                .filter(|c| c.is_ascii_alphanumeric() || *c == '.')
+                .collect();
+            return Err(SopsError::Version {
+                file: file.to_owned(),
+                version,
+            });
+        }
+        let mac = tree.get("mac").and_then(Tree::text).unwrap_or_default();
+        if mac.is_empty() {
+            return Err(fault("mac is missing".to_owned()));
+        }
+        let modified = tree
+            .get("lastmodified")
+            .and_then(Tree::text)
+            .and_then(canonical_time);
+        Ok(Metadata {
+            rule: rule(tree).map_err(fault)?,
+            mac: mac.to_owned(),
+            last_modified: modified.ok_or_else(|| fault("lastmodified is no time".to_owned()))?,
+            mac_only_encrypted: flag(tree, "mac_only_encrypted").map_err(fault)?,
+            groups: groups(tree).map_err(fault)?,
+            threshold: number(tree, "shamir_threshold").map_err(fault)?,
+        })
+    }
+}
+
+/// RFC 3339 as Go formats it: no fraction, `Z` for UTC.
+fn canonical_time(text: &str) -> Option<String> {
+    let shape = |i: usize, b: u8| match i {
+        4 | 7 => b == b'-',
+        10 => b == b'T',
+        13 | 16 => b == b':',
+        _ => b.is_ascii_digit(),
+    };
+    let (date, rest) = text.split_at_checked(19)?;
+    if !date.bytes().enumerate().all(|(i, b)| shape(i, b)) {
+        return None;
+    }
+    let zone = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => rest,
+    };
+    match zone {
+        "Z" | "+00:00" | "-00:00" => Some(format!("{date}Z")),
+        _ if zone.len() == 6 && zone.starts_with(['+', '-']) => Some(format!("{date}{zone}")),
+        _ => None,
+    }
+}
+
+fn rule(tree: &Tree) -> Result<Rule, String> {
+    const NAMES: [&str; 6] = [
+        "unencrypted_suffix",
+        "encrypted_suffix",
+        "unencrypted_regex",
+        "encrypted_regex",
+        "unencrypted_comment_regex",
+        "encrypted_comment_regex",
+    ];
+    let mut rules = NAMES.iter().filter_map(|name| {
+        let text = tree.get(name)?.text()?;
+        (!text.is_empty()).then_some((*name, text))
+    });
+    let Some((name, text)) = rules.next() else {
+        return Ok(Rule::UnencryptedSuffix("_unencrypted".to_owned()));
+    };
+    if let Some((other, _)) = rules.next() {
+        return Err(format!("{name} and {other} exclude each other"));
+    }
+    Ok(match name {
+        "unencrypted_suffix" => Rule::UnencryptedSuffix(text.to_owned()),
+        "encrypted_suffix" => Rule::EncryptedSuffix(text.to_owned()),
+        "unencrypted_regex" => Rule::UnencryptedRegex(compile(name, text)?),
+        "encrypted_regex" => Rule::EncryptedRegex(compile(name, text)?),
+        _ => Rule::Comments,
+    })
+}
+
+fn compile(name: &str, text: &str) -> Result<Regex, String> {
+    let regex = RegexBuilder::new(text)
+        .size_limit(1 << 20)
+        .dfa_size_limit(1 << 20)
+        .build();
+    regex.map_err(|_| format!("{name} is no regular expression that is supported"))
+}
+
+/// Dotenv files have everything as text.
+fn flag(tree: &Tree, name: &str) -> Result<bool, String> {
+    match tree.get(name) {
+        None | Some(Tree::Null) => Ok(false),
+        Some(Tree::Bool(b)) => Ok(*b),
+        Some(Tree::Text(text)) if text == "true" || text == "1" => Ok(true),
+        Some(Tree::Text(text)) if text == "false" || text == "0" || text.is_empty() => Ok(false),
+        Some(_) => Err(format!("{name} is neither true nor false")),
+    }
+}
+
+fn number(tree: &Tree, name: &str) -> Result<usize, String> {
+    let number = match tree.get(name) {
+        None | Some(Tree::Null) => Some(0),
+        Some(Tree::Number(n)) => n.as_u64(),
+        Some(Tree::Text(text)) => text.parse().ok(),
+        Some(_) => None,
+    };
+    number
+        .filter(|n| *n <= 255)
+        .map(|n| n as usize)
+        .ok_or_else(|| format!("{name} is no number from 0 to 255"))
+}
+
+/// The entries at the top are one group; key groups only count when there are none.
+fn groups(tree: &Tree) -> Result<Vec<Vec<MasterKey>>, String> {
+    let mut count = 0;
+    let top = group(tree, &mut count)?;
+    if !top.is_empty() {
+        return Ok(vec![top]);
+    }
+    let groups: Vec<_> = tree
+        .get("key_groups")
+        .map(Tree::items)
+        .unwrap_or_default()
+        .iter()
+        .map(|one| group(one, &mut count))
+        .collect::<Result<_, _>>()?;
+    if groups.is_empty() {
+        Err("no keys".to_owned())
+    } else {
+        Ok(groups)
+    }
+}
+
+fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
+    let mut keys = Vec::new();
+    for (name, service, fields) in SERVICES {
+        let entries = match tree.get(name) {
+            None | Some(Tree::Null) => continue,
+            Some(Tree::List(entries)) => entries,
+            Some(_) => return Err(format!("{name} is no list")),
+        };
+        for entry in entries {
+            *count += 1;
+            if *count > MASTER_KEYS {
+                return Err(format!("more than {MASTER_KEYS} keys"));
+            }
+            let parts: Vec<_> = fields
+                .iter()
+                .filter_map(|field| entry.get(field)?.text())
+                .collect();
+            let encrypted = entry.get("enc").and_then(Tree::text).unwrap_or_default();
+            if encrypted.is_empty() || encrypted.len() > ENCRYPTED {
+                return Err(format!(
+                    "an entry of {name} without a data key (enc), or with one that is too long"
+                ));
+            }
+            keys.push(MasterKey {
+                service,
+                name: parts.join("/"),
+                encrypted: encrypted.to_owned(),
+            });
+        }
+    }
+    Ok(keys)
+}

@@ -1,0 +1,168 @@
+//! Decrypts the values of a file in their order, and holds the MAC over them.
+
+use driftless_manifest::yaml::plain_float;
+use serde_json::Number;
+use sha2::{Digest, Sha512};
+use zeroize::Zeroizing;
+
+use crate::SopsError;
+use crate::cipher::{DataKey, Plain, looks_encrypted};
+use crate::metadata::Metadata;
+use crate::tree::Tree;
+
+/// What a MAC over encrypted values alone begins with: SHA-256 of "sops". So it never equals a MAC over all values.
+const ONLY_ENCRYPTED: [u8; 32] = [
+    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b,
+    0x0b, 0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
+];
+
+/// Decrypts in place. When the MAC does not fit, the values must not be used.
+pub(crate) fn decrypt(
+    branches: &mut [Tree],
+    metadata: &Metadata,
+    key: &DataKey,
+    file: &str,
+) -> Result<(), SopsError> {
+    let mut hash = Sha512::new();
+    if metadata.mac_only_encrypted {
+        hash.update(ONLY_ENCRYPTED);
+    }
+    let mut walk = Walk {
+        metadata,
+        key,
+        file,
+        hash,
+        path: Vec::new(),
+    };
+    for branch in branches {
+        walk.value(branch)?;
+    }
+    let computed = hex::encode_upper(walk.hash.finalize());
+    let stored = key.decrypt(&metadata.mac, &metadata.last_modified);
+    match stored {
+        Ok(stored) if stored.bytes.as_slice() == computed.as_bytes() => Ok(()),
+        _ => Err(SopsError::Mac {
+            file: file.to_owned(),
+        }),
+    }
+}
+
+struct Walk<'w> {
+    metadata: &'w Metadata,
+    key: &'w DataKey,
+    file: &'w str,
+    hash: Sha512,
+    path: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, tree: &mut Tree) -> Result<(), SopsError> {
+        match tree {
+            Tree::Map(entries) => {
+                for (key, value) in entries.iter_mut() {
+                    // A comment stands beside the keys, not below one.
+                    if matches!(value, Tree::Comment(_)) {
+                        self.comment(value);
+                        continue;
+                    }
+                    self.path.push(std::mem::take(key));
+                    let result = self.value(value);
+                    *key = self.path.pop().unwrap_or_default();
+                    result?;
+                }
+                Ok(())
+            }
+            Tree::List(items) => items.iter_mut().try_for_each(|item| self.value(item)),
+            Tree::Null => Ok(()),
+            leaf => self.leaf(leaf),
+        }
+    }
+
+    fn leaf(&mut self, leaf: &mut Tree) -> Result<(), SopsError> {
+        let encrypted = match self.metadata.rule.encrypts(&self.path) {
+            Some(encrypted) => encrypted,
+            None => leaf.text().is_some_and(looks_encrypted),
+        };
+        if encrypted {
+            let Some(text) = leaf.text() else {
+                return Err(self.fault("expected an encrypted value, found a plain one"));
+            };
+            // sops leaves an empty string as it is.
+            if !text.is_empty() {
+                let plain = self
+                    .key
+                    .decrypt(text, &self.place())
+                    .map_err(|what| self.fault(what))?;
+                *leaf = typed(plain)
+                    .ok_or_else(|| self.fault("the decrypted value does not fit its type"))?;
+            }
+        }
+        if encrypted || !self.metadata.mac_only_encrypted {
+            self.hash_leaf(leaf);
+        }
+        Ok(())
+    }
+
+    /// Old versions of sops left comments as they were, so one that cannot be decrypted stays. The MAC does not cover any.
+    fn comment(&mut self, comment: &mut Tree) {
+        if self.metadata.rule.encrypts(&self.path) == Some(false) {
+            return;
+        }
+        if let Tree::Comment(text) = comment
+            && let Ok(plain) = self.key.decrypt(text, &self.place())
+            && let Ok(decrypted) = std::str::from_utf8(&plain.bytes)
+        {
+            *text = decrypted.to_owned();
+        }
+    }
+
+    /// The path as each value is bound to it.
+    fn place(&self) -> String {
+        self.path.join(":") + ":"
+    }
+
+    fn fault(&self, what: &'static str) -> SopsError {
+        SopsError::Value {
+            file: self.file.to_owned(),
+            path: self.path.join("."),
+            what,
+        }
+    }
+
+    fn hash_leaf(&mut self, leaf: &Tree) {
+        match leaf {
+            Tree::Text(text) => self.hash.update(text),
+            Tree::Bytes(bytes) => self.hash.update(bytes),
+            Tree::Bool(true) => self.hash.update("True"),
+            Tree::Bool(false) => self.hash.update("False"),
+            Tree::Number(n) => self.hash.update(Zeroizing::new(number_text(n)).as_bytes()),
+            Tree::Null | Tree::Comment(_) | Tree::List(_) | Tree::Map(_) => {}
+        }
+    }
+}
+
+fn number_text(n: &Number) -> String {
+    match n.as_f64().filter(|_| n.is_f64()) {
+        Some(f) => plain_float(f),
+        None => n.to_string(),
+    }
+}
+
+fn typed(plain: Plain) -> Option<Tree> {
+    let text = || std::str::from_utf8(&plain.bytes).ok();
+    Some(match plain.kind.as_str() {
+        "int" => Tree::Number(text()?.parse::<i64>().ok()?.into()),
+        "float" => Tree::Number(Number::from_f64(text()?.parse().ok()?)?),
+        "bool" => Tree::Bool(match text()? {
+            "True" | "true" | "TRUE" | "t" | "T" | "1" => true,
+            "False" | "false" | "FALSE" | "f" | "F" | "0" => false,
+            _ => return None,
+        }),
+        "str" | "bytes" | "time" => match String::from_utf8(plain.bytes.to_vec()) {
+            Ok(text) => Tree::Text(text),
+            Err(e) => Tree::Bytes(e.into_bytes()),
+        },
+        "comment" => Tree::Comment(text()?.to_owned()),
+        _ => return None,
+    })
+}
