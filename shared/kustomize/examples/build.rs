@@ -58,8 +58,8 @@ fn run(args: Vec<String>) -> Result<String, Box<dyn std::error::Error>> {
     let mut tree = FileTree::new();
     read(Path::new("."), &PathBuf::new(), &mut tree)?;
     let reader = Reader::new(&tree);
-    let objects = driftless_kustomize::build(&reader, &TreePath::new(&dir)?, &options)?;
-    Ok(driftless_kustomize::to_yaml(&objects))
+    let documents = driftless_kustomize::build_documents(&reader, &TreePath::new(&dir)?, &options)?;
+    Ok(driftless_kustomize::documents_to_yaml(&documents))
 }
 
 fn read(root: &Path, below: &Path, tree: &mut FileTree) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,5 +1,5 @@
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Node, Scalar, Tag};
+use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resid::{Gvk, GvkFilter};
 use serde::Deserialize;
 
@@ -109,6 +109,11 @@ impl FieldSpec {
                 if make != Make::Nothing && !is_list {
                     prepare(map, name, if rest.is_empty() { make } else { Make::Map });
                 }
+                if let (true, Some(field)) = (is_list, map.get_mut(name))
+                    && field.is_null()
+                {
+                    *field = Node::Seq(Vec::new());
+                }
                 match map.get_mut(name) {
                     Some(field) => self.walk(field, rest, make, set),
                     None => Ok(()),
@@ -137,7 +142,7 @@ fn prepare(map: &mut node::Map, name: &str, make: Make) {
                 Make::Scalar => Node::Scalar(Scalar {
                     tag: Tag::Str,
                     text: field.text().to_owned(),
-                    quoted: false,
+                    style: Style::Plain,
                 }),
                 _ => Node::map(),
             };

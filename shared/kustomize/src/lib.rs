@@ -42,6 +42,19 @@ use serde_json::Value;
 /// # Errors
 /// Whatever `kustomize build` fails on, what is refused on purpose, or a budget that is used up. The error names the file.
 pub fn build(reader: &Reader<'_>, dir: &TreePath, options: &Options) -> Result<Vec<Object>, Error> {
+    objects(build::build(reader, dir, None, options)?)
+}
+
+/// Renders `dir` as [`build`] does, without the check that each document is a whole object: kustomize prints objects
+/// without an `apiVersion`, which no cluster takes.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_documents(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    options: &Options,
+) -> Result<Vec<Value>, Error> {
     build::build(reader, dir, None, options)
 }
 
@@ -55,7 +68,27 @@ pub fn build_with(
     kustomization: &Value,
     options: &Options,
 ) -> Result<Vec<Object>, Error> {
-    build::build(reader, dir, Some(kustomization), options)
+    objects(build::build(reader, dir, Some(kustomization), options)?)
+}
+
+fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
+    let object = |document: Value| {
+        let text = |field: &str| {
+            document
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or("?")
+                .to_owned()
+        };
+        let name = document
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or("?")
+            .to_owned();
+        let shown = format!("{} {name}", text("kind"));
+        Object::new(document).map_err(|error| ErrorKind::Object(format!("{shown}: {error}")).into())
+    };
+    documents.into_iter().map(object).collect()
 }
 
 /// The kustomization of a folder as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, when there is
@@ -78,4 +111,13 @@ pub fn to_yaml(objects: &[Object]) -> String {
         .map(|object| yaml::to_string(&object.to_value()))
         .collect();
     documents.join("---\n")
+}
+
+/// As [`to_yaml`], of the documents of [`build_documents`].
+pub fn documents_to_yaml(documents: &[Value]) -> String {
+    documents
+        .iter()
+        .map(yaml::to_string)
+        .collect::<Vec<_>>()
+        .join("---\n")
 }

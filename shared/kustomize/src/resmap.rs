@@ -1,5 +1,5 @@
 use crate::error::{Error, ErrorKind};
-use crate::node::{Map, Node, Scalar};
+use crate::node::{Map, Node, Scalar, Style};
 use crate::resid::Id;
 use crate::resource::{Behavior, Resource};
 use crate::schema::Schema;
@@ -105,9 +105,10 @@ impl ResMap {
         let (at, behavior) = match (found.as_slice(), resource.behavior) {
             ([], Behavior::Create) => return self.append(resource, schema),
             ([], _) => {
-                return Err(
-                    fault("there is no such object to merge with or to replace".to_owned()).into(),
-                );
+                return Err(fault(
+                    "there is no such object to merge with or to replace".to_owned(),
+                )
+                .into());
             }
             ([_], Behavior::Create) => {
                 return Err(fault(
@@ -187,11 +188,11 @@ fn merge_data(node: &mut Node, field: &str, mut data: BTreeMap<String, String>) 
 /// A map of strings, with those of several lines as blocks.
 pub(crate) fn data_map(data: BTreeMap<String, String>) -> Node {
     let pair = |(key, text): (String, String)| {
-        let quoted = text.contains('\n');
+        let style = Style::of_new(&text);
         (
             key,
             Node::Scalar(Scalar {
-                quoted,
+                style,
                 ..Scalar::str(text)
             }),
         )

@@ -1,5 +1,5 @@
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar};
+use crate::node::{self, Map, Node, Scalar, Style};
 use crate::resid::{Gvk, Id};
 use crate::schema::Schema;
 use driftless_manifest::yaml;
@@ -49,6 +49,8 @@ impl Behavior {
     }
 }
 
+/// Where kustomize keeps an object's history. Objects that were printed in the middle of a build still have it.
+const INTERNAL: &str = "internal.config.kubernetes.io/";
 pub(crate) const ORIGIN: &str = "config.kubernetes.io/origin";
 pub(crate) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
@@ -64,6 +66,58 @@ impl Resource {
             from_helm: false,
             vars: Vec::new(),
         }
+    }
+
+    /// Takes over the history that stands in the object's annotations.
+    fn adopt_history(&mut self) {
+        let annotations = self
+            .node
+            .get("metadata")
+            .and_then(|meta| meta.get("annotations"));
+        let Some(annotations) = annotations.and_then(Node::as_map) else {
+            return;
+        };
+        if !annotations
+            .0
+            .iter()
+            .any(|(key, _)| key.starts_with(INTERNAL))
+        {
+            return;
+        }
+        let text = |name: &str| {
+            annotations
+                .get(&format!("{INTERNAL}{name}"))
+                .map(Node::text)
+        };
+        let list = |name: &str| -> Vec<String> {
+            text(name).map_or_else(Vec::new, |text| {
+                text.split(',').map(str::to_owned).collect()
+            })
+        };
+        let kinds = list("previousKinds");
+        let ids = list("previousNames")
+            .into_iter()
+            .zip(list("previousNamespaces"))
+            .zip(kinds);
+        let previous = ids.map(|((name, namespace), kind)| PreviousId {
+            kind,
+            name,
+            namespace,
+        });
+        let previous = previous.collect();
+        let (prefixes, suffixes) = (list("prefixes"), list("suffixes"));
+        let behavior = Behavior::new(text("generatorBehavior").unwrap_or_default());
+        let needs_hash = text("needsHashSuffix") == Some("enabled");
+        let from_helm = text("helm-generated") == Some("true");
+        *self = Self {
+            previous,
+            prefixes,
+            suffixes,
+            behavior,
+            needs_hash,
+            from_helm,
+            ..Self::new(std::mem::replace(&mut self.node, Node::null()))
+        };
     }
 
     pub fn api_version(&self) -> &str {
@@ -235,11 +289,11 @@ impl Resource {
 
 pub(crate) fn text_map(texts: BTreeMap<String, String>) -> Node {
     let pair = |(key, value): (String, String)| {
-        let quoted = value.contains('\n');
+        let style = Style::of_new(&value);
         (
             key,
             Node::Scalar(Scalar {
-                quoted,
+                style,
                 ..Scalar::str(value)
             }),
         )
@@ -275,10 +329,12 @@ fn same_ending(a: &[String], b: &[String]) -> bool {
 /// No YAML, or a document without kind or name.
 pub(crate) fn parse(text: &str, file: &str, limits: &yaml::Limits) -> Result<Vec<Resource>, Error> {
     let nodes = keep_objects(node::documents(text, file, limits)?)?;
-    Ok(inline_lists(nodes)?
+    let mut resources: Vec<Resource> = inline_lists(nodes)?
         .into_iter()
         .map(Resource::new)
-        .collect())
+        .collect();
+    resources.iter_mut().for_each(Resource::adopt_history);
+    Ok(resources)
 }
 
 /// Drops empty documents and refuses what is no object.

@@ -180,7 +180,9 @@ def main():
     shapes, to = fold(table.shapes)
     for row in kinds.values():
         row[0] = None if row[0] is None or not shapes[to[row[0]]] else to[row[0]]
-    shapes, order = used(shapes, [row[0] for _, row in sorted(kinds.items()) if row[0] is not None])
+    roots = [row[0] for _, row in sorted(kinds.items()) if row[0] is not None]
+    named = {name: to[number] for name, number in table.names.items() if shapes[to[number]]}
+    shapes, order = used(shapes, roots + sorted(set(named.values())))
 
     print("// Written by tests/oracle/kustomize-schema/generate.py. Do not edit.")
     print()
@@ -193,6 +195,13 @@ def main():
     print("pub(super) static DEFINITIONS: &[&[(&str, Shape)]] = &[")
     for number, rows in enumerate(shapes):
         print("    /* %d */ &[%s]," % (number, ", ".join('("%s", %s)' % (name, rust(shape)) for name, shape in rows)))
+    print("];")
+    print()
+    print("/// The definitions by name, in order, for documents of users that refer to them.")
+    print("#[rustfmt::skip]")
+    print("pub(super) static NAMES: &[(&str, u16)] = &[")
+    for name, number in sorted(named.items()):
+        print('    ("%s", %d),' % (name, order[number]))
     print("];")
     print()
     print("/// The kinds, in order of apiVersion and kind.")

@@ -2,7 +2,7 @@ use super::{Origin, choose_schema, load, plugins};
 use crate::config::{self, Config};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::generate;
-use crate::kustomization::{COMPONENT, Kustomization, Var};
+use crate::kustomization::{COMPONENT, Form, Kustomization, Var, shape};
 use crate::loader::Loader;
 use crate::resid::IdFilter;
 use crate::resmap::ResMap;
@@ -155,10 +155,16 @@ impl Target<'_> {
         let mut own = Config::builtin();
         let mut added = Config::default();
         for path in &self.kustomization.configurations {
-            let value = self.yaml_value(path, "configurations")?;
-            let mut config: Config = serde_json::from_value(value).map_err(|error| {
-                ErrorKind::Kustomization(format!("configurations: '{path}': {error}"))
-            })?;
+            let fault = |reason: String| {
+                ErrorKind::Kustomization(format!("configurations: '{path}': {reason}"))
+            };
+            let value = shape(
+                self.yaml_value(path, "configurations")?,
+                Form::Configuration,
+            )
+            .map_err(fault)?;
+            let mut config: Config =
+                serde_json::from_value(value).map_err(|error| fault(error.to_string()))?;
             config.sort();
             added.merge(&config)?;
         }

@@ -4,7 +4,6 @@ use crate::node;
 use crate::options::Reorder;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use crate::transform::{self, Transformer};
-use driftless_manifest::Object;
 use serde_json::Value;
 
 /// What kustomize calls itself in the managed-by label.
@@ -12,7 +11,7 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kustomize-v5.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
 /// The steps that come once, at the end: hashes, references, vars, order, clean-up.
-pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Object>, Error> {
+pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value>, Error> {
     let context = top.loader.context;
     Transformer::Hash.apply(&mut all.map, context)?;
     transform::fix_references(&mut all.map, &all.config.name_reference, context)?;
@@ -36,7 +35,7 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Objec
     all.map
         .into_list()
         .into_iter()
-        .map(|resource| object(resource, keep))
+        .map(|resource| document(resource, keep))
         .collect()
 }
 
@@ -73,10 +72,10 @@ fn add_managed_by(resource: &mut Resource) {
 }
 
 /// The object as it is printed: annotations as texts, without those that are not asked for.
-fn object(
+fn document(
     mut resource: Resource,
     (origins, transformations): (bool, bool),
-) -> Result<Object, Error> {
+) -> Result<Value, Error> {
     let mut annotations = resource.texts("annotations");
     annotations.retain(|key, _| {
         !((key == ORIGIN && !origins)
@@ -84,13 +83,7 @@ fn object(
             || is_internal(key))
     });
     resource.set_texts("annotations", annotations);
-    let value = node::to_value(&resource.node)?;
-    let name = format!("{} {}", resource.kind(), resource.name());
-    printable(value).map_err(|reason| ErrorKind::Object(format!("{name}: {reason}")).into())
-}
-
-fn printable(value: Value) -> Result<Object, String> {
-    Object::new(value).map_err(|error| error.to_string())
+    node::to_value(&resource.node)
 }
 
 /// Annotations that kustomize keeps for itself and takes out of whatever it prints.
@@ -109,7 +102,12 @@ fn is_internal(key: &str) -> bool {
         "path",
         "index",
     ];
-    const MORE: [&str; 3] = ["seqindent", "id", "annotations-migration-resource-id"];
+    const MORE: [&str; 4] = [
+        "helm-generated",
+        "seqindent",
+        "id",
+        "annotations-migration-resource-id",
+    ];
     const LEGACY: [&str; 3] = [
         "config.kubernetes.io/path",
         "config.kubernetes.io/index",

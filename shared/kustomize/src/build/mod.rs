@@ -13,7 +13,7 @@ use crate::error::{Error, InFile as _};
 use crate::kustomization::{self, Kustomization, Source};
 use crate::loader::{Context, Loader};
 use crate::options::Options;
-use driftless_manifest::{Object, Reader, TreePath};
+use driftless_manifest::{Reader, TreePath};
 use serde_json::Value;
 
 /// Renders a folder; `replaced` takes the place of its own kustomization file.
@@ -22,7 +22,7 @@ pub(crate) fn build(
     dir: &TreePath,
     replaced: Option<&Value>,
     options: &Options,
-) -> Result<Vec<Object>, Error> {
+) -> Result<Vec<Value>, Error> {
     let context = Context::new(reader, options);
     let loader = Loader::top(&context, dir)?;
     let (file_name, kustomization) = match replaced {

@@ -5,7 +5,9 @@ use super::{Accumulator, Origin, Step, Target};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
-use crate::kustomization::{Generator, Image, Patch, ReplacementEntry, Replica, Texts};
+use crate::kustomization::{
+    Form, Generator, Image, Patch, ReplacementEntry, Replica, Texts, shape,
+};
 use crate::node;
 use crate::resource::{self, ORIGIN, Resource};
 use crate::transform::{
@@ -14,7 +16,6 @@ use crate::transform::{
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// The objects that `generators` make, with where they come from.
 pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Origin>)>, Error> {
@@ -31,12 +32,16 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
             args
         };
         let resource = match kind {
-            "ConfigMapGenerator" => {
-                generate::config_map(&named(read(&config)?, &config), None, target.loader)?
-            }
-            "SecretGenerator" => {
-                generate::secret(&named(read(&config)?, &config), None, target.loader)?
-            }
+            "ConfigMapGenerator" => generate::config_map(
+                &named(read(&config, Form::Generator)?, &config),
+                None,
+                target.loader,
+            )?,
+            "SecretGenerator" => generate::secret(
+                &named(read(&config, Form::Generator)?, &config),
+                None,
+                target.loader,
+            )?,
             "HelmChartInflationGenerator" | "IAMPolicyGenerator" => {
                 return Err(unsupported(
                     kind,
@@ -119,24 +124,12 @@ fn builtin_kind<'c>(config: &'c Resource, field: &str) -> Result<&'c str, Error>
 }
 
 /// A plugin's fields; unknown ones are ignored, as in kustomize.
-fn read<T: DeserializeOwned>(config: &Resource) -> Result<T, Error> {
-    let value = without_nulls(node::to_value(&config.node)?);
-    serde_json::from_value(value).map_err(|error| {
-        ErrorKind::Kustomization(format!("{} {}: {error}", config.kind(), config.name())).into()
-    })
-}
-
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.into_iter()
-                .filter(|(_, v)| !v.is_null())
-                .map(|(k, v)| (k, without_nulls(v)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
-    }
+fn read<T: DeserializeOwned>(config: &Resource, form: Form) -> Result<T, Error> {
+    let fault = |reason: String| {
+        ErrorKind::Kustomization(format!("{} {}: {reason}", config.kind(), config.name()))
+    };
+    let value = shape(node::to_value(&config.node)?, form).map_err(fault)?;
+    Ok(serde_json::from_value(value).map_err(|error| fault(error.to_string()))?)
 }
 
 #[derive(Default, Deserialize)]
@@ -214,7 +207,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 annotations,
                 field_specs,
                 ..
-            } = read(config)?;
+            } = read(config, Form::Transformer)?;
             Transformer::Annotations(Labels::new(annotations, field_specs))
         }
         "LabelTransformer" => {
@@ -222,7 +215,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 labels,
                 field_specs,
                 ..
-            } = read(config)?;
+            } = read(config, Form::Transformer)?;
             Transformer::Labels(Labels::new(labels, field_specs))
         }
         "HashTransformer" => Transformer::Hash,
@@ -230,40 +223,43 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
             let ImageConfig {
                 image_tag,
                 field_specs,
-            } = read(config)?;
+            } = read(config, Form::Transformer)?;
             Transformer::Images(Images::new(image_tag, field_specs))
         }
         "NamespaceTransformer" => {
-            let own: NamespaceConfig = read(config)?;
+            let own: NamespaceConfig = read(config, Form::Transformer)?;
             let subjects = Subjects::new(&own.set_role_binding_subjects)?;
             let namespace = Namespace::new(config.namespace(), own.field_specs);
             Transformer::Namespace(namespace.with(own.unset_only, subjects))
         }
         "PatchJson6902Transformer" => {
-            let Json6902Config { mut patch, json_op } = read(config)?;
+            let Json6902Config { mut patch, json_op } = read(config, Form::Transformer)?;
             patch.patch = json_op;
             Transformer::Json6902(Json6902::new(&patch, loader)?)
         }
         "PatchStrategicMergeTransformer" => {
-            let StrategicConfig { paths, patches } = read(config)?;
+            let StrategicConfig { paths, patches } = read(config, Form::Transformer)?;
             Transformer::Strategic(Strategic::new(&paths, &patches, loader)?)
         }
-        "PatchTransformer" => Transformer::Patch(PatchTransformer::new(&read(config)?, loader)?),
+        "PatchTransformer" => Transformer::Patch(PatchTransformer::new(
+            &read(config, Form::Transformer)?,
+            loader,
+        )?),
         kind @ ("PrefixTransformer" | "SuffixTransformer" | "PrefixSuffixTransformer") => {
-            affix(kind, read(config)?)?
+            affix(kind, read(config, Form::Transformer)?)?
         }
         "ReplacementTransformer" => {
-            let ReplacementConfig { replacements } = read(config)?;
+            let ReplacementConfig { replacements } = read(config, Form::Transformer)?;
             Transformer::Replacements(Replacements::new(&replacements, loader)?)
         }
         "ReplicaCountTransformer" => {
             let ReplicaConfig {
                 replica,
                 field_specs,
-            } = read(config)?;
+            } = read(config, Form::Transformer)?;
             Transformer::Replicas(Replicas::new(replica, field_specs))
         }
-        "ValueAddTransformer" => value_add(read(config)?, target)?,
+        "ValueAddTransformer" => value_add(read(config, Form::Transformer)?, target)?,
         kind => return Err(unsupported(kind, "it is no built-in transformer")),
     })
 }
@@ -287,7 +283,8 @@ fn value_add(mut config: ValueAddConfig, target: &Target<'_>) -> Result<Transfor
         value => value.to_owned(),
     };
     if !config.target_file_path.is_empty() {
-        let more = without_nulls(target.yaml_value(&config.target_file_path, "targetFilePath")?);
+        let more = target.yaml_value(&config.target_file_path, "targetFilePath")?;
+        let more = shape(more, Form::Transformer).map_err(ErrorKind::Kustomization)?;
         let more: ValueAddConfig = serde_json::from_value(more).map_err(|error| {
             ErrorKind::Kustomization(format!("'{}': {error}", config.target_file_path))
         })?;

@@ -8,7 +8,7 @@ pub(crate) use hash::add_hashes;
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{Generator, GeneratorOptions, Texts};
 use crate::loader::Loader;
-use crate::node::{Map, Node, Scalar, Tag};
+use crate::node::{Map, Node, Scalar, Style, Tag};
 use crate::resmap::{data_map, encode_base64};
 use crate::resource::{Behavior, Resource, text_map};
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> 
             Node::Scalar(Scalar {
                 tag: Tag::Bool,
                 text: "true".to_owned(),
-                quoted: false,
+                style: Style::Plain,
             }),
         );
     }

@@ -40,10 +40,7 @@ static PATCH: [(&str, Type); 4] = [
     ("path", Text),
     ("patch", Text),
     ("target", Struct(&SELECTOR)),
-    (
-        "options",
-        Struct(&[("allowNameChange", Bool), ("allowKindChange", Bool)]),
-    ),
+    ("options", Struct(&PATCH_OPTIONS)),
 ];
 
 static IMAGE: [(&str, Type); 5] = [
@@ -91,7 +88,7 @@ static FIELD_OPTIONS: [(&str, Type); 4] = [
     ("create", Bool),
 ];
 
-static REPLACEMENT: [(&str, Type); 4] = [
+pub(super) static REPLACEMENT: [(&str, Type); 4] = [
     (
         "source",
         Struct(&[
@@ -166,7 +163,7 @@ pub(super) static KUSTOMIZATION: [(&str, Type); 34] = [
     ("images", List(&Struct(&IMAGE))),
     ("imageTags", List(&Struct(&IMAGE))),
     ("replacements", List(&Struct(&REPLACEMENT))),
-    ("replicas", List(&Struct(&[("name", Text), ("count", Int)]))),
+    ("replicas", List(&Struct(&REPLICA))),
     ("vars", List(&Struct(&VAR))),
     (
         "sortOptions",
@@ -195,38 +192,98 @@ pub(super) static KUSTOMIZATION: [(&str, Type); 34] = [
     ("buildMetadata", List(&Text)),
 ];
 
-/// How unknown fields are taken.
+/// How strictly values are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unknown {
-    Refused,
-    Dropped,
+pub(super) struct Mode {
+    /// Whether unknown fields are refused; else they are dropped.
+    pub strict: bool,
+    /// Whether numbers and booleans become texts where a text is expected, as when Go reads YAML into a known type.
+    pub coerce: bool,
 }
+
+static BACK_REFERENCES: [(&str, Type); 4] = [
+    ("group", Text),
+    ("version", Text),
+    ("kind", Text),
+    ("fieldSpecs", List(&Struct(&FIELD_SPEC))),
+];
+
+/// A file under `configurations`.
+pub(super) static CONFIGURATION: [(&str, Type); 12] = [
+    ("namePrefix", List(&Struct(&FIELD_SPEC))),
+    ("nameSuffix", List(&Struct(&FIELD_SPEC))),
+    ("namespace", List(&Struct(&FIELD_SPEC))),
+    ("commonLabels", List(&Struct(&FIELD_SPEC))),
+    ("labels", List(&Struct(&FIELD_SPEC))),
+    ("templateLabels", List(&Struct(&FIELD_SPEC))),
+    ("volumeClaimTemplateLabels", List(&Struct(&FIELD_SPEC))),
+    ("commonAnnotations", List(&Struct(&FIELD_SPEC))),
+    ("nameReference", List(&Struct(&BACK_REFERENCES))),
+    ("varReference", List(&Struct(&FIELD_SPEC))),
+    ("images", List(&Struct(&FIELD_SPEC))),
+    ("replicas", List(&Struct(&FIELD_SPEC))),
+];
+
+/// The configuration of any built-in generator.
+pub(super) static GENERATOR: &[(&str, Type)] = &SECRET;
+
+/// The configuration of any built-in transformer.
+pub(super) static TRANSFORMER: [(&str, Type); 20] = [
+    ("annotations", Texts),
+    ("labels", Texts),
+    ("fieldSpecs", List(&Struct(&FIELD_SPEC))),
+    ("imageTag", Struct(&IMAGE)),
+    ("unsetOnly", Bool),
+    ("setRoleBindingSubjects", Text),
+    ("target", Struct(&SELECTOR)),
+    ("path", Text),
+    ("patch", Text),
+    ("jsonOp", Text),
+    ("options", Struct(&PATCH_OPTIONS)),
+    ("paths", List(&Text)),
+    ("patches", Text),
+    ("prefix", Text),
+    ("suffix", Text),
+    ("replacements", List(&Struct(&REPLACEMENT))),
+    ("replica", Struct(&REPLICA)),
+    ("value", Text),
+    ("targetFilePath", Text),
+    (
+        "targets",
+        List(&Struct(&[
+            ("selector", Struct(&SELECTOR)),
+            ("fieldPath", Text),
+            ("filePathPosition", Int),
+        ])),
+    ),
+];
+
+static PATCH_OPTIONS: [(&str, Type); 2] = [("allowNameChange", Bool), ("allowKindChange", Bool)];
+static REPLICA: [(&str, Type); 2] = [("name", Text), ("count", Int)];
 
 /// Brings a value into the form that the model reads.
 ///
 /// # Errors
 /// `field.path: what was expected`, for an unknown field or a value of another type.
-pub(super) fn normalize(
-    value: Value,
-    kind: &Type,
-    at: &str,
-    unknown: Unknown,
-) -> Result<Value, String> {
+pub(super) fn normalize(value: Value, kind: &Type, at: &str, mode: Mode) -> Result<Value, String> {
     let expected = |what: &str| Err(format!("'{at}' is {}, expected {what}", what_is(&value)));
     match (kind, &value) {
         (Any, _) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => Ok(value),
         (Int, Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(value),
+        (Text, Value::Bool(_) | Value::Number(_)) if mode.coerce => {
+            Ok(Value::String(value.to_string()))
+        }
         (Text, Value::Null) => Ok(Value::String(String::new())),
         (Text, _) => expected("a text"),
         (Bool, _) => expected("true or false"),
         (Int, _) => expected("a whole number"),
-        (Texts, Value::Object(_)) => texts(value, at),
+        (Texts, Value::Object(_)) => texts(value, at, mode),
         (Texts, _) => expected("a map of texts"),
         (List(element), Value::Array(_)) => {
             let Value::Array(items) = value else {
                 return Ok(value);
             };
-            let item = |(index, item)| normalize(item, element, &format!("{at}[{index}]"), unknown);
+            let item = |(index, item)| normalize(item, element, &format!("{at}[{index}]"), mode);
             Ok(Value::Array(
                 items
                     .into_iter()
@@ -240,7 +297,7 @@ pub(super) fn normalize(
             let Value::Object(map) = value else {
                 return Ok(value);
             };
-            object(map, fields, at, unknown)
+            object(map, fields, at, mode)
         }
         (Struct(_), Value::Null) => Ok(Value::Object(Map::new())),
         (Struct(_), _) => expected("a map"),
@@ -251,7 +308,7 @@ fn object(
     map: Map<String, Value>,
     fields: &[(&str, Type)],
     at: &str,
-    unknown: Unknown,
+    mode: Mode,
 ) -> Result<Value, String> {
     let mut result = Map::new();
     for (key, value) in map {
@@ -269,22 +326,25 @@ fn object(
         match field {
             Some(_) if value.is_null() => {}
             Some((name, kind)) => {
-                result.insert((*name).to_owned(), normalize(value, kind, &path, unknown)?);
+                result.insert((*name).to_owned(), normalize(value, kind, &path, mode)?);
             }
-            None if unknown == Unknown::Dropped => {}
+            None if !mode.strict => {}
             None => return Err(format!("unknown field '{path}'{}", nearest(&key, fields))),
         }
     }
     Ok(Value::Object(result))
 }
 
-fn texts(value: Value, at: &str) -> Result<Value, String> {
+fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, String> {
     let Value::Object(map) = value else {
         return Ok(value);
     };
     let text = |(key, value): (String, Value)| match value {
         Value::String(_) => Ok((key, value)),
         Value::Null => Ok((key, Value::String(String::new()))),
+        Value::Bool(_) | Value::Number(_) if mode.coerce => {
+            Ok((key, Value::String(value.to_string())))
+        }
         other => Err(format!(
             "'{at}.{key}' is {}, expected a text: put it in quotes",
             what_is(&other)

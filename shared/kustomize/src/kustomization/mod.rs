@@ -3,7 +3,7 @@
 mod fields;
 mod parse;
 
-pub(crate) use parse::{Source, parse, to_document};
+pub(crate) use parse::{Form, Source, parse, shape, to_document};
 
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;

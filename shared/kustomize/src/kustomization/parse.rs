@@ -1,4 +1,4 @@
-use super::fields::{self, Type, Unknown, normalize};
+use super::fields::{self, Mode, Type, normalize};
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
@@ -22,7 +22,13 @@ pub(crate) fn parse(source: &Source<'_>, limits: &yaml::Limits) -> Result<Kustom
         Source::File(text, file) => read(text, file, limits)?,
         Source::Value(value) => (*value).clone(),
     };
-    let document = normalized(document, Unknown::Refused)?;
+    let document = normalized(
+        document,
+        Mode {
+            strict: true,
+            coerce: false,
+        },
+    )?;
     let empty = is_empty(&document);
     let mut kustomization: Kustomization = serde_json::from_value(document)
         .map_err(|error| ErrorKind::Kustomization(error.to_string()))?;
@@ -45,14 +51,53 @@ pub(crate) fn to_document(
     file: &str,
     limits: &yaml::Limits,
 ) -> Result<Map<String, Value>, Error> {
-    match normalized(read(text, file, limits)?, Unknown::Dropped)? {
+    match normalized(
+        read(text, file, limits)?,
+        Mode {
+            strict: false,
+            coerce: true,
+        },
+    )? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
     }
 }
 
-fn normalized(document: Value, unknown: Unknown) -> Result<Value, Error> {
-    normalize(document, &Type::Struct(&fields::KUSTOMIZATION), "", unknown)
+/// Files and plugin configurations that are not kustomizations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A file under `configurations`, the only one where unknown fields are refused.
+    Configuration,
+    Generator,
+    Transformer,
+    Replacement,
+}
+
+/// Brings such a value into the form that the models read.
+///
+/// # Errors
+/// A value of another type than expected.
+pub(crate) fn shape(value: Value, form: Form) -> Result<Value, String> {
+    let fields: &'static [(&str, Type)] = match form {
+        Form::Configuration => &fields::CONFIGURATION,
+        Form::Generator => fields::GENERATOR,
+        Form::Transformer => &fields::TRANSFORMER,
+        Form::Replacement => &fields::REPLACEMENT,
+    };
+    let mode = Mode {
+        strict: form == Form::Configuration,
+        coerce: true,
+    };
+    let value = if value.is_null() {
+        Value::Object(Map::new())
+    } else {
+        value
+    };
+    normalize(value, &Type::Struct(fields), "", mode)
+}
+
+fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
+    normalize(document, &Type::Struct(&fields::KUSTOMIZATION), "", mode)
         .map_err(|reason| ErrorKind::Kustomization(reason).into())
 }
 

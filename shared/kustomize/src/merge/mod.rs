@@ -7,7 +7,7 @@
 mod list;
 
 use crate::error::{Error, ErrorKind};
-use crate::node::{Map, Node, Scalar};
+use crate::node::{Map, Node};
 use crate::schema::{Schema, SchemaNode};
 use std::collections::BTreeMap;
 
@@ -176,10 +176,10 @@ impl<'w> Walker<'w> {
         for (name, value) in dest.0 {
             let patch = added.remove(&name);
             let rewritten = patch.is_some();
-            let quoted = matches!(value, Node::Scalar(Scalar { quoted: true, .. }));
+            let style = value.style();
             if let Some(mut merged) = self.field(&name, Some(value), patch, schema)? {
                 if let (true, Node::Scalar(scalar)) = (rewritten, &mut merged) {
-                    scalar.rewrite(quoted);
+                    scalar.rewrite(style);
                 }
                 fields.push((name, merged));
             }

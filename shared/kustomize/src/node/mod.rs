@@ -29,8 +29,28 @@ pub(crate) struct Scalar {
     pub tag: Tag,
     /// The text after YAML's unquoting, with the spelling of numbers kept.
     pub text: String,
-    /// Whether it is written with quotes or as a block. What overwrites it is then written so, too.
-    pub quoted: bool,
+    pub style: Style,
+}
+
+/// How a scalar is written. What overwrites it is then written so, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    /// With quotes, or as a literal block.
+    Quoted,
+    /// As a folded block.
+    Folded,
+}
+
+impl Style {
+    /// For texts that kustomize makes: those of several lines are blocks.
+    pub fn of_new(text: &str) -> Self {
+        if text.contains('\n') {
+            Self::Quoted
+        } else {
+            Self::Plain
+        }
+    }
 }
 
 /// What a scalar is.
@@ -54,7 +74,7 @@ impl Scalar {
         Self {
             tag: Tag::Str,
             text: text.into(),
-            quoted: false,
+            style: Style::Plain,
         }
     }
 
@@ -64,14 +84,14 @@ impl Scalar {
         Self {
             tag: resolve(&text),
             text,
-            quoted: false,
+            style: Style::Plain,
         }
     }
 
     /// Sets the text and leaves the way it is written: a quoted one stays a string, a plain one is typed anew.
     pub fn set_plain(&mut self, text: impl Into<String>) {
         self.text = text.into();
-        self.tag = if self.quoted {
+        self.tag = if self.style != Style::Plain {
             Tag::Str
         } else {
             resolve(&self.text)
@@ -79,9 +99,9 @@ impl Scalar {
     }
 
     /// Takes over how the value in its place was written: with quotes it becomes a string.
-    pub fn rewrite(&mut self, quoted: bool) {
-        self.quoted = quoted;
-        if quoted && self.tag != Tag::Null {
+    pub fn rewrite(&mut self, style: Style) {
+        self.style = style;
+        if style != Style::Plain && self.tag != Tag::Null {
             self.tag = Tag::Str;
         }
     }
@@ -91,7 +111,7 @@ impl Scalar {
         self.text = text.to_owned();
         self.tag = match self.tag {
             Tag::Str => Tag::Str,
-            _ if self.quoted => Tag::Str,
+            _ if self.style != Style::Plain => Tag::Str,
             _ => resolve(text),
         };
     }
@@ -160,7 +180,7 @@ impl Node {
         Node::Scalar(Scalar {
             tag: Tag::Null,
             text: "null".to_owned(),
-            quoted: false,
+            style: Style::Plain,
         })
     }
 
@@ -203,6 +223,14 @@ impl Node {
         match self {
             Node::Seq(items) => Some(items),
             _ => None,
+        }
+    }
+
+    /// How a scalar is written; plain for maps and lists.
+    pub fn style(&self) -> Style {
+        match self {
+            Node::Scalar(scalar) => scalar.style,
+            _ => Style::Plain,
         }
     }
 
@@ -269,7 +297,7 @@ impl Map {
         match self.get_mut(key) {
             Some(old) => {
                 if let Node::Scalar(new) = &mut value {
-                    new.rewrite(matches!(old, Node::Scalar(Scalar { quoted: true, .. })));
+                    new.rewrite(old.style());
                 }
                 *old = value;
             }

@@ -1,4 +1,4 @@
-use super::{Map, Node, Scalar, Tag, resolve};
+use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError};
 use serde_json::Value;
@@ -109,9 +109,13 @@ fn from_yaml(node: &yaml::Node, file: &str) -> Result<Node, Error> {
 }
 
 fn scalar(node: &yaml::Node, text: &str, style: ScalarStyle, file: &str) -> Result<Scalar, Error> {
-    let quoted = style != ScalarStyle::Plain;
+    let style = match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::Folded => Style::Folded,
+        _ => Style::Quoted,
+    };
     let tag = match node.tag.as_deref() {
-        None if quoted => Tag::Str,
+        None if style != Style::Plain => Tag::Str,
         None => resolve(text),
         Some("tag:yaml.org,2002:str" | "!") => Tag::Str,
         Some(_) => {
@@ -125,7 +129,7 @@ fn scalar(node: &yaml::Node, text: &str, style: ScalarStyle, file: &str) -> Resu
     Ok(Scalar {
         tag,
         text: text.to_owned(),
-        quoted,
+        style,
     })
 }
 
@@ -226,7 +230,7 @@ pub(crate) fn from_value(value: &Value) -> Node {
         Value::Bool(yes) => Node::Scalar(Scalar {
             tag: Tag::Bool,
             text: yes.to_string(),
-            quoted: false,
+            style: Style::Plain,
         }),
         Value::Number(number) => {
             let tag = if number.is_f64() {
@@ -237,13 +241,13 @@ pub(crate) fn from_value(value: &Value) -> Node {
             Node::Scalar(Scalar {
                 tag,
                 text: number.to_string(),
-                quoted: false,
+                style: Style::Plain,
             })
         }
         Value::String(text) => Node::Scalar(Scalar {
             tag: Tag::Str,
             text: text.clone(),
-            quoted: true,
+            style: Style::Quoted,
         }),
         Value::Array(items) => Node::Seq(items.iter().map(from_value).collect()),
         Value::Object(map) => Node::Map(Map(map

@@ -1,4 +1,4 @@
-use super::{Map, Node, Scalar, Tag};
+use super::{Map, Node, Scalar, Style, Tag};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
 use serde_json::{Number, Value};
@@ -83,11 +83,11 @@ fn inline(node: &Node, indent: usize) -> String {
         Node::Scalar(Scalar {
             tag: Tag::Str,
             text,
-            quoted,
+            style,
         }) => {
             let written = yaml::to_string(&Value::String(text.clone()));
             let written = written.trim_end_matches('\n');
-            if *quoted && !written.starts_with(['"', '\'', '|', '>']) {
+            if *style != Style::Plain && !written.starts_with(['"', '\'', '|', '>']) {
                 return format!("\"{text}\"");
             }
             written.replace('\n', &format!("\n{}", " ".repeat(indent)))
@@ -98,6 +98,9 @@ fn inline(node: &Node, indent: usize) -> String {
 
 fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
     match scalar.tag {
+        Tag::Str if scalar.style == Style::Folded => {
+            return Ok(Value::String(refold(&scalar.text)));
+        }
         Tag::Str => return Ok(Value::String(scalar.text.clone())),
         Tag::Null => return Ok(Value::Null),
         Tag::Bool => return Ok(Value::Bool(scalar.text.eq_ignore_ascii_case("true"))),
@@ -128,6 +131,69 @@ fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
         Value::Number(number) => whole(number),
         other => other,
     })
+}
+
+/// A folded block as it is after kustomize has written and read it once more on its way to JSON. Go's writer looks at the
+/// first character of the text where it means the first of the next line, and so puts an empty line before every line that
+/// is indented.
+fn refold(text: &str) -> String {
+    let unwritable =
+        |c: char| c != '\t' && c != '\n' && (c.is_control() || c == '\u{feff}' || c > '\u{ffff}');
+    let as_block = !text.is_empty()
+        && !text.ends_with(' ')
+        && !text.contains(" \n")
+        && !text.contains(unwritable);
+    if !as_block || !text.contains('\n') {
+        return text.to_owned();
+    }
+    let first = text.chars().find(|c| *c != '\n');
+    let separates = first.is_some_and(|c| c != ' ' && c != '\t');
+    let mut block = format!("- >{}{}\n", indent_hint(text), chomp_hint(text));
+    let (mut at_start, mut leading) = (true, true);
+    for c in text.chars() {
+        if c == '\n' {
+            if !at_start && !leading && separates {
+                block.push('\n');
+            }
+            block.push('\n');
+            at_start = true;
+            continue;
+        }
+        if at_start {
+            block.push_str("  ");
+            leading = c == ' ' || c == '\t';
+        }
+        block.push(c);
+        at_start = false;
+    }
+    if !block.ends_with('\n') {
+        block.push('\n');
+    }
+    let documents = yaml::parse(block.as_bytes(), "", &yaml::Limits::default());
+    let read = documents
+        .ok()
+        .and_then(|documents| match &documents.first()?.kind {
+            NodeKind::Seq(items) => Some(items.first()?.text()?.to_owned()),
+            _ => None,
+        });
+    read.unwrap_or_else(|| text.to_owned())
+}
+
+fn indent_hint(text: &str) -> &'static str {
+    if text.starts_with([' ', '\n']) {
+        "2"
+    } else {
+        ""
+    }
+}
+
+fn chomp_hint(text: &str) -> &'static str {
+    match text.strip_suffix('\n') {
+        None => "-",
+        Some("") => "+",
+        Some(rest) if rest.ends_with('\n') => "+",
+        Some(_) => "",
+    }
 }
 
 /// `1.0` is printed as `1`: kustomize writes JSON first.

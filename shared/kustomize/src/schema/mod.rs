@@ -8,8 +8,9 @@ mod table;
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::HashMap;
-use table::{DEFINITIONS, KINDS};
+use table::{DEFINITIONS, KINDS, NAMES};
 
 /// The only version that kustomize v5.8.2 carries.
 const BUILTIN_VERSION: &str = "v1.21.2";
@@ -47,6 +48,8 @@ pub(crate) struct Schema {
     /// Whether a kustomization has chosen: the first one wins, but for the top one.
     chosen: bool,
     builtin: bool,
+    /// Whether the built-in table was needed before an own document came: then it stays in use beside it.
+    used: Cell<bool>,
     custom: Option<Custom>,
 }
 
@@ -54,6 +57,8 @@ pub(crate) struct Schema {
 #[derive(Debug)]
 struct Custom {
     document: Value,
+    /// Whether references may lead into the built-in table.
+    with_builtin: bool,
     /// apiVersion and kind to the name of the definition.
     kinds: HashMap<(String, String), String>,
     /// apiVersion and kind to whether it is namespaced.
@@ -67,7 +72,7 @@ pub(crate) struct SchemaNode<'s>(Place<'s>);
 #[derive(Clone, Copy)]
 enum Place<'s> {
     Builtin(&'static Shape),
-    Custom(&'s Value, &'s Value),
+    Custom(&'s Custom, &'s Value),
 }
 
 impl Schema {
@@ -75,6 +80,7 @@ impl Schema {
         Self {
             chosen: false,
             builtin: true,
+            used: Cell::new(false),
             custom: None,
         }
     }
@@ -98,8 +104,8 @@ impl Schema {
             if version.is_some() {
                 return Err(fault("it has both version and path: keep one").into());
             }
-            self.custom = Some(Custom::parse(text, file)?);
-            self.builtin = keep_builtin;
+            self.builtin = keep_builtin || self.used.get();
+            self.custom = Some(Custom::parse(text, file, self.builtin)?);
             self.chosen = true;
             return Ok(());
         }
@@ -124,6 +130,7 @@ impl Schema {
         {
             return matches!(scope, Scope::Cluster);
         }
+        self.used.set(true);
         if let Some(custom) = &self.custom
             && let Some(namespaced) = custom
                 .namespaced
@@ -143,25 +150,24 @@ impl Schema {
 
     /// The schema of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<SchemaNode<'_>> {
+        self.used.set(true);
         if let Some(custom) = &self.custom
             && let Some(name) = custom.kinds.get(&(api_version.to_owned(), kind.to_owned()))
         {
             let definition = custom.document.get("definitions")?.get(name)?;
-            return Some(SchemaNode(Place::Custom(&custom.document, definition)));
+            return Some(SchemaNode(Place::Custom(custom, definition)));
         }
         if !self.builtin {
             return None;
         }
         let entry = builtin(api_version, kind)?;
-        static SHAPES: [Shape; 512] = definitions();
-        let shape = entry
-            .definition
-            .and_then(|number| SHAPES.get(usize::from(number)));
-        Some(SchemaNode(Place::Builtin(shape?)))
+        entry.definition.and_then(SchemaNode::builtin)
     }
 }
 
 /// A shape for each number, so that a definition can be pointed at.
+static SHAPES: [Shape; 512] = definitions();
+
 const fn definitions() -> [Shape; 512] {
     let mut shapes = [const { Shape::O }; 512];
     let mut number = 0;
@@ -180,6 +186,10 @@ fn builtin(api_version: &str, kind: &str) -> Option<&'static Kind> {
 }
 
 impl<'s> SchemaNode<'s> {
+    fn builtin(number: u16) -> Option<Self> {
+        Some(SchemaNode(Place::Builtin(SHAPES.get(usize::from(number))?)))
+    }
+
     /// The schema of a field.
     pub fn field(self, name: &str) -> Option<SchemaNode<'s>> {
         match self.0 {
@@ -193,17 +203,14 @@ impl<'s> SchemaNode<'s> {
                 let (_, shape) = rows.get(find(name).or_else(|| find("*"))?)?;
                 Some(SchemaNode(Place::Builtin(shape)))
             }
-            Place::Custom(document, schema) => {
+            Place::Custom(custom, schema) => {
                 let field = schema.get("properties").and_then(|fields| fields.get(name));
                 let field = field.or_else(|| {
                     schema
                         .get("additionalProperties")
                         .filter(|extra| extra.is_object())
                 })?;
-                Some(SchemaNode(Place::Custom(
-                    document,
-                    resolve(document, field)?,
-                )))
+                custom.resolve(field)
             }
         }
     }
@@ -213,14 +220,11 @@ impl<'s> SchemaNode<'s> {
         match self.0 {
             Place::Builtin(Shape::L(element, _)) => Some(SchemaNode(Place::Builtin(element))),
             Place::Builtin(_) => None,
-            Place::Custom(document, schema) => {
+            Place::Custom(custom, schema) => {
                 if schema.get("type").and_then(Value::as_str) != Some("array") {
                     return None;
                 }
-                Some(SchemaNode(Place::Custom(
-                    document,
-                    resolve(document, schema.get("items")?)?,
-                )))
+                custom.resolve(schema.get("items")?)
             }
         }
     }
@@ -253,21 +257,31 @@ impl<'s> SchemaNode<'s> {
     }
 }
 
-/// Follows `$ref`, a bounded number of times.
-fn resolve<'s>(document: &'s Value, schema: &'s Value) -> Option<&'s Value> {
-    const MAX_REFS: usize = 32;
-    let mut at = schema;
-    for _ in 0..MAX_REFS {
-        let Some(reference) = at.get("$ref").and_then(Value::as_str) else {
-            return Some(at);
-        };
-        at = document.pointer(reference.strip_prefix('#')?)?;
-    }
-    None
-}
-
 impl Custom {
-    fn parse(text: &str, file: &str) -> Result<Self, Error> {
+    /// Follows `$ref`, a bounded number of times; into the built-in table, too, where it is in use.
+    fn resolve<'s>(&'s self, schema: &'s Value) -> Option<SchemaNode<'s>> {
+        const MAX_REFS: usize = 32;
+        let mut at = schema;
+        for _ in 0..MAX_REFS {
+            let Some(reference) = at.get("$ref").and_then(Value::as_str) else {
+                return Some(SchemaNode(Place::Custom(self, at)));
+            };
+            match self.document.pointer(reference.strip_prefix('#')?) {
+                Some(target) => at = target,
+                None if self.with_builtin => {
+                    let name = reference.strip_prefix("#/definitions/")?;
+                    let place = NAMES
+                        .binary_search_by(|(known, _)| (*known).cmp(name))
+                        .ok()?;
+                    return SchemaNode::builtin(NAMES.get(place)?.1);
+                }
+                None => return None,
+            }
+        }
+        None
+    }
+
+    fn parse(text: &str, file: &str, with_builtin: bool) -> Result<Self, Error> {
         let documents =
             yaml::documents(text.as_bytes(), file, Dialect::V2, &yaml::Limits::default())?;
         let document = documents.into_iter().next().unwrap_or(Value::Null);
@@ -311,6 +325,7 @@ impl Custom {
         }
         Ok(Self {
             document,
+            with_builtin,
             kinds,
             namespaced,
         })

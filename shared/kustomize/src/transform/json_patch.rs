@@ -2,7 +2,7 @@
 //! map's field that is missing, array indexes may count from the end, `test` of a missing field passes against null.
 
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar, Tag};
+use crate::node::{self, Map, Node, Scalar, Style, Tag};
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
 
@@ -245,10 +245,11 @@ fn from_json(value: &Value) -> Node {
             Node::Scalar(Scalar::plain(text))
         }
         Value::String(text) => {
-            let quoted =
-                text.contains('\n') || node::resolve(text) != Tag::Str || is_old_boolean(text);
+            let bare =
+                !text.contains('\n') && node::resolve(text) == Tag::Str && !is_old_boolean(text);
+            let style = if bare { Style::Plain } else { Style::Quoted };
             Node::Scalar(Scalar {
-                quoted,
+                style,
                 ..Scalar::str(text.clone())
             })
         }

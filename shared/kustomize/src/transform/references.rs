@@ -20,9 +20,6 @@ pub(crate) fn fix_references(
 ) -> Result<(), Error> {
     let schema = context.schema.borrow();
     let targets = Targets::new(map, &schema);
-    if targets.by_name.is_empty() {
-        return Ok(());
-    }
     let by_kind = Referrers::new(references);
     for at in 0..map.list().len() {
         let resource = &map.list()[at];

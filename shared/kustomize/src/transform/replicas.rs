@@ -1,7 +1,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Replica;
-use crate::node::{Node, Scalar, Tag};
+use crate::node::{Node, Scalar, Style, Tag};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schema;
@@ -48,8 +48,8 @@ impl Replicas {
     }
 
     fn set(&self, node: &mut Node) -> Result<(), Error> {
-        let quoted = match node {
-            Node::Scalar(scalar) => scalar.quoted,
+        let style = match node {
+            Node::Scalar(scalar) => scalar.style,
             node => {
                 return Err(fault(format!(
                     "the field is {}, expected a number",
@@ -60,9 +60,9 @@ impl Replicas {
         let mut scalar = Scalar {
             tag: Tag::Int,
             text: self.replica.count.to_string(),
-            quoted: false,
+            style: Style::Plain,
         };
-        scalar.rewrite(quoted);
+        scalar.rewrite(style);
         *node = Node::Scalar(scalar);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Var;
-use crate::node::{self, Map, Node, Scalar, Tag};
+use crate::node::{self, Map, Node, Scalar, Style, Tag};
 use crate::resmap::ResMap;
 use std::collections::{BTreeMap, HashMap};
 
@@ -131,7 +131,7 @@ fn replace(scalar: &mut Scalar, values: &Values) {
     let value = expand(&scalar.text, values);
     // The value is written without quotes of its own, but stays what it is.
     *scalar = Scalar {
-        quoted: false,
+        style: Style::Plain,
         ..value
     };
 }
@@ -197,7 +197,7 @@ fn typed(scalar: &Scalar) -> Scalar {
     Scalar {
         tag,
         text,
-        quoted: false,
+        style: Style::Plain,
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
                 Some(Scalar {
                     tag: Tag::Int,
                     text: "8".to_owned(),
-                    quoted: false,
+                    style: Style::Plain,
                 }),
             ),
             ("MAP".to_owned(), None),

@@ -4,7 +4,7 @@ mod paths;
 
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
-    FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget,
+    FieldOptions, Form, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, shape,
 };
 use crate::loader::{Context, Loader};
 use crate::node::{self, Node, Scalar};
@@ -96,15 +96,16 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
         &loader.context.yaml_limits(),
     )?;
     let bad = |reason: String| fault(format!("'{path}': {reason}"));
-    match documents.into_iter().next() {
-        Some(list @ Value::Array(_)) => {
-            serde_json::from_value(list).map_err(|error| bad(error.to_string()))
-        }
-        Some(one @ Value::Object(_)) => serde_json::from_value(one)
-            .map(|one| vec![one])
-            .map_err(|error| bad(error.to_string())),
-        _ => Err(bad("expected a replacement or a list of them".to_owned())),
-    }
+    let list = match documents.into_iter().next() {
+        Some(Value::Array(list)) => list,
+        Some(one @ Value::Object(_)) => vec![one],
+        _ => return Err(bad("expected a replacement or a list of them".to_owned())),
+    };
+    let one = |value: Value| {
+        let value = shape(value, Form::Replacement).map_err(bad)?;
+        serde_json::from_value(value).map_err(|error| bad(error.to_string()))
+    };
+    list.into_iter().map(one).collect()
 }
 
 fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Result<Node, Error> {
