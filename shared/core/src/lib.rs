@@ -8,16 +8,23 @@
 //! ARCHITECTURE.md beside this crate has the invariants and three walkthroughs.
 
 pub mod apply;
+pub mod bootstrap;
+pub mod bootstrap;
 pub mod failure;
 pub mod flux;
 pub mod health;
 pub mod hub;
 pub mod inventory;
 pub mod kubeconfig;
+pub mod kustomization;
 pub mod lease;
 pub mod ports;
 pub mod source;
 pub mod state;
+pub mod status;
+pub mod step;
 pub mod substitute;
+pub mod sweep;
 pub mod testing;
+pub mod unsupported;
 pub mod webhook;

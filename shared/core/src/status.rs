@@ -11,21 +11,44 @@ use serde_json::{Map, Value, json};
 ///
 /// # Errors
 /// The cluster's; a conflict means that somebody changed the object meanwhile: look again.
-pub async fn write(context: &Context<'_>, object: &Object, status: &Value, manager: &str) -> Result<Object, PortError> {
-    let old = object.as_map().get("status").cloned().unwrap_or_else(|| json!({}));
+pub async fn write(
+    context: &Context<'_>,
+    object: &Object,
+    status: &Value,
+    manager: &str,
+) -> Result<Object, PortError> {
+    let old = object
+        .as_map()
+        .get("status")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     let changes = merge_patch(&old, status);
     if changes.as_object().is_some_and(Map::is_empty) {
         return Ok(object.clone());
     }
-    let patch = json!({"metadata": {"resourceVersion": object.meta("resourceVersion")}, "status": changes});
+    let patch =
+        json!({"metadata": {"resourceVersion": object.meta("resourceVersion")}, "status": changes});
     let resource = context.hub.resource(context.id.kind).await?;
     let (namespace, name) = (&context.id.namespace, &context.id.name);
-    context.hub.cluster.patch(&resource, namespace, name, Some("status"), &Patch::Merge(patch), manager).await
+    context
+        .hub
+        .cluster
+        .patch(
+            &resource,
+            namespace,
+            name,
+            Some("status"),
+            &Patch::Merge(patch),
+            manager,
+        )
+        .await
 }
 
 /// The merge patch (RFC 7386) that turns one map into another.
 pub fn merge_patch(old: &Value, new: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return new.clone();
+    };
     let mut patch = Map::new();
     for (key, value) in new {
         match old.get(key) {
@@ -46,8 +69,14 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
 
 /// The live status with our fields changed from `before` to `now`; fields that we do not model stay as they are.
 pub fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
-    let mut status = object.as_map().get("status").cloned().unwrap_or_else(|| json!({}));
-    let (Value::Object(merged), Value::Object(now), Value::Object(before)) = (&mut status, now, before) else {
+    let mut status = object
+        .as_map()
+        .get("status")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    let (Value::Object(merged), Value::Object(now), Value::Object(before)) =
+        (&mut status, now, before)
+    else {
         return now.clone();
     };
     merged.retain(|key, _| now.contains_key(key) || !before.contains_key(key));
@@ -65,7 +94,11 @@ pub struct Events<'a> {
 impl<'a> Context<'a> {
     /// Events about an object, from a controller's name.
     pub fn event(&'a self, object: &'a Object, source: &'a str) -> Events<'a> {
-        Events { context: self, object, source }
+        Events {
+            context: self,
+            object,
+            source,
+        }
     }
 
     /// Takes Flux's finalizer off.
@@ -73,12 +106,21 @@ impl<'a> Context<'a> {
     /// # Errors
     /// The cluster's.
     pub async fn remove_finalizer(&self, object: &Object, manager: &str) -> Result<(), Failure> {
-        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-        let left: Vec<Value> = finalizers.iter().filter(|one| one.as_str() != Some(FINALIZER)).cloned().collect();
+        let finalizers = object
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let left: Vec<Value> = finalizers
+            .iter()
+            .filter(|one| one.as_str() != Some(FINALIZER))
+            .cloned()
+            .collect();
         if left.len() == finalizers.len() {
             return Ok(());
         }
-        self.patch_metadata(object, json!({"finalizers": left}), manager).await
+        self.patch_metadata(object, json!({"finalizers": left}), manager)
+            .await
     }
 
     /// Puts Flux's finalizer on; returns whether it was not there.
@@ -86,22 +128,45 @@ impl<'a> Context<'a> {
     /// # Errors
     /// The cluster's.
     pub async fn add_finalizer(&self, object: &Object, manager: &str) -> Result<bool, Failure> {
-        let mut finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut finalizers = object
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if finalizers.iter().any(|one| one.as_str() == Some(FINALIZER)) {
             return Ok(false);
         }
         finalizers.push(FINALIZER.into());
-        self.patch_metadata(object, json!({"finalizers": finalizers}), manager).await?;
+        self.patch_metadata(object, json!({"finalizers": finalizers}), manager)
+            .await?;
         Ok(true)
     }
 
-    async fn patch_metadata(&self, object: &Object, mut metadata: Value, manager: &str) -> Result<(), Failure> {
+    async fn patch_metadata(
+        &self,
+        object: &Object,
+        mut metadata: Value,
+        manager: &str,
+    ) -> Result<(), Failure> {
         if let Value::Object(metadata) = &mut metadata {
-            metadata.insert("resourceVersion".to_owned(), object.meta("resourceVersion").into());
+            metadata.insert(
+                "resourceVersion".to_owned(),
+                object.meta("resourceVersion").into(),
+            );
         }
         let resource = self.hub.resource(self.id.kind).await?;
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        self.hub.cluster.patch(&resource, &self.id.namespace, &self.id.name, None, &patch, manager).await?;
+        self.hub
+            .cluster
+            .patch(
+                &resource,
+                &self.id.namespace,
+                &self.id.name,
+                None,
+                &patch,
+                manager,
+            )
+            .await?;
         Ok(())
     }
 
@@ -109,16 +174,39 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// The cluster's.
-    pub async fn stall(&self, object: &Object, failure: &Failure, manager: &str) -> Result<(), Failure> {
-        let mut status = object.as_map().get("status").cloned().unwrap_or_else(|| json!({}));
+    pub async fn stall(
+        &self,
+        object: &Object,
+        failure: &Failure,
+        manager: &str,
+    ) -> Result<(), Failure> {
+        let mut status = object
+            .as_map()
+            .get("status")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         let mut conditions: Conditions = status
             .get("conditions")
             .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
             .unwrap_or_default();
         let (generation, now) = (generation(object), rfc3339(self.ports.clock.now()));
         conditions.remove("Reconciling");
-        conditions.set("Ready", "False", failure.reason, &failure.message, generation, &now);
-        conditions.set("Stalled", "True", failure.reason, &failure.message, generation, &now);
+        conditions.set(
+            "Ready",
+            "False",
+            failure.reason,
+            &failure.message,
+            generation,
+            &now,
+        );
+        conditions.set(
+            "Stalled",
+            "True",
+            failure.reason,
+            &failure.message,
+            generation,
+            &now,
+        );
         if let Value::Object(status) = &mut status {
             status.insert("conditions".to_owned(), to_value(&conditions)?);
             status.insert("observedGeneration".to_owned(), generation.into());
@@ -136,7 +224,9 @@ impl Events<'_> {
     pub async fn send(&self, failed: bool, why: &str, message: &str, revision: &str) {
         let Context { ports, hub, id, .. } = self.context;
         let now = rfc3339(ports.clock.now());
-        let ObjectRef { namespace, name, .. } = id;
+        let ObjectRef {
+            namespace, name, ..
+        } = id;
         let unique = hex::encode(&ports.clock.nonce()[..8]);
         let mut annotations = Map::new();
         if !revision.is_empty() {
@@ -154,7 +244,9 @@ impl Events<'_> {
         });
         let sent = async {
             let resource = hub.cluster.resource(&Gvk::new("v1", "Event")).await?;
-            let (Some(resource), Ok(event)) = (resource, Object::new(event)) else { return Ok(()) };
+            let (Some(resource), Ok(event)) = (resource, Object::new(event)) else {
+                return Ok(());
+            };
             hub.cluster.create(&resource, &event).await.map(|_| ())
         };
         if let Err::<(), PortError>(error) = sent.await {
@@ -177,12 +269,16 @@ pub fn shorten(text: &str, most: usize) -> String {
 
 /// The generation a live object has.
 pub fn generation(object: &Object) -> i64 {
-    object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
+    object
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
 }
 
 /// Status could not be serialised: cannot happen with our types, and is said instead of hidden.
 pub fn to_value<T: serde::Serialize>(status: &T) -> Result<Value, Failure> {
-    serde_json::to_value(status).map_err(|error| Failure::terminal(reason::FAILED, format!("status: {error}")))
+    serde_json::to_value(status)
+        .map_err(|error| Failure::terminal(reason::FAILED, format!("status: {error}")))
 }
 
 #[cfg(test)]
@@ -193,7 +289,10 @@ mod tests {
     fn patches_only_what_changed() {
         let old = json!({"a": 1, "b": {"c": 1, "d": 2}, "gone": true, "list": [1]});
         let new = json!({"a": 1, "b": {"c": 1, "d": 3}, "list": [1, 2]});
-        assert_eq!(merge_patch(&old, &new), json!({"b": {"d": 3}, "gone": null, "list": [1, 2]}));
+        assert_eq!(
+            merge_patch(&old, &new),
+            json!({"b": {"d": 3}, "gone": null, "list": [1, 2]})
+        );
         assert_eq!(merge_patch(&old, &old), json!({}));
     }
 

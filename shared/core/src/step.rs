@@ -46,7 +46,10 @@ pub struct Outcome {
 impl Outcome {
     /// Nothing more to do.
     pub fn done(summary: impl Into<String>) -> Self {
-        Self { summary: summary.into(), ..Self::default() }
+        Self {
+            summary: summary.into(),
+            ..Self::default()
+        }
     }
 
     /// A failure that the object's status tells; `failures` counts the tries so far.
@@ -54,18 +57,35 @@ impl Outcome {
         let again = match failure.class {
             Class::Retry(after) => {
                 let backoff = FIRST_RETRY.saturating_mul(2u32.saturating_pow(failures.min(16)));
-                Some(backoff.min(retry_interval).min(LONGEST_RETRY).max(after.unwrap_or_default()))
+                Some(
+                    backoff
+                        .min(retry_interval)
+                        .min(LONGEST_RETRY)
+                        .max(after.unwrap_or_default()),
+                )
             }
             Class::Terminal | Class::Waiting => None,
         };
-        Self { again, summary: format!("{}: {}", failure.reason, failure.message), failure: Some(failure), ..Self::default() }
+        Self {
+            again,
+            summary: format!("{}: {}", failure.reason, failure.message),
+            failure: Some(failure),
+            ..Self::default()
+        }
     }
 }
 
 impl Context<'_> {
     /// A request for another object of the same hub.
     pub fn request(&self, object: ObjectRef, cause: Cause) -> (Request, Duration) {
-        (Request { hub: self.hub.settings.name.clone(), object, cause }, Duration::ZERO)
+        (
+            Request {
+                hub: self.hub.settings.name.clone(),
+                object,
+                cause,
+            },
+            Duration::ZERO,
+        )
     }
 }
 
@@ -75,9 +95,16 @@ impl Context<'_> {
 /// Only what must bring the message back to the queue: the queue itself, or a store that cannot be reached. What is wrong
 /// with the object stands in its status.
 pub async fn run(ports: &Ports, request: &Request, patience: Duration) -> Result<Outcome> {
-    let key = format!("{}/{}", crate::state::key_part(&request.hub), request.object.key());
+    let key = format!(
+        "{}/{}",
+        crate::state::key_part(&request.hub),
+        request.object.key()
+    );
     let Some(held) = lease::acquire(ports, &key).await? else {
-        let again = Request { cause: request.cause.clone(), ..request.clone() };
+        let again = Request {
+            cause: request.cause.clone(),
+            ..request.clone()
+        };
         ports.queue.send(vec![(again, BUSY)]).await?;
         return Ok(Outcome::done("another worker has it"));
     };
@@ -89,7 +116,13 @@ pub async fn run(ports: &Ports, request: &Request, patience: Duration) -> Result
         Err(failure) => Outcome::failed(failure, 0, LONGEST_RETRY),
     };
     if let Some(after) = outcome.again {
-        outcome.next.push((Request { cause: Cause::Again, ..request.clone() }, after));
+        outcome.next.push((
+            Request {
+                cause: Cause::Again,
+                ..request.clone()
+            },
+            after,
+        ));
     }
     if !outcome.next.is_empty() {
         ports.queue.send(outcome.next.clone()).await?;
@@ -107,9 +140,19 @@ pub async fn run(ports: &Ports, request: &Request, patience: Duration) -> Result
 
 async fn work(ports: &Ports, request: &Request, patience: Duration) -> Result<Outcome, Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
-    let context =
-        Context { ports, hub, id: request.object.clone(), cause: request.cause.clone(), patience };
-    let Some(object) = context.hub.get(&context.id).await.map_err(|error| Failure::port(reason::FAILED, &error))? else {
+    let context = Context {
+        ports,
+        hub,
+        id: request.object.clone(),
+        cause: request.cause.clone(),
+        patience,
+    };
+    let Some(object) = context
+        .hub
+        .get(&context.id)
+        .await
+        .map_err(|error| Failure::port(reason::FAILED, &error))?
+    else {
         return Ok(Outcome::done("gone"));
     };
     match request.object.kind {

@@ -11,11 +11,18 @@ use serde_json::Value;
 /// # Errors
 /// The cluster's.
 pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    if !object.meta("deletionTimestamp").is_empty() || object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+    if !object.meta("deletionTimestamp").is_empty()
+        || object.pointer("/spec/suspend") == Some(&Value::Bool(true))
+    {
         return Ok(Outcome::done("left alone"));
     }
-    let message = format!("{} is not supported by this version of driftless: nothing is done for this object", context.id.kind);
+    let message = format!(
+        "{} is not supported by this version of driftless: nothing is done for this object",
+        context.id.kind
+    );
     let failure = Failure::terminal(reason::UNSUPPORTED, &message);
-    context.stall(&object, &failure, KUSTOMIZE_CONTROLLER).await?;
+    context
+        .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
+        .await?;
     Ok(Outcome::done(message))
 }

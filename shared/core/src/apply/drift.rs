@@ -155,6 +155,11 @@ impl<'s> Place<'s> {
         }
     }
 
+    /// Whether the thing is replaced as a whole, as far as its owners tell: ourselves, or others where we own nothing.
+    fn is_whole(&self) -> bool {
+        self.ours.or(self.others).is_some_and(|set| set.itself && set.is_leaf())
+    }
+
     /// The steps below that we own.
     fn steps(&self) -> impl Iterator<Item = &'s Step> {
         self.ours.into_iter().flat_map(|set| set.parts.keys())
@@ -170,23 +175,19 @@ struct Rules {
     quantities: bool,
     /// Values here are base64.
     base64: bool,
+    /// Within something that is replaced as a whole: nothing may be there that is not sent.
+    exact: bool,
 }
 
 impl Rules {
     fn of(object: &Object) -> Self {
         let group = object.group();
-        let built_in = !group.contains('.') || group.ends_with(".k8s.io");
         Self {
-            built_in,
+            built_in: !group.contains('.') || group.ends_with(".k8s.io"),
             quantities: false,
-            base64: false,
+            base64: object.api_version() == "v1" && object.kind() == "Secret",
+            exact: false,
         }
-        .with_secret(object)
-    }
-
-    fn with_secret(mut self, object: &Object) -> Self {
-        self.base64 = object.api_version() == "v1" && object.kind() == "Secret";
-        self
     }
 
     fn below(self, field: &str) -> Self {
@@ -227,6 +228,8 @@ impl Rules {
                 Drift::Configured
             }
             _ if self.same_scalar(desired, live) => Drift::Unchanged,
+            // An empty text or a zero may ask for the default, too.
+            _ if self.built_in && is_zero(desired) => Drift::Unknown,
             _ => Drift::Configured,
         }
     }
@@ -235,13 +238,9 @@ impl Rules {
     fn missing(self, desired: &Value, place: &Place) -> Drift {
         let nothing = match desired {
             Value::Null => return Drift::Unchanged,
-            Value::Bool(flag) => !flag,
-            Value::Number(number) => number.as_f64() == Some(0.0),
-            Value::String(text) => text.is_empty(),
             Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields
-                .values()
-                .all(|value| self.missing(value, place) == Drift::Unchanged),
+            Value::Object(fields) => fields.values().all(|value| self.missing(value, place) == Drift::Unchanged),
+            scalar => is_zero(scalar),
         };
         match (nothing, place.ours.is_some()) {
             // We sent it before, and the server drops it: zero values that need not be written.
@@ -252,34 +251,34 @@ impl Rules {
     }
 
     fn map(self, desired: &Map<String, Value>, live: &Map<String, Value>, place: &Place) -> Drift {
-        let whole = place.ours.is_some_and(|ours| ours.itself && ours.is_leaf());
+        let whole = self.exact || place.is_whole();
+        let rules = Self { exact: self.exact || (whole && !desired.is_empty()), ..self };
         let mut drift = Drift::Unchanged;
         for (field, value) in desired {
-            let below = place.field(field);
-            // In a map that is owned as a whole the parts are ours, too.
-            let below = if whole { *place } else { below };
-            drift = drift.max(self.below(field).value(value, live.get(field), &below));
+            // In a map that is owned as a whole the parts are, too.
+            let below = if whole { *place } else { place.field(field) };
+            drift = drift.max(rules.below(field).value(value, live.get(field), &below));
         }
-        if whole && !desired.is_empty() {
-            let extra = live.iter().any(|(field, value)| {
-                !desired.contains_key(field) && !self.is_default(field, value)
-            });
-            return if extra {
-                drift.max(Drift::Unknown)
-            } else {
-                drift
-            };
+        if whole {
+            let extra = |(field, value): (&String, &Value)| !desired.contains_key(field) && !self.is_default(field, value);
+            return if live.iter().any(extra) { drift.max(Drift::Unknown) } else { drift };
         }
         drift.max(dropped(place, live, |field| desired.contains_key(field)))
     }
 
     /// Values that the server adds within maps and lists that are replaced as a whole.
     fn is_default(self, field: &str, value: &Value) -> bool {
-        let defaults = [("apiVersion", "v1"), ("divisor", "0"), ("protocol", "TCP")];
-        self.built_in
-            && defaults
-                .iter()
-                .any(|(name, default)| field == *name && value == *default)
+        const DEFAULTS: [(&str, &str); 6] = [
+            ("apiVersion", "v1"),
+            ("divisor", "0"),
+            ("protocol", "TCP"),
+            ("apiGroup", "rbac.authorization.k8s.io"),
+            // A StatefulSet's volumeClaimTemplates.
+            ("kind", "PersistentVolumeClaim"),
+            ("volumeMode", "Filesystem"),
+        ];
+        let claim_status = field == "status" && value.get("phase").is_some();
+        self.built_in && (value.is_null() || claim_status || DEFAULTS.iter().any(|(name, v)| field == *name && value == *v))
     }
 
     fn list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
@@ -338,30 +337,14 @@ impl Rules {
 
     /// A list that is replaced as a whole, or that we do not own yet.
     fn whole_list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
-        let whole = place.ours.is_some_and(|ours| ours.itself && ours.is_leaf());
-        let mut drift = Drift::Unchanged;
-        if desired.len() != live.len() {
-            drift = if whole {
-                Drift::Configured
-            } else {
-                Drift::Unknown
-            };
-        }
+        let whole = self.exact || place.is_whole();
+        let rules = Self { exact: true, ..self };
+        let mut drift = if desired.len() == live.len() { Drift::Unchanged } else { Drift::Configured };
         for (item, there) in desired.iter().zip(live) {
-            let found = self.value(item, Some(there), place);
-            // Unowned lists may be merged by a key that is not known here.
-            drift = drift.max(if whole {
-                found
-            } else {
-                found.min(Drift::Unknown)
-            });
+            drift = drift.max(rules.value(item, Some(there), place));
         }
-        let by_index = place.steps().any(|step| matches!(step, Step::Index(_)));
-        if by_index {
-            drift.clamp(Drift::Unchanged, Drift::Unknown)
-        } else {
-            drift
-        }
+        // A list that nobody owns as a whole may be merged by a key that is not known here.
+        if whole { drift } else { drift.min(Drift::Unknown) }
     }
 
     fn same_scalar(self, desired: &Value, live: &Value) -> bool {
@@ -432,6 +415,15 @@ fn removed(place: &Place, live: Option<&Value>) -> Drift {
         (Some(others), _) if others.is_leaf() => Drift::Unchanged,
         (Some(_), Value::Object(live)) => dropped(place, live, |_| false),
         (Some(_), _) => Drift::Unknown,
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
     }
 }
 

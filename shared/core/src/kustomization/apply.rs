@@ -49,7 +49,13 @@ pub struct Item {
 }
 
 /// Applies objects in stages. An object that fails stops the stages behind it, not its neighbours.
-pub async fn apply(context: &Context<'_>, target: &Target, owner: &Kustomization, objects: Vec<Object>, known: &Inventory) -> Report {
+pub async fn apply(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    objects: Vec<Object>,
+    known: &Inventory,
+) -> Report {
     let mut report = Report::default();
     for stage in stage::stages(objects, &[]) {
         let mut items = Vec::new();
@@ -62,7 +68,7 @@ pub async fn apply(context: &Context<'_>, target: &Target, owner: &Kustomization
         if report.failure.is_some() {
             break;
         }
-        let mut live = match Live::read(target, owner, &items, known).await {
+        let live = match Live::read(target, owner, &items, known).await {
             Ok(live) => live,
             Err(failure) => {
                 report.fail(failure);
@@ -72,7 +78,8 @@ pub async fn apply(context: &Context<'_>, target: &Target, owner: &Kustomization
         live.keep_living_owners(context, owner, &mut items).await;
         for group in by_kind(items) {
             let one = |item: Item| apply_one(context, target, owner, item, &live);
-            let mut done = futures::stream::iter(group.into_iter().map(one)).buffer_unordered(CONCURRENCY);
+            let mut done =
+                futures::stream::iter(group.into_iter().map(one)).buffer_unordered(CONCURRENCY);
             while let Some((id, version, result)) = done.next().await {
                 report.add(&id, version, result);
             }
@@ -104,7 +111,12 @@ impl Report {
         }
     }
 
-    fn add(&mut self, object: &Object, version: String, result: Result<(Action, Option<Object>), Failure>) {
+    fn add(
+        &mut self,
+        object: &Object,
+        version: String,
+        result: Result<(Action, Option<Object>), Failure>,
+    ) {
         match result {
             Ok((action, live)) => {
                 let id = object.id().inventory_id();
@@ -125,7 +137,13 @@ fn by_kind(items: Vec<Item>) -> Vec<Vec<Item>> {
     let mut groups: Vec<Vec<Item>> = Vec::new();
     for item in items {
         match groups.last_mut() {
-            Some(group) if group.last().is_some_and(|last| last.resource == item.resource) => group.push(item),
+            Some(group)
+                if group
+                    .last()
+                    .is_some_and(|last| last.resource == item.resource) =>
+            {
+                group.push(item)
+            }
             _ => groups.push(vec![item]),
         }
     }
@@ -134,13 +152,23 @@ fn by_kind(items: Vec<Item>) -> Vec<Vec<Item>> {
 
 async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
     let (id, gvk) = (object.id(), object.gvk());
-    let resource = target.cluster.resource(&gvk).await.map_err(|error| apply_failure(&object, &error))?;
+    let resource = target
+        .cluster
+        .resource(&gvk)
+        .await
+        .map_err(|error| apply_failure(&object, &error))?;
     let Some(resource) = resource else {
-        let what = format!("{id} dry-run failed: no matches for kind \"{}\" in version \"{}\"", gvk.kind, gvk.api_version());
+        let what = format!(
+            "{id} dry-run failed: no matches for kind \"{}\" in version \"{}\"",
+            gvk.kind,
+            gvk.api_version()
+        );
         return Err(Failure::retry(reason::FAILED, what));
     };
     if resource.namespaced && object.namespace().is_empty() {
-        let what = format!("{id} namespace not specified: set metadata.namespace, or spec.targetNamespace");
+        let what = format!(
+            "{id} namespace not specified: set metadata.namespace, or spec.targetNamespace"
+        );
         return Err(Failure::retry(reason::FAILED, what));
     }
     if !resource.namespaced
@@ -149,7 +177,11 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
         metadata.remove("namespace");
     }
     let policy = Policy::of(&object);
-    Ok(Item { object, resource, policy })
+    Ok(Item {
+        object,
+        resource,
+        policy,
+    })
 }
 
 fn apply_failure(object: &Object, error: &PortError) -> Failure {
@@ -177,8 +209,15 @@ async fn change(
     item: &Item,
     live: Option<&Object>,
 ) -> Result<(Action, Option<Object>), PortError> {
-    let Item { object, resource, policy } = item;
-    if policy.reconcile_disabled || policy.ssa == Ssa::Ignore || live.is_some_and(|live| Policy::of(live).reconcile_disabled) {
+    let Item {
+        object,
+        resource,
+        policy,
+    } = item;
+    if policy.reconcile_disabled
+        || policy.ssa == Ssa::Ignore
+        || live.is_some_and(|live| Policy::of(live).reconcile_disabled)
+    {
         return Ok((Action::Skipped, live.cloned()));
     }
     if policy.ssa == Ssa::IfNotPresent && live.is_some() {
@@ -193,64 +232,125 @@ async fn change(
     match (compared, live) {
         (Some(Drift::Unchanged), Some(live)) => return Ok((Action::Unchanged, Some(live.clone()))),
         (Some(Drift::Unknown), Some(live)) => {
-            let how = ports::Apply { manager: KUSTOMIZE_CONTROLLER, force: true, dry_run: true };
+            let how = ports::Apply {
+                manager: KUSTOMIZE_CONTROLLER,
+                force: true,
+                dry_run: true,
+            };
             let would = target.cluster.apply(resource, object, how).await;
-            if would.as_ref().is_ok_and(|would| drift::is_same(would, live)) {
+            if would
+                .as_ref()
+                .is_ok_and(|would| drift::is_same(would, live))
+            {
                 return Ok((Action::Unchanged, Some(live.clone())));
             }
         }
         _ => {}
     }
-    let how = ports::Apply { manager: KUSTOMIZE_CONTROLLER, force: true, dry_run: false };
-    let action = if live.is_some() { Action::Configured } else { Action::Created };
+    let how = ports::Apply {
+        manager: KUSTOMIZE_CONTROLLER,
+        force: true,
+        dry_run: false,
+    };
+    let action = if live.is_some() {
+        Action::Configured
+    } else {
+        Action::Created
+    };
     match target.cluster.apply(resource, object, how).await {
         Ok(new) => {
             // An object that we did not know: other tools' managers are taken out as soon as it is seen.
             let new = match live {
-                None if policy.ssa != Ssa::Merge => clean_managers(target, resource, &new).await?.unwrap_or(new),
+                None if policy.ssa != Ssa::Merge => {
+                    clean_managers(target, resource, &new).await?.unwrap_or(new)
+                }
                 _ => new,
             };
             Ok((action, Some(new)))
         }
         Err(error) if is_immutable_error(&error.message) && (owner.spec.force || policy.force) => {
-            recreate(context, target, item).await.map(|new| (Action::Created, Some(new)))
+            recreate(context, target, item)
+                .await
+                .map(|new| (Action::Created, Some(new)))
         }
         Err(error) => Err(error),
     }
 }
 
 /// Takes the fields of kubectl's client-side apply over, as Flux does, so that removed fields really go.
-async fn clean_managers(target: &Target, resource: &Resource, live: &Object) -> Result<Option<Object>, PortError> {
-    let Some(patch) = drift::managed_fields_patch(live, KUSTOMIZE_CONTROLLER) else { return Ok(None) };
+async fn clean_managers(
+    target: &Target,
+    resource: &Resource,
+    live: &Object,
+) -> Result<Option<Object>, PortError> {
+    let Some(patch) = drift::managed_fields_patch(live, KUSTOMIZE_CONTROLLER) else {
+        return Ok(None);
+    };
     let patch = Patch::Json(patch);
-    let patched =
-        target.cluster.patch(resource, live.namespace(), live.name(), None, &patch, KUSTOMIZE_CONTROLLER).await?;
+    let patched = target
+        .cluster
+        .patch(
+            resource,
+            live.namespace(),
+            live.name(),
+            None,
+            &patch,
+            KUSTOMIZE_CONTROLLER,
+        )
+        .await?;
     Ok(Some(patched))
 }
 
 /// Deletes and creates an object whose immutable fields changed, as `force` asks.
-async fn recreate(context: &Context<'_>, target: &Target, item: &Item) -> Result<Object, PortError> {
-    let Item { object, resource, .. } = item;
+async fn recreate(
+    context: &Context<'_>,
+    target: &Target,
+    item: &Item,
+) -> Result<Object, PortError> {
+    let Item {
+        object, resource, ..
+    } = item;
     let (namespace, name) = (object.namespace(), object.name());
     let old = target.cluster.get(resource, namespace, name).await?;
     let uid = old.as_ref().map(|old| old.meta("uid").to_owned());
-    let how = Delete { uid, resource_version: None, propagation: Some("Background") };
-    target.cluster.delete(resource, namespace, name, &how).await?;
+    let how = Delete {
+        uid,
+        resource_version: None,
+        propagation: Some("Background"),
+    };
+    target
+        .cluster
+        .delete(resource, namespace, name, &how)
+        .await?;
     let clock = context.ports.clock.as_ref();
     let end = clock.now() + RECREATE_WAIT;
-    while target.cluster.get(resource, namespace, name).await?.is_some() {
+    while target
+        .cluster
+        .get(resource, namespace, name)
+        .await?
+        .is_some()
+    {
         if clock.now() >= end {
-            let what = "the old object is still being deleted, its recreation goes on with the next try";
+            let what =
+                "the old object is still being deleted, its recreation goes on with the next try";
             return Err(PortError::new(ErrorKind::Conflict, what));
         }
         clock.sleep(Duration::from_millis(250)).await;
     }
-    let how = ports::Apply { manager: KUSTOMIZE_CONTROLLER, force: true, dry_run: false };
+    let how = ports::Apply {
+        manager: KUSTOMIZE_CONTROLLER,
+        force: true,
+        dry_run: false,
+    };
     target.cluster.apply(resource, object, how).await
 }
 
 /// Waits until what this stage made can be used by the next: definitions established, namespaces there.
-async fn wait_for_stage(context: &Context<'_>, target: &Target, report: &Report) -> Result<(), Failure> {
+async fn wait_for_stage(
+    context: &Context<'_>,
+    target: &Target,
+    report: &Report,
+) -> Result<(), Failure> {
     let clock: &dyn Clock = context.ports.clock.as_ref();
     let end = clock.now() + STAGE_WAIT;
     let changed: Vec<&Object> = report
@@ -261,17 +361,32 @@ async fn wait_for_stage(context: &Context<'_>, target: &Target, report: &Report)
         .filter(|live| matches!(live.kind(), "CustomResourceDefinition" | "Namespace"))
         .collect();
     for live in changed {
-        let Some(resource) = target.cluster.resource(&live.gvk()).await? else { continue };
+        let Some(resource) = target.cluster.resource(&live.gvk()).await? else {
+            continue;
+        };
         let mut now = live.clone();
         while !crate::health::is_current(&now) {
             if clock.now() >= end {
-                let what = format!("{} is not established after {}s", live.id(), STAGE_WAIT.as_secs());
+                let what = format!(
+                    "{} is not established after {}s",
+                    live.id(),
+                    STAGE_WAIT.as_secs()
+                );
                 return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
             }
             clock.sleep(Duration::from_millis(100)).await;
-            match target.cluster.get(&resource, live.namespace(), live.name()).await? {
+            match target
+                .cluster
+                .get(&resource, live.namespace(), live.name())
+                .await?
+            {
                 Some(newer) => now = newer,
-                None => return Err(Failure::retry(reason::FAILED, format!("{} was deleted while it was applied", live.id()))),
+                None => {
+                    return Err(Failure::retry(
+                        reason::FAILED,
+                        format!("{} was deleted while it was applied", live.id()),
+                    ));
+                }
             }
         }
     }

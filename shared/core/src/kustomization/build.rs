@@ -31,7 +31,11 @@ pub struct Built {
 ///
 /// # Errors
 /// `BuildFailed` with the file and what is wrong; the text has no content of a Secret.
-pub fn build(tree: &FileTree, kustomization: &Kustomization, inputs: &Inputs) -> Result<Built, Failure> {
+pub fn build(
+    tree: &FileTree,
+    kustomization: &Kustomization,
+    inputs: &Inputs,
+) -> Result<Built, Failure> {
     let path = folder(kustomization)?;
     let reader = match &inputs.decryptor {
         Some(decryptor) => Reader::with_filter(tree, decryptor),
@@ -41,20 +45,31 @@ pub fn build(tree: &FileTree, kustomization: &Kustomization, inputs: &Inputs) ->
         Some(driftless_manifest::Kind::Dir) => {}
         _ => {
             // The read-set must survive: a push that adds the folder has to wake this object.
-            return Err(Failure::retry(reason::ARTIFACT_FAILED, format!("kustomization path not found: the source has no folder '{path}'")));
+            return Err(Failure::retry(
+                reason::ARTIFACT_FAILED,
+                format!("kustomization path not found: the source has no folder '{path}'"),
+            ));
         }
     }
     let mut overlay = driftless_kustomize::kustomization_of(&reader, &path).map_err(failed)?;
     lay_over(&mut overlay, kustomization, &reader, &path)?;
-    let objects = driftless_kustomize::build_with(&reader, &path, &overlay, &Options::flux()).map_err(failed)?;
-    let objects = objects.into_iter().map(|object| finish(object, kustomization, inputs)).collect::<Result<_, _>>()?;
-    Ok(Built { objects, read_set: reader.into_read_set() })
+    let objects = driftless_kustomize::build_with(&reader, &path, &overlay, &Options::flux())
+        .map_err(failed)?;
+    let objects = objects
+        .into_iter()
+        .map(|object| finish(object, kustomization, inputs))
+        .collect::<Result<_, _>>()?;
+    Ok(Built {
+        objects,
+        read_set: reader.into_read_set(),
+    })
 }
 
 fn folder(kustomization: &Kustomization) -> Result<TreePath, Failure> {
     // Flux joins the path to the artifact's folder, so a leading slash means the root of the source.
     let text = kustomization.spec.path.trim_start_matches('/');
-    TreePath::new(text).map_err(|error| Failure::terminal(reason::BUILD_FAILED, format!("spec.path: {error}")))
+    TreePath::new(text)
+        .map_err(|error| Failure::terminal(reason::BUILD_FAILED, format!("spec.path: {error}")))
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -62,41 +77,69 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 /// Decrypts what the files' own encryption left, substitutes, and sets the common metadata.
-fn finish(object: Object, kustomization: &Kustomization, inputs: &Inputs) -> Result<Object, Failure> {
+fn finish(
+    object: Object,
+    kustomization: &Kustomization,
+    inputs: &Inputs,
+) -> Result<Object, Failure> {
     let id = object.id();
     let object = match &inputs.decryptor {
-        Some(decryptor) => decryptor.object(object).map_err(|error| failed(format!("{id}: {error}")))?,
+        Some(decryptor) => decryptor
+            .object(object)
+            .map_err(|error| failed(format!("{id}: {error}")))?,
         None => object,
     };
-    if object.as_map().get("sops").and_then(|sops| sops.get("mac")).is_some() {
+    if object
+        .as_map()
+        .get("sops")
+        .and_then(|sops| sops.get("mac"))
+        .is_some()
+    {
         let what = "is SOPS encrypted, configuring decryption is required for this secret to be reconciled";
         return Err(failed(format!("{id} {what}")));
     }
-    let Some(post_build) = &kustomization.spec.post_build else { return Ok(object) };
+    let Some(post_build) = &kustomization.spec.post_build else {
+        return Ok(object);
+    };
     let always = match post_build.substitute_strategy.as_deref() {
         None | Some("WithVariables") => false,
         Some("Always") => true,
         Some(other) => {
-            let what = format!("spec.postBuild.substituteStrategy '{other}' is not WithVariables or Always");
+            let what = format!(
+                "spec.postBuild.substituteStrategy '{other}' is not WithVariables or Always"
+            );
             return Err(Failure::terminal(reason::BUILD_FAILED, what));
         }
     };
-    let options = SubstituteOptions { always, ..SubstituteOptions::default() };
-    substitute::object(&object, &inputs.variables, options).map_err(|error| failed(format!("{id}: {error}")))
+    let options = SubstituteOptions {
+        always,
+        ..SubstituteOptions::default()
+    };
+    substitute::object(&object, &inputs.variables, options)
+        .map_err(|error| failed(format!("{id}: {error}")))
 }
 
 /// Puts the object's own fields into the kustomization, as Flux's generator writes them into the file.
-fn lay_over(file: &mut Value, from: &Kustomization, reader: &Reader<'_>, path: &TreePath) -> Result<(), Failure> {
+fn lay_over(
+    file: &mut Value,
+    from: &Kustomization,
+    reader: &Reader<'_>,
+    path: &TreePath,
+) -> Result<(), Failure> {
     let spec = &from.spec;
     if file.is_null() {
         *file = json!({});
     }
     let Value::Object(file) = file else {
-        return Err(failed(format!("'{path}': the kustomization file is not a map")));
+        return Err(failed(format!(
+            "'{path}': the kustomization file is not a map"
+        )));
     };
-    for (field, text) in
-        [("namespace", &spec.target_namespace), ("namePrefix", &spec.name_prefix), ("nameSuffix", &spec.name_suffix)]
-    {
+    for (field, text) in [
+        ("namespace", &spec.target_namespace),
+        ("namePrefix", &spec.name_prefix),
+        ("nameSuffix", &spec.name_suffix),
+    ] {
         if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
             file.insert(field.to_owned(), text.clone().into());
         }
@@ -109,13 +152,22 @@ fn lay_over(file: &mut Value, from: &Kustomization, reader: &Reader<'_>, path: &
         entry
     });
     append(file, "patches", patches);
-    let merges = spec.patches_strategic_merge.iter().map(|patch| json!(json!(patch).to_string()));
+    let merges = spec
+        .patches_strategic_merge
+        .iter()
+        .map(|patch| json!(json!(patch).to_string()));
     append(file, "patchesStrategicMerge", merges);
-    let json_patches =
-        spec.patches_json6902.iter().map(|patch| json!({"patch": json!(patch.patch).to_string(), "target": patch.target}));
+    let json_patches = spec
+        .patches_json6902
+        .iter()
+        .map(|patch| json!({"patch": json!(patch.patch).to_string(), "target": patch.target}));
     append(file, "patchesJson6902", json_patches);
     append(file, "components", components(from, reader, path)?);
-    append(file, "buildMetadata", spec.build_metadata.iter().map(|option| json!(option)));
+    append(
+        file,
+        "buildMetadata",
+        spec.build_metadata.iter().map(|option| json!(option)),
+    );
     merge_images(file, from);
     Ok(())
 }
@@ -132,10 +184,16 @@ fn append(file: &mut Map<String, Value>, field: &str, more: impl IntoIterator<It
 }
 
 /// The components to add; those that do not exist are left out when the object says so.
-fn components(from: &Kustomization, reader: &Reader<'_>, path: &TreePath) -> Result<Vec<Value>, Failure> {
+fn components(
+    from: &Kustomization,
+    reader: &Reader<'_>,
+    path: &TreePath,
+) -> Result<Vec<Value>, Failure> {
     let mut found = Vec::new();
     for component in &from.spec.components {
-        let place = path.join(component).map_err(|error| failed(format!("spec.components: {error}")))?;
+        let place = path
+            .join(component)
+            .map_err(|error| failed(format!("spec.components: {error}")))?;
         if reader.kind(&place).map_err(failed)?.is_some() || !from.spec.ignore_missing_components {
             found.push(json!(component));
         }
@@ -152,7 +210,10 @@ fn merge_images(file: &mut Map<String, Value>, from: &Kustomization) {
             *slot = json!([entry]);
             continue;
         };
-        match list.iter_mut().find(|known| known.get("name") == entry.get("name")) {
+        match list
+            .iter_mut()
+            .find(|known| known.get("name") == entry.get("name"))
+        {
             Some(known) => *known = entry,
             None => list.push(entry),
         }
@@ -164,7 +225,8 @@ mod tests {
     use super::*;
 
     fn kustomization(spec: Value) -> Kustomization {
-        let mut full = json!({"interval": "10m", "sourceRef": {"kind": "GitRepository", "name": "x"}});
+        let mut full =
+            json!({"interval": "10m", "sourceRef": {"kind": "GitRepository", "name": "x"}});
         if let (Value::Object(full), Value::Object(spec)) = (&mut full, spec) {
             full.extend(spec);
         }
@@ -179,23 +241,52 @@ mod tests {
     #[test]
     fn overlays_of_the_object() {
         let tree = FileTree::from_files([("apps/web.yaml", DEPLOYMENT)]).unwrap();
-        let apps = kustomization(json!({"path": "./apps", "targetNamespace": "team", "namePrefix": "a-",
+        let apps = kustomization(
+            json!({"path": "./apps", "targetNamespace": "team", "namePrefix": "a-",
             "images": [{"name": "web", "newTag": "2"}], "postBuild": {"substitute": {"REPLICAS": "3"}},
-            "patches": [{"patch": "- op: add\n  path: /metadata/labels\n  value: {x: y}\n", "target": {"kind": "Deployment"}}]}));
+            "patches": [{"patch": "- op: add\n  path: /metadata/labels\n  value: {x: why}\n", "target": {"kind": "Deployment"}}]}),
+        );
         let variables = [("REPLICAS".to_owned(), "3".to_owned())].into();
-        let built = build(&tree, &apps, &Inputs { variables, ..Inputs::default() }).unwrap();
+        let built = build(
+            &tree,
+            &apps,
+            &Inputs {
+                variables,
+                ..Inputs::default()
+            },
+        )
+        .unwrap();
         let web = &built.objects[0];
-        assert_eq!((web.name(), web.namespace(), web.label("x")), ("a-web", "team", Some("y")));
+        assert_eq!(
+            (web.name(), web.namespace(), web.label("x")),
+            ("a-web", "team", Some("y"))
+        );
         assert_eq!(web.pointer("/spec/replicas"), Some(&json!(3)));
-        assert_eq!(web.pointer("/spec/template/spec/containers/0/image"), Some(&json!("web:2")));
+        assert_eq!(
+            web.pointer("/spec/template/spec/containers/0/image"),
+            Some(&json!("web:2"))
+        );
     }
 
     #[test]
     fn a_missing_folder_is_a_failure_and_not_an_empty_build() {
         let tree = FileTree::from_files([("apps/web.yaml", DEPLOYMENT)]).unwrap();
-        let failure = build(&tree, &kustomization(json!({"path": "./app"})), &Inputs::default()).unwrap_err();
+        let failure = build(
+            &tree,
+            &kustomization(json!({"path": "./app"})),
+            &Inputs::default(),
+        )
+        .unwrap_err();
         assert_eq!(failure.reason, reason::ARTIFACT_FAILED);
-        let failure = build(&tree, &kustomization(json!({"path": "../x"})), &Inputs::default()).unwrap_err();
-        assert!(failure.message.contains("leaves the repository"), "{failure}");
+        let failure = build(
+            &tree,
+            &kustomization(json!({"path": "../x"})),
+            &Inputs::default(),
+        )
+        .unwrap_err();
+        assert!(
+            failure.message.contains("leaves the repository"),
+            "{failure}"
+        );
     }
 }

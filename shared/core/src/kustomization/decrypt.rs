@@ -22,9 +22,9 @@ impl Decryptor {
         Self { keys }
     }
 
-    /// A digest of which keys there are: new keys are a reason to build again.
-    pub fn fingerprint(&self) -> String {
-        self.keys.fingerprint()
+    /// Which keys there are, by their public halves: new keys are a reason to build again.
+    pub fn recipients(&self) -> Vec<String> {
+        self.keys.recipients()
     }
 
     /// Decrypts the entries of a Secret that are SOPS documents themselves, as a manifest with encrypted files in its
@@ -36,12 +36,18 @@ impl Decryptor {
         if object.kind() != "Secret" || !object.group().is_empty() || is_opted_out(&object) {
             return Ok(object);
         }
-        let Some(Value::Object(data)) = object.as_map_mut().get_mut("data") else { return Ok(object) };
+        let Some(Value::Object(data)) = object.as_map_mut().get_mut("data") else {
+            return Ok(object);
+        };
         for (key, value) in data {
-            let Some(content) = value.as_str().and_then(|text| STANDARD.decode(text).ok()) else { continue };
+            let Some(content) = value.as_str().and_then(|text| STANDARD.decode(text).ok()) else {
+                continue;
+            };
             let format = format_of(key, &content);
             if is_encrypted(&content, format) {
-                *value = STANDARD.encode(decrypt(&content, format, &self.keys, key)?).into();
+                *value = STANDARD
+                    .encode(decrypt(&content, format, &self.keys, key)?)
+                    .into();
             }
         }
         Ok(object)
@@ -52,20 +58,33 @@ impl Decryptor {
 fn format_of(name: &str, content: &[u8]) -> Format {
     let format = Format::from_path(name);
     let by_name = name.ends_with(".bin") || !matches!(format, Format::Binary);
-    if by_name || !is_encrypted(content, Format::Yaml) || is_encrypted(content, Format::Binary) { format } else { Format::Yaml }
+    if by_name || !is_encrypted(content, Format::Yaml) || is_encrypted(content, Format::Binary) {
+        format
+    } else {
+        Format::Yaml
+    }
 }
 
 fn is_opted_out(object: &Object) -> bool {
-    [object.annotation(DECRYPT), object.label(DECRYPT)].into_iter().flatten().any(|value| value.eq_ignore_ascii_case("disabled"))
+    [object.annotation(DECRYPT), object.label(DECRYPT)]
+        .into_iter()
+        .flatten()
+        .any(|value| value.eq_ignore_ascii_case("disabled"))
 }
 
 impl ReadFilter for Decryptor {
-    fn filter(&self, path: &TreePath, content: &Bytes) -> Result<Option<Bytes>, Box<dyn Error + Send + Sync>> {
+    fn filter(
+        &self,
+        path: &TreePath,
+        content: &Bytes,
+    ) -> Result<Option<Bytes>, Box<dyn Error + Send + Sync>> {
         let format = Format::from_path(path.as_str());
         if !is_encrypted(content, format) || has_opt_out(content) {
             return Ok(None);
         }
-        Ok(Some(decrypt(content, format, &self.keys, path.as_str())?.into()))
+        Ok(Some(
+            decrypt(content, format, &self.keys, path.as_str())?.into(),
+        ))
     }
 }
 
@@ -73,5 +92,7 @@ impl ReadFilter for Decryptor {
 fn has_opt_out(content: &[u8]) -> bool {
     let text = String::from_utf8_lossy(content);
     text.contains(DECRYPT)
-        && text.lines().any(|line| line.contains(DECRYPT) && line.to_ascii_lowercase().contains("disabled"))
+        && text
+            .lines()
+            .any(|line| line.contains(DECRYPT) && line.to_ascii_lowercase().contains("disabled"))
 }

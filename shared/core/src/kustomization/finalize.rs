@@ -24,29 +24,54 @@ pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> Result<Ou
                 let pruned = prune(context, &target, owner, &inventory).await;
                 if let Some(failure) = pruned.failure {
                     let events = context.event(&owner.object, KUSTOMIZE_CONTROLLER);
-                    events.send(true, reason::PRUNE_FAILED, &format!("pruning for deleted resource failed: {failure}"), "").await;
+                    events
+                        .send(
+                            true,
+                            reason::PRUNE_FAILED,
+                            &format!("pruning for deleted resource failed: {failure}"),
+                            "",
+                        )
+                        .await;
                     return Ok(Outcome::failed(failure, 0, Duration::from_secs(60)));
                 }
                 if !pruned.changes.is_empty() {
                     let events = context.event(&owner.object, KUSTOMIZE_CONTROLLER);
-                    events.send(false, reason::SUCCEEDED, &pruned.changes.to_string(), &owner.status.last_applied_revision).await;
+                    events
+                        .send(
+                            false,
+                            reason::SUCCEEDED,
+                            &pruned.changes.to_string(),
+                            &owner.status.last_applied_revision,
+                        )
+                        .await;
                 }
                 let waits = owner.spec.deletion_policy == Some(DeletionPolicy::WaitForTermination);
                 if pruned.terminating && waits {
-                    return Ok(Outcome { again: Some(AGAIN), ..Outcome::done("waiting for termination") });
+                    return Ok(Outcome {
+                        again: Some(AGAIN),
+                        ..Outcome::done("waiting for termination")
+                    });
                 }
             }
             Err(NoTarget::Gone(failure)) => {
                 // The way to the cluster is gone for good: say what is left behind, and let the object go.
-                let left: Vec<String> = inventory.iter().map(|entry| entry.id.to_string()).collect();
+                let left: Vec<String> =
+                    inventory.iter().map(|entry| entry.id.to_string()).collect();
                 let message = format!("unable to prune objects ({failure}): {}", left.join(", "));
-                context.event(&owner.object, KUSTOMIZE_CONTROLLER).send(true, reason::PRUNE_FAILED, &message, "").await;
+                context
+                    .event(&owner.object, KUSTOMIZE_CONTROLLER)
+                    .send(true, reason::PRUNE_FAILED, &message, "")
+                    .await;
             }
-            Err(NoTarget::Failed(failure)) => return Ok(Outcome::failed(failure, 0, Duration::from_secs(60))),
+            Err(NoTarget::Failed(failure)) => {
+                return Ok(Outcome::failed(failure, 0, Duration::from_secs(60)));
+            }
         }
     }
     let key = super::memory::key(&context.hub.settings.name, &owner.id);
     context.ports.blobs.delete(&key).await?;
-    context.remove_finalizer(&owner.object, KUSTOMIZE_CONTROLLER).await?;
+    context
+        .remove_finalizer(&owner.object, KUSTOMIZE_CONTROLLER)
+        .await?;
     Ok(Outcome::done("deleted"))
 }

@@ -22,14 +22,20 @@ pub async fn read(context: &Context<'_>, kustomization: &Kustomization) -> Resul
     })
 }
 
-async fn variables(context: &Context<'_>, from: &Kustomization) -> Result<BTreeMap<String, String>, Failure> {
+async fn variables(
+    context: &Context<'_>,
+    from: &Kustomization,
+) -> Result<BTreeMap<String, String>, Failure> {
     let mut variables = BTreeMap::new();
-    let Some(post_build) = &from.spec.post_build else { return Ok(variables) };
+    let Some(post_build) = &from.spec.post_build else {
+        return Ok(variables);
+    };
     for reference in &post_build.substitute_from {
         variables.extend(values(context, &from.id.namespace, reference).await?);
     }
     variables.extend(post_build.substitute.clone());
-    substitute::check_names(variables.keys()).map_err(|error| Failure::retry(reason::BUILD_FAILED, error))?;
+    substitute::check_names(variables.keys())
+        .map_err(|error| Failure::retry(reason::BUILD_FAILED, error))?;
     Ok(variables)
 }
 
@@ -38,9 +44,16 @@ async fn values(
     namespace: &str,
     reference: &SubstituteFrom,
 ) -> Result<Vec<(String, String)>, Failure> {
-    let SubstituteFrom { kind, name, optional } = reference;
+    let SubstituteFrom {
+        kind,
+        name,
+        optional,
+    } = reference;
     let fail = |what: &str| {
-        Failure::retry(reason::BUILD_FAILED, format!("substitute from '{kind}/{name}' error: {what}"))
+        Failure::retry(
+            reason::BUILD_FAILED,
+            format!("substitute from '{kind}/{name}' error: {what}"),
+        )
     };
     if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
         return Err(Failure::terminal(
@@ -49,15 +62,24 @@ async fn values(
         ));
     }
     let Some(object) = credentials::read(&context.hub, kind, namespace, name).await? else {
-        return if *optional { Ok(Vec::new()) } else { Err(fail("not found")) };
+        return if *optional {
+            Ok(Vec::new())
+        } else {
+            Err(fail("not found"))
+        };
     };
     let mut values = Vec::new();
     for key in credentials::keys(&object) {
         let value = if kind == "Secret" {
             let bytes = credentials::entry(&object, &key);
-            bytes.and_then(|bytes| bytes.expose_str().map(str::to_owned)).ok_or_else(|| fail("a value is not text"))?
+            bytes
+                .and_then(|bytes| bytes.expose_str().map(str::to_owned))
+                .ok_or_else(|| fail("a value is not text"))?
         } else {
-            let value = object.pointer("/data").and_then(|data| data.get(&key)).and_then(Value::as_str);
+            let value = object
+                .pointer("/data")
+                .and_then(|data| data.get(&key))
+                .and_then(Value::as_str);
             value.unwrap_or_default().to_owned()
         };
         // A trailing line break is the file's, not the variable's: Flux takes line breaks out.
@@ -67,10 +89,18 @@ async fn values(
 }
 
 /// The keys of `spec.decryption.secretRef`, and those the secret manager has for the namespace.
-async fn decryptor(context: &Context<'_>, from: &Kustomization) -> Result<Option<Decryptor>, Failure> {
-    let Some(decryption) = &from.spec.decryption else { return Ok(None) };
+async fn decryptor(
+    context: &Context<'_>,
+    from: &Kustomization,
+) -> Result<Option<Decryptor>, Failure> {
+    let Some(decryption) = &from.spec.decryption else {
+        return Ok(None);
+    };
     if decryption.provider != "sops" {
-        let what = format!("spec.decryption.provider '{}' is not sops", decryption.provider);
+        let what = format!(
+            "spec.decryption.provider '{}' is not sops",
+            decryption.provider
+        );
         return Err(Failure::terminal(reason::BUILD_FAILED, what));
     }
     if decryption.service_account_name.is_some() {
@@ -78,25 +108,33 @@ async fn decryptor(context: &Context<'_>, from: &Kustomization) -> Result<Option
         return Err(Failure::terminal(reason::UNSUPPORTED, what));
     }
     let namespace = &from.id.namespace;
-    let mut keys = Keyring::default();
+    let mut keys = Keyring::new();
     let failed = |place: &str, error: &dyn std::fmt::Display| {
         Failure::retry(reason::BUILD_FAILED, format!("{place}: {error}"))
     };
     if let Some(reference) = &decryption.secret_ref {
         let place = format!("Secret/{namespace}/{}", reference.name);
-        let Some(secret) = credentials::secret(&context.hub, namespace, &reference.name).await? else {
+        let Some(secret) = credentials::secret(&context.hub, namespace, &reference.name).await?
+        else {
             return Err(failed(&place, &"the decryption Secret is not found"));
         };
-        for key in credentials::keys(&secret).iter().filter(|key| key.ends_with(".agekey")) {
+        for key in credentials::keys(&secret)
+            .iter()
+            .filter(|key| key.ends_with(".agekey"))
+        {
             if let Some(entry) = credentials::entry(&secret, key) {
                 let text = entry.expose_str().unwrap_or_default();
-                keys.add_age(text).map_err(|error| failed(&format!("{place}, key '{key}'"), &error))?;
+                let source = format!("{place}, key '{key}'");
+                keys.add_age(text, &source)
+                    .map_err(|error| failed(&place, &error))?;
             }
         }
     }
     let name = format!("tenants/{}/{namespace}", context.hub.settings.name);
     if let Some(entry) = context.ports.keys.secret(&name).await? {
-        keys.add_age(entry.expose_str().unwrap_or_default()).map_err(|error| failed(&name, &error))?;
+        let text = entry.expose_str().unwrap_or_default();
+        keys.add_age(text, &name)
+            .map_err(|error| failed(&name, &error))?;
     }
     Ok(Some(Decryptor::new(keys)))
 }

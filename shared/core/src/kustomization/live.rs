@@ -41,15 +41,21 @@ impl Live {
         for item in items {
             let asks = known.contains(&item.object.id()) || item.policy.needs_live();
             if asks {
-                wanted.entry(item.resource.plural.as_str()).or_default().push(item);
+                wanted
+                    .entry(item.resource.plural.as_str())
+                    .or_default()
+                    .push(item);
             }
         }
-        let reads = wanted.into_values().map(|group| read_group(target, owner, group));
+        let reads = wanted
+            .into_values()
+            .map(|group| read_group(target, owner, group));
         let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
         let mut live = Self::default();
         while let Some(found) = reads.next().await {
             let found = found.map_err(|error| Failure::port(reason::FAILED, &error))?;
-            live.0.extend(found.into_iter().map(|object| (object.id(), object)));
+            live.0
+                .extend(found.into_iter().map(|object| (object.id(), object)));
         }
         Ok(live)
     }
@@ -61,11 +67,22 @@ impl Live {
 
     /// Two Kustomizations may render the same object. The one whose labels stand on it keeps it as long as it lives and
     /// lists it; the other applies the same content without fighting over the labels.
-    pub async fn keep_living_owners(&self, context: &Context<'_>, us: &Kustomization, items: &mut [Item]) {
+    pub async fn keep_living_owners(
+        &self,
+        context: &Context<'_>,
+        us: &Kustomization,
+        items: &mut [Item],
+    ) {
         let mut owners: BTreeMap<(String, String), Option<Inventory>> = BTreeMap::new();
         for item in items {
-            let Some(live) = self.get(&item.object) else { continue };
-            let (Some(name), Some(namespace)) = (live.label(OWNER_NAME), live.label(OWNER_NAMESPACE)) else { continue };
+            let Some(live) = self.get(&item.object) else {
+                continue;
+            };
+            let (Some(name), Some(namespace)) =
+                (live.label(OWNER_NAME), live.label(OWNER_NAMESPACE))
+            else {
+                continue;
+            };
             if (namespace, name) == (us.id.namespace.as_str(), us.id.name.as_str()) {
                 continue;
             }
@@ -74,7 +91,10 @@ impl Live {
                 let inventory = living_inventory(context, us, &key).await;
                 owners.insert(key.clone(), inventory);
             }
-            let lists_it = owners.get(&key).and_then(Option::as_ref).is_some_and(|list| list.contains(&live.id()));
+            let lists_it = owners
+                .get(&key)
+                .and_then(Option::as_ref)
+                .is_some_and(|list| list.contains(&live.id()));
             if lists_it {
                 item.object.set_label(OWNER_NAME, name);
                 item.object.set_label(OWNER_NAMESPACE, namespace);
@@ -84,7 +104,11 @@ impl Live {
 }
 
 /// The inventory of another Kustomization on the same target that is not being deleted.
-pub async fn living_inventory(context: &Context<'_>, us: &Kustomization, owner: &(String, String)) -> Option<Inventory> {
+pub async fn living_inventory(
+    context: &Context<'_>,
+    us: &Kustomization,
+    owner: &(String, String),
+) -> Option<Inventory> {
     let id = ObjectRef::new(FluxKind::Kustomization, owner.0.clone(), owner.1.clone());
     let other = context.hub.get(&id).await.ok().flatten()?;
     if !other.meta("deletionTimestamp").is_empty() {
@@ -96,8 +120,14 @@ pub async fn living_inventory(context: &Context<'_>, us: &Kustomization, owner: 
     same_target.then(|| Inventory::from_status(other.status.inventory.as_ref()))
 }
 
-async fn read_group(target: &Target, owner: &Kustomization, group: Vec<&Item>) -> Result<Vec<Object>, PortError> {
-    let Some(first) = group.first() else { return Ok(Vec::new()) };
+async fn read_group(
+    target: &Target,
+    owner: &Kustomization,
+    group: Vec<&Item>,
+) -> Result<Vec<Object>, PortError> {
+    let Some(first) = group.first() else {
+        return Ok(Vec::new());
+    };
     let resource = &first.resource;
     if group.len() >= LIST_FROM {
         let namespaces: BTreeSet<&str> = group.iter().map(|item| item.object.namespace()).collect();
@@ -105,11 +135,17 @@ async fn read_group(target: &Target, owner: &Kustomization, group: Vec<&Item>) -
             1 => namespaces.first().copied().unwrap_or_default(),
             _ => "",
         };
-        let selector = format!("{OWNER_NAME}={},{OWNER_NAMESPACE}={}", owner.id.name, owner.id.namespace);
+        let selector = format!(
+            "{OWNER_NAME}={},{OWNER_NAMESPACE}={}",
+            owner.id.name, owner.id.namespace
+        );
         match target.cluster.list(resource, namespace, &selector).await {
             Ok(found) => {
                 let ids: BTreeSet<ObjectId> = found.iter().map(Object::id).collect();
-                let missing = group.into_iter().filter(|item| !ids.contains(&item.object.id())).collect();
+                let missing = group
+                    .into_iter()
+                    .filter(|item| !ids.contains(&item.object.id()))
+                    .collect();
                 let mut found = found;
                 found.extend(read_each(target, resource, missing).await?);
                 return Ok(found);
@@ -122,9 +158,16 @@ async fn read_group(target: &Target, owner: &Kustomization, group: Vec<&Item>) -
     read_each(target, &resource, group).await
 }
 
-async fn read_each(target: &Target, resource: &Resource, group: Vec<&Item>) -> Result<Vec<Object>, PortError> {
+async fn read_each(
+    target: &Target,
+    resource: &Resource,
+    group: Vec<&Item>,
+) -> Result<Vec<Object>, PortError> {
     let reads = group.into_iter().map(|item| {
-        let (namespace, name) = (item.object.namespace().to_owned(), item.object.name().to_owned());
+        let (namespace, name) = (
+            item.object.namespace().to_owned(),
+            item.object.name().to_owned(),
+        );
         async move { target.cluster.get(resource, &namespace, &name).await }
     });
     let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
@@ -141,7 +184,8 @@ async fn read_each(target: &Target, resource: &Resource, group: Vec<&Item>) -> R
 
 /// Whether a live object carries the owner labels of a Kustomization.
 pub fn is_owned_by(live: &Object, owner: &ObjectRef) -> bool {
-    live.label(OWNER_NAME) == Some(&owner.name) && live.label(OWNER_NAMESPACE) == Some(&owner.namespace)
+    live.label(OWNER_NAME) == Some(&owner.name)
+        && live.label(OWNER_NAMESPACE) == Some(&owner.namespace)
 }
 
 /// Sets the owner labels and the common metadata on what will be applied.
@@ -149,8 +193,14 @@ pub fn mark(object: &mut Object, owner: &Kustomization) {
     object.set_label(OWNER_NAME, &owner.id.name);
     object.set_label(OWNER_NAMESPACE, &owner.id.namespace);
     if let Some(common) = &owner.spec.common_metadata {
-        common.labels.iter().for_each(|(key, value)| object.set_label(key, value));
-        common.annotations.iter().for_each(|(key, value)| object.set_annotation(key, value));
+        common
+            .labels
+            .iter()
+            .for_each(|(key, value)| object.set_label(key, value));
+        common
+            .annotations
+            .iter()
+            .for_each(|(key, value)| object.set_annotation(key, value));
     }
 }
 
@@ -163,7 +213,10 @@ pub fn is_controllers_own(object: &Object, keep_controllers: bool, our_definitio
     match object.kind() {
         "Deployment" => !keep_controllers && object.name().ends_with("-controller"),
         "CustomResourceDefinition" => {
-            let group = object.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
+            let group = object
+                .pointer("/spec/group")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             our_definitions && group.ends_with(".toolkit.fluxcd.io")
         }
         _ => false,

@@ -70,7 +70,13 @@ pub async fn load(blobs: &dyn Blobs, key: &str) -> Result<(Memory, Option<Versio
 ///
 /// # Errors
 /// The store cannot be reached.
-pub async fn save(blobs: &dyn Blobs, key: &str, before: &Memory, now: &Memory, version: Option<Version>) -> Result<()> {
+pub async fn save(
+    blobs: &dyn Blobs,
+    key: &str,
+    before: &Memory,
+    now: &Memory,
+    version: Option<Version>,
+) -> Result<()> {
     if before == now {
         return Ok(());
     }
@@ -84,11 +90,19 @@ pub async fn save(blobs: &dyn Blobs, key: &str, before: &Memory, now: &Memory, v
 /// A digest of the fields of a live object that we own. When somebody changes the value of such a field, the API server
 /// takes the field from us, so the digest changes; what others own does not matter to it.
 pub fn fingerprint(live: &Object) -> String {
-    let ours = live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten().find(|entry| {
-        entry.get("manager").and_then(Value::as_str) == Some(KUSTOMIZE_CONTROLLER)
-            && entry.get("operation").and_then(Value::as_str) == Some("Apply")
-            && entry.get("subresource").is_none()
-    });
-    let fields = ours.and_then(|entry| entry.get("fieldsV1")).map(Value::to_string).unwrap_or_default();
+    let ours = live
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|entry| {
+            entry.get("manager").and_then(Value::as_str) == Some(KUSTOMIZE_CONTROLLER)
+                && entry.get("operation").and_then(Value::as_str) == Some("Apply")
+                && entry.get("subresource").is_none()
+        });
+    let fields = ours
+        .and_then(|entry| entry.get("fieldsV1"))
+        .map(Value::to_string)
+        .unwrap_or_default();
     hex::encode(&Sha256::digest(fields)[..8])
 }

@@ -24,7 +24,7 @@ use crate::step::{Context, Outcome};
 
 use build::{Built, Inputs};
 use driftless_manifest::{Gvk, Object};
-use memory::{Memory, Wait};
+use memory::Wait;
 use report::Progress;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -45,7 +45,9 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
         Ok(owner) => owner,
         Err(what) => {
             let failure = Failure::terminal(reason::FAILED, what);
-            context.stall(&object, &failure, KUSTOMIZE_CONTROLLER).await?;
+            context
+                .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
+                .await?;
             return Ok(Outcome::failed(failure, 0, Duration::ZERO));
         }
     };
@@ -56,8 +58,12 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
         return Ok(Outcome::done("suspended"));
     }
     if context.add_finalizer(&object, KUSTOMIZE_CONTROLLER).await? {
-        let Some(object) = context.hub.get(&context.id).await? else { return Ok(Outcome::done("gone")) };
-        let Ok(owner) = Kustomization::from_object(object) else { return Ok(Outcome::done("changed meanwhile")) };
+        let Some(object) = context.hub.get(&context.id).await? else {
+            return Ok(Outcome::done("gone"));
+        };
+        let Ok(owner) = Kustomization::from_object(object) else {
+            return Ok(Outcome::done("changed meanwhile"));
+        };
         return reconcile(context, owner).await;
     }
     reconcile(context, owner).await
@@ -69,7 +75,11 @@ async fn reconcile(context: &Context<'_>, owner: Kustomization) -> Result<Outcom
     let (before, version) = memory::load(blobs, &key).await?;
     let mut progress = Progress::new(context, owner, before.clone());
     let result = run(context, &mut progress).await;
-    progress.memory.failures = if result.is_err() { progress.memory.failures.saturating_add(1) } else { 0 };
+    progress.memory.failures = if result.is_err() {
+        progress.memory.failures.saturating_add(1)
+    } else {
+        0
+    };
     memory::save(blobs, &key, &before, &progress.memory, version).await?;
     match result {
         Ok(end) => progress.succeed(context, end).await,
@@ -93,7 +103,11 @@ pub enum End {
 async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Failure> {
     let owner = progress.owner.clone();
     let invalid = |what: String| Failure::terminal(reason::FAILED, what);
-    owner.interval().and(owner.retry_interval()).and(owner.timeout()).map_err(invalid)?;
+    owner
+        .interval()
+        .and(owner.retry_interval())
+        .and(owner.timeout())
+        .map_err(invalid)?;
     refuse_unsupported(&owner)?;
     let artifact = find_artifact(context, &owner).await?;
     progress.revision(&artifact);
@@ -104,35 +118,63 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
     let same_inputs = progress.memory.inputs == digest;
     let target = target::connect(context, &owner).await?;
 
-    if same_inputs && let Some(wait) = progress.memory.wait.clone().filter(|wait| wait.revision == artifact.revision) {
+    if same_inputs
+        && let Some(wait) = progress
+            .memory
+            .wait
+            .clone()
+            .filter(|wait| wait.revision == artifact.revision)
+    {
         // Applied already: only the health is open.
-        return check_health(context, progress, &target, Duration::from_secs_f64(wait.since)).await;
+        return check_health(
+            context,
+            progress,
+            &target,
+            Duration::from_secs_f64(wait.since),
+        )
+        .await;
     }
-    let is_touched = !same_inputs || looks_at_cluster(context, &owner) || !owner.status.conditions.is_true("Ready");
+    let is_touched = !same_inputs
+        || looks_at_cluster(context, &owner)
+        || !owner.status.conditions.is_true("Ready");
     if !is_touched {
-        let index = artifact::index(context.ports, &artifact).await.map_err(artifact_failure)?;
+        let index = artifact::index(context.ports, &artifact)
+            .await
+            .map_err(artifact_failure)?;
         if progress.memory.read_set.is_unchanged_in(&index) {
             // Nothing the build reads has changed: the revision moves, nothing is rendered.
             progress.untouched = true;
-            return Ok(End::Ready { checked: false, terminating: false });
+            return Ok(End::Ready {
+                checked: false,
+                terminating: false,
+            });
         }
     }
-    let tree = artifact::load(context.ports, &artifact).await.map_err(artifact_failure)?;
+    let tree = artifact::load(context.ports, &artifact)
+        .await
+        .map_err(artifact_failure)?;
     let built = build::build(&tree, &owner, &inputs)?;
     drop(tree);
     let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
     let end = check_health(context, progress, &target, context.ports.clock.now()).await?;
     Ok(match end {
-        End::Ready { checked, .. } => End::Ready { checked, terminating },
+        End::Ready { checked, .. } => End::Ready {
+            checked,
+            terminating,
+        },
         waiting => waiting,
     })
 }
 
 /// The timer and a drift look at the cluster itself, and so does a user's request; a push looks at the files first.
 fn looks_at_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
-    let asked = owner.object.annotation(crate::flux::REQUESTED_AT).unwrap_or_default();
-    matches!(context.cause, Cause::Timer | Cause::Drift | Cause::Again) || asked != owner.status.last_handled_reconcile_at
+    let asked = owner
+        .object
+        .annotation(crate::flux::REQUESTED_AT)
+        .unwrap_or_default();
+    matches!(context.cause, Cause::Timer | Cause::Drift | Cause::Again)
+        || asked != owner.status.last_handled_reconcile_at
 }
 
 /// Fields of Flux that this version cannot serve are refused, never ignored.
@@ -147,11 +189,20 @@ fn refuse_unsupported(owner: &Kustomization) -> Result<(), Failure> {
 
 fn artifact_failure(error: crate::ports::PortError) -> Failure {
     let failure = Failure::port(reason::ARTIFACT_FAILED, &error);
-    if error.kind == ErrorKind::NotFound { failure.context("the source must store it again") } else { failure }
+    if error.kind == ErrorKind::NotFound {
+        failure.context("the source must store it again")
+    } else {
+        failure
+    }
 }
 
-async fn find_artifact(context: &Context<'_>, owner: &Kustomization) -> Result<ArtifactStatus, Failure> {
-    let source: ObjectRef = owner.source().map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
+async fn find_artifact(
+    context: &Context<'_>,
+    owner: &Kustomization,
+) -> Result<ArtifactStatus, Failure> {
+    let source: ObjectRef = owner
+        .source()
+        .map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
     if context.hub.settings.no_cross_namespace_refs && source.namespace != owner.id.namespace {
         let what = format!(
             "can't access '{}/{}/{}', cross-namespace references have been blocked",
@@ -160,16 +211,26 @@ async fn find_artifact(context: &Context<'_>, owner: &Kustomization) -> Result<A
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
     let Some(object) = git::find(context, &source).await? else {
-        return Err(Failure::waiting(reason::ARTIFACT_FAILED, format!("Source '{source}' not found")));
+        return Err(Failure::waiting(
+            reason::ARTIFACT_FAILED,
+            format!("Source '{source}' not found"),
+        ));
     };
     git::artifact_of(&object).ok_or_else(|| {
-        Failure::waiting(reason::ARTIFACT_FAILED, format!("Source artifact not found: '{source}' has none yet"))
+        Failure::waiting(
+            reason::ARTIFACT_FAILED,
+            format!("Source artifact not found: '{source}' has none yet"),
+        )
     })
 }
 
 /// Everything beside the files that decides what is applied and where. Values go in by digest alone.
 fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
-    let keys = inputs.decryptor.as_ref().map(decrypt::Decryptor::fingerprint).unwrap_or_default();
+    let keys = inputs
+        .decryptor
+        .as_ref()
+        .map(decrypt::Decryptor::recipients)
+        .unwrap_or_default();
     let parts = json!([owner.spec, inputs.variables, keys]);
     hex::encode(Sha256::digest(parts.to_string()))
 }
@@ -187,15 +248,20 @@ async fn apply_and_prune(
     let (mut objects, held) = split_controllers(context, target, built.objects).await?;
     let digest = Sha256::digest(json!(objects).to_string());
     progress.digest = Some(format!("sha256:{}", hex::encode(digest)));
-    objects.iter_mut().for_each(|object| live::mark(object, &owner));
+    objects
+        .iter_mut()
+        .for_each(|object| live::mark(object, &owner));
 
     let mut new = Inventory::of(&objects);
     // What is rendered and left alone on purpose stays ours if it was.
-    held.iter().filter(|id| old.contains(id)).for_each(|id| new.keep(&old, id));
+    held.iter()
+        .filter(|id| old.contains(id))
+        .for_each(|id| new.keep(&old, id));
     if owner.spec.prune {
         let approved = owner.object.annotation(inventory::PRUNE_APPROVED);
-        inventory::guard(&old, &new, approved == Some(artifact.revision.as_str()))
-            .map_err(|held| Failure::terminal(reason::PRUNE_HELD, held.message(&artifact.revision)))?;
+        inventory::guard(&old, &new, approved == Some(artifact.revision.as_str())).map_err(
+            |held| Failure::terminal(reason::PRUNE_HELD, held.message(&artifact.revision)),
+        )?;
     }
 
     // Write ahead: what is about to exist stands in the inventory before it exists.
@@ -242,14 +308,23 @@ async fn split_controllers(
     let gvk = Gvk::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     let definition = match context.hub.cluster.resource(&gvk).await? {
         Some(resource) => {
-            context.hub.cluster.get(&resource, "", &format!("{}.{}", kind.plural(), kind.group())).await?
+            context
+                .hub
+                .cluster
+                .get(
+                    &resource,
+                    "",
+                    &format!("{}.{}", kind.plural(), kind.group()),
+                )
+                .await?
         }
         None => None,
     };
     let ours = definition.is_some_and(|definition| is_current(&definition));
     let keep = context.hub.settings.keep_controllers;
-    let (held, rest): (Vec<_>, Vec<_>) =
-        objects.into_iter().partition(|object| live::is_controllers_own(object, keep, ours));
+    let (held, rest): (Vec<_>, Vec<_>) = objects
+        .into_iter()
+        .partition(|object| live::is_controllers_own(object, keep, ours));
     Ok((rest, held.iter().map(Object::id).collect()))
 }
 
@@ -265,15 +340,24 @@ async fn check_health(
     match looked {
         Ok(wait::Health::NotAsked) => {
             progress.memory.wait = None;
-            Ok(End::Ready { checked: false, terminating: false })
+            Ok(End::Ready {
+                checked: false,
+                terminating: false,
+            })
         }
         Ok(wait::Health::Healthy) => {
             progress.memory.wait = None;
-            Ok(End::Ready { checked: true, terminating: false })
+            Ok(End::Ready {
+                checked: true,
+                terminating: false,
+            })
         }
         Ok(wait::Health::Waiting(open)) => {
             let revision = progress.new.last_attempted_revision.clone();
-            progress.memory.wait = Some(Wait { revision, since: since.as_secs_f64() });
+            progress.memory.wait = Some(Wait {
+                revision,
+                since: since.as_secs_f64(),
+            });
             Ok(End::Waiting(open))
         }
         Err(failure) => {

@@ -34,7 +34,12 @@ enum One {
 
 /// Deletes the stale entries in reverse order of applying. Each entry leaves the inventory only when its object is gone
 /// or proves not to be ours.
-pub async fn prune(context: &Context<'_>, target: &Target, owner: &Kustomization, stale: &Inventory) -> Pruned {
+pub async fn prune(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    stale: &Inventory,
+) -> Pruned {
     let mut pruned = Pruned::default();
     for entry in stale.in_deletion_order() {
         let id = entry.id.clone();
@@ -48,10 +53,13 @@ pub async fn prune(context: &Context<'_>, target: &Target, owner: &Kustomization
                 pruned.left.insert(entry);
             }
             Err(error) => {
-                let failure = Failure::port(reason::PRUNE_FAILED, &error).context(format!("{id} delete failed"));
+                let failure = Failure::port(reason::PRUNE_FAILED, &error)
+                    .context(format!("{id} delete failed"));
                 match &mut pruned.failure {
                     None => pruned.failure = Some(failure),
-                    Some(first) => first.message = format!("{}\n{}", first.message, failure.message),
+                    Some(first) => {
+                        first.message = format!("{}\n{}", first.message, failure.message)
+                    }
                 }
                 pruned.left.insert(entry);
             }
@@ -60,18 +68,39 @@ pub async fn prune(context: &Context<'_>, target: &Target, owner: &Kustomization
     pruned
 }
 
-async fn prune_one(context: &Context<'_>, target: &Target, owner: &Kustomization, entry: &Entry) -> Result<One, PortError> {
+async fn prune_one(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    entry: &Entry,
+) -> Result<One, PortError> {
     let id = &entry.id;
-    let gvk = Gvk { group: id.group.clone(), version: entry.version.clone(), kind: id.kind.clone() };
+    let gvk = Gvk {
+        group: id.group.clone(),
+        version: entry.version.clone(),
+        kind: id.kind.clone(),
+    };
     let resource = match target.cluster.resource(&gvk).await? {
         Some(resource) => resource,
         // The version may have gone from the server while the kind is still there.
-        None => match target.cluster.versions(&id.group, &id.kind).await?.into_iter().next() {
+        None => match target
+            .cluster
+            .versions(&id.group, &id.kind)
+            .await?
+            .into_iter()
+            .next()
+        {
             Some(resource) => resource,
             None => return Ok(One::Gone),
         },
     };
-    let Some(live) = target.cluster.get(&resource, &id.namespace, &id.name).await? else { return Ok(One::Gone) };
+    let Some(live) = target
+        .cluster
+        .get(&resource, &id.namespace, &id.name)
+        .await?
+    else {
+        return Ok(One::Gone);
+    };
     if !is_owned_by(&live, &owner.id) || is_kept(&live) {
         return Ok(One::NotOurs);
     }
@@ -83,7 +112,10 @@ async fn prune_one(context: &Context<'_>, target: &Target, owner: &Kustomization
         let labels = json!({"metadata": {"labels": {OWNER_NAME: heir.1, OWNER_NAMESPACE: heir.0}}});
         let patch = crate::ports::Patch::Merge(labels);
         let manager = crate::flux::KUSTOMIZE_CONTROLLER;
-        target.cluster.patch(&resource, &id.namespace, &id.name, None, &patch, manager).await?;
+        target
+            .cluster
+            .patch(&resource, &id.namespace, &id.name, None, &patch, manager)
+            .await?;
         return Ok(One::NotOurs);
     }
     let how = Delete {
@@ -91,7 +123,11 @@ async fn prune_one(context: &Context<'_>, target: &Target, owner: &Kustomization
         resource_version: Some(live.meta("resourceVersion").to_owned()),
         propagation: Some("Background"),
     };
-    match target.cluster.delete(&resource, &id.namespace, &id.name, &how).await {
+    match target
+        .cluster
+        .delete(&resource, &id.namespace, &id.name, &how)
+        .await
+    {
         Ok(Deleted::Gone) => Ok(One::Deleted),
         Ok(Deleted::Pending) => Ok(One::Terminating),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(One::Gone),
@@ -105,8 +141,16 @@ fn is_kept(live: &Object) -> bool {
 }
 
 /// Another living Kustomization of the hub that lists the object.
-async fn heir(context: &Context<'_>, owner: &Kustomization, live: &Object) -> Option<(String, String)> {
-    let others = context.hub.list(crate::flux::FluxKind::Kustomization).await.ok()?;
+async fn heir(
+    context: &Context<'_>,
+    owner: &Kustomization,
+    live: &Object,
+) -> Option<(String, String)> {
+    let others = context
+        .hub
+        .list(crate::flux::FluxKind::Kustomization)
+        .await
+        .ok()?;
     for other in others {
         let key = (other.namespace().to_owned(), other.name().to_owned());
         let lists_it = key != (owner.id.namespace.clone(), owner.id.name.clone())

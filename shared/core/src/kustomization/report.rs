@@ -6,8 +6,8 @@ use super::{End, HEALTH_AGAIN, PRUNE_AGAIN, deps};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, KustomizationStatus, ObjectRef, REQUESTED_AT,
-    duration_text, reason, rfc3339,
+    ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, KustomizationStatus, ObjectRef,
+    REQUESTED_AT, duration_text, reason, rfc3339,
 };
 use crate::inventory::Inventory;
 use crate::ports::Cause;
@@ -60,7 +60,9 @@ impl Progress {
 
     /// The revision that is tried.
     pub fn revision(&mut self, artifact: &ArtifactStatus) {
-        self.new.last_attempted_revision.clone_from(&artifact.revision);
+        self.new
+            .last_attempted_revision
+            .clone_from(&artifact.revision);
     }
 
     /// What is in the inventory now.
@@ -77,9 +79,20 @@ impl Progress {
     pub fn changes(&mut self, report: &Report, remote: bool) {
         for entry in report.changes.iter() {
             let changed = matches!(entry.action, Action::Created | Action::Configured);
-            let gvk = Gvk { group: entry.id.group.clone(), version: String::new(), kind: entry.id.kind.clone() };
-            if changed && !remote && let Some(kind) = FluxKind::of(&gvk) {
-                self.woken.push(ObjectRef::new(kind, entry.id.namespace.clone(), entry.id.name.clone()));
+            let gvk = Gvk {
+                group: entry.id.group.clone(),
+                version: String::new(),
+                kind: entry.id.kind.clone(),
+            };
+            if changed
+                && !remote
+                && let Some(kind) = FluxKind::of(&gvk)
+            {
+                self.woken.push(ObjectRef::new(
+                    kind,
+                    entry.id.namespace.clone(),
+                    entry.id.name.clone(),
+                ));
             }
         }
         if report.failure.is_some() {
@@ -94,20 +107,45 @@ impl Progress {
     ///
     /// # Errors
     /// The cluster's; nothing was applied then.
-    pub async fn write_ahead(&mut self, context: &Context<'_>, old: &Inventory, union: &Inventory) -> Result<(), Failure> {
+    pub async fn write_ahead(
+        &mut self,
+        context: &Context<'_>,
+        old: &Inventory,
+        union: &Inventory,
+    ) -> Result<(), Failure> {
         if union.minus(old).is_empty() {
             return Ok(());
         }
         self.inventory(union.clone());
-        let message = format!("Reconciliation in progress: applying {}", self.new.last_attempted_revision);
+        let message = format!(
+            "Reconciliation in progress: applying {}",
+            self.new.last_attempted_revision
+        );
         let now = rfc3339(context.ports.clock.now());
         let generation = self.owner.generation();
         let mut ahead = self.new.clone();
-        ahead.last_attempted_revision.clone_from(&self.owner.status.last_attempted_revision);
-        ahead.conditions.set("Reconciling", "True", reason::PROGRESSING, &message, generation, &now);
-        ahead.conditions.set("Ready", "Unknown", reason::PROGRESSING, &message, generation, &now);
+        ahead
+            .last_attempted_revision
+            .clone_from(&self.owner.status.last_attempted_revision);
+        ahead.conditions.set(
+            "Reconciling",
+            "True",
+            reason::PROGRESSING,
+            &message,
+            generation,
+            &now,
+        );
+        ahead.conditions.set(
+            "Ready",
+            "Unknown",
+            reason::PROGRESSING,
+            &message,
+            generation,
+            &now,
+        );
         let object = self.write(context, &ahead).await?;
-        self.owner = Kustomization::from_object(object).map_err(|what| Failure::retry(reason::FAILED, what))?;
+        self.owner = Kustomization::from_object(object)
+            .map_err(|what| Failure::retry(reason::FAILED, what))?;
         Ok(())
     }
 
@@ -118,40 +156,94 @@ impl Progress {
     pub async fn succeed(mut self, context: &Context<'_>, end: End) -> Result<Outcome, Failure> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
-        let events = context.event(&self.owner.object, KUSTOMIZE_CONTROLLER);
+        let object = self.owner.object.clone();
+        let events = context.event(&object, KUSTOMIZE_CONTROLLER);
         if self.changes.has_changes() {
-            events.send(false, reason::PROGRESSING, &self.changes.to_string(), &revision).await;
+            events
+                .send(
+                    false,
+                    reason::PROGRESSING,
+                    &self.changes.to_string(),
+                    &revision,
+                )
+                .await;
         }
         let mut outcome = Outcome::default();
-        outcome.next.extend(self.woken.iter().map(|id| context.request(id.clone(), Cause::Changed)));
+        outcome.next.extend(
+            self.woken
+                .iter()
+                .map(|id| context.request(id.clone(), Cause::Changed)),
+        );
         self.handled();
         match end {
             End::Waiting(open) => {
                 let timeout = duration_text(self.owner.timeout().unwrap_or_default());
-                let message = format!("Running health checks for revision {revision} with a timeout of {timeout}");
+                let message = format!(
+                    "Running health checks for revision {revision} with a timeout of {timeout}"
+                );
                 self.new.conditions.remove("Stalled");
-                self.new.conditions.set("Reconciling", "True", reason::PROGRESSING, &message, generation, &now);
-                self.new.conditions.set("Ready", "Unknown", reason::PROGRESSING, &message, generation, &now);
-                self.new.conditions.set("Healthy", "Unknown", reason::PROGRESSING, &message, generation, &now);
+                self.new.conditions.set(
+                    "Reconciling",
+                    "True",
+                    reason::PROGRESSING,
+                    &message,
+                    generation,
+                    &now,
+                );
+                self.new.conditions.set(
+                    "Ready",
+                    "Unknown",
+                    reason::PROGRESSING,
+                    &message,
+                    generation,
+                    &now,
+                );
+                self.new.conditions.set(
+                    "Healthy",
+                    "Unknown",
+                    reason::PROGRESSING,
+                    &message,
+                    generation,
+                    &now,
+                );
                 outcome.again = Some(HEALTH_AGAIN);
                 outcome.summary = format!("waiting for: {open}");
             }
-            End::Ready { checked, terminating } => {
+            End::Ready {
+                checked,
+                terminating,
+            } => {
                 let message = format!("Applied revision: {revision}");
-                let was = (self.owner.status.conditions.is_true("Ready"), self.owner.status.last_applied_revision.clone());
+                let was = (
+                    self.owner.status.conditions.is_true("Ready"),
+                    self.owner.status.last_applied_revision.clone(),
+                );
                 self.new.observed_generation = Some(generation);
                 self.new.last_applied_revision.clone_from(&revision);
                 for kind in ["Reconciling", "Stalled"] {
                     self.new.conditions.remove(kind);
                 }
-                self.new.conditions.set("Ready", "True", reason::SUCCEEDED, &message, generation, &now);
+                self.new.conditions.set(
+                    "Ready",
+                    "True",
+                    reason::SUCCEEDED,
+                    &message,
+                    generation,
+                    &now,
+                );
                 self.healthy(context, checked, generation, &now);
                 self.remember(context, reason::SUCCEEDED);
                 if was != (true, revision.clone()) {
-                    outcome.next.extend(deps::dependents(context, &context.id).await?);
+                    outcome
+                        .next
+                        .extend(deps::dependents(context, &context.id).await?);
                 }
                 outcome.again = terminating.then_some(PRUNE_AGAIN);
-                let done = if self.untouched { "untouched by this revision".to_owned() } else { self.changes.summary() };
+                let done = if self.untouched {
+                    "untouched by this revision".to_owned()
+                } else {
+                    self.changes.summary()
+                };
                 outcome.summary = format!("{message}: {done}");
             }
         }
@@ -164,35 +256,72 @@ impl Progress {
     ///
     /// # Errors
     /// The status could not be written.
-    pub async fn fail(mut self, context: &Context<'_>, failure: Failure) -> Result<Outcome, Failure> {
+    pub async fn fail(
+        mut self,
+        context: &Context<'_>,
+        failure: Failure,
+    ) -> Result<Outcome, Failure> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
-        let events = context.event(&self.owner.object, KUSTOMIZE_CONTROLLER);
+        let object = self.owner.object.clone();
+        let events = context.event(&object, KUSTOMIZE_CONTROLLER);
         if self.changes.has_changes() {
-            events.send(false, reason::PROGRESSING, &self.changes.to_string(), &revision).await;
+            events
+                .send(
+                    false,
+                    reason::PROGRESSING,
+                    &self.changes.to_string(),
+                    &revision,
+                )
+                .await;
         }
         let (why, message) = (failure.reason, status::shorten(&failure.message, 20_000));
-        self.new.conditions.set("Ready", "False", why, &message, generation, &now);
+        self.new
+            .conditions
+            .set("Ready", "False", why, &message, generation, &now);
         if self.unhealthy {
-            self.new.conditions.set("Healthy", "False", why, &message, generation, &now);
+            self.new
+                .conditions
+                .set("Healthy", "False", why, &message, generation, &now);
         }
         if failure.class == Class::Terminal {
             self.new.observed_generation = Some(generation);
             self.new.conditions.remove("Reconciling");
-            self.new.conditions.set("Stalled", "True", why, &message, generation, &now);
+            self.new
+                .conditions
+                .set("Stalled", "True", why, &message, generation, &now);
         } else {
             self.new.conditions.remove("Stalled");
-            self.new.conditions.set("Reconciling", "True", reason::PROGRESSING_WITH_RETRY, &message, generation, &now);
+            self.new.conditions.set(
+                "Reconciling",
+                "True",
+                reason::PROGRESSING_WITH_RETRY,
+                &message,
+                generation,
+                &now,
+            );
         }
         self.handled();
         self.remember(context, why);
-        let told = self.owner.status.conditions.get("Ready").map(|ready| (&*ready.reason, &*ready.message));
+        let told = self
+            .owner
+            .status
+            .conditions
+            .get("Ready")
+            .map(|ready| (&*ready.reason, &*ready.message));
         if told != Some((why, &*message)) {
             events.send(true, why, &message, &revision).await;
         }
-        let retry = self.owner.retry_interval().unwrap_or(Duration::from_secs(600));
+        let retry = self
+            .owner
+            .retry_interval()
+            .unwrap_or(Duration::from_secs(600));
         let mut outcome = Outcome::failed(failure, self.memory.failures.saturating_sub(1), retry);
-        outcome.next.extend(self.woken.iter().map(|id| context.request(id.clone(), Cause::Changed)));
+        outcome.next.extend(
+            self.woken
+                .iter()
+                .map(|id| context.request(id.clone(), Cause::Changed)),
+        );
         let new = self.new.clone();
         self.write(context, &new).await?;
         Ok(outcome)
@@ -212,21 +341,39 @@ impl Progress {
         } else if checked && !self.owner.status.conditions.is_true("Healthy") {
             let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
             let message = format!("Health check passed in {took}");
-            self.new.conditions.set("Healthy", "True", reason::SUCCEEDED, &message, generation, now);
+            self.new.conditions.set(
+                "Healthy",
+                "True",
+                reason::SUCCEEDED,
+                &message,
+                generation,
+                now,
+            );
         }
     }
 
     /// Puts the outcome at the head of the history. The same outcome of the same render is not counted again: a heartbeat
     /// is no news and costs no write.
     fn remember(&mut self, context: &Context<'_>, outcome: &str) {
-        let Some(digest) = self.digest.clone() else { return };
+        let Some(digest) = self.digest.clone() else {
+            return;
+        };
         let now = rfc3339(context.ports.clock.now());
-        let known = self.new.history.iter().position(|entry| entry["digest"] == *digest);
+        let known = self
+            .new
+            .history
+            .iter()
+            .position(|entry| entry["digest"] == *digest);
         if known == Some(0) && self.new.history[0]["lastReconciledStatus"] == *outcome {
             return;
         }
-        let old = known.map(|at| self.new.history.remove(at)).unwrap_or_default();
-        let total = old.get("totalReconciliations").and_then(Value::as_i64).unwrap_or(0);
+        let old = known
+            .map(|at| self.new.history.remove(at))
+            .unwrap_or_default();
+        let total = old
+            .get("totalReconciliations")
+            .and_then(Value::as_i64)
+            .unwrap_or(0);
         let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
         let entry = json!({
             "digest": digest,
@@ -239,10 +386,16 @@ impl Progress {
         self.new.history.truncate(HISTORY);
     }
 
-    async fn write(&self, context: &Context<'_>, new: &KustomizationStatus) -> Result<driftless_manifest::Object, Failure> {
-        let (now, before) = (status::to_value(new)?, status::to_value(&self.owner.status)?);
+    async fn write(
+        &self,
+        context: &Context<'_>,
+        new: &KustomizationStatus,
+    ) -> Result<driftless_manifest::Object, Failure> {
+        let (now, before) = (
+            status::to_value(new)?,
+            status::to_value(&self.owner.status)?,
+        );
         let merged = status::overlay(&self.owner.object, &now, &before);
         Ok(status::write(context, &self.owner.object, &merged, KUSTOMIZE_CONTROLLER).await?)
     }
 }
-

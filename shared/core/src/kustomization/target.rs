@@ -46,7 +46,10 @@ impl From<Failure> for NoTarget {
 ///
 /// # Errors
 /// A missing Secret, a kubeconfig that is refused, a name that is no service account.
-pub async fn connect(context: &Context<'_>, kustomization: &Kustomization) -> Result<Target, NoTarget> {
+pub async fn connect(
+    context: &Context<'_>,
+    kustomization: &Kustomization,
+) -> Result<Target, NoTarget> {
     let user = user(&context.hub, kustomization)?;
     open(context.ports, &context.hub, kustomization, user.as_ref()).await
 }
@@ -64,9 +67,16 @@ pub async fn open(
     let Some(reference) = &kustomization.spec.kube_config else {
         let cluster = match user {
             None => hub.cluster.clone(),
-            Some(user) => ports.clusters.connect(&hub.access, Some(user)).await.map_err(Failure::from)?,
+            Some(user) => ports
+                .clusters
+                .connect(&hub.access, Some(user))
+                .await
+                .map_err(Failure::from)?,
         };
-        return Ok(Target { cluster, remote: false });
+        return Ok(Target {
+            cluster,
+            remote: false,
+        });
     };
     if reference.config_map_ref.is_some() {
         let what = "spec.kubeConfig.configMapRef is not supported yet: use spec.kubeConfig.secretRef with a kubeconfig";
@@ -85,27 +95,51 @@ pub async fn open(
         Some(key) => vec![key],
         None => vec!["value", "value.yaml"],
     };
-    let Some((key, text)) = keys.iter().find_map(|key| Some((*key, credentials::entry(&object, key)?))) else {
-        let what = format!("{place} has no key '{}' with a kubeconfig", keys.join("' or '"));
+    let Some((key, text)) = keys
+        .iter()
+        .find_map(|key| Some((*key, credentials::entry(&object, key)?)))
+    else {
+        let what = format!(
+            "{place} has no key '{}' with a kubeconfig",
+            keys.join("' or '")
+        );
         return Err(Failure::retry(reason::FAILED, what).into());
     };
-    let options = kubeconfig::Options { allow_insecure: hub.settings.allow_insecure_kubeconfigs };
-    let access = kubeconfig::parse(text.expose(), &options)
-        .map_err(|error| Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'")))?;
+    let options = kubeconfig::Options {
+        allow_insecure: hub.settings.allow_insecure_kubeconfigs,
+    };
+    let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
+        Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'"))
+    })?;
     if !hub.settings.allow_local_clusters && is_local(&access.server) {
-        let what = format!("{place}, key '{key}': the server's address is loopback or link-local, and leads back into this installation");
+        let what = format!(
+            "{place}, key '{key}': the server's address is loopback or link-local, and leads back into this installation"
+        );
         return Err(Failure::terminal(reason::ACCESS_DENIED, what).into());
     }
-    let cluster = ports.clusters.connect(&access, user).await.map_err(Failure::from)?;
-    Ok(Target { cluster, remote: true })
+    let cluster = ports
+        .clusters
+        .connect(&access, user)
+        .await
+        .map_err(Failure::from)?;
+    Ok(Target {
+        cluster,
+        remote: true,
+    })
 }
 
 /// Whether a server's address leads to this machine or its metadata services.
 fn is_local(server: &str) -> bool {
-    let authority = server.trim_start_matches("https://").split('/').next().unwrap_or_default();
+    let authority = server
+        .trim_start_matches("https://")
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let host = match authority.strip_prefix('[') {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+        None => authority
+            .rsplit_once(':')
+            .map_or(authority, |(host, _)| host),
     };
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
@@ -113,22 +147,38 @@ fn is_local(server: &str) -> bool {
             Some(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
             None => ip.is_loopback() || ip.is_unspecified() || ip.is_unicast_link_local(),
         },
-        Err(_) => host.trim_end_matches('.').eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost"),
+        Err(_) => {
+            host.trim_end_matches('.').eq_ignore_ascii_case("localhost")
+                || host.to_ascii_lowercase().ends_with(".localhost")
+        }
     }
 }
 
 /// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
 /// without a user would be made with the hub's own rights.
 fn user(hub: &Hub, kustomization: &Kustomization) -> Result<Option<Impersonation>, Failure> {
-    let own = kustomization.spec.service_account_name.as_deref().filter(|name| !name.is_empty());
-    let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else { return Ok(None) };
-    let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
-        && name.len() <= 253;
+    let own = kustomization
+        .spec
+        .service_account_name
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
+        return Ok(None);
+    };
+    let is_name = name.bytes().all(|byte| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
+    }) && name.len() <= 253;
     if !is_name || name.is_empty() {
-        let what = format!("spec.serviceAccountName '{}' is no name of a service account", name.escape_debug());
+        let what = format!(
+            "spec.serviceAccountName '{}' is no name of a service account",
+            name.escape_debug()
+        );
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
-    Ok(Some(Impersonation::service_account(&kustomization.id.namespace, name)))
+    Ok(Some(Impersonation::service_account(
+        &kustomization.id.namespace,
+        name,
+    )))
 }
 
 #[cfg(test)]
@@ -147,7 +197,11 @@ mod tests {
         ] {
             assert!(is_local(server), "{server}");
         }
-        for server in ["https://10.0.0.1:6443", "https://api.example.com", "https://[2001:db8::1]:6443"] {
+        for server in [
+            "https://10.0.0.1:6443",
+            "https://api.example.com",
+            "https://[2001:db8::1]:6443",
+        ] {
             assert!(!is_local(server), "{server}");
         }
     }

@@ -41,11 +41,18 @@ pub async fn look(
         return Ok(Health::NotAsked);
     }
     let exprs = expressions(owner)?;
-    let timeout = owner.timeout().map_err(|what| Failure::terminal(reason::FAILED, what))?;
+    let timeout = owner
+        .timeout()
+        .map_err(|what| Failure::terminal(reason::FAILED, what))?;
     let clock = context.ports.clock.as_ref();
     let (start, mut pause) = (clock.now(), FIRST_PAUSE);
     loop {
-        let mut looks = futures::stream::iter(wanted.drain(..).map(|one| assess(target, one, &exprs, clock.now()))).buffer_unordered(CONCURRENCY);
+        let mut looks = futures::stream::iter(
+            wanted
+                .drain(..)
+                .map(|one| assess(target, one, &exprs, clock.now())),
+        )
+        .buffer_unordered(CONCURRENCY);
         let (mut open, mut failed) = (Vec::new(), Vec::new());
         while let Some(look) = looks.next().await {
             match look? {
@@ -57,14 +64,22 @@ pub async fn look(
         drop(looks);
         let passed = clock.now().saturating_sub(since);
         if !failed.is_empty() {
-            let what = format!("health check failed after {}: failed early due to stalled resources: [{}]", duration_text(passed), list(&failed));
+            let what = format!(
+                "health check failed after {}: failed early due to stalled resources: [{}]",
+                duration_text(passed),
+                list(&failed)
+            );
             return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
         }
         if open.is_empty() {
             return Ok(Health::Healthy);
         }
         if passed >= timeout {
-            let what = format!("health check failed after {}: timeout waiting for: [{}]", duration_text(timeout), list(&open));
+            let what = format!(
+                "health check failed after {}: timeout waiting for: [{}]",
+                duration_text(timeout),
+                list(&open)
+            );
             return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
         }
         if clock.now().saturating_sub(start) + pause > context.patience {
@@ -85,12 +100,26 @@ struct Wanted {
 fn wanted(owner: &Kustomization, inventory: &Inventory) -> Vec<Wanted> {
     if owner.spec.wait {
         // With `wait`, healthChecks are ignored, as in Flux.
-        return inventory.iter().map(|entry| Wanted { id: entry.id.clone(), version: entry.version.clone() }).collect();
+        return inventory
+            .iter()
+            .map(|entry| Wanted {
+                id: entry.id.clone(),
+                version: entry.version.clone(),
+            })
+            .collect();
     }
     let named = owner.spec.health_checks.iter().map(|check| {
         let gvk = Gvk::new(check.api_version.as_deref().unwrap_or("v1"), &check.kind);
         let namespace = check.namespace.clone().unwrap_or_default();
-        Wanted { id: ObjectId { namespace, name: check.name.clone(), group: gvk.group, kind: gvk.kind }, version: gvk.version }
+        Wanted {
+            id: ObjectId {
+                namespace,
+                name: check.name.clone(),
+                group: gvk.group,
+                kind: gvk.kind,
+            },
+            version: gvk.version,
+        }
     });
     named.collect()
 }
@@ -101,11 +130,19 @@ async fn assess(
     exprs: &HealthExprs,
     now: Duration,
 ) -> Result<(Wanted, Status, String), Failure> {
-    let gvk = Gvk { group: one.id.group.clone(), version: one.version.clone(), kind: one.id.kind.clone() };
+    let gvk = Gvk {
+        group: one.id.group.clone(),
+        version: one.version.clone(),
+        kind: one.id.kind.clone(),
+    };
     let Some(resource) = target.cluster.resource(&gvk).await? else {
         return Ok((one, Status::NotFound, "the kind is not served".to_owned()));
     };
-    let Some(live) = target.cluster.get(&resource, &one.id.namespace, &one.id.name).await? else {
+    let Some(live) = target
+        .cluster
+        .get(&resource, &one.id.namespace, &one.id.name)
+        .await?
+    else {
         return Ok((one, Status::NotFound, "not found".to_owned()));
     };
     let assessed = health_of(&live, exprs, now)?;
@@ -114,7 +151,12 @@ async fn assess(
 
 /// By the object's own expressions where one is for its kind, else as kstatus tells.
 fn health_of(live: &Object, exprs: &HealthExprs, now: Duration) -> Result<Assessment, Failure> {
-    let unknown = |what: String| Ok(Assessment { status: Status::Unknown, message: what });
+    let unknown = |what: String| {
+        Ok(Assessment {
+            status: Status::Unknown,
+            message: what,
+        })
+    };
     match exprs.assess(live) {
         Some(assessed) => assessed.or_else(|error| unknown(error.to_string())),
         None => health::assess(live, timestamp(now)).or_else(|error| unknown(error.to_string())),
@@ -122,19 +164,26 @@ fn health_of(live: &Object, exprs: &HealthExprs, now: Duration) -> Result<Assess
 }
 
 fn expressions(owner: &Kustomization) -> Result<HealthExprs, Failure> {
-    let checks = owner.spec.health_check_exprs.iter().map(|check| health::HealthCheck {
-        api_version: check.api_version.clone(),
-        kind: check.kind.clone(),
-        in_progress: check.in_progress.clone(),
-        failed: check.failed.clone(),
-        current: check.current.clone(),
-    });
+    let checks = owner
+        .spec
+        .health_check_exprs
+        .iter()
+        .map(|check| health::HealthCheck {
+            api_version: check.api_version.clone(),
+            kind: check.kind.clone(),
+            in_progress: check.in_progress.clone(),
+            failed: check.failed.clone(),
+            current: check.current.clone(),
+        });
     let checks: Vec<_> = checks.collect();
     HealthExprs::parse(&checks).map_err(|error| Failure::terminal(reason::INVALID_CEL, error))
 }
 
 fn list(open: &[(Wanted, Status, String)]) -> String {
-    let mut words: Vec<String> = open.iter().map(|(one, status, _)| format!("{} status: '{status}'", one.id)).collect();
+    let mut words: Vec<String> = open
+        .iter()
+        .map(|(one, status, _)| format!("{} status: '{status}'", one.id))
+        .collect();
     words.sort();
     words.join(", ")
 }

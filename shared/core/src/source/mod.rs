@@ -3,6 +3,6 @@
 pub mod archive;
 pub mod artifact;
 pub mod credentials;
-//pub mod git;
+pub mod git;
 pub mod ignore;
 pub mod index;

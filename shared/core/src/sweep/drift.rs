@@ -16,14 +16,22 @@ const CONCURRENCY: usize = 16;
 /// The Kustomizations whose objects are gone or changed. A cluster that cannot be read tells nothing: its objects are
 /// neither drifted nor gone.
 pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<ObjectRef> {
-    let ready = quiet.iter().filter_map(|object| Kustomization::from_object((*object).clone()).ok());
+    let ready = quiet
+        .iter()
+        .filter_map(|object| Kustomization::from_object((*object).clone()).ok());
     let ready = ready.filter(|one| one.status.conditions.is_true("Ready") && !one.spec.suspend);
     let loads = ready.map(|one| async move {
         let key = memory::key(&hub.settings.name, &one.id);
-        let memory = memory::load(ports.blobs.as_ref(), &key).await.map(|(memory, _)| memory).unwrap_or_default();
+        let memory = memory::load(ports.blobs.as_ref(), &key)
+            .await
+            .map(|(memory, _)| memory)
+            .unwrap_or_default();
         (one, memory)
     });
-    let loaded: Vec<(Kustomization, Memory)> = futures::stream::iter(loads).buffer_unordered(CONCURRENCY).collect().await;
+    let loaded: Vec<(Kustomization, Memory)> = futures::stream::iter(loads)
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await;
 
     // One group a cluster: the hub itself, or a kubeconfig reference in a namespace.
     let mut groups: BTreeMap<String, Vec<(Kustomization, Memory)>> = BTreeMap::new();
@@ -35,12 +43,24 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
         groups.entry(group).or_default().push((one, memory));
     }
     let looks = groups.into_values().map(|group| look(ports, hub, group));
-    futures::stream::iter(looks).buffer_unordered(CONCURRENCY).collect::<Vec<_>>().await.into_iter().flatten().collect()
+    futures::stream::iter(looks)
+        .buffer_unordered(CONCURRENCY)
+        .collect::<Vec<_>>()
+        .await
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-async fn look(ports: &Ports, hub: &Hub, group: Vec<(Kustomization, Memory)>) -> BTreeSet<ObjectRef> {
+async fn look(
+    ports: &Ports,
+    hub: &Hub,
+    group: Vec<(Kustomization, Memory)>,
+) -> BTreeSet<ObjectRef> {
     let mut drifted = BTreeSet::new();
-    let Some((first, _)) = group.first() else { return drifted };
+    let Some((first, _)) = group.first() else {
+        return drifted;
+    };
     let cluster: Arc<dyn Cluster> = match target::open(ports, hub, first, None).await {
         Ok(target) => target.cluster,
         Err(error) => {
@@ -51,20 +71,40 @@ async fn look(ports: &Ports, hub: &Hub, group: Vec<(Kustomization, Memory)>) -> 
     };
     let mut kinds: BTreeMap<Gvk, BTreeSet<String>> = BTreeMap::new();
     for (id, version) in group.iter().flat_map(|(_, memory)| ids(memory)) {
-        kinds.entry(Gvk { group: id.group, version, kind: id.kind }).or_default().insert(id.namespace);
+        kinds
+            .entry(Gvk {
+                group: id.group,
+                version,
+                kind: id.kind,
+            })
+            .or_default()
+            .insert(id.namespace);
     }
     let lists = kinds.into_keys().map(|gvk| list(cluster.as_ref(), gvk));
-    let lists: Vec<Option<(Gvk, Vec<Object>)>> = futures::stream::iter(lists).buffer_unordered(CONCURRENCY).collect().await;
+    let lists: Vec<Option<(Gvk, Vec<Object>)>> = futures::stream::iter(lists)
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await;
     let mut live: BTreeMap<ObjectId, String> = BTreeMap::new();
     let mut read: BTreeSet<Gvk> = BTreeSet::new();
     for (gvk, objects) in lists.into_iter().flatten() {
-        live.extend(objects.iter().map(|object| (object.id(), memory::fingerprint(object))));
+        live.extend(
+            objects
+                .iter()
+                .map(|object| (object.id(), memory::fingerprint(object))),
+        );
         read.insert(gvk);
     }
     for (one, memory) in &group {
         let differs = memory.applied.iter().any(|(text, applied)| {
-            let Some(id) = ObjectId::from_inventory_id(text) else { return false };
-            let gvk = Gvk { group: id.group.clone(), version: applied.version.clone(), kind: id.kind.clone() };
+            let Some(id) = ObjectId::from_inventory_id(text) else {
+                return false;
+            };
+            let gvk = Gvk {
+                group: id.group.clone(),
+                version: applied.version.clone(),
+                kind: id.kind.clone(),
+            };
             read.contains(&gvk) && live.get(&id) != Some(&applied.fields)
         });
         if differs {
@@ -75,7 +115,9 @@ async fn look(ports: &Ports, hub: &Hub, group: Vec<(Kustomization, Memory)>) -> 
 }
 
 fn ids(memory: &Memory) -> Vec<(ObjectId, String)> {
-    let parse = |(id, applied): (&String, &memory::Applied)| Some((ObjectId::from_inventory_id(id)?, applied.version.clone()));
+    let parse = |(id, applied): (&String, &memory::Applied)| {
+        Some((ObjectId::from_inventory_id(id)?, applied.version.clone()))
+    };
     memory.applied.iter().filter_map(parse).collect()
 }
 

@@ -1,6 +1,8 @@
 //! Which objects are due, from the object and from when it was queued last. Pure.
 
-use crate::flux::{Conditions, FINALIZER, FluxKind, Kustomization, ObjectRef, REQUESTED_AT, parse_duration, reason};
+use crate::flux::{
+    Conditions, FINALIZER, FluxKind, Kustomization, ObjectRef, REQUESTED_AT, parse_duration, reason,
+};
 use crate::ports::Cause;
 use crate::status::generation;
 use driftless_manifest::Object;
@@ -29,15 +31,30 @@ pub struct Entry {
 impl Entry {
     /// Queued now.
     pub fn queued(object: &Object, now: Duration) -> Self {
-        let requested = object.annotation(REQUESTED_AT).unwrap_or_default().to_owned();
-        Self { at: now.as_secs_f64(), generation: generation(object), requested }
+        let requested = object
+            .annotation(REQUESTED_AT)
+            .unwrap_or_default()
+            .to_owned();
+        Self {
+            at: now.as_secs_f64(),
+            generation: generation(object),
+            requested,
+        }
     }
 }
 
 /// The revision that each source of the hub has.
 pub fn revisions(objects: &[(ObjectRef, Object)]) -> BTreeMap<ObjectRef, String> {
-    let revision = |object: &Object| object.pointer("/status/artifact/revision")?.as_str().map(str::to_owned);
-    objects.iter().filter_map(|(id, object)| Some((id.clone(), revision(object)?))).collect()
+    let revision = |object: &Object| {
+        object
+            .pointer("/status/artifact/revision")?
+            .as_str()
+            .map(str::to_owned)
+    };
+    objects
+        .iter()
+        .filter_map(|(id, object)| Some((id.clone(), revision(object)?)))
+        .collect()
 }
 
 /// Whether an object needs a look, and why.
@@ -48,12 +65,17 @@ pub fn due(
     revisions: &BTreeMap<ObjectRef, String>,
     now: Duration,
 ) -> Option<Cause> {
-    let Some(known) = known else { return Some(Cause::Timer) };
+    let Some(known) = known else {
+        return Some(Cause::Timer);
+    };
     let since = Duration::from_secs_f64((now.as_secs_f64() - known.at).max(0.0));
     let is_due = |after: Duration| (since >= after).then_some(Cause::Timer);
     if !object.meta("deletionTimestamp").is_empty() {
-        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        let ours = finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(FINALIZER)));
+        let finalizers = object
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array);
+        let ours =
+            finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(FINALIZER)));
         return if ours { is_due(LOST) } else { None };
     }
     if generation(object) != known.generation {
@@ -63,26 +85,51 @@ pub fn due(
         return None;
     }
     let asked = object.annotation(REQUESTED_AT).unwrap_or_default();
-    let handled = object.pointer("/status/lastHandledReconcileAt").and_then(Value::as_str).unwrap_or_default();
+    let handled = object
+        .pointer("/status/lastHandledReconcileAt")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if asked != handled {
-        return if asked == known.requested { is_due(LOST) } else { Some(Cause::Timer) };
+        return if asked == known.requested {
+            is_due(LOST)
+        } else {
+            Some(Cause::Timer)
+        };
     }
     match id.kind {
         FluxKind::GitRepository | FluxKind::Kustomization => {}
         // Not served yet: its status says so once for each generation.
-        _ => return if ready(object).is_none() { is_due(LOST) } else { None },
+        _ => {
+            return if ready(object).is_none() {
+                is_due(LOST)
+            } else {
+                None
+            };
+        }
     }
     if is_behind(object, revisions) {
         return is_due(LOST);
     }
-    let text = |field: &str| object.as_map().get("spec").and_then(|spec| spec.get(field)).and_then(Value::as_str);
-    let interval = text("interval").and_then(|text| parse_duration(text).ok()).unwrap_or(FALLBACK);
+    let text = |field: &str| {
+        object
+            .as_map()
+            .get("spec")
+            .and_then(|spec| spec.get(field))
+            .and_then(Value::as_str)
+    };
+    let interval = text("interval")
+        .and_then(|text| parse_duration(text).ok())
+        .unwrap_or(FALLBACK);
     match ready(object) {
         Some((status, _)) if status == "True" => is_due(interval),
-        Some((_, why)) if why == reason::DEPENDENCY_NOT_READY || why == reason::ARTIFACT_FAILED => is_due(LOST),
-        Some((status, _)) if status == "False" => {
-            is_due(text("retryInterval").and_then(|text| parse_duration(text).ok()).unwrap_or(interval))
+        Some((_, why)) if why == reason::DEPENDENCY_NOT_READY || why == reason::ARTIFACT_FAILED => {
+            is_due(LOST)
         }
+        Some((status, _)) if status == "False" => is_due(
+            text("retryInterval")
+                .and_then(|text| parse_duration(text).ok())
+                .unwrap_or(interval),
+        ),
         // In progress, or never looked at: its message may be lost.
         _ => is_due(LOST),
     }
@@ -92,7 +139,9 @@ pub fn due(
 fn ready(object: &Object) -> Option<(String, String)> {
     let conditions = object.pointer("/status/conditions")?;
     let conditions: Conditions = serde_json::from_value(conditions.clone()).ok()?;
-    conditions.get("Ready").map(|ready| (ready.status.clone(), ready.reason.clone()))
+    conditions
+        .get("Ready")
+        .map(|ready| (ready.status.clone(), ready.reason.clone()))
 }
 
 /// Whether the source has moved on and the object has not tried that revision.
@@ -100,7 +149,9 @@ fn is_behind(object: &Object, revisions: &BTreeMap<ObjectRef, String>) -> bool {
     if object.kind() != FluxKind::Kustomization.as_str() {
         return false;
     }
-    let Ok(one) = Kustomization::from_object(object.clone()) else { return false };
+    let Ok(one) = Kustomization::from_object(object.clone()) else {
+        return false;
+    };
     let source = one.source().ok().and_then(|source| revisions.get(&source));
     source.is_some_and(|revision| *revision != one.status.last_attempted_revision)
 }
@@ -123,16 +174,28 @@ mod tests {
     fn after(seconds: u64, change: impl FnOnce(&mut Value)) -> bool {
         let (id, object) = object(change);
         let source = ObjectRef::new(FluxKind::GitRepository, "team", "fleet");
-        let known = Entry { at: 1000.0, generation: 2, requested: String::new() };
+        let known = Entry {
+            at: 1000.0,
+            generation: 2,
+            requested: String::new(),
+        };
         let revisions = [(source, "main@sha1:a".to_owned())].into();
-        due(&id, &object, Some(&known), &revisions, Duration::from_secs(1000 + seconds)).is_some()
+        due(
+            &id,
+            &object,
+            Some(&known),
+            &revisions,
+            Duration::from_secs(1000 + seconds),
+        )
+        .is_some()
     }
 
     #[test]
     fn what_is_due_when() {
         assert!(!after(599, |_| {}) && after(600, |_| {}));
         assert!(after(0, |o| o["metadata"]["generation"] = 3.into()));
-        assert!(after(0, |o| o["metadata"]["annotations"] = json!({REQUESTED_AT: "now"})));
+        assert!(after(0, |o| o["metadata"]["annotations"] =
+            json!({REQUESTED_AT: "now"})));
         assert!(!after(900, |o| o["spec"]["suspend"] = true.into()));
         let failed = |o: &mut Value| o["status"]["conditions"][0]["status"] = "False".into();
         assert!(!after(599, failed) && after(600, failed));
@@ -142,7 +205,8 @@ mod tests {
         };
         assert!(!after(59, retry) && after(60, retry));
         let waiting = |o: &mut Value| {
-            o["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "reason": "DependencyNotReady"});
+            o["status"]["conditions"][0] =
+                json!({"type": "Ready", "status": "False", "reason": "DependencyNotReady"});
         };
         assert!(!after(49, waiting) && after(50, waiting));
         let behind = |o: &mut Value| o["status"]["lastAttemptedRevision"] = "main@sha1:0".into();
@@ -153,7 +217,10 @@ mod tests {
     #[test]
     fn a_new_object_is_due_at_once() {
         let (id, object) = object(|_| {});
-        assert_eq!(due(&id, &object, None, &BTreeMap::new(), Duration::ZERO), Some(Cause::Timer));
+        assert_eq!(
+            due(&id, &object, None, &BTreeMap::new(), Duration::ZERO),
+            Some(Cause::Timer)
+        );
     }
 
     #[test]
@@ -163,6 +230,7 @@ mod tests {
             o["metadata"]["finalizers"] = json!([FINALIZER]);
         };
         assert!(after(50, deleted));
-        assert!(!after(5000, |o| o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into()));
+        assert!(!after(5000, |o| o["metadata"]["deletionTimestamp"] =
+            "2026-01-01T00:00:00Z".into()));
     }
 }

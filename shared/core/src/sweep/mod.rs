@@ -37,14 +37,25 @@ pub async fn sweep(ports: &Ports) -> Result<Vec<Report>> {
     let names = hub::names(ports).await?;
     let sweeps = names.into_iter().map(|name| async move {
         match sweep_hub(ports, &name).await {
-            Ok(queued) => Report { hub: name, queued, failure: None },
+            Ok(queued) => Report {
+                hub: name,
+                queued,
+                failure: None,
+            },
             Err(failure) => {
                 tracing::warn!(hub = name, reason = failure.reason, "{}", failure.message);
-                Report { hub: name, queued: Vec::new(), failure: Some(failure) }
+                Report {
+                    hub: name,
+                    queued: Vec::new(),
+                    failure: Some(failure),
+                }
             }
         }
     });
-    Ok(futures::stream::iter(sweeps).buffer_unordered(HUBS).collect().await)
+    Ok(futures::stream::iter(sweeps)
+        .buffer_unordered(HUBS)
+        .collect()
+        .await)
 }
 
 async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
@@ -71,16 +82,27 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
         };
         schedule.insert(id.key(), entry);
         match cause {
-            Some(cause) => requests.push(Request { hub: name.to_owned(), object: id.clone(), cause }),
+            Some(cause) => requests.push(Request {
+                hub: name.to_owned(),
+                object: id.clone(),
+                cause,
+            }),
             None if id.kind == FluxKind::Kustomization => quiet.push(object),
             None => {}
         }
     }
     for id in drift::drifted(ports, &hub, &quiet).await {
-        requests.push(Request { hub: name.to_owned(), object: id, cause: Cause::Drift });
+        requests.push(Request {
+            hub: name.to_owned(),
+            object: id,
+            cause: Cause::Drift,
+        });
     }
     // The queue first: a schedule that is not written costs a second look, a request that is not sent would be lost.
-    let batch = requests.iter().map(|request| (request.clone(), Duration::ZERO)).collect::<Vec<_>>();
+    let batch = requests
+        .iter()
+        .map(|request| (request.clone(), Duration::ZERO))
+        .collect::<Vec<_>>();
     if !batch.is_empty() {
         ports.queue.send(batch).await?;
     }
@@ -92,10 +114,16 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
 
 /// Every Flux object of the hub, sources first.
 async fn list(hub: &Hub) -> Result<Vec<(ObjectRef, Object)>, Failure> {
-    let lists = FluxKind::ALL.into_iter().map(|kind| async move { hub.list(kind).await });
+    let lists = FluxKind::ALL
+        .into_iter()
+        .map(|kind| async move { hub.list(kind).await });
     let mut all = Vec::new();
     for list in futures::future::join_all(lists).await {
-        all.extend(list?.into_iter().filter_map(|object| Some((ObjectRef::of(&object)?, object))));
+        all.extend(
+            list?
+                .into_iter()
+                .filter_map(|object| Some((ObjectRef::of(&object)?, object))),
+        );
     }
     Ok(all)
 }
