@@ -9,7 +9,6 @@
 
 pub mod apply;
 pub mod bootstrap;
-pub mod bootstrap;
 pub mod failure;
 pub mod flux;
 pub mod health;

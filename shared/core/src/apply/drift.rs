@@ -157,7 +157,9 @@ impl<'s> Place<'s> {
 
     /// Whether the thing is replaced as a whole, as far as its owners tell: ourselves, or others where we own nothing.
     fn is_whole(&self) -> bool {
-        self.ours.or(self.others).is_some_and(|set| set.itself && set.is_leaf())
+        self.ours
+            .or(self.others)
+            .is_some_and(|set| set.itself && set.is_leaf())
     }
 
     /// The steps below that we own.
@@ -239,7 +241,9 @@ impl Rules {
         let nothing = match desired {
             Value::Null => return Drift::Unchanged,
             Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.values().all(|value| self.missing(value, place) == Drift::Unchanged),
+            Value::Object(fields) => fields
+                .values()
+                .all(|value| self.missing(value, place) == Drift::Unchanged),
             scalar => is_zero(scalar),
         };
         match (nothing, place.ours.is_some()) {
@@ -252,7 +256,10 @@ impl Rules {
 
     fn map(self, desired: &Map<String, Value>, live: &Map<String, Value>, place: &Place) -> Drift {
         let whole = self.exact || place.is_whole();
-        let rules = Self { exact: self.exact || (whole && !desired.is_empty()), ..self };
+        let rules = Self {
+            exact: self.exact || (whole && !desired.is_empty()),
+            ..self
+        };
         let mut drift = Drift::Unchanged;
         for (field, value) in desired {
             // In a map that is owned as a whole the parts are, too.
@@ -260,8 +267,14 @@ impl Rules {
             drift = drift.max(rules.below(field).value(value, live.get(field), &below));
         }
         if whole {
-            let extra = |(field, value): (&String, &Value)| !desired.contains_key(field) && !self.is_default(field, value);
-            return if live.iter().any(extra) { drift.max(Drift::Unknown) } else { drift };
+            let extra = |(field, value): (&String, &Value)| {
+                !desired.contains_key(field) && !self.is_default(field, value)
+            };
+            return if live.iter().any(extra) {
+                drift.max(Drift::Unknown)
+            } else {
+                drift
+            };
         }
         drift.max(dropped(place, live, |field| desired.contains_key(field)))
     }
@@ -278,7 +291,12 @@ impl Rules {
             ("volumeMode", "Filesystem"),
         ];
         let claim_status = field == "status" && value.get("phase").is_some();
-        self.built_in && (value.is_null() || claim_status || DEFAULTS.iter().any(|(name, v)| field == *name && value == *v))
+        self.built_in
+            && (value.is_null()
+                || claim_status
+                || DEFAULTS
+                    .iter()
+                    .any(|(name, v)| field == *name && value == *v))
     }
 
     fn list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
@@ -338,13 +356,24 @@ impl Rules {
     /// A list that is replaced as a whole, or that we do not own yet.
     fn whole_list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
         let whole = self.exact || place.is_whole();
-        let rules = Self { exact: true, ..self };
-        let mut drift = if desired.len() == live.len() { Drift::Unchanged } else { Drift::Configured };
+        let rules = Self {
+            exact: true,
+            ..self
+        };
+        let mut drift = if desired.len() == live.len() {
+            Drift::Unchanged
+        } else {
+            Drift::Configured
+        };
         for (item, there) in desired.iter().zip(live) {
             drift = drift.max(rules.value(item, Some(there), place));
         }
         // A list that nobody owns as a whole may be merged by a key that is not known here.
-        if whole { drift } else { drift.min(Drift::Unknown) }
+        if whole {
+            drift
+        } else {
+            drift.min(Drift::Unknown)
+        }
     }
 
     fn same_scalar(self, desired: &Value, live: &Value) -> bool {

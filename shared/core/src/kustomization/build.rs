@@ -259,7 +259,7 @@ mod tests {
         let web = &built.objects[0];
         assert_eq!(
             (web.name(), web.namespace(), web.label("x")),
-            ("a-web", "team", Some("y"))
+            ("a-web", "team", Some("why"))
         );
         assert_eq!(web.pointer("/spec/replicas"), Some(&json!(3)));
         assert_eq!(
