@@ -5,6 +5,26 @@
 //! Everything is lazy and shared within a process, needs no container runtime
 //! and no network but the package registries that [`tools`] builds from once.
 //! What a test started ends with it, also when the test process is killed.
+//!
+//! A whole fleet, from a push to the clusters:
+//!
+//! ```no_run
+//! # use driftless_tests::{aws::MiniStack, cluster::Cluster, github::{Change, GitHub}, tools};
+//! # let bootstraps = [("WebhookFunction", std::path::PathBuf::new())];
+//! let [hub, east, west] = Cluster::start_all(["hub", "east", "west"]);
+//! hub.add_remote("flux-system", "east", &east);
+//! let github = GitHub::start();
+//! let fleet = github.repository("acme/fleet");
+//! let ministack = MiniStack::start();
+//! ministack.aws().put_secret("driftless/hubs/hub", &hub.kubeconfig());
+//! ministack.aws().put_secret("driftless/github/webhook", "secret");
+//! let template = tools::workspace().join("infra/template.yaml");
+//! let parameters = [("GitHubApi", github.url())];
+//! let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
+//! github.add_webhook(&ministack.reach(stack.output("WebhookUrl")), "secret");
+//! let push = github.push(&fleet, "main", &[Change::write("app.yaml", "...")]);
+//! assert_eq!(push.deliveries[0].status, Some(202));
+//! ```
 
 pub mod aws;
 pub mod cluster;

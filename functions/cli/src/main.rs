@@ -1,1 +1,59 @@
-fn main() {}
+//! The `driftless` command. This file only wires: a subcommand is a file of its own.
+
+mod build;
+mod error;
+mod get;
+mod hub;
+mod ready;
+mod reconcile;
+mod serve;
+mod suspend;
+mod table;
+mod term;
+
+use clap::{Parser, Subcommand};
+use error::Error;
+use std::process::ExitCode;
+
+/// Serverless GitOps for Kubernetes fleets: Flux's API without controllers.
+#[derive(Parser)]
+#[command(name = "driftless", version, arg_required_else_help = true, after_help = error::EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::Args),
+    Get(get::Args),
+    Reconcile(reconcile::Args),
+    Suspend(suspend::SuspendArgs),
+    Resume(suspend::ResumeArgs),
+    Serve(serve::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        // No runtime, no TLS: a build is over in the time that these take to start.
+        Command::Build(args) => build::run(&args),
+        Command::Get(args) => block_on(get::run(args)),
+        Command::Reconcile(args) => block_on(reconcile::run(args)),
+        Command::Suspend(args) => block_on(suspend::suspend(args)),
+        Command::Resume(args) => block_on(suspend::resume(args)),
+        Command::Serve(args) => serve::run(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            term::error(&error);
+            ExitCode::from(error.code)
+        }
+    }
+}
+
+/// Runs a command that talks to a cluster.
+fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Error::new(format!("start: {error}")))?.block_on(work)
+}

@@ -2,5 +2,9 @@
 //!
 //! Every module implements traits of [`driftless_core::ports`] and knows no other module here; [`config`] wires them.
 
+pub mod aws;
 pub mod cluster;
+pub mod config;
+pub mod git;
 pub mod local;
+pub mod log;

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 struct Data {
-    info: &'static TypeInfo,
     nil: bool,
     entries: RefCell<BTreeMap<Str, Value>>,
 }
 
 /// A Go map with string keys, in order of key as Go's templates walk it; shared by its clones.
 #[derive(Clone)]
-pub struct Map(Rc<Data>);
+pub struct Map {
+    info: &'static TypeInfo,
+    data: Rc<Data>,
+}
 
 impl Default for Map {
     fn default() -> Self {
@@ -27,20 +29,24 @@ impl Map {
 
     /// A map of a given type.
     pub fn typed(info: &'static TypeInfo, entries: BTreeMap<Str, Value>) -> Self {
-        Map(Rc::new(Data {
+        Map {
             info,
-            nil: false,
-            entries: RefCell::new(entries),
-        }))
+            data: Rc::new(Data {
+                nil: false,
+                entries: RefCell::new(entries),
+            }),
+        }
     }
 
     /// The nil map of a type.
     pub fn nil(info: &'static TypeInfo) -> Self {
-        Map(Rc::new(Data {
+        Map {
             info,
-            nil: true,
-            entries: RefCell::default(),
-        }))
+            data: Rc::new(Data {
+                nil: true,
+                entries: RefCell::default(),
+            }),
+        }
     }
 
     /// A `map[string]interface {}` with these pairs.
@@ -53,32 +59,32 @@ impl Map {
 
     /// The type.
     pub fn info(&self) -> &'static TypeInfo {
-        self.0.info
+        self.info
     }
 
     /// Whether it is the nil map, which cannot be written.
     pub fn is_nil(&self) -> bool {
-        self.0.nil
+        self.data.nil
     }
 
     /// The number of keys.
     pub fn len(&self) -> usize {
-        self.0.entries.borrow().len()
+        self.data.entries.borrow().len()
     }
 
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.0.entries.borrow().is_empty()
+        self.data.entries.borrow().is_empty()
     }
 
     /// The value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.0.entries.borrow().get(key.as_ref()).cloned()
+        self.data.entries.borrow().get(key.as_ref()).cloned()
     }
 
     /// Sets a key; every clone sees it.
     pub fn insert(&self, key: impl Into<Str>, value: Value) {
-        self.0
+        self.data
             .entries
             .borrow_mut()
             .insert(key.into(), value.or_nil());
@@ -86,17 +92,17 @@ impl Map {
 
     /// Deletes a key; every clone sees it.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.0.entries.borrow_mut().remove(key.as_ref())
+        self.data.entries.borrow_mut().remove(key.as_ref())
     }
 
     /// The entries in order of key. Not to be held while the map may change.
     pub fn entries(&self) -> Ref<'_, BTreeMap<Str, Value>> {
-        self.0.entries.borrow()
+        self.data.entries.borrow()
     }
 
     /// A copy of the entries in order of key.
     pub fn pairs(&self) -> Vec<(Str, Value)> {
-        self.0
+        self.data
             .entries
             .borrow()
             .iter()
@@ -104,13 +110,16 @@ impl Map {
             .collect()
     }
 
-    /// A map of another type with the same entries, not shared.
+    /// The same map under another type; the entries stay shared.
     pub fn retyped(&self, info: &'static TypeInfo) -> Map {
-        Map::typed(info, self.0.entries.borrow().clone())
+        Map {
+            info,
+            data: self.data.clone(),
+        }
     }
 
     /// Whether both are the same map in memory.
     pub fn same(&self, other: &Map) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+        Rc::ptr_eq(&self.data, &other.data)
     }
 }

@@ -63,6 +63,8 @@ pub(crate) enum Tag {
     Str,
     /// An unquoted timestamp, which is printed as RFC 3339.
     Time,
+    /// Not yet decided: a string with quotes, and without them what YAML makes of the text.
+    Auto,
 }
 
 /// Keys and values in the order of the text.
@@ -78,8 +80,17 @@ impl Scalar {
         }
     }
 
-    /// An unquoted text, typed as YAML types it.
+    /// An unquoted text, which is typed when it is printed.
     pub fn plain(text: impl Into<String>) -> Self {
+        Self {
+            tag: Tag::Auto,
+            text: text.into(),
+            style: Style::Plain,
+        }
+    }
+
+    /// An unquoted text, typed as YAML types it.
+    pub fn typed(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
             tag: resolve(&text),
@@ -91,11 +102,7 @@ impl Scalar {
     /// Sets the text and leaves the way it is written: a quoted one stays a string, a plain one is typed anew.
     pub fn set_plain(&mut self, text: impl Into<String>) {
         self.text = text.into();
-        self.tag = if self.style != Style::Plain {
-            Tag::Str
-        } else {
-            resolve(&self.text)
-        };
+        self.tag = Tag::Auto;
     }
 
     /// Takes over how the value in its place was written: with quotes it becomes a string.
@@ -106,14 +113,8 @@ impl Scalar {
         }
     }
 
-    /// Sets the text and leaves the type where the text allows it: a string stays one, a number becomes what the text is.
-    pub fn set_text(&mut self, text: &str) {
-        self.text = text.to_owned();
-        self.tag = match self.tag {
-            Tag::Str => Tag::Str,
-            _ if self.style != Style::Plain => Tag::Str,
-            _ => resolve(text),
-        };
+    pub fn is_string(&self) -> bool {
+        matches!(self.tag, Tag::Str | Tag::Auto)
     }
 
     /// Sets the text as a string.

@@ -24,7 +24,7 @@ pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result
         let Some(document) = documents.first() else {
             continue;
         };
-        let node = from_yaml(document, file)?;
+        let node = whole(document, file)?;
         if node.is_null() {
             continue;
         }
@@ -39,7 +39,15 @@ pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result
 /// The first document of a text, if the text is YAML.
 pub(crate) fn first_document(text: &str, limits: &yaml::Limits) -> Option<Node> {
     let documents = yaml::parse(text.as_bytes(), "text", limits).ok()?;
-    from_yaml(documents.first()?, "text").ok()
+    whole(documents.first()?, "text").ok()
+}
+
+/// A document. The keys of its outermost map may be numbers, which become texts; further in they are refused.
+fn whole(document: &yaml::Node, file: &str) -> Result<Node, Error> {
+    match &document.kind {
+        NodeKind::Map(pairs) => Ok(Node::Map(map(pairs, file, true)?)),
+        _ => from_yaml(document, file),
+    }
 }
 
 enum Unwrapped {
@@ -104,7 +112,7 @@ fn from_yaml(node: &yaml::Node, file: &str) -> Result<Node, Error> {
                 .map(|item| from_yaml(item, file))
                 .collect::<Result<_, _>>()?,
         ),
-        NodeKind::Map(pairs) => Node::Map(map(pairs, file)?),
+        NodeKind::Map(pairs) => Node::Map(map(pairs, file, false)?),
     })
 }
 
@@ -133,11 +141,11 @@ fn scalar(node: &yaml::Node, text: &str, style: ScalarStyle, file: &str) -> Resu
     })
 }
 
-fn map(pairs: &[(yaml::Node, yaml::Node)], file: &str) -> Result<Map, Error> {
+fn map(pairs: &[(yaml::Node, yaml::Node)], file: &str, outermost: bool) -> Result<Map, Error> {
     let mut map = Map(Vec::with_capacity(pairs.len()));
     let mut merges = Vec::new();
     for (key, value) in pairs {
-        let Some(name) = key_text(key, value, &mut merges, file)? else {
+        let Some(name) = key_text(key, value, outermost, &mut merges, file)? else {
             continue;
         };
         map.0.push((name.to_owned(), from_yaml(value, file)?));
@@ -160,6 +168,7 @@ fn map(pairs: &[(yaml::Node, yaml::Node)], file: &str) -> Result<Map, Error> {
 fn key_text<'n>(
     key: &'n yaml::Node,
     value: &'n yaml::Node,
+    outermost: bool,
     merges: &mut Vec<&'n yaml::Node>,
     file: &str,
 ) -> Result<Option<&'n str>, Error> {
@@ -178,6 +187,7 @@ fn key_text<'n>(
     if text != "<<" {
         return match resolve(text) {
             Tag::Str => Ok(Some(text)),
+            _ if outermost => Ok(Some(text)),
             _ => Err(fault(yaml::YamlErrorKind::Key("no string: put it in quotes")).into()),
         };
     }

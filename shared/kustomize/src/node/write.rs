@@ -1,4 +1,4 @@
-use super::{Map, Node, Scalar, Style, Tag};
+use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
 use serde_json::{Number, Value};
@@ -97,30 +97,31 @@ fn inline(node: &Node, indent: usize) -> String {
 }
 
 fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
-    match scalar.tag {
-        Tag::Str if scalar.style == Style::Folded => {
-            return Ok(Value::String(refold(&scalar.text)));
-        }
-        Tag::Str => return Ok(Value::String(scalar.text.clone())),
-        Tag::Null => return Ok(Value::Null),
-        Tag::Bool => return Ok(Value::Bool(scalar.text.eq_ignore_ascii_case("true"))),
+    let Scalar { tag, text, style } = scalar;
+    match tag {
+        Tag::Str | Tag::Auto if *style == Style::Folded => return Ok(Value::String(refold(text))),
+        Tag::Str => return Ok(Value::String(text.clone())),
+        Tag::Auto if *style != Style::Plain => return Ok(Value::String(text.clone())),
         Tag::Int => {
             // Go reads a leading zero as octal, which the full resolution below does.
-            if let (Ok(number), false) = (
-                scalar.text.parse::<i64>(),
-                scalar.text.trim_start_matches('-').starts_with('0'),
-            ) {
+            let octal = text.trim_start_matches('-').starts_with('0');
+            if let (Ok(number), false) = (text.parse::<i64>(), octal) {
                 return Ok(Value::Number(number.into()));
             }
         }
-        Tag::Float | Tag::Time => {}
+        _ => {}
+    }
+    let is = resolve(text);
+    if *tag != Tag::Auto && *tag != is && (*tag, is) != (Tag::Float, Tag::Int) {
+        let reason = "a value was replaced by one of another type: quote the value in the target, or the source";
+        return Err(ErrorKind::Object(reason.to_owned()).into());
     }
     let node = yaml::Node {
         line: 1,
         column: 1,
         tag: None,
         kind: NodeKind::Scalar {
-            text: scalar.text.clone(),
+            text: text.clone(),
             style: ScalarStyle::Plain,
         },
     };

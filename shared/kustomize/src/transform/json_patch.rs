@@ -242,7 +242,7 @@ fn from_json(value: &Value) -> Node {
     match value {
         Value::Number(number) => {
             let text = number.as_f64().map_or_else(|| number.to_string(), go_float);
-            Node::Scalar(Scalar::plain(text))
+            Node::Scalar(Scalar::typed(text))
         }
         Value::String(text) => {
             let bare =

@@ -219,12 +219,8 @@ fn subject_namespaces(resource: &Resource) -> Result<HashSet<String>, Error> {
             .get("kind")
             .is_some_and(|kind| kind.text() == "ServiceAccount");
         match subject.get("namespace") {
-            Some(Node::Scalar(Scalar {
-                tag: crate::node::Tag::Str,
-                text,
-                ..
-            })) if is_account => {
-                namespaces.insert(text.clone());
+            Some(Node::Scalar(scalar)) if is_account && scalar.is_string() => {
+                namespaces.insert(scalar.text.clone());
             }
             Some(_) if is_account => {
                 let reason = format!(

@@ -111,7 +111,7 @@ fn set(node: &mut Node, values: &Values, spec: &FieldSpec) -> Result<(), Error> 
             Ok(())
         }
         Node::Seq(items) => items.iter_mut().try_for_each(|item| match item {
-            Node::Scalar(scalar) if scalar.tag == Tag::Str => {
+            Node::Scalar(scalar) if scalar.is_string() => {
                 replace(scalar, values);
                 Ok(())
             }
@@ -125,7 +125,7 @@ fn set(node: &mut Node, values: &Values, spec: &FieldSpec) -> Result<(), Error> 
 
 /// Replaces the vars of a string. One that is nothing but a var gets its type, too.
 fn replace(scalar: &mut Scalar, values: &Values) {
-    if scalar.tag != Tag::Str {
+    if !scalar.is_string() {
         return;
     }
     let value = expand(&scalar.text, values);

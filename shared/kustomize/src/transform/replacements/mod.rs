@@ -289,8 +289,8 @@ fn set(node: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result<
         }
     }
     match (&mut *node, value) {
-        // Only the text: the field keeps its type, where the text allows it.
-        (Node::Scalar(old), value) => old.set_text(value.text()),
+        // Only the text: the field keeps its type.
+        (Node::Scalar(old), value) => value.text().clone_into(&mut old.text),
         (node, value) => *node = value,
     }
     Ok(())

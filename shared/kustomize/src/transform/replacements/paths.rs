@@ -56,7 +56,7 @@ fn blank(next: Option<&String>, make: &Node) -> Node {
         }
         Some(_) => Node::map(),
         None => match make {
-            Node::Scalar(_) => Node::Scalar(Scalar::str("")),
+            Node::Scalar(_) => Node::Scalar(Scalar::plain("")),
             Node::Seq(_) => Node::Seq(Vec::new()),
             Node::Map(_) => Node::map(),
         },

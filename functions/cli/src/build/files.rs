@@ -1,0 +1,283 @@
+//! The files of a build, read from the disk when they are asked for.
+//!
+//! The engine renders a tree in memory. A folder may lie in a repository of any size, so the tree starts with what the
+//! kustomizations name, and grows by what a build asked for and did not find, until a build asks for nothing new.
+
+use crate::error::Error;
+use driftless_kustomize::{ErrorKind, Options};
+use driftless_manifest::{EntryKind, FileTree, Object, ReadError, Reader, TreePath};
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// Bytes of one file; what is larger is no manifest.
+const FILE_LIMIT: u64 = 256 << 20;
+/// Links in one path, as Linux allows.
+const MAX_LINKS: usize = 40;
+
+/// A folder in a root.
+pub struct Place {
+    /// The root, absolute, links followed.
+    pub root: PathBuf,
+    /// The folder below it.
+    pub dir: TreePath,
+}
+
+impl Place {
+    /// A folder in the Git work tree around it, or in the working folder, or else in the disk.
+    pub fn of(dir: &Path) -> Result<Self, Error> {
+        let real = dir.canonicalize().map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => "it does not exist".to_owned(),
+                _ => error.to_string(),
+            };
+            Error::new(format!("must build at a folder: '{}': {why}", dir.display()))
+        })?;
+        if !real.is_dir() {
+            return Err(Error::new(format!("must build at a folder: '{}' is a file", dir.display()))
+                .next("name the folder that the kustomization is in"));
+        }
+        let work_tree = real.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
+        let here = || std::env::current_dir().ok()?.canonicalize().ok().filter(|here| real.starts_with(here));
+        Self::below(work_tree.or_else(here).unwrap_or_else(|| PathBuf::from("/")), &real)
+    }
+
+    /// The same folder in the root of the disk.
+    pub fn of_the_disk(&self) -> Result<Self, Error> {
+        Self::below(PathBuf::from("/"), &self.root.join(self.dir.as_str()))
+    }
+
+    fn below(root: PathBuf, real: &Path) -> Result<Self, Error> {
+        let unusable = || Error::new(format!("'{}' is no path in UTF-8", real.display()));
+        let rest = real.strip_prefix(&root).ok().and_then(Path::to_str).ok_or_else(unusable)?;
+        let dir = TreePath::new(rest).map_err(Error::new)?;
+        Ok(Self { root, dir })
+    }
+}
+
+/// Why a build failed.
+pub enum BuildError {
+    /// The engine's reason.
+    Engine(driftless_kustomize::Error),
+    /// A file that cannot be read from the disk.
+    Disk(Error),
+}
+
+impl BuildError {
+    /// Whether a path or link led out of the root.
+    pub fn leaves_the_tree(&self) -> bool {
+        matches!(self, Self::Engine(error) if matches!(error.kind, ErrorKind::Read(ReadError::Path(_))))
+    }
+
+    /// For the user, with a next step where one is known.
+    pub fn into_error(self, place: &Place) -> Error {
+        let error = match self {
+            Self::Disk(error) => return error,
+            Self::Engine(error) => error,
+        };
+        let text = Error::new(&error);
+        match error.kind {
+            ErrorKind::NoKustomization => {
+                let folder = place.root.join(place.dir.as_str());
+                text.next(format!("write a kustomization.yaml, or build one of the folders below {}", folder.display()))
+            }
+            ErrorKind::Restricted { .. } => {
+                text.next("move the file, make its folder a base, or give --load-restrictor LoadRestrictionsNone")
+            }
+            _ => text,
+        }
+    }
+}
+
+/// The files read so far.
+pub struct Files {
+    root: PathBuf,
+    tree: FileTree,
+    /// Folders that exist on the disk.
+    folders: HashSet<TreePath>,
+    /// Paths that were looked for already.
+    asked: HashSet<TreePath>,
+}
+
+impl Files {
+    /// No file yet.
+    pub fn new(root: PathBuf) -> Self {
+        Self { root, tree: FileTree::new(), folders: HashSet::new(), asked: HashSet::new() }
+    }
+
+    /// Renders a folder.
+    pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Object>, BuildError> {
+        self.guess(dir).map_err(BuildError::Disk)?;
+        loop {
+            let reader = Reader::new(&self.tree);
+            let done = driftless_kustomize::build(&reader, dir, options);
+            let index = self.tree.index();
+            let read = reader.into_read_set();
+            let missed = read.paths().filter(|path| index.get(path).is_none() && !index.is_dir(path));
+            let mut grown = false;
+            for path in missed.cloned().collect::<Vec<_>>() {
+                grown |= self.look(&path).map_err(BuildError::Disk)?;
+            }
+            // A build that missed something is not to be believed, even if it came to an end.
+            if !grown {
+                return done.map_err(BuildError::Engine);
+            }
+        }
+    }
+
+    /// Reads the kustomization of a folder and whatever its words name, and so on from there. A word too many costs a look
+    /// at the disk, a missed file one more build.
+    fn guess(&mut self, dir: &TreePath) -> Result<(), Error> {
+        let mut folders = vec![dir.clone()];
+        let mut done = HashSet::new();
+        while let Some(folder) = folders.pop() {
+            if !done.insert(folder.clone()) {
+                continue;
+            }
+            for path in KUSTOMIZATIONS.iter().filter_map(|name| folder.join(name).ok()) {
+                self.look(&path)?;
+                let Some(content) = self.tree.content(&path).cloned() else { continue };
+                let text = String::from_utf8_lossy(&content);
+                for word in text.lines().flat_map(words) {
+                    let Ok(path) = folder.join(word) else { continue };
+                    if !folder.is_within(&path) {
+                        self.look(&path)?;
+                        folders.extend(self.folders.get(&path).cloned());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what stands at a path. Returns whether the tree has grown by it.
+    fn look(&mut self, path: &TreePath) -> Result<bool, Error> {
+        let before = self.tree.index().len();
+        if self.asked.insert(path.clone()) {
+            self.walk(path)?;
+        }
+        Ok(self.tree.index().len() > before)
+    }
+
+    /// Goes down a path part by part, and takes every link on the way and the file at its end into the tree.
+    fn walk(&mut self, path: &TreePath) -> Result<(), Error> {
+        let mut todo: Vec<String> = path.parts().rev().map(str::to_owned).collect();
+        let mut at = TreePath::root();
+        let mut links = 0;
+        while let Some(part) = todo.pop() {
+            if part == ".." {
+                at = at.parent();
+                continue;
+            }
+            let Ok(next) = at.join(&part) else { return Ok(()) };
+            if self.folders.contains(&next) {
+                at = next;
+                continue;
+            }
+            if self.tree.index().get(&next).is_none() && !self.take(&next)? {
+                return Ok(());
+            }
+            match self.tree.index().get(&next).map(|entry| &entry.kind) {
+                None => at = next,
+                Some(EntryKind::Link) => {
+                    links += 1;
+                    let target = self.tree.content(&next).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    let target = target.unwrap_or_default();
+                    // The engine refuses both, and says so.
+                    if links > MAX_LINKS || target.starts_with('/') {
+                        return Ok(());
+                    }
+                    todo.extend(target.split('/').rev().filter(|part| !matches!(*part, "" | ".")).map(str::to_owned));
+                }
+                Some(_) => return Ok(()),
+            }
+        }
+        self.show(&at)
+    }
+
+    /// Takes a file or link from the disk, or notes a folder. Returns whether something stands there.
+    fn take(&mut self, path: &TreePath) -> Result<bool, Error> {
+        let disk = self.root.join(path.as_str());
+        let failed = |error: io::Error| Error::new(format!("read {}: {error}", disk.display()));
+        let meta = match fs::symlink_metadata(&disk) {
+            Ok(meta) => meta,
+            Err(error) => return nothing_there(&error).then_some(false).ok_or_else(|| failed(error)),
+        };
+        let kind = meta.file_type();
+        if kind.is_dir() {
+            self.folders.insert(path.clone());
+            return Ok(true);
+        }
+        let (kind, content) = if kind.is_symlink() {
+            (EntryKind::Link, self.target(path, &fs::read_link(&disk).map_err(failed)?).into_bytes())
+        } else if !kind.is_file() {
+            return Err(Error::new(format!("read {}: it is no ordinary file", disk.display())));
+        } else if meta.len() > FILE_LIMIT {
+            return Err(Error::new(format!("read {}: it has more than {FILE_LIMIT} bytes", disk.display())));
+        } else {
+            (EntryKind::File, fs::read(&disk).map_err(failed)?)
+        };
+        self.tree.insert(path.clone(), kind, content).map_err(Error::new)?;
+        Ok(true)
+    }
+
+    /// A link's target as the tree has it: an absolute one that stays below the root is made relative.
+    fn target(&self, link: &TreePath, target: &Path) -> String {
+        match target.strip_prefix(&self.root) {
+            Ok(rest) if target.is_absolute() => {
+                let up = "../".repeat(link.parts().count().saturating_sub(1));
+                format!("{up}{}", rest.display())
+            }
+            _ => target.display().to_string(),
+        }
+    }
+
+    /// A tree has only folders with something in them: takes the kustomization of a folder in, or any other file.
+    fn show(&mut self, dir: &TreePath) -> Result<(), Error> {
+        if self.tree.index().is_dir(dir) {
+            return Ok(());
+        }
+        for name in KUSTOMIZATIONS {
+            if let Ok(path) = dir.join(name)
+                && self.take(&path)?
+            {
+                return Ok(());
+            }
+        }
+        let mut folders = vec![dir.clone()];
+        while let Some(folder) = folders.pop() {
+            let disk = self.root.join(folder.as_str());
+            let failed = |error: io::Error| Error::new(format!("list {}: {error}", disk.display()));
+            for entry in fs::read_dir(&disk).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let (kind, name) = (entry.file_type().map_err(failed)?, entry.file_name());
+                let Some(path) = name.to_str().and_then(|name| folder.join(name).ok()) else { continue };
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() {
+                    self.take(&path)?;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing stands at a path when it, or what it goes through, does not exist, or when its name is no file's name.
+fn nothing_there(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
+    )
+}
+
+/// The words of a line that may be paths: `- base`, `path: x.yaml`, `files: [key=a.txt]`.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let line = line.split(" #").next().unwrap_or_default();
+    line.split(|at: char| at.is_whitespace() || "'\",[]{}=".contains(at))
+        .filter(|word| !matches!(*word, "" | "-" | "." | "/") && !word.ends_with(':') && !word.starts_with(['#', '/']))
+        .filter(|word| !word.contains("://") && word.len() < 1024)
+}

@@ -1,0 +1,161 @@
+//! `driftless build`: what `kustomize build` does, with its flags.
+
+mod files;
+mod output;
+
+use crate::error::{EXIT_CODES, Error};
+use crate::term;
+use clap::ValueEnum;
+use driftless_kustomize::{LoadRestrictor, Options, Reorder};
+use files::{Files, Place};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "Examples:
+  driftless build                        # the folder you are in
+  driftless build overlays/production
+  driftless build overlays/production -o out.yaml
+  driftless build overlays/production -o out/   # a file an object, into a folder that exists
+
+Bases may be anywhere on the disk. Remote bases, function containers, exec and Go plugins are refused.";
+
+/// Render a folder with a kustomization, as `kustomize build` does
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    /// The folder
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: String,
+    /// Write to this file, or one file an object into this folder
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Which files a kustomization may name
+    #[arg(long, value_enum, default_value_t = Restrictor::RootOnly)]
+    load_restrictor: Restrictor,
+    /// The order of the objects; a kustomization's sortOptions come first
+    #[arg(long, value_enum)]
+    reorder: Option<Order>,
+    /// Allow helmCharts
+    #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_helm: bool,
+    /// Label every object app.kubernetes.io/managed-by
+    #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_managedby_label: bool,
+    #[command(flatten)]
+    refused: Refused,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Restrictor {
+    /// Those in or below its folder
+    #[value(name = "LoadRestrictionsRootOnly")]
+    RootOnly,
+    /// Any
+    #[value(name = "LoadRestrictionsNone")]
+    None,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Order {
+    /// Namespaces, definitions and so on first, webhooks last
+    Legacy,
+    /// As the resources are read
+    None,
+}
+
+/// kustomize's flags for what driftless leaves out: known, so that the refusal can say why.
+#[derive(clap::Args)]
+struct Refused {
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_alpha_plugins: Option<bool>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    enable_exec: Option<bool>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    as_current_user: Option<bool>,
+    #[arg(long, short, hide = true)]
+    env: Vec<String>,
+    #[arg(long, hide = true)]
+    mount: Vec<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    network: Option<bool>,
+    #[arg(long, hide = true)]
+    network_name: Option<String>,
+    #[arg(long, hide = true)]
+    helm_command: Option<String>,
+    #[arg(long, hide = true)]
+    helm_api_versions: Vec<String>,
+    #[arg(long, hide = true)]
+    helm_kube_version: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    helm_debug: Option<bool>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    stack_trace: Option<bool>,
+}
+
+impl Refused {
+    /// The first flag that asks for something driftless does not do, and why it does not.
+    fn first(&self) -> Option<(&'static str, &'static str)> {
+        const PLUGINS: &str = "driftless runs no plugins, programs or containers";
+        const HELM: &str = "driftless runs no helm program";
+        let asked = |flag: Option<bool>| flag == Some(true);
+        let flags = [
+            ("--enable-alpha-plugins", asked(self.enable_alpha_plugins), PLUGINS),
+            ("--enable-exec", asked(self.enable_exec), PLUGINS),
+            ("--as-current-user", asked(self.as_current_user), PLUGINS),
+            ("--env", !self.env.is_empty(), PLUGINS),
+            ("--mount", !self.mount.is_empty(), PLUGINS),
+            ("--network", asked(self.network), PLUGINS),
+            ("--network-name", self.network_name.is_some(), PLUGINS),
+            ("--helm-command", self.helm_command.is_some(), HELM),
+            ("--helm-api-versions", !self.helm_api_versions.is_empty(), HELM),
+            ("--helm-kube-version", self.helm_kube_version.is_some(), HELM),
+            ("--helm-debug", asked(self.helm_debug), HELM),
+            ("--stack-trace", asked(self.stack_trace), "there is no Go stack to print"),
+        ];
+        flags.into_iter().find(|(_, asked, _)| *asked).map(|(flag, _, why)| (flag, why))
+    }
+}
+
+/// Renders, and writes to stdout or to `--output`.
+pub fn run(args: &Args) -> Result<(), Error> {
+    if let Some((flag, why)) = args.refused.first() {
+        return Err(Error::usage(format!("{flag} is not supported: {why}")).next(format!("leave {flag} out")));
+    }
+    if args.dir.contains("://") || args.dir.starts_with("git@") {
+        return Err(Error::new(format!("'{}' is remote: only folders of this machine are built", args.dir))
+            .next("clone the repository, and build the folder in it"));
+    }
+    let options = Options {
+        load_restrictor: match args.load_restrictor {
+            Restrictor::RootOnly => LoadRestrictor::RootOnly,
+            Restrictor::None => LoadRestrictor::None,
+        },
+        reorder: match args.reorder {
+            None => Reorder::Unspecified,
+            Some(Order::Legacy) => Reorder::Legacy,
+            Some(Order::None) => Reorder::None,
+        },
+        enable_helm: args.enable_helm,
+        managed_by_label: args.enable_managedby_label,
+        ..Options::default()
+    };
+    let objects = render(Path::new(&args.dir), &options)?;
+    match &args.output {
+        None => term::result(&driftless_kustomize::to_yaml(&objects)),
+        Some(path) if path.is_dir() => output::folder(path, &objects),
+        Some(path) => output::file(path, &objects),
+    }
+}
+
+/// Builds in the repository around the folder, and in the whole disk if the folder asks for more.
+fn render(dir: &Path, options: &Options) -> Result<Vec<driftless_manifest::Object>, Error> {
+    let place = Place::of(dir)?;
+    let mut files = Files::new(place.root.clone());
+    match files.build(&place.dir, options) {
+        Err(error) if error.leaves_the_tree() && place.root != Path::new("/") => {
+            let place = place.of_the_disk()?;
+            Files::new(place.root).build(&place.dir, options)
+        }
+        done => done,
+    }
+    .map_err(|error| error.into_error(&place))
+}

@@ -1,0 +1,66 @@
+//! The hub a command talks to: found as kubectl finds it.
+
+mod kubeconfig;
+
+use crate::error::Error;
+use driftless_adapters::cluster::KubeClusters;
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::hub::{self, Settings};
+use driftless_core::ports::Clusters as _;
+use driftless_manifest::Object;
+use std::path::PathBuf;
+
+pub use kubeconfig::load;
+
+/// Which hub.
+#[derive(clap::Args)]
+pub struct Connection {
+    /// The kubeconfig; else KUBECONFIG, else ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// Which hub, and which namespace on it.
+#[derive(clap::Args)]
+pub struct Scope {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// The namespace
+    #[arg(short, long, value_name = "NAME", default_value = "flux-system")]
+    pub namespace: String,
+}
+
+impl Connection {
+    /// Connects.
+    pub async fn connect(&self) -> Result<hub::Hub, Error> {
+        let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
+        let access = kubeconfig::access(&text)?;
+        let cluster = KubeClusters::new().connect(&access, None).await?;
+        Ok(hub::Hub { settings: Settings { name: "hub".to_owned(), ..Settings::default() }, cluster, access })
+    }
+}
+
+/// An object, or why there is none.
+pub async fn object(hub: &hub::Hub, kind: FluxKind, namespace: &str, name: &str) -> Result<Object, Error> {
+    let found = hub.get(&ObjectRef::new(kind, namespace, name)).await?;
+    found.ok_or_else(|| {
+        Error::new(format!("{kind} object '{name}' not found in \"{namespace}\" namespace"))
+            .next(format!("driftless get {} -A", command(kind)))
+    })
+}
+
+/// How a kind is called on the command line.
+pub fn command(kind: FluxKind) -> &'static str {
+    match kind {
+        FluxKind::GitRepository => "sources git",
+        FluxKind::OCIRepository => "sources oci",
+        FluxKind::Bucket => "sources bucket",
+        FluxKind::HelmRepository => "sources helm",
+        FluxKind::HelmChart => "sources chart",
+        FluxKind::ExternalArtifact => "sources external",
+        _ => kind.plural(),
+    }
+}

@@ -1,0 +1,132 @@
+//! kubeconfig files of the operator, merged as kubectl merges them, then read by the core's strict parser.
+
+use crate::error::Error;
+use driftless_core::kubeconfig::{self, Options};
+use driftless_core::ports::Access;
+use driftless_manifest::yaml;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
+const FILE_FIELDS: [&str; 4] = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
+
+/// A kubeconfig without references to files, with `context` (or its own current context) chosen.
+pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Error> {
+    let files = match given {
+        Some(file) => vec![file.to_owned()],
+        None => default_files(),
+    };
+    let mut merged = Map::new();
+    for file in &files {
+        match fs::read(file) {
+            Ok(text) => merge(&mut merged, &text, file)?,
+            // As kubectl: of several default files, those that are there count.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && given.is_none() => {}
+            Err(error) => return Err(Error::new(format!("read {}: {error}", file.display()))),
+        }
+    }
+    if merged.is_empty() {
+        return Err(Error::new("no kubeconfig was found").next("give --kubeconfig FILE, or set KUBECONFIG"));
+    }
+    if let Some(context) = context {
+        merged.insert("current-context".to_owned(), context.into());
+    }
+    let text = yaml::to_string(&Value::Object(merged));
+    kubeconfig::inline_files(text.as_bytes(), |file| fs::read(file).map_err(|error| format!("{file}: {error}")))
+        .map_err(|error| refused(&error))
+}
+
+/// Where a kubeconfig from [`load`] leads.
+pub fn access(text: &[u8]) -> Result<Access, Error> {
+    // What the operator's own kubeconfig says about its own cluster is the operator's decision, as with kubectl.
+    kubeconfig::parse(text, &Options { allow_insecure: true }).map_err(|error| refused(&error))
+}
+
+fn refused(error: &kubeconfig::KubeconfigError) -> Error {
+    let refused = Error::new(error);
+    let text = error.to_string();
+    if text.contains("exec") || text.contains("auth-provider") {
+        return refused.next("no program is run to log in: write a kubeconfig with a token (kubectl create token NAME) or a client certificate, and give it with --kubeconfig");
+    }
+    if text.contains("current-context") {
+        return refused.next("give --context NAME");
+    }
+    refused
+}
+
+/// `KUBECONFIG`'s files, or `~/.kube/config`.
+fn default_files() -> Vec<PathBuf> {
+    match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
+        Some(list) => std::env::split_paths(&list).filter(|file| !file.as_os_str().is_empty()).collect(),
+        None => std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
+    }
+}
+
+/// Adds a file: of two entries with one name, and of two current contexts, the first counts.
+fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<(), Error> {
+    let unreadable = || Error::new(format!("{}: it is not one YAML document with a map", file.display()));
+    // The parser's own words may quote the text, which has credentials in it.
+    let documents = yaml::documents(text, "kubeconfig", yaml::Dialect::V2, &yaml::Limits::default());
+    let mut documents = documents.map_err(|_| unreadable())?;
+    let (Some(Value::Object(config)), true) = (documents.pop(), documents.is_empty()) else { return Err(unreadable()) };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    for (key, mut value) in config {
+        match (&mut value, merged.get_mut(&key)) {
+            (Value::Array(items), known) if LISTS.contains(&key.as_str()) => {
+                items.iter_mut().for_each(|item| locate(item, folder));
+                match known {
+                    Some(Value::Array(known)) => known.append(items),
+                    _ => {
+                        merged.insert(key, value);
+                    }
+                }
+            }
+            (_, Some(known)) if !matches!(known, Value::Null) && *known != "" => {}
+            _ => {
+                merged.insert(key, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the files that an entry names relative to nothing but the disk.
+fn locate(item: &mut Value, folder: &Path) {
+    for entry in ["cluster", "user"] {
+        let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else { continue };
+        for field in FILE_FIELDS {
+            if let Some(Value::String(file)) = fields.get_mut(field)
+                && !file.is_empty()
+            {
+                *file = folder.join(&*file).display().to_string();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_merged_as_kubectl_merges_them() {
+        let mut merged = Map::new();
+        let first = b"current-context: a\nclusters:\n- name: a\n  cluster: {server: 'https://a', certificate-authority: ca.pem}\n";
+        let second = b"current-context: b\nclusters:\n- name: a\n  cluster: {server: 'https://b'}\nusers: [{name: u, user: {client-key: /k}}]\n";
+        merge(&mut merged, first, Path::new("/one/config")).unwrap();
+        merge(&mut merged, second, Path::new("/two/config")).unwrap();
+        assert_eq!(merged["current-context"], "a");
+        assert_eq!(merged["clusters"][0]["cluster"]["certificate-authority"], "/one/ca.pem");
+        assert_eq!(merged["clusters"][1]["cluster"]["server"], "https://b");
+        assert_eq!(merged["users"][0]["user"]["client-key"], "/k");
+    }
+
+    #[test]
+    fn programs_are_refused_with_a_way_out() {
+        let text = b"current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nclusters: [{name: k, cluster: {server: 'https://k'}}]\nusers: [{name: u, user: {exec: {command: aws}}}]\n";
+        let error = access(text).unwrap_err();
+        assert!(error.message.contains("exec"), "{}", error.message);
+        assert!(error.next.unwrap().contains("kubectl create token"));
+    }
+}

@@ -1,0 +1,35 @@
+//! Logs on stderr: lines for people on a terminal, JSON for machines.
+
+use crate::error::Error;
+use crate::term;
+use clap::ValueEnum;
+use std::io::{self, IsTerminal as _};
+use tracing_subscriber::EnvFilter;
+
+/// The variable with the levels, such as `info` or `driftless_core=debug`.
+const LEVELS: &str = "DRIFTLESS_LOG";
+
+/// The form of the log.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Text on a terminal, JSON otherwise
+    Auto,
+    /// A line for people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+/// Starts logging.
+pub fn start(format: Format) -> Result<(), Error> {
+    let levels = std::env::var(LEVELS).ok().filter(|levels| !levels.is_empty());
+    let filter = EnvFilter::try_new(levels.as_deref().unwrap_or("info"))
+        .map_err(|error| Error::usage(format!("{LEVELS}: {error}")).next("give a level such as info or debug"))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let done = match format {
+        Format::Json => log.json().flatten_event(true).try_init(),
+        Format::Auto if !io::stderr().is_terminal() => log.json().flatten_event(true).try_init(),
+        Format::Auto | Format::Text => log.with_ansi(term::colours()).with_target(false).compact().try_init(),
+    };
+    done.map_err(|error| Error::new(format!("start the log: {error}")))
+}

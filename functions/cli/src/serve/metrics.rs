@@ -1,0 +1,104 @@
+//! Counters of one process, in Prometheus's text format.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What was counted so far.
+#[derive(Default)]
+pub struct Metrics {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By kind and result.
+    steps: BTreeMap<(&'static str, &'static str), u64>,
+    /// By kind: how many, and seconds in all.
+    seconds: BTreeMap<&'static str, (u64, f64)>,
+    /// By path and status.
+    requests: BTreeMap<(&'static str, u16), u64>,
+    /// By result.
+    sweeps: BTreeMap<&'static str, u64>,
+}
+
+impl Metrics {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A step came to an end.
+    pub fn step(&self, kind: &'static str, result: &'static str, took: Duration) {
+        let mut state = self.lock();
+        *state.steps.entry((kind, result)).or_default() += 1;
+        let (count, seconds) = state.seconds.entry(kind).or_default();
+        *count += 1;
+        *seconds += took.as_secs_f64();
+    }
+
+    /// A request was answered.
+    pub fn request(&self, path: &'static str, status: u16) {
+        *self.lock().requests.entry((path, status)).or_default() += 1;
+    }
+
+    /// A sweep came to an end.
+    pub fn sweep(&self, result: &'static str) {
+        *self.lock().sweeps.entry(result).or_default() += 1;
+    }
+
+    /// Everything, as `GET /metrics` answers it.
+    pub fn render(&self, queue: usize) -> String {
+        let state = self.lock();
+        let mut text = String::new();
+        head(&mut text, "driftless_steps_total", "counter", "Steps, by kind of object and result.");
+        for ((kind, result), count) in &state.steps {
+            let _ = writeln!(text, "driftless_steps_total{{kind=\"{kind}\",result=\"{result}\"}} {count}");
+        }
+        head(&mut text, "driftless_step_seconds", "summary", "How long steps took, by kind of object.");
+        for (kind, (count, seconds)) in &state.seconds {
+            let _ = writeln!(text, "driftless_step_seconds_sum{{kind=\"{kind}\"}} {seconds}");
+            let _ = writeln!(text, "driftless_step_seconds_count{{kind=\"{kind}\"}} {count}");
+        }
+        head(&mut text, "driftless_sweeps_total", "counter", "Sweeps of the timer, by result.");
+        for (result, count) in &state.sweeps {
+            let _ = writeln!(text, "driftless_sweeps_total{{result=\"{result}\"}} {count}");
+        }
+        head(&mut text, "driftless_http_requests_total", "counter", "Requests, by path and status.");
+        for ((path, status), count) in &state.requests {
+            let _ = writeln!(text, "driftless_http_requests_total{{path=\"{path}\",status=\"{status}\"}} {count}");
+        }
+        head(&mut text, "driftless_queue_length", "gauge", "Requests that wait in the queue.");
+        let _ = writeln!(text, "driftless_queue_length {queue}");
+        text
+    }
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renders_every_family() {
+        let metrics = Metrics::default();
+        metrics.step("Kustomization", "done", Duration::from_millis(500));
+        metrics.step("Kustomization", "failed", Duration::from_millis(250));
+        metrics.request("/webhook", 202);
+        metrics.sweep("done");
+        let text = metrics.render(3);
+        for line in [
+            "driftless_steps_total{kind=\"Kustomization\",result=\"failed\"} 1",
+            "driftless_step_seconds_sum{kind=\"Kustomization\"} 0.75",
+            "driftless_step_seconds_count{kind=\"Kustomization\"} 2",
+            "driftless_http_requests_total{path=\"/webhook\",status=\"202\"} 1",
+            "driftless_sweeps_total{result=\"done\"} 1",
+            "driftless_queue_length 3",
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line} is not in:\n{text}");
+        }
+    }
+}

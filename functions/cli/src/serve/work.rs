@@ -1,0 +1,113 @@
+//! What goes on in the background: workers take steps from the queue, a timer sweeps.
+
+use super::metrics::Metrics;
+use driftless_adapters::local::{LocalQueue, Work};
+use driftless_core::ports::{Ports, Queue as _};
+use driftless_core::step::{self, Outcome};
+use driftless_core::sweep;
+use futures::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// How long a step may wait for health before it puts itself back.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a step may take at all, as in a function.
+const LONGEST: Duration = Duration::from_secs(120);
+/// When a step that could not even be ended properly is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// What workers, the timer and the server share.
+pub struct Shared {
+    /// The ports.
+    pub ports: Ports,
+    /// The queue of `ports`, from the other side.
+    pub queue: LocalQueue,
+    /// What was counted.
+    pub metrics: Metrics,
+}
+
+/// Starts the workers. They end when the queue is closed.
+pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
+    let worker = |_| {
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            while let Some(work) = shared.queue.next().await {
+                shared.work(work).await;
+            }
+        })
+    };
+    (0..count).map(worker).collect()
+}
+
+/// Starts the timer: a sweep now, and one after each interval.
+pub fn timer(shared: &Arc<Shared>, interval: Duration) -> JoinHandle<()> {
+    let shared = shared.clone();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            shared.sweep().await;
+        }
+    })
+}
+
+impl Shared {
+    /// Runs one step. Nothing that goes wrong in it ends the worker.
+    async fn work(&self, work: Work) {
+        let request = work.request();
+        let kind = request.object.kind.as_str();
+        let start = Instant::now();
+        let step = AssertUnwindSafe(step::run(&self.ports, request, PATIENCE)).catch_unwind();
+        let result = match tokio::time::timeout(LONGEST, step).await {
+            Ok(Ok(Ok(Outcome { failure: None, .. }))) => "done",
+            // The step has logged it, and the object's status says it.
+            Ok(Ok(Ok(Outcome { failure: Some(_), .. }))) => "failed",
+            Ok(Ok(Err(error))) => {
+                tracing::error!(object = %request.object, "step not ended: {error}");
+                "error"
+            }
+            Ok(Err(_)) => {
+                tracing::error!(object = %request.object, "step panicked: this is a bug");
+                "panic"
+            }
+            Err(_) => {
+                tracing::error!(object = %request.object, "step took longer than {} s", LONGEST.as_secs());
+                "timeout"
+            }
+        };
+        self.metrics.step(kind, result, start.elapsed());
+        if matches!(result, "error" | "panic" | "timeout")
+            && let Err(error) = self.queue.send(vec![(request.clone(), AGAIN)]).await
+        {
+            tracing::warn!(object = %request.object, "not queued again, the timer will find it: {error}");
+        }
+    }
+
+    /// Sweeps every hub.
+    ///
+    /// # Errors
+    /// The registry cannot be read; the text says why.
+    pub async fn sweep(&self) -> Result<Vec<sweep::Report>, String> {
+        let swept = AssertUnwindSafe(sweep::sweep(&self.ports)).catch_unwind().await;
+        let swept = swept.unwrap_or_else(|_| {
+            let text = "the sweep panicked: this is a bug".to_owned();
+            Err(driftless_core::ports::PortError::new(driftless_core::ports::ErrorKind::Unavailable, text))
+        });
+        match swept {
+            Ok(reports) => {
+                let failed = reports.iter().any(|report| report.failure.is_some());
+                self.metrics.sweep(if failed { "failed" } else { "done" });
+                Ok(reports)
+            }
+            Err(error) => {
+                tracing::error!("sweep: {error}");
+                self.metrics.sweep("failed");
+                Err(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `driftless suspend` and `driftless resume`.
+
+use crate::error::{EXIT_CODES, Error};
+use crate::hub::{self, Scope};
+use crate::ready::suspended;
+use crate::reconcile::{Wait, is_settled, patch, singular, succeeded};
+use crate::term;
+use clap::Subcommand;
+use driftless_core::flux::{FluxKind, parse_duration};
+use driftless_core::hub::Hub;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const SUSPEND: &str = "Examples:
+  driftless suspend kustomization apps
+  driftless suspend kustomization --all -n team-a
+  driftless suspend source git flux-system";
+const RESUME: &str = "Examples:
+  driftless resume kustomization apps
+  driftless resume kustomization --all -n team-a --timeout 10m";
+
+/// Suspend the reconciliation of objects
+#[derive(clap::Args)]
+#[command(after_help = format!("{SUSPEND}\n\n{EXIT_CODES}"))]
+pub struct SuspendArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// Resume suspended objects, and wait for them
+#[derive(clap::Args)]
+#[command(after_help = format!("{RESUME}\n\n{EXIT_CODES}"))]
+pub struct ResumeArgs {
+    #[command(subcommand)]
+    what: What,
+    /// How long to wait
+    #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    timeout: Duration,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Kustomizations
+    #[command(alias = "ks")]
+    Kustomization(Which),
+    /// Helm releases
+    #[command(alias = "hr")]
+    Helmrelease(Which),
+    /// Sources
+    Source(Source),
+}
+
+#[derive(clap::Args)]
+struct Source {
+    #[command(subcommand)]
+    kind: SourceKind,
+}
+
+#[derive(Subcommand)]
+enum SourceKind {
+    /// Git repositories
+    Git(Which),
+}
+
+#[derive(clap::Args)]
+struct Which {
+    /// The objects' names
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    names: Vec<String>,
+    /// All of the namespace
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+impl What {
+    fn parts(self) -> (FluxKind, Which) {
+        match self {
+            Self::Kustomization(which) => (FluxKind::Kustomization, which),
+            Self::Helmrelease(which) => (FluxKind::HelmRelease, which),
+            Self::Source(Source { kind: SourceKind::Git(which) }) => (FluxKind::GitRepository, which),
+        }
+    }
+}
+
+impl Which {
+    /// The names that were given, or all there are.
+    async fn names(&self, hub: &Hub, kind: FluxKind) -> Result<BTreeSet<String>, Error> {
+        if !self.all {
+            return Ok(self.names.iter().cloned().collect());
+        }
+        let resource = hub.resource(kind).await?;
+        let objects = hub.cluster.list(&resource, &self.scope.namespace, "").await?;
+        if objects.is_empty() {
+            return Err(Error::new(format!("no {kind} objects found in \"{}\" namespace", self.scope.namespace)));
+        }
+        Ok(objects.iter().map(|object| object.name().to_owned()).collect())
+    }
+}
+
+/// Sets `spec.suspend`.
+pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
+    let (kind, which) = args.what.parts();
+    let hub = which.scope.connection.connect().await?;
+    let namespace = &which.scope.namespace;
+    let mut failed = Failed::default();
+    for name in which.names(&hub, kind).await? {
+        let done = async {
+            hub::object(&hub, kind, namespace, &name).await?;
+            term::action(&format!("suspending {} {name} in {namespace} namespace", singular(kind)));
+            patch(&hub, kind, namespace, &name, json!({"spec": {"suspend": true}})).await?;
+            term::success(&format!("{} suspended", singular(kind)));
+            Ok(())
+        };
+        failed.note(done.await);
+    }
+    failed.end()
+}
+
+/// Takes `spec.suspend` off, then waits for each object.
+pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
+    let (kind, which) = args.what.parts();
+    let hub = which.scope.connection.connect().await?;
+    let namespace = &which.scope.namespace;
+    let wait = Wait { hub: &hub, deadline: Instant::now() + args.timeout };
+    let mut failed = Failed::default();
+    let mut resumed = Vec::new();
+    for name in which.names(&hub, kind).await? {
+        let done = async {
+            hub::object(&hub, kind, namespace, &name).await?;
+            term::action(&format!("resuming {} {name} in {namespace} namespace", singular(kind)));
+            // As Flux, the field is taken out rather than set to false.
+            patch(&hub, kind, namespace, &name, json!({"spec": {"suspend": null}})).await?;
+            term::success(&format!("{} resumed", singular(kind)));
+            Ok(())
+        };
+        if failed.note(done.await) {
+            resumed.push(name);
+        }
+    }
+    for name in resumed {
+        let done = async {
+            term::waiting(&format!("waiting for {kind} reconciliation"));
+            let object = wait.until(kind, namespace, &name, |object| suspended(object) || is_settled(object)).await?;
+            if suspended(&object) {
+                return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again meanwhile"))
+                    .next(format!("find who did: its source may say suspend: true; then driftless resume {} {name}", singular(kind))));
+            }
+            term::success(&format!("{kind} reconciliation completed"));
+            succeeded(kind, &object)
+        };
+        failed.note(done.await);
+    }
+    failed.end()
+}
+
+/// What went wrong with some objects; the others go on.
+#[derive(Default)]
+struct Failed(Vec<Error>);
+
+impl Failed {
+    fn note(&mut self, done: Result<(), Error>) -> bool {
+        match done {
+            Ok(()) => true,
+            Err(error) => {
+                term::failure(&error.message);
+                self.0.push(error);
+                false
+            }
+        }
+    }
+
+    fn end(mut self) -> Result<(), Error> {
+        match self.0.len() {
+            0 => Ok(()),
+            1 => Err(self.0.remove(0)),
+            count => Err(Error::new(format!("{count} objects failed"))),
+        }
+    }
+}

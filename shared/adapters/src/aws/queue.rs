@@ -1,0 +1,95 @@
+use super::error::to_error;
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
+use futures::{StreamExt, TryStreamExt};
+use std::time::Duration;
+
+/// Messages of one call.
+const BATCH: usize = 10;
+/// Calls at a time.
+const AT_ONCE: usize = 8;
+/// How often messages are sent that the queue did not take, and the wait before the second time; it doubles.
+const TRIES: u32 = 4;
+const WAIT: Duration = Duration::from_millis(100);
+/// The longest delay of SQS.
+const LONGEST: i32 = 900;
+
+/// A standard queue of SQS.
+#[derive(Clone, Debug)]
+pub struct SqsQueue {
+    client: Client,
+    url: String,
+}
+
+impl SqsQueue {
+    /// The queue at an address.
+    pub fn new(settings: &SdkConfig, url: impl Into<String>) -> Self {
+        Self { client: Client::new(settings), url: url.into() }
+    }
+
+    /// Sends at most ten messages until the queue has them all.
+    async fn batch(&self, mut messages: Vec<(String, i32)>) -> Result<()> {
+        let mut wait = WAIT;
+        for attempt in 1..=TRIES {
+            let mut entries = Vec::with_capacity(messages.len());
+            for (at, (body, delay)) in messages.iter().enumerate() {
+                let entry = SendMessageBatchRequestEntry::builder()
+                    .id(at.to_string())
+                    .message_body(body)
+                    .delay_seconds(*delay)
+                    .build()
+                    .map_err(|_| PortError::new(ErrorKind::Invalid, "a message for the queue cannot be made"))?;
+                entries.push(entry);
+            }
+            let request = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
+            let answer = request.send().await.map_err(|error| to_error("send to the queue", &error))?;
+            if let Some(failed) = answer.failed.iter().find(|failed| failed.sender_fault) {
+                let what = format!("send to the queue: a message is refused: {}", failed.code);
+                return Err(PortError::new(ErrorKind::Invalid, what));
+            }
+            // Only what the queue says it has counts as sent.
+            let sent: Vec<&str> = answer.successful.iter().map(|one| one.id.as_str()).collect();
+            let mut at = 0;
+            messages.retain(|_| {
+                at += 1;
+                !sent.contains(&(at - 1).to_string().as_str())
+            });
+            if messages.is_empty() {
+                return Ok(());
+            }
+            if attempt < TRIES {
+                tokio::time::sleep(wait).await;
+                wait *= 2;
+            }
+        }
+        let what = format!("send to the queue: {} messages are not taken after {TRIES} tries", messages.len());
+        Err(PortError::new(ErrorKind::Unavailable, what))
+    }
+}
+
+#[async_trait]
+impl Queue for SqsQueue {
+    async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
+        let mut messages = Vec::with_capacity(requests.len());
+        for (request, delay) in &requests {
+            let body = serde_json::to_string(request)
+                .map_err(|error| PortError::new(ErrorKind::Invalid, format!("write a request as JSON: {error}")))?;
+            messages.push((body, seconds(*delay)));
+        }
+        let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();
+        futures::stream::iter(batches)
+            .map(|batch| self.batch(batch))
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+}
+
+/// Whole seconds, rounded up, as far as SQS goes.
+fn seconds(delay: Duration) -> i32 {
+    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+    i32::try_from(seconds).unwrap_or(LONGEST).min(LONGEST)
+}

@@ -1,0 +1,187 @@
+//! Which adapters a process works with: read from the environment once, wired once.
+
+use crate::aws::{self, S3Blobs, SecretsManagerKeys, SqsQueue};
+use crate::cluster::KubeClusters;
+use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
+use crate::local::{FolderBlobs, LocalKeys, LocalQueue, SystemClock};
+use driftless_core::ports::{Keys, Ports, Result, Secret};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the functions are told by their environment.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `DRIFTLESS_BUCKET`: the bucket's name.
+    pub bucket: String,
+    /// `DRIFTLESS_QUEUE_URL`: the queue's address.
+    pub queue_url: String,
+    /// `DRIFTLESS_SECRETS_PREFIX`: what the names of secrets start with, `driftless/` when absent.
+    pub secrets_prefix: String,
+    /// The hosts with GitHub's API: `DRIFTLESS_GITHUB_API` is github.com's address when it is not the public one,
+    /// `DRIFTLESS_GITHUB_HOSTS` adds others (`git.acme.example=https://git.acme.example/api/v3`, separated by commas).
+    pub hosts: Hosts,
+    /// Put the bucket into the path: an endpoint is set by `AWS_ENDPOINT_URL` or `AWS_ENDPOINT_URL_S3`.
+    pub path_style: bool,
+}
+
+/// Why the environment is no configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Variables that have no default.
+    #[error("not set in the environment: {}", .0.join(", "))]
+    Missing(Vec<&'static str>),
+    /// `DRIFTLESS_GITHUB_HOSTS` has another form.
+    #[error("DRIFTLESS_GITHUB_HOSTS is no list of HOST=URL: '{0}'")]
+    Hosts(String),
+}
+
+impl Config {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    /// Every missing variable, in one error.
+    pub fn from_env() -> std::result::Result<Self, ConfigError> {
+        Self::from(|name| std::env::var(name).ok())
+    }
+
+    /// Reads variables from `get`; an empty one counts as absent.
+    ///
+    /// # Errors
+    /// Every missing variable, in one error.
+    pub fn from(get: impl Fn(&str) -> Option<String>) -> std::result::Result<Self, ConfigError> {
+        let get = |name| get(name).filter(|value| !value.is_empty());
+        let mut missing = Vec::new();
+        let mut needed = |name: &'static str| {
+            get(name).unwrap_or_else(|| {
+                missing.push(name);
+                String::new()
+            })
+        };
+        let (bucket, queue_url) = (needed("DRIFTLESS_BUCKET"), needed("DRIFTLESS_QUEUE_URL"));
+        if !missing.is_empty() {
+            return Err(ConfigError::Missing(missing));
+        }
+        let hosts = hosts(get("DRIFTLESS_GITHUB_API").as_deref(), get("DRIFTLESS_GITHUB_HOSTS").as_deref())?;
+        Ok(Self {
+            bucket,
+            queue_url,
+            secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX").unwrap_or_else(|| "driftless/".to_owned()),
+            hosts,
+            path_style: get("AWS_ENDPOINT_URL").or_else(|| get("AWS_ENDPOINT_URL_S3")).is_some(),
+        })
+    }
+}
+
+/// The hosts with GitHub's API, from github.com's address and a list of `HOST=URL`.
+///
+/// # Errors
+/// An entry of another form.
+pub fn hosts(github_api: Option<&str>, list: Option<&str>) -> std::result::Result<Hosts, ConfigError> {
+    let mut hosts = Hosts::default();
+    if let Some(api) = github_api {
+        hosts = hosts.with("github.com", api);
+    }
+    for entry in list.unwrap_or_default().split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let (host, api) = entry.split_once('=').ok_or_else(|| ConfigError::Hosts(entry.to_owned()))?;
+        hosts = hosts.with(host, api);
+    }
+    Ok(hosts)
+}
+
+/// The ports of a function on AWS.
+///
+/// # Errors
+/// An address of GitHub's API that is none.
+pub async fn aws_ports(config: &Config) -> Result<Ports> {
+    let settings = aws::settings().await;
+    let keys: Arc<dyn Keys> = Arc::new(SecretsManagerKeys::new(&settings, config.secrets_prefix.as_str()));
+    let github = GitHub::new(config.hosts.clone(), keys.clone())?;
+    Ok(Ports {
+        git: Arc::new(GitRouter::new(github, None)),
+        blobs: Arc::new(S3Blobs::new(&settings, config.bucket.as_str(), config.path_style)),
+        queue: Arc::new(SqsQueue::new(&settings, config.queue_url.as_str())),
+        keys,
+        clusters: Arc::new(KubeClusters::new()),
+        clock: Arc::new(SystemClock),
+    })
+}
+
+/// What a process on one machine works with.
+#[derive(Clone, Debug)]
+pub struct LocalOptions {
+    /// The folder in place of the bucket.
+    pub store: PathBuf,
+    /// A folder with a file for each secret.
+    pub keys: Option<PathBuf>,
+    /// Secrets by name, which win over the folder's.
+    pub given_keys: BTreeMap<String, Secret>,
+    /// Folders whose Git repositories may be read as `file://`.
+    pub git_roots: Vec<PathBuf>,
+    /// The hosts with GitHub's API.
+    pub hosts: Hosts,
+    /// How many requests may wait.
+    pub queue_capacity: usize,
+}
+
+impl LocalOptions {
+    /// A store and nothing else: public repositories of github.com, no secrets.
+    pub fn new(store: impl Into<PathBuf>) -> Self {
+        Self {
+            store: store.into(),
+            keys: None,
+            given_keys: BTreeMap::new(),
+            git_roots: Vec::new(),
+            hosts: Hosts::default(),
+            queue_capacity: 100_000,
+        }
+    }
+}
+
+/// The ports of a process on one machine, and the queue for its workers.
+///
+/// # Errors
+/// A folder that cannot be used, an address of GitHub's API that is none.
+pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
+    let queue = LocalQueue::new(options.queue_capacity);
+    let keys: Arc<dyn Keys> = Arc::new(LocalKeys::new(options.given_keys, options.keys));
+    let github = GitHub::new(options.hosts, keys.clone())?;
+    let local = if options.git_roots.is_empty() { None } else { Some(LocalGit::new(options.git_roots)?) };
+    let ports = Ports {
+        git: Arc::new(GitRouter::new(github, local)),
+        blobs: Arc::new(FolderBlobs::open(&options.store)?),
+        queue: Arc::new(queue.clone()),
+        keys,
+        clusters: Arc::new(KubeClusters::new()),
+        clock: Arc::new(SystemClock),
+    };
+    Ok((ports, queue))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(vars: &[(&str, &str)]) -> std::result::Result<Config, ConfigError> {
+        Config::from(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn one_error_lists_all_that_is_missing() {
+        let error = read(&[("DRIFTLESS_BUCKET", "")]).unwrap_err();
+        assert_eq!(error.to_string(), "not set in the environment: DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL");
+    }
+
+    #[test]
+    fn defaults_and_hosts() {
+        let needed = [("DRIFTLESS_BUCKET", "b"), ("DRIFTLESS_QUEUE_URL", "q")];
+        let config = read(&needed).unwrap();
+        assert!(config.secrets_prefix == "driftless/" && !config.path_style);
+        let more = [("AWS_ENDPOINT_URL", "http://x"), ("DRIFTLESS_GITHUB_HOSTS", "git.a=https://git.a/api/v3, git.b=http://b/")];
+        let config = read(&[needed.as_slice(), &more].concat()).unwrap();
+        assert!(config.path_style);
+        let shown = format!("{:?}", config.hosts);
+        assert!(shown.contains("\"git.b\": \"http://b\"") && shown.contains("api.github.com"), "{shown}");
+        assert!(read(&[needed.as_slice(), &[("DRIFTLESS_GITHUB_HOSTS", "x")]].concat()).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! GitHub's REST API, of github.com or of GitHub Enterprise.
+//!
+//! Redirects, retries and rate limits are decided here and not by the client library: credentials stay with the API's
+//! host, and a limited API is left alone for as long as it asks.
+
+mod client;
+mod fetch;
+mod login;
+mod resolve;
+
+use super::url::Repository;
+use client::Api;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, GitReference, Keys, PortError, Result};
+use driftless_manifest::FileTree;
+use login::Logins;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The address of github.com's API.
+const PUBLIC_API: &str = "https://api.github.com";
+
+/// Which hosts have GitHub's API, and where: `github.com` -> `https://api.github.com`.
+#[derive(Clone, Debug)]
+pub struct Hosts(BTreeMap<String, String>);
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self(BTreeMap::from([("github.com".to_owned(), PUBLIC_API.to_owned())]))
+    }
+}
+
+impl Hosts {
+    /// Adds a host, or moves one. Only the operator does: plain http is taken as it is said.
+    #[must_use]
+    pub fn with(mut self, host: &str, api: &str) -> Self {
+        self.0.insert(host.to_lowercase(), api.trim_end_matches('/').to_owned());
+        self
+    }
+}
+
+/// Repositories of hosts with GitHub's API.
+pub struct GitHub {
+    apis: BTreeMap<String, Api>,
+    logins: Logins,
+}
+
+impl GitHub {
+    /// Reads the installation's own credentials from `keys`: `github/app` or `github/token` for github.com,
+    /// `github/HOST/app` or `github/HOST/token` for another host.
+    ///
+    /// # Errors
+    /// An address of an API that is none.
+    pub fn new(hosts: Hosts, keys: Arc<dyn Keys>) -> Result<Self> {
+        let apis = hosts.0.into_iter().map(|(host, base)| Ok((host, Api::new(&base)?)));
+        Ok(Self { apis: apis.collect::<Result<_>>()?, logins: Logins::new(keys) })
+    }
+
+    fn api(&self, repository: &Repository) -> Result<&Api> {
+        self.apis.get(&repository.host).ok_or_else(|| {
+            let hosts: Vec<&str> = self.apis.keys().map(String::as_str).collect();
+            let what = format!(
+                "{}: this Git host is not supported; hosts with GitHub's API that are set up here: {}",
+                repository.host,
+                hosts.join(", ")
+            );
+            PortError::new(ErrorKind::Unsupported, what)
+        })
+    }
+
+    /// The commit that a reference leads to.
+    ///
+    /// # Errors
+    /// As [`Git::resolve`](driftless_core::ports::Git::resolve).
+    pub async fn resolve(
+        &self,
+        repository: &Repository,
+        reference: &GitReference,
+        auth: &GitAuth,
+        known: Option<&Commit>,
+    ) -> Result<Commit> {
+        let session = self.session(repository, auth);
+        session.resolve(reference, known).await
+    }
+
+    /// The files of a commit.
+    ///
+    /// # Errors
+    /// As [`Git::fetch`](driftless_core::ports::Git::fetch).
+    pub async fn fetch(
+        &self,
+        repository: &Repository,
+        commit: &Commit,
+        auth: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree> {
+        self.session(repository, auth).fetch(&commit.sha, limits).await
+    }
+
+    fn session<'a>(&'a self, repository: &'a Repository, auth: &'a GitAuth) -> Session<'a> {
+        Session { github: self, repository, auth }
+    }
+}
+
+/// One repository, with one login.
+struct Session<'a> {
+    github: &'a GitHub,
+    repository: &'a Repository,
+    auth: &'a GitAuth,
+}

@@ -1,0 +1,162 @@
+//! Git repositories: by GitHub's API, and in folders of this machine.
+
+mod github;
+mod local;
+mod url;
+mod versions;
+
+pub use github::{GitHub, Hosts};
+pub use local::LocalGit;
+
+use async_trait::async_trait;
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Result,
+};
+use driftless_manifest::FileTree;
+use url::Place;
+
+/// Sends each repository to whoever can read it, by its URL.
+pub struct GitRouter {
+    github: GitHub,
+    local: Option<LocalGit>,
+}
+
+impl GitRouter {
+    /// Without `local`, `file://` is refused.
+    pub fn new(github: GitHub, local: Option<LocalGit>) -> Self {
+        Self { github, local }
+    }
+
+    fn local(&self) -> Result<&LocalGit> {
+        self.local.as_ref().ok_or_else(|| {
+            PortError::new(ErrorKind::Unsupported, "file:// repositories are not allowed here: use https://HOST/OWNER/NAME")
+        })
+    }
+}
+
+#[async_trait]
+impl Git for GitRouter {
+    async fn resolve(&self, url: &str, reference: &GitReference, auth: &GitAuth, known: Option<&Commit>) -> Result<Commit> {
+        match url::place(url)? {
+            Place::Hosted(repository) => self.github.resolve(&repository, reference, auth, known).await,
+            Place::Folder(folder) => self.local()?.resolve(&folder, reference).await,
+        }
+    }
+
+    async fn fetch(&self, url: &str, commit: &Commit, auth: &GitAuth, limits: FetchLimits) -> Result<FileTree> {
+        if !is_sha(&commit.sha) {
+            return Err(PortError::new(ErrorKind::Invalid, format!("'{}' is no commit: 40 hex digits are", commit.sha)));
+        }
+        match url::place(url)? {
+            Place::Hosted(repository) => self.github.fetch(&repository, commit, auth, limits).await,
+            Place::Folder(folder) => self.local()?.fetch(&folder, commit, limits).await,
+        }
+    }
+}
+
+/// Whether a text is a whole SHA-1 in lower case.
+fn is_sha(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What a reference asks for, in Flux's order of precedence.
+enum Wanted<'a> {
+    /// A commit; the branch is only a name then.
+    Commit { sha: &'a str, branch: &'a str },
+    /// A full reference name.
+    Name(&'a str),
+    /// A range over the tags.
+    Semver(&'a str),
+    /// A tag.
+    Tag(&'a str),
+    /// A branch.
+    Branch(&'a str),
+}
+
+impl<'a> Wanted<'a> {
+    fn of(reference: &'a GitReference) -> Result<Self> {
+        let invalid = |what: String| Err(PortError::new(ErrorKind::Invalid, what));
+        if !reference.commit.is_empty() {
+            if !is_sha(&reference.commit) {
+                return invalid("spec.ref.commit is no whole commit: 40 hex digits in lower case are".to_owned());
+            }
+            return Ok(Self::Commit { sha: &reference.commit, branch: &reference.branch });
+        }
+        if !reference.name.is_empty() {
+            if !reference.name.starts_with("refs/") || !is_name(&reference.name) {
+                return invalid(format!("spec.ref.name '{}' is no full reference name such as refs/heads/main", reference.name));
+            }
+            return Ok(Self::Name(&reference.name));
+        }
+        if !reference.semver.is_empty() {
+            return Ok(Self::Semver(&reference.semver));
+        }
+        let (tag, name) = match (reference.tag.as_str(), reference.branch.as_str()) {
+            ("", "") => (false, "master"),
+            ("", branch) => (false, branch),
+            (tag, _) => (true, tag),
+        };
+        if !is_name(name) {
+            return invalid(format!("'{name}' is no name of a branch or tag"));
+        }
+        Ok(if tag { Self::Tag(name) } else { Self::Branch(name) })
+    }
+}
+
+/// Git's rules for names, as far as they keep a name in its place.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 1000
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.ends_with('.')
+        && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
+        && !name.chars().any(|c| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\'))
+}
+
+/// The highest tag of a range.
+fn highest<'a>(range: &str, tags: impl IntoIterator<Item = &'a str>) -> Result<&'a str> {
+    let parsed = versions::Range::parse(range)
+        .ok_or_else(|| PortError::new(ErrorKind::Invalid, format!("spec.ref.semver '{range}' is no range of versions")))?;
+    parsed
+        .highest(tags)
+        .ok_or_else(|| PortError::new(ErrorKind::NotFound, format!("no tag of the repository is in the range '{range}'")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["main", "feature/x", "v1.2.3", "refs/pull/1/head", "ü"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "/", "a//b", "../x", "a/../b", ".git", "a b", "a:b", "a^", "a~1", "x.lock", "a@{1}", "a\n", "a?b", "a."] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn precedence() {
+        let all = GitReference {
+            branch: "b".into(),
+            tag: "t".into(),
+            semver: "1.x".into(),
+            name: "refs/heads/n".into(),
+            commit: "0".repeat(40),
+        };
+        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Commit { branch: "b", .. }));
+        let all = GitReference { commit: String::new(), ..all };
+        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Name("refs/heads/n")));
+        let all = GitReference { name: String::new(), ..all };
+        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Semver("1.x")));
+        let all = GitReference { semver: String::new(), ..all };
+        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Tag("t")));
+        assert!(matches!(Wanted::of(&GitReference::default()).unwrap(), Wanted::Branch("master")));
+        for bad in ["main", "HEAD", "refs/../x"] {
+            assert!(Wanted::of(&GitReference { name: bad.into(), ..Default::default() }).is_err());
+        }
+        assert!(Wanted::of(&GitReference { commit: "abc".into(), ..Default::default() }).is_err());
+    }
+}

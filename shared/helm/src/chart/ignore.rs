@@ -1,0 +1,76 @@
+//! .helmignore
+
+use crate::error::HelmError;
+use crate::values::glob::path_match;
+
+/// The rules of a .helmignore file, with Helm's own default.
+pub(super) struct Rules(Vec<Rule>);
+
+struct Rule {
+    pattern: String,
+    negate: bool,
+    only_dirs: bool,
+    /// Matched against the base name alone.
+    base: bool,
+}
+
+impl Rules {
+    pub fn parse(text: &str) -> Result<Self, HelmError> {
+        let mut rules = Rules(Vec::new());
+        for line in text.trim_start_matches('\u{feff}').lines() {
+            rules.add(line)?;
+        }
+        rules.add("templates/.?*")?;
+        Ok(rules)
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), HelmError> {
+        let rule = line.trim();
+        if rule.is_empty() || rule.starts_with('#') {
+            return Ok(());
+        }
+        let fail = |message: &str| Err(HelmError::chart(".helmignore", message));
+        if rule.contains("**") {
+            return fail("double-star (**) syntax is not supported");
+        }
+        if path_match(rule, "abc").is_none() {
+            return fail("syntax error in pattern");
+        }
+        let (negate, rule) = match rule.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, rule),
+        };
+        let (only_dirs, rule) = match rule.strip_suffix('/') {
+            Some(rest) => (true, rest),
+            None => (false, rule),
+        };
+        let (base, pattern) = match rule.strip_prefix('/') {
+            Some(rest) => (false, rest),
+            None => (!rule.contains('/'), rule),
+        };
+        self.0.push(Rule {
+            pattern: pattern.to_owned(),
+            negate,
+            only_dirs,
+            base,
+        });
+        Ok(())
+    }
+
+    /// Whether a file, or a folder with all below it, is left out.
+    pub fn ignores(&self, path: &str, is_dir: bool) -> bool {
+        self.0.iter().any(|rule| {
+            let name = if rule.base {
+                path.rsplit('/').next().unwrap_or(path)
+            } else {
+                path
+            };
+            let matched = path_match(&rule.pattern, name).unwrap_or(false);
+            if rule.negate {
+                rule.only_dirs && !is_dir || !matched
+            } else {
+                (!rule.only_dirs || is_dir) && matched
+            }
+        })
+    }
+}

@@ -1,0 +1,276 @@
+//! Files -> chart.
+
+use super::archive::{strip_bom, unpack};
+use super::ignore::Rules;
+use super::{Chart, ChartFile, LoadLimits};
+use crate::compat::Compat;
+use crate::convert::read_yaml;
+use crate::error::HelmError;
+use crate::values;
+use driftless_manifest::{Kind, Reader, TreePath};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a loader has used of its limits.
+struct Loader<'l> {
+    limits: &'l LoadLimits,
+    compat: Compat,
+    bytes: u64,
+    files: usize,
+}
+
+impl Chart {
+    /// Loads a chart from a folder of a tree: .helmignore applies, links inside the tree are followed.
+    ///
+    /// # Errors
+    /// [`HelmError::Chart`], which names the file.
+    pub fn from_tree(
+        reader: &Reader<'_>,
+        folder: &TreePath,
+        compat: Compat,
+        limits: &LoadLimits,
+    ) -> Result<Chart, HelmError> {
+        let fail = |e: &dyn std::fmt::Display| HelmError::chart(folder.to_string(), e.to_string());
+        let ignore = folder.join(".helmignore").map_err(|e| fail(&e))?;
+        let text = match reader.kind(&ignore).map_err(|e| fail(&e))? {
+            Some(Kind::File) => reader.read(&ignore).map_err(|e| fail(&e))?,
+            _ => bytes::Bytes::new(),
+        };
+        let rules = Rules::parse(&String::from_utf8_lossy(&text))?;
+        let mut files = Vec::new();
+        let mut walk = Walk {
+            reader,
+            rules: &rules,
+            limits,
+            bytes: 0,
+            files: &mut files,
+        };
+        walk.folder(folder, "", 0)?;
+        Chart::from_files(files, compat, limits)
+    }
+
+    /// Loads a packed chart.
+    ///
+    /// # Errors
+    /// [`HelmError::Chart`], which names the file.
+    pub fn from_archive(
+        data: &[u8],
+        name: &str,
+        compat: Compat,
+        limits: &LoadLimits,
+    ) -> Result<Chart, HelmError> {
+        let mut used = 0;
+        let files = unpack(data, name, limits, &mut used)?;
+        let mut loader = Loader::new(limits, compat);
+        loader.bytes = used;
+        loader.chart(files, 0)
+    }
+
+    /// Loads a chart from its files, named from its folder.
+    ///
+    /// # Errors
+    /// [`HelmError::Chart`], which names the file.
+    pub fn from_files(
+        files: Vec<ChartFile>,
+        compat: Compat,
+        limits: &LoadLimits,
+    ) -> Result<Chart, HelmError> {
+        Loader::new(limits, compat).chart(files, 0)
+    }
+}
+
+struct Walk<'a, 't> {
+    reader: &'a Reader<'t>,
+    rules: &'a Rules,
+    limits: &'a LoadLimits,
+    bytes: u64,
+    files: &'a mut Vec<ChartFile>,
+}
+
+impl Walk<'_, '_> {
+    fn folder(&mut self, folder: &TreePath, name: &str, depth: usize) -> Result<(), HelmError> {
+        let fail = |e: &dyn std::fmt::Display| HelmError::chart(folder.to_string(), e.to_string());
+        if depth > 64 {
+            return Err(fail(&"folders are nested more than 64 deep"));
+        }
+        for (entry, kind) in self.reader.list(folder).map_err(|e| fail(&e))? {
+            let path = folder.join(&entry).map_err(|e| fail(&e))?;
+            let name = if name.is_empty() {
+                entry
+            } else {
+                format!("{name}/{entry}")
+            };
+            if self.rules.ignores(&name, kind == Kind::Dir) {
+                continue;
+            }
+            if kind == Kind::Dir {
+                self.folder(&path, &name, depth + 1)?;
+                continue;
+            }
+            let data = self.reader.read(&path).map_err(|e| fail(&e))?;
+            self.bytes += data.len() as u64;
+            if data.len() as u64 > self.limits.file_bytes {
+                return Err(fail(&format!("chart file '{name}' is larger than the maximum file size {}", self.limits.file_bytes)));
+            }
+            if self.bytes > self.limits.bytes || self.files.len() >= self.limits.files {
+                return Err(fail(&"the chart has more files or bytes than the limits allow"));
+            }
+            self.files.push(ChartFile {
+                name,
+                data: Arc::from(strip_bom(&data)),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl<'l> Loader<'l> {
+    fn new(limits: &'l LoadLimits, compat: Compat) -> Self {
+        Loader {
+            limits,
+            compat,
+            bytes: 0,
+            files: 0,
+        }
+    }
+
+    fn chart(&mut self, files: Vec<ChartFile>, depth: usize) -> Result<Chart, HelmError> {
+        if depth > self.limits.depth {
+            return Err(HelmError::chart(
+                "charts",
+                format!("subcharts are nested more than {} deep", self.limits.depth),
+            ));
+        }
+        self.files += files.len();
+        if self.files > self.limits.files.saturating_mul(4) {
+            return Err(HelmError::chart("charts", "too many files in the chart and its subcharts"));
+        }
+        let mut chart = Chart::default();
+        let mut found = false;
+        for file in files.iter().filter(|f| f.name == "Chart.yaml") {
+            found = true;
+            read_metadata(&mut chart, file)?;
+            if chart.metadata.api_version.is_empty() {
+                chart.metadata.api_version = "v1".to_owned();
+            }
+        }
+        let mut subcharts: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
+        for file in files {
+            self.file(&mut chart, file, &mut subcharts)?;
+        }
+        if !found {
+            return Err(HelmError::chart("Chart.yaml", "Chart.yaml file is missing"));
+        }
+        chart.metadata.validate()?;
+        for (name, files) in subcharts {
+            if name.starts_with(['_', '.']) {
+                continue;
+            }
+            let sub = self.subchart(&name, files, depth);
+            let sub = sub.map_err(|e| {
+                let message = format!("error unpacking subchart {name} in {}: {e}", chart.name());
+                HelmError::chart(chart.name(), message)
+            })?;
+            chart.dependencies.push(sub);
+        }
+        Ok(chart)
+    }
+
+    fn file(
+        &mut self,
+        chart: &mut Chart,
+        file: ChartFile,
+        subcharts: &mut BTreeMap<String, Vec<ChartFile>>,
+    ) -> Result<(), HelmError> {
+        let bad = |message: String| HelmError::chart(file.name.clone(), message);
+        match file.name.as_str() {
+            "Chart.yaml" => {}
+            "Chart.lock" | "requirements.lock" => {
+                let lock = read_yaml(&file.data, &file.name).map_err(bad)?;
+                if !matches!(lock, Json::Null | Json::Object(_)) {
+                    return Err(HelmError::chart(file.name, "not a mapping"));
+                }
+                if file.name == "requirements.lock" && chart.metadata.api_version == "v1" {
+                    chart.files.push(file);
+                }
+            }
+            "values.yaml" => {
+                chart.values = values::read(&file.data, &file.name, self.compat)?;
+            }
+            "values.schema.json" => chart.schema = Some(file.data),
+            "requirements.yaml" => {
+                read_metadata(chart, &file)?;
+                if chart.metadata.api_version == "v1" {
+                    chart.files.push(file);
+                }
+            }
+            name if name.starts_with("templates/") => chart.templates.push(file),
+            name if name.starts_with("charts/") && !name.ends_with(".prov") => {
+                let inner = name["charts/".len()..].to_owned();
+                let chart_name = inner.split('/').next().unwrap_or_default().to_owned();
+                subcharts.entry(chart_name).or_default().push(ChartFile {
+                    name: inner,
+                    data: file.data,
+                });
+            }
+            _ => chart.files.push(file),
+        }
+        Ok(())
+    }
+
+    fn subchart(
+        &mut self,
+        name: &str,
+        files: Vec<ChartFile>,
+        depth: usize,
+    ) -> Result<Chart, HelmError> {
+        if name.ends_with(".tgz") {
+            let Some(file) = files.iter().find(|f| f.name == name) else {
+                return Err(HelmError::chart(name, "a folder with the name of a packed chart"));
+            };
+            let files = unpack(&file.data, name, self.limits, &mut self.bytes)?;
+            return self.chart(files, depth + 1);
+        }
+        let files = files
+            .into_iter()
+            .filter_map(|f| {
+                let (_, inner) = f.name.split_once('/')?;
+                Some(ChartFile {
+                    name: inner.to_owned(),
+                    data: f.data,
+                })
+            })
+            .collect();
+        self.chart(files, depth + 1)
+    }
+}
+
+fn read_metadata(chart: &mut Chart, file: &ChartFile) -> Result<(), HelmError> {
+    let bad = |message: String| HelmError::chart(file.name.clone(), message);
+    let nodes = driftless_manifest::yaml::parse(&file.data, &file.name, &Default::default());
+    let nodes = nodes.map_err(|e| bad(e.to_string()))?;
+    let document = match nodes.first() {
+        None => Json::Null,
+        Some(node) => lenient(node, &file.name).map_err(bad)?,
+    };
+    chart.metadata.read(&document).map_err(bad)
+}
+
+/// Chart.yaml may have keys twice, as Helm does not read it strictly: the last one wins.
+fn lenient(
+    node: &driftless_manifest::yaml::Node,
+    file: &str,
+) -> Result<Json, String> {
+    use driftless_manifest::yaml::{Dialect, NodeKind, node_to_value};
+    match &node.kind {
+        NodeKind::Map(pairs) if pairs.iter().all(|(k, _)| k.text().is_some_and(|t| t != "<<")) => {
+            let mut map = Map::new();
+            for (key, value) in pairs {
+                map.insert(key.text().unwrap_or_default().to_owned(), lenient(value, file)?);
+            }
+            Ok(Json::Object(map))
+        }
+        _ => node_to_value(node, file, Dialect::V2).map_err(|e| e.to_string()),
+    }
+}

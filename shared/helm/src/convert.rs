@@ -1,0 +1,143 @@
+//! JSON <-> template values.
+
+use driftless_gotmpl::fmt::{display, format_float};
+use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
+use driftless_manifest::yaml::{self, Dialect, Limits};
+use serde_json::{Map, Number, Value as Json};
+use std::collections::BTreeMap;
+
+/// JSON as Go's `encoding/json` decodes it: every number that is not marked otherwise is what it is here.
+pub(crate) fn to_value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Nil,
+        Json::Bool(b) => Value::Bool(*b),
+        Json::Number(n) => match n.as_i64() {
+            Some(i) => Value::int64(i),
+            None => Value::Float(n.as_f64().unwrap_or(f64::MAX)),
+        },
+        Json::String(s) => Value::str(s),
+        Json::Array(items) => Value::list(items.iter().map(to_value).collect()),
+        Json::Object(map) => Value::Map(to_map(map)),
+    }
+}
+
+/// A map of template values.
+pub(crate) fn to_map(map: &Map<String, Json>) -> GoMap {
+    let entries: BTreeMap<Str, Value> =
+        map.iter().map(|(k, v)| (Str::from(k), to_value(v))).collect();
+    GoMap::typed(&driftless_gotmpl::TypeInfo::MAP, entries)
+}
+
+/// Turns every number into a float64, as reading into `interface {}` does.
+pub(crate) fn floats(json: Json) -> Json {
+    match json {
+        Json::Number(n) => match n.as_f64().and_then(Number::from_f64) {
+            Some(f) => Json::Number(f),
+            None => Json::Number(n),
+        },
+        Json::Array(items) => Json::Array(items.into_iter().map(floats).collect()),
+        Json::Object(map) => Json::Object(map.into_iter().map(|(k, v)| (k, floats(v))).collect()),
+        other => other,
+    }
+}
+
+/// Reads the first document of a YAML text as `sigs.k8s.io/yaml` does, numbers as float64.
+pub(crate) fn read_yaml(text: &[u8], file: &str) -> Result<Json, String> {
+    let nodes = yaml::parse(text, file, &Limits::default()).map_err(|e| e.to_string())?;
+    match nodes.first() {
+        None => Ok(Json::Null),
+        Some(node) => yaml::node_to_value(node, file, Dialect::V2)
+            .map(floats)
+            .map_err(|e| e.to_string()),
+    }
+}
+
+/// What Go's `encoding/json` writes for a float64.
+pub(crate) fn json_float(f: f64) -> String {
+    let abs = f.abs();
+    if abs != 0.0 && !(1e-6..1e21).contains(&abs) {
+        let text = format_float(f, 'e', None);
+        // One digit less in small negative exponents: e-09 -> e-9.
+        return match text.split_once("e-0") {
+            Some((mantissa, digit)) => format!("{mantissa}e-{digit}"),
+            None => text,
+        };
+    }
+    format_float(f, 'f', None)
+}
+
+/// Nesting that is written; Go would not end with a value that holds itself.
+const MAX_DEPTH: usize = 500;
+
+/// A template value as JSON, numbers as YAML would read them again from JSON's text.
+pub(crate) fn to_json(value: &Value) -> Result<Json, String> {
+    json_at(value, 0)
+}
+
+fn json_at(value: &Value, depth: usize) -> Result<Json, String> {
+    if depth > MAX_DEPTH {
+        return Err("the value is nested too deeply, or holds itself".to_owned());
+    }
+    Ok(match value {
+        Value::NoValue | Value::Nil => Json::Null,
+        Value::Bool(b) => Json::Bool(*b),
+        Value::Int(i, t) if *t == IntType::Uint64 => Json::Number((*i as u64).into()),
+        Value::Int(i, _) => Json::Number((*i).into()),
+        Value::Float(f) => Json::Number(number(*f)?),
+        Value::Str(s) => Json::String(s.lossy().into_owned()),
+        Value::Bytes(b) => {
+            use base64::Engine as _;
+            Json::String(base64::engine::general_purpose::STANDARD.encode(b))
+        }
+        Value::List(l) if l.is_nil() => Json::Null,
+        Value::List(l) => Json::Array(
+            l.items()
+                .iter()
+                .map(|v| json_at(v, depth + 1))
+                .collect::<Result<_, _>>()?,
+        ),
+        Value::Map(m) if m.is_nil() => Json::Null,
+        Value::Map(m) => map_json(m, depth)?,
+        Value::Object(o) => object_json(&**o, depth)?,
+    })
+}
+
+fn map_json(map: &GoMap, depth: usize) -> Result<Json, String> {
+    let mut out = Map::new();
+    for (key, value) in map.entries().iter() {
+        let value = match (map.info().elem, value) {
+            (Elem::Bytes, Value::Str(s)) => json_at(&Value::Bytes(s.as_bytes().into()), depth)?,
+            _ => json_at(value, depth + 1)?,
+        };
+        out.insert(key.lossy().into_owned(), value);
+    }
+    Ok(Json::Object(out))
+}
+
+fn object_json(object: &dyn Object, depth: usize) -> Result<Json, String> {
+    if let Some(value) = object.json() {
+        return json_at(&value, depth + 1);
+    }
+    let mut out = Map::new();
+    for (name, value) in object.fields() {
+        out.insert(name.to_owned(), json_at(&value, depth + 1)?);
+    }
+    Ok(Json::Object(out))
+}
+
+/// A float64 as the number that a YAML reader makes of its JSON text.
+fn number(f: f64) -> Result<Number, String> {
+    if !f.is_finite() {
+        return Err(format!("json: unsupported value: {}", display(&Value::Float(f))));
+    }
+    let text = json_float(f);
+    if !text.contains(['.', 'e']) {
+        if let Ok(i) = text.parse::<i64>() {
+            return Ok(i.into());
+        }
+        if let Ok(u) = text.parse::<u64>() {
+            return Ok(u.into());
+        }
+    }
+    Number::from_f64(f).ok_or_else(|| "json: unsupported value".to_owned())
+}

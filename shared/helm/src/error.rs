@@ -1,0 +1,53 @@
+/// Why a chart was not loaded, valued or rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HelmError {
+    /// The chart's files are not those of a chart.
+    #[error("chart {chart}: {message}")]
+    Chart {
+        /// The chart or file.
+        chart: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Values cannot be read or put together.
+    #[error("{0}")]
+    Values(String),
+    /// Values that a `values.schema.json` refuses.
+    #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
+    Schema(String),
+    /// A template failed.
+    #[error("{message}")]
+    Render {
+        /// What happened, worded as Helm's.
+        message: String,
+        /// Whether a budget is used up.
+        budget: bool,
+    },
+    /// What was rendered is no YAML.
+    #[error("YAML parse error on {file}: {message}")]
+    Manifest {
+        /// The template.
+        file: String,
+        /// What is wrong, without the content.
+        message: String,
+    },
+    /// An option that cannot be used.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl HelmError {
+    pub(crate) fn chart(chart: impl Into<String>, message: impl Into<String>) -> Self {
+        HelmError::Chart {
+            chart: chart.into(),
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn render(message: impl Into<String>) -> Self {
+        HelmError::Render {
+            message: message.into(),
+            budget: false,
+        }
+    }
+}

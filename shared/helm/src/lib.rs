@@ -1,0 +1,26 @@
+//! Helm's engine: a chart and values in, manifests out, byte for byte as Helm 3.22 or Helm 4.3 renders them.
+//!
+//! chart files -> [`Chart`] -> (dependencies, values) -> [`render`] -> [`Rendered`]. Pure: time, randomness and the
+//! cluster's objects come in through [`Options`].
+
+pub mod chart;
+mod compat;
+mod convert;
+mod error;
+mod funcs;
+mod manifests;
+mod objects;
+mod release;
+mod render;
+pub mod semver;
+pub mod values;
+pub mod template;
+pub mod vectors;
+
+pub use chart::{Chart, ChartFile, Dependency, LoadLimits, Metadata};
+pub use compat::Compat;
+pub use error::HelmError;
+pub use manifests::{Hook, Manifest};
+pub use objects::{Capabilities, default_api_versions};
+pub use release::{Rendered, render};
+pub use render::{Lookup, Options, ReleaseInfo, render_templates};

@@ -1,0 +1,94 @@
+//! Go's `filepath.Match`.
+
+/// Whether a name matches a shell pattern; `*` and `?` do not match `/`. `None` for a malformed pattern.
+pub(crate) fn path_match(pattern: &str, name: &str) -> Option<bool> {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    well_formed(&pattern)?;
+    // Iterative, with the last star to come back to: linear in memory, at most quadratic in time.
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if p < pattern.len() && pattern[p] == '*' {
+            star = Some((p, n));
+            p += 1;
+            continue;
+        }
+        if p < pattern.len()
+            && let Some(next) = one(&pattern, p, name[n])
+        {
+            p = next;
+            n += 1;
+            continue;
+        }
+        match star {
+            Some((at, from)) if name[from] != '/' => {
+                star = Some((at, from + 1));
+                p = at + 1;
+                n = from + 1;
+            }
+            _ => return Some(false),
+        }
+    }
+    Some(pattern[p..].iter().all(|c| *c == '*'))
+}
+
+/// Whether one character matches the pattern's element at `p`; where the next element stands.
+fn one(pattern: &[char], p: usize, c: char) -> Option<usize> {
+    match pattern[p] {
+        '?' => (c != '/').then_some(p + 1),
+        '\\' => (*pattern.get(p + 1)? == c).then_some(p + 2),
+        '[' => {
+            let (hit, next) = class(pattern, p, c)?;
+            (hit && c != '/').then_some(next)
+        }
+        other => (other == c).then_some(p + 1),
+    }
+}
+
+/// A `[…]`: whether it holds the character, and where it ends. `None` if it is malformed.
+fn class(pattern: &[char], start: usize, c: char) -> Option<(bool, usize)> {
+    let mut p = start + 1;
+    let negated = pattern.get(p) == Some(&'^');
+    if negated {
+        p += 1;
+    }
+    let mut hit = false;
+    let mut first = true;
+    loop {
+        if *pattern.get(p)? == ']' && !first {
+            return Some((hit != negated, p + 1));
+        }
+        first = false;
+        let (low, next) = class_char(pattern, p)?;
+        p = next;
+        let mut high = low;
+        if pattern.get(p) == Some(&'-') {
+            (high, p) = class_char(pattern, p + 1)?;
+        }
+        hit |= low <= c && c <= high;
+    }
+}
+
+fn class_char(pattern: &[char], p: usize) -> Option<(char, usize)> {
+    match *pattern.get(p)? {
+        '-' | ']' => None,
+        '\\' => Some((*pattern.get(p + 1)?, p + 2)),
+        c => Some((c, p + 1)),
+    }
+}
+
+fn well_formed(pattern: &[char]) -> Option<()> {
+    let mut p = 0;
+    while p < pattern.len() {
+        p = match pattern[p] {
+            '\\' => {
+                pattern.get(p + 1)?;
+                p + 2
+            }
+            '[' => class(pattern, p, ' ')?.1,
+            _ => p + 1,
+        };
+    }
+    Some(())
+}

@@ -1,0 +1,85 @@
+//! Values: reading, `--set`, merging with the chart's own.
+
+mod coalesce;
+mod dependencies;
+pub(crate) mod glob;
+mod schema;
+mod set;
+
+pub use coalesce::coalesce;
+pub use dependencies::process_dependencies;
+pub use schema::validate;
+pub use set::{SetKind, set};
+
+use crate::compat::Compat;
+use crate::convert::read_yaml;
+use crate::error::HelmError;
+use serde_json::{Map, Value as Json};
+
+/// A table of values.
+pub type Table = Map<String, Json>;
+
+/// Reads a values file. Helm 3 reads its first document, Helm 4 merges all of them.
+///
+/// # Errors
+/// What is no YAML, or no mapping.
+pub fn read(text: &[u8], file: &str, compat: Compat) -> Result<Table, HelmError> {
+    let documents = match compat {
+        Compat::Helm3 => vec![read_yaml(text, file)],
+        Compat::Helm4 => documents(text)
+            .into_iter()
+            .map(|d| read_yaml(&d, file))
+            .collect(),
+    };
+    let mut out = Table::new();
+    for document in documents {
+        match document.map_err(HelmError::Values)? {
+            Json::Null => {}
+            Json::Object(map) => out = merge(out, map),
+            _ => {
+                return Err(HelmError::Values(format!(
+                    "{file}: values must be a mapping"
+                )));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Cuts a text at lines that start with `---`, as Kubernetes' reader does.
+fn documents(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut out = vec![Vec::new()];
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        let separator = line.starts_with(b"---") && line[3..].trim_ascii().is_empty();
+        if separator {
+            out.push(Vec::new());
+        } else if let Some(last) = out.last_mut() {
+            last.extend_from_slice(line);
+        }
+    }
+    out
+}
+
+/// Merges `over` into `base`: tables key by key, everything else replaced; null is a value.
+pub fn merge(mut base: Table, over: Table) -> Table {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Json::Object(have)), Json::Object(new)) => {
+                *have = merge(std::mem::take(have), new);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+    base
+}
+
+/// The table at a dotted path.
+pub(crate) fn table<'t>(values: &'t Table, path: &str) -> Option<&'t Table> {
+    let mut table = values;
+    for part in path.split('.') {
+        table = table.get(part)?.as_object()?;
+    }
+    Some(table)
+}

@@ -1,0 +1,339 @@
+//! `--set` and its kin.
+
+use super::Table;
+use crate::convert::floats;
+use crate::error::HelmError;
+use driftless_gotmpl::fmt::quote;
+use serde_json::Value as Json;
+
+/// Which flag an override came with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetKind {
+    /// `--set`: true, false, null and integers are what they look like.
+    Typed,
+    /// `--set-string`: every value is a text.
+    Text,
+    /// `--set-json`: every value is JSON.
+    Json,
+    /// `--set-literal`: the rest of the argument is one text.
+    Literal,
+    /// `--set-file`: the value is the path of a file, whose text counts.
+    File,
+}
+
+const MAX_INDEX: usize = 65_536;
+const MAX_NESTING: usize = 30;
+
+/// Applies one override to `values`. `file` reads a file for [`SetKind::File`].
+///
+/// # Errors
+/// [`HelmError::Values`], worded as Helm's.
+pub fn set(
+    values: &mut Table,
+    kind: SetKind,
+    argument: &str,
+    file: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<(), HelmError> {
+    let mut parser = Parser {
+        text: argument,
+        kind,
+        file,
+    };
+    loop {
+        match parser.key(values, 0) {
+            Ok(()) => {}
+            Err(Stop::End) => return Ok(()),
+            Err(Stop::Error(message)) => {
+                return Err(HelmError::Values(format!("failed parsing --set data: {message}")));
+            }
+        }
+    }
+}
+
+enum Stop {
+    End,
+    Error(String),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Self {
+        Stop::Error(message)
+    }
+}
+
+type Step<T> = Result<T, Stop>;
+
+struct Parser<'t> {
+    text: &'t str,
+    kind: SetKind,
+    file: &'t dyn Fn(&str) -> Result<String, String>,
+}
+
+fn put(data: &mut Table, key: String, value: Json) {
+    if !key.is_empty() {
+        data.insert(key, value);
+    }
+}
+
+fn put_at(mut list: Vec<Json>, index: usize, value: Json) -> Result<Vec<Json>, String> {
+    if index > MAX_INDEX {
+        return Err(format!(
+            "index of {index} is greater than maximum supported index of {MAX_INDEX}"
+        ));
+    }
+    if list.len() <= index {
+        list.resize(index + 1, Json::Null);
+    }
+    list[index] = value;
+    Ok(list)
+}
+
+fn not_a(what: &str) -> Stop {
+    Stop::Error(format!("unable to parse key: the value that is there is no {what}"))
+}
+
+impl Parser<'_> {
+    fn next(&mut self) -> Option<char> {
+        let c = self.text.chars().next()?;
+        self.text = &self.text[c.len_utf8()..];
+        Some(c)
+    }
+
+    /// The text up to one of the stops, and that stop if there is one.
+    fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
+        let mut out = String::new();
+        while let Some(c) = self.next() {
+            if stops.contains(&c) {
+                return (out, Some(c));
+            }
+            if c == '\\' && self.kind != SetKind::Literal {
+                match self.next() {
+                    Some(next) => out.push(next),
+                    None => break,
+                }
+            } else {
+                out.push(c);
+            }
+        }
+        (out, None)
+    }
+
+    fn key(&mut self, data: &mut Table, depth: usize) -> Step<()> {
+        let stops: &[char] = if self.kind == SetKind::Literal {
+            &['=', '[', '.']
+        } else {
+            &['=', '[', ',', '.']
+        };
+        let (key, stop) = self.until(stops);
+        let quoted = || quote(key.as_bytes());
+        match stop {
+            None if key.is_empty() => Err(Stop::End),
+            None => Err(format!("key {} has no value", quoted()).into()),
+            Some('[') => {
+                let index = self.index()?;
+                let list = match data.get(&key) {
+                    None => Vec::new(),
+                    Some(Json::Array(list)) => list.clone(),
+                    Some(_) => return Err(not_a("list")),
+                };
+                let list = self.item(list, index, depth)?;
+                put(data, key, Json::Array(list));
+                Ok(())
+            }
+            Some('=') => self.assign(data, key),
+            Some('.') => {
+                if depth + 1 > MAX_NESTING {
+                    return Err(format!("value name nested level is greater than maximum supported nested level of {MAX_NESTING}").into());
+                }
+                let mut inner = match data.get(&key) {
+                    None => Table::new(),
+                    Some(Json::Object(table)) => table.clone(),
+                    Some(_) => return Err(not_a("table")),
+                };
+                let result = self.key(&mut inner, depth + 1);
+                if result.is_ok() && inner.is_empty() {
+                    return Err(format!("key map {} has no value", quoted()).into());
+                }
+                if !inner.is_empty() {
+                    put(data, key, Json::Object(inner));
+                }
+                result
+            }
+            Some(_) => Err(format!("key {} has no value (cannot end with ,)", quoted()).into()),
+        }
+    }
+
+    fn assign(&mut self, data: &mut Table, key: String) -> Step<()> {
+        let value = match self.kind {
+            SetKind::Json => self.json()?,
+            SetKind::Literal => Json::String(self.rest()),
+            _ => match self.list() {
+                Ok(Some(list)) => Json::Array(list),
+                Ok(None) => self.value()?,
+                Err(Stop::End) => {
+                    put(data, key, Json::String(String::new()));
+                    return Err(Stop::End);
+                }
+                Err(stop) => return Err(stop),
+            },
+        };
+        put(data, key, value);
+        Ok(())
+    }
+
+    fn rest(&mut self) -> String {
+        std::mem::take(&mut self.text).to_owned()
+    }
+
+    fn value(&mut self) -> Step<Json> {
+        let (text, _) = self.until(&[',']);
+        self.typed(text)
+    }
+
+    fn typed(&self, text: String) -> Step<Json> {
+        if self.kind == SetKind::File {
+            return Ok(Json::String((self.file)(&text)?));
+        }
+        if self.kind != SetKind::Typed {
+            return Ok(Json::String(text));
+        }
+        if text.eq_ignore_ascii_case("true") {
+            return Ok(Json::Bool(true));
+        }
+        if text.eq_ignore_ascii_case("false") {
+            return Ok(Json::Bool(false));
+        }
+        if text.eq_ignore_ascii_case("null") {
+            return Ok(Json::Null);
+        }
+        if text == "0" {
+            return Ok(Json::Number(0.into()));
+        }
+        if !text.starts_with('0')
+            && let Ok(i) = text.parse::<i64>()
+        {
+            return Ok(Json::Number(i.into()));
+        }
+        Ok(Json::String(text))
+    }
+
+    fn index(&mut self) -> Step<usize> {
+        let (text, stop) = self.until(&[']']);
+        if stop.is_none() {
+            return Err("error parsing index: EOF".to_owned().into());
+        }
+        let index: i64 = text
+            .parse()
+            .map_err(|_| format!("error parsing index: {} is no number", quote(text.as_bytes())))?;
+        usize::try_from(index)
+            .map_err(|_| Stop::Error(format!("negative {index} index not allowed")))
+    }
+
+    fn item(&mut self, mut list: Vec<Json>, index: usize, depth: usize) -> Step<Vec<Json>> {
+        let (text, stop) = self.until(&['[', '.', '=']);
+        if !text.is_empty() {
+            let quoted = quote(text.as_bytes());
+            return Err(format!("unexpected data at end of array index: {quoted}").into());
+        }
+        if index > MAX_INDEX {
+            return Err(put_at(Vec::new(), index, Json::Null).err().unwrap_or_default().into());
+        }
+        let value = match stop {
+            None => return Err(Stop::End),
+            Some('=') => match self.kind {
+                SetKind::Json => self.json()?,
+                SetKind::Literal => Json::String(self.rest()),
+                _ => match self.list() {
+                    Ok(Some(inner)) => Json::Array(inner),
+                    Ok(None) => self.value()?,
+                    Err(Stop::End) => Json::String(String::new()),
+                    Err(stop) => return Err(stop),
+                },
+            },
+            Some('[') => {
+                let next = self.index()?;
+                let inner = match list.get(index) {
+                    None | Some(Json::Null) => Vec::new(),
+                    Some(Json::Array(inner)) => inner.clone(),
+                    Some(_) => return Err(not_a("list")),
+                };
+                if depth + 1 > MAX_NESTING {
+                    return Err(not_a("list so deep"));
+                }
+                Json::Array(self.item(inner, next, depth + 1)?)
+            }
+            Some(_) => {
+                let mut inner = match list.get_mut(index) {
+                    Some(Json::Object(table)) => std::mem::take(table),
+                    _ => Table::new(),
+                };
+                if depth + 1 > MAX_NESTING {
+                    return Err(not_a("table so deep"));
+                }
+                match self.key(&mut inner, depth + 1) {
+                    Ok(()) | Err(Stop::End) => {}
+                    Err(stop) => return Err(stop),
+                }
+                Json::Object(inner)
+            }
+        };
+        Ok(put_at(list, index, value)?)
+    }
+
+    /// `{a,b}`; `None` if the value does not start so.
+    fn list(&mut self) -> Step<Option<Vec<Json>>> {
+        match self.text.chars().next() {
+            None => return Err(Stop::End),
+            Some('{') => self.next(),
+            Some(_) => return Ok(None),
+        };
+        let mut list = Vec::new();
+        loop {
+            let (text, stop) = self.until(&[',', '}']);
+            match stop {
+                None => return Err("list must terminate with '}'".to_owned().into()),
+                Some(stop) => {
+                    list.push(self.typed(text)?);
+                    if stop == '}' {
+                        if self.text.starts_with(',') {
+                            self.next();
+                        }
+                        return Ok(Some(list));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Skips white space; whether the value is over.
+    fn empty(&mut self) -> bool {
+        loop {
+            match self.text.chars().next() {
+                None => return true,
+                Some(',') => {
+                    self.next();
+                    return true;
+                }
+                Some(c) if c.is_whitespace() => {
+                    self.next();
+                }
+                Some(_) => return false,
+            }
+        }
+    }
+
+    fn json(&mut self) -> Step<Json> {
+        if self.empty() {
+            return Ok(Json::Null);
+        }
+        let mut stream = serde_json::Deserializer::from_str(self.text).into_iter::<Json>();
+        let value = match stream.next() {
+            Some(Ok(value)) => value,
+            _ => return Err("the value is no JSON".to_owned().into()),
+        };
+        let used = stream.byte_offset();
+        self.text = &self.text[used..];
+        self.empty();
+        Ok(floats(value))
+    }
+}

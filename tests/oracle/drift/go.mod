@@ -1,0 +1,3 @@
+module driftless.dev/oracle/drift
+
+go 1.26.0
