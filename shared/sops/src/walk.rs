@@ -66,13 +66,23 @@ impl Walk<'_> {
                         continue;
                     }
                     self.path.push(std::mem::take(key));
-                    let result = self.value(value);
+                    let result = match self.value(value) {
+                        Ok(()) if matches!(value, Tree::Comment(_)) => {
+                            Err(self.fault("a comment, expected a value"))
+                        }
+                        result => result,
+                    };
                     *key = self.path.pop().unwrap_or_default();
                     result?;
                 }
                 Ok(())
             }
-            Tree::List(items) => items.iter_mut().try_for_each(|item| self.value(item)),
+            Tree::List(items) => {
+                items.iter_mut().try_for_each(|item| self.value(item))?;
+                // sops keeps the comments of a list as encrypted items of it.
+                items.retain(|item| !matches!(item, Tree::Comment(_)));
+                Ok(())
+            }
             Tree::Null => Ok(()),
             leaf => self.leaf(leaf),
         }
