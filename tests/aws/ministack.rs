@@ -1,5 +1,7 @@
 //! MiniStack plays AWS as the tests need it.
 
+use std::time::{Duration, Instant};
+
 use driftless_tests::aws::MiniStack;
 use driftless_tests::http::Http;
 use driftless_tests::tools;
@@ -22,10 +24,11 @@ def outcome(service, operation, **parameters):
 while True:
     event = urllib.request.urlopen(api + "next")
     id = event.headers["Lambda-Runtime-Aws-Request-Id"]
-    event.read()
-    bucket = os.environ["DRIFTLESS_BUCKET"]
-    answer = {
-        "send": outcome("sqs", "send_message", QueueUrl=os.environ["DRIFTLESS_QUEUE_URL"], MessageBody="{}"),
+    batch = "Records" in json.loads(event.read())
+    bucket, queue = os.environ["DRIFTLESS_BUCKET"], os.environ["DRIFTLESS_QUEUE_URL"]
+    answer = {} if batch else {
+        "send": outcome("sqs", "send_message", QueueUrl=queue, MessageBody="{}"),
+        "send batch": outcome("sqs", "send_message_batch", QueueUrl=queue, Entries=[{"Id": "a", "MessageBody": "{}"}]),
         "write": outcome("s3", "put_object", Bucket=bucket, Key="state/x", Body=b"x"),
         "read": outcome("s3", "get_object", Bucket=bucket, Key="index/x"),
         "foreign": outcome("secretsmanager", "get_secret_value", SecretId="driftless/hubs/one"),
@@ -69,6 +72,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     );
     let expected = json!({
         "send": "allowed",
+        "send batch": "allowed",
         "write": "AccessDenied",
         "read": "allowed",
         "foreign": "AccessDeniedException",
@@ -77,4 +81,16 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     });
     assert_eq!(answer.json(), expected);
     assert_eq!(aws.keys(bucket, ""), ["index/x"]);
+
+    // The webhook's messages are taken by the reconcile function, which answers
+    // without failures: they are done with.
+    let start = Instant::now();
+    while aws.messages(stack.output("QueueUrl")) != (0, 0) {
+        let tail = ministack.log_tail();
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "nobody takes the messages:\n{tail}"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }

@@ -1,6 +1,7 @@
 //! AWS on loopback: [`MiniStack`] with the deployed template, and `cargo lambda`.
 
 mod client;
+mod emulate;
 mod lambda;
 mod ministack;
 mod stack;

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::MiniStack;
 use super::ministack::REGION;
+use super::{MiniStack, emulate};
 use crate::{process, tools};
 
 const CODE: &str = "driftless-code";
@@ -87,7 +87,9 @@ impl MiniStack {
             .iter()
             .map(|(function, path)| ((*function).to_owned(), self.upload(function, path)))
             .collect();
-        let body = translate(template, &code).to_string();
+        let mut template = translate(template, &code);
+        emulate::adapt(&mut template, parameters);
+        let body = template.to_string();
         let parameter =
             |(key, value): &(&str, &str)| json!({"ParameterKey": key, "ParameterValue": value});
         let parameters: Vec<Value> = parameters.iter().map(parameter).collect();

@@ -1,0 +1,70 @@
+//! Where MiniStack 1.5.33 differs from AWS, the translated template is written
+//! so that both mean the same. What is deployed to AWS stays as it is.
+
+use serde_json::{Map, Value, json};
+
+/// Adapts a translated template before it is deployed with these parameters.
+pub(super) fn adapt(template: &mut Value, parameters: &[(&str, &str)]) {
+    let numbers = numbers(template, parameters);
+    write_numbers(&mut template["Resources"], &numbers);
+    for (_, resource) in template["Resources"].as_object_mut().into_iter().flatten() {
+        allow_batches(resource);
+    }
+}
+
+/// The parameters of type Number with their values. MiniStack fills them in as
+/// text, and its queue poller then compares text with numbers.
+fn numbers(template: &Value, given: &[(&str, &str)]) -> Map<String, Value> {
+    let parameters = template["Parameters"].as_object();
+    let number = |(name, parameter): (&String, &Value)| {
+        if parameter["Type"] != "Number" {
+            return None;
+        }
+        let given = given.iter().find(|(key, _)| key == name);
+        let default = parameter["Default"].to_string();
+        let text = given.map_or(default.trim_matches('"'), |(_, value)| value);
+        Some((name.clone(), serde_json::from_str(text).ok()?))
+    };
+    parameters
+        .into_iter()
+        .flatten()
+        .filter_map(number)
+        .collect()
+}
+
+fn write_numbers(value: &mut Value, numbers: &Map<String, Value>) {
+    let referred = value["Ref"].as_str().and_then(|name| numbers.get(name));
+    match (referred, value) {
+        (Some(number), value) => *value = number.clone(),
+        (None, Value::Object(fields)) => {
+            fields
+                .values_mut()
+                .for_each(|field| write_numbers(field, numbers));
+        }
+        (None, Value::Array(items)) => {
+            items
+                .iter_mut()
+                .for_each(|item| write_numbers(item, numbers));
+        }
+        _ => {}
+    }
+}
+
+/// `sqs:SendMessage` allows the batch call on AWS; MiniStack asks for a
+/// permission of its own, which AWS does not know.
+fn allow_batches(resource: &mut Value) {
+    let policies = resource["Properties"]["Policies"].as_array_mut();
+    for policy in policies.into_iter().flatten() {
+        let statements = policy["PolicyDocument"]["Statement"].as_array_mut();
+        for statement in statements.into_iter().flatten() {
+            let actions = match &statement["Action"] {
+                Value::Array(actions) => actions.clone(),
+                action => vec![action.clone()],
+            };
+            if actions.contains(&json!("sqs:SendMessage")) {
+                let batch = std::iter::once(json!("sqs:SendMessageBatch"));
+                statement["Action"] = actions.into_iter().chain(batch).collect();
+            }
+        }
+    }
+}
