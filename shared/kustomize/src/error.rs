@@ -149,10 +149,7 @@ impl From<YamlError> for Error {
 impl Error {
     /// Puts the file in, unless an inner function knew it better or the text has it already.
     pub(crate) fn in_file(mut self, path: &TreePath) -> Self {
-        let named = matches!(
-            self.kind,
-            ErrorKind::Read(_) | ErrorKind::Yaml(_) | ErrorKind::Cycle(_)
-        );
+        let named = matches!(self.kind, ErrorKind::Yaml(_) | ErrorKind::Cycle(_));
         if self.file.is_none() && !named {
             self.file = Some(path.clone());
         }

@@ -8,7 +8,7 @@ use crate::generate;
 use crate::kustomization::{
     Form, Generator, Image, Patch, ReplacementEntry, Replica, Texts, shape,
 };
-use crate::node;
+use crate::node::{self, Map, Node};
 use crate::resource::{self, ORIGIN, Resource};
 use crate::transform::{
     Affix, Images, Json6902, Labels, Namespace, Patch as PatchTransformer, Replacements, Replicas,
@@ -42,10 +42,11 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
                 None,
                 target.loader,
             )?,
-            "HelmChartInflationGenerator" | "IAMPolicyGenerator" => {
+            "IAMPolicyGenerator" => iam_account(read(&config, Form::Iam)?)?,
+            "HelmChartInflationGenerator" => {
                 return Err(unsupported(
                     kind,
-                    "it is not part of driftless's kustomize engine",
+                    "no Helm engine is wired into kustomize builds yet; use a HelmRelease",
                 ));
             }
             _ => return Err(unsupported(kind, "it is no built-in generator")),
@@ -53,6 +54,47 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
         generated.push((resource, Origin::of_plugin(&config)));
     }
     Ok(generated)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct IamConfig {
+    cloud: String,
+    kubernetes_service: KubernetesService,
+    service_account: CloudAccount,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KubernetesService {
+    name: String,
+    namespace: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct CloudAccount {
+    name: String,
+    project_id: String,
+}
+
+/// A service account that stands for one of Google's cloud.
+fn iam_account(config: IamConfig) -> Result<Resource, Error> {
+    if config.cloud != "gke" {
+        return Err(unsupported("IAMPolicyGenerator", "the only cloud is gke"));
+    }
+    let CloudAccount { name, project_id } = config.service_account;
+    let mut account = Map::default();
+    account.insert("apiVersion", Node::str("v1"));
+    account.insert("kind", Node::str("ServiceAccount"));
+    let mut resource = Resource::new(Node::Map(account));
+    resource.set_annotation(
+        "iam.gke.io/gcp-service-account",
+        &format!("{name}@{project_id}.iam.gserviceaccount.com"),
+    );
+    resource.set_name(&config.kubernetes_service.name);
+    resource.set_namespace(&config.kubernetes_service.namespace);
+    Ok(resource)
 }
 
 /// The transformers that a list of configurations asks for.

@@ -47,7 +47,9 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
         }
         _ => take("binaryData", false)?,
     }
-    let digest = hex::encode(Sha256::digest(go_json(&Value::Object(fields))));
+    let digest = hex::encode(Sha256::digest(node::escape_as_go(
+        &Value::Object(fields).to_string(),
+    )));
     Ok(digest.chars().take(10).map(readable).collect())
 }
 
@@ -61,21 +63,4 @@ fn readable(digit: char) -> char {
         'e' => 't',
         other => other,
     }
-}
-
-/// JSON as Go writes it: `<`, `>`, `&` and the two line separators are escaped.
-fn go_json(value: &Value) -> String {
-    let plain = value.to_string();
-    let mut text = String::with_capacity(plain.len());
-    for c in plain.chars() {
-        match c {
-            '<' => text.push_str("\\u003c"),
-            '>' => text.push_str("\\u003e"),
-            '&' => text.push_str("\\u0026"),
-            '\u{2028}' => text.push_str("\\u2028"),
-            '\u{2029}' => text.push_str("\\u2029"),
-            c => text.push(c),
-        }
-    }
-    text
 }

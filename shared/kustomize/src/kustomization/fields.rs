@@ -227,6 +227,19 @@ pub(super) static CONFIGURATION: [(&str, Type); 12] = [
 /// The configuration of any built-in generator.
 pub(super) static GENERATOR: &[(&str, Type)] = &SECRET;
 
+/// The configuration of the `IAMPolicyGenerator`.
+pub(super) static IAM: [(&str, Type); 3] = [
+    ("cloud", Text),
+    (
+        "kubernetesService",
+        Struct(&[("name", Text), ("namespace", Text)]),
+    ),
+    (
+        "serviceAccount",
+        Struct(&[("name", Text), ("projectId", Text)]),
+    ),
+];
+
 /// The configuration of any built-in transformer.
 pub(super) static TRANSFORMER: [(&str, Type); 20] = [
     ("annotations", Texts),

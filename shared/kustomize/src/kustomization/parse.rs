@@ -71,6 +71,8 @@ pub(crate) enum Form {
     Generator,
     Transformer,
     Replacement,
+    /// The configuration of the `IAMPolicyGenerator`.
+    Iam,
 }
 
 /// Brings such a value into the form that the models read.
@@ -83,6 +85,7 @@ pub(crate) fn shape(value: Value, form: Form) -> Result<Value, String> {
         Form::Generator => fields::GENERATOR,
         Form::Transformer => &fields::TRANSFORMER,
         Form::Replacement => &fields::REPLACEMENT,
+        Form::Iam => &fields::IAM,
     };
     let mode = Mode {
         strict: form == Form::Configuration,

@@ -10,7 +10,7 @@ mod write;
 
 pub(crate) use path::{lookup, lookup_mut, parts, smart_split, split};
 pub(crate) use read::{documents, first_document, from_value};
-pub(crate) use write::{to_text, to_value};
+pub(crate) use write::{escape_as_go, to_text, to_value};
 
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
 use serde_json::Value;

@@ -23,6 +23,22 @@ fn to_map(map: &Map) -> Result<serde_json::Map<String, Value>, Error> {
         .collect()
 }
 
+/// JSON text as Go writes it: `<`, `>`, `&` and the two line separators are escaped.
+pub(crate) fn escape_as_go(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
 /// A value as YAML text that keeps the order of keys.
 pub(crate) fn to_text(node: &Node) -> String {
     let mut text = String::new();

@@ -31,8 +31,19 @@ impl JsonPatch {
         if text.is_empty() {
             return Err(fault("it is empty".to_owned()));
         }
-        let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, limits)?;
-        let operations = match documents.into_iter().next() {
+        // Text that starts like JSON must be JSON; only what does not is read as YAML.
+        let document = if text.starts_with('[') {
+            let parsed = serde_json::from_str(text);
+            Some(parsed.map_err(|error| {
+                fault(format!(
+                    "a patch that starts with '[' must be JSON: {error}"
+                ))
+            })?)
+        } else {
+            let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, limits)?;
+            documents.into_iter().next()
+        };
+        let operations = match document {
             Some(Value::Array(operations)) => operations,
             None | Some(Value::Null) => Vec::new(),
             Some(_) => {
@@ -285,7 +296,7 @@ mod tests {
     use serde_json::json;
 
     fn apply(patch: &str, value: Value) -> Result<Value, String> {
-        let patch = JsonPatch::parse(patch, "patch.yaml", &yaml::Limits::default())
+        let patch = JsonPatch::parse(&format!(" {patch}"), "patch.yaml", &yaml::Limits::default())
             .map_err(|e| e.to_string())?;
         let patched = patch
             .apply(&node::from_value(&value))

@@ -352,8 +352,11 @@ fn write_text(inner: &Node, old: &str) -> Option<String> {
     if !old.trim_start().starts_with(['{', '[']) {
         return Some(node::to_text(inner).trim().to_owned());
     }
-    if old.contains('\n') && old.contains("  ") {
-        return serde_json::to_string_pretty(&value).ok();
-    }
-    Some(value.to_string())
+    let indented = old.contains('\n') && old.contains("  ");
+    let json = if indented {
+        serde_json::to_string_pretty(&value).ok()?
+    } else {
+        value.to_string()
+    };
+    Some(node::escape_as_go(&json))
 }
