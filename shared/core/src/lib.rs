@@ -9,6 +9,7 @@
 
 pub mod apply;
 pub mod bootstrap;
+mod concurrent;
 pub mod failure;
 pub mod flux;
 pub mod health;

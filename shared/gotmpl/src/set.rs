@@ -74,16 +74,20 @@ impl Templates {
     /// [`ErrorKind::Parse`], worded as Go's.
     pub fn parse(&mut self, name: &str, text: &str) -> Result<(), Error> {
         let trees = parse::parse(name, text, &self.0.functions)?;
-        self.add(trees);
+        self.add(&trees);
         Ok(())
     }
 
-    fn add(&mut self, trees: Vec<Arc<Tree>>) {
+    pub(crate) fn functions(&self) -> &Functions {
+        &self.0.functions
+    }
+
+    pub(crate) fn add(&mut self, trees: &[Arc<Tree>]) {
         for tree in trees {
             if tree.is_empty() && self.tree(&tree.name).is_some() {
                 continue;
             }
-            self.own().trees.insert(tree.name.clone(), tree);
+            self.own().trees.insert(tree.name.clone(), tree.clone());
         }
     }
 

@@ -22,5 +22,5 @@ pub use compat::Compat;
 pub use error::HelmError;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
-pub use release::{Rendered, render};
-pub use render::{Lookup, Options, ReleaseInfo, render_templates};
+pub use release::{Outcome, Rendered, manifest_text, render};
+pub use render::{Lookup, Options, ReleaseInfo, Templated, render_templates};

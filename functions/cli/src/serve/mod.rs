@@ -75,6 +75,9 @@ pub struct Args {
     /// Accept insecure-skip-tls-verify in kubeconfigs
     #[arg(long)]
     allow_insecure_kubeconfigs: bool,
+    /// Accept remote clusters at loopback and link-local addresses
+    #[arg(long)]
+    allow_local_clusters: bool,
     /// How many steps run at a time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,

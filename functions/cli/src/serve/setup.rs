@@ -54,6 +54,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
         default_service_account: args.default_service_account.clone(),
         keep_controllers: args.keep_controllers,
         allow_insecure_kubeconfigs: args.allow_insecure_kubeconfigs,
+        allow_local_clusters: args.allow_local_clusters,
     };
     let (ports, queue) = config::local_ports(options(args, kubeconfig)?)?;
     hub::register(&ports, &settings).await?;

@@ -2,10 +2,11 @@
 
 use super::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
-use driftless_core::ports::{Ports, Queue as _};
+use driftless_core::ports::{Ports, Queue as _, Request, Result};
 use driftless_core::step::{self, Outcome};
 use driftless_core::sweep;
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +62,7 @@ impl Shared {
         let request = work.request();
         let kind = request.object.kind.as_str();
         let start = Instant::now();
-        let step = AssertUnwindSafe(step::run(&self.ports, request, PATIENCE)).catch_unwind();
+        let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
         let result = match tokio::time::timeout(LONGEST, step).await {
             Ok(Ok(Ok(Outcome { failure: None, .. }))) => "done",
             // The step has logged it, and the object's status says it.
@@ -92,7 +93,7 @@ impl Shared {
     /// # Errors
     /// The registry cannot be read; the text says why.
     pub async fn sweep(&self) -> Result<Vec<sweep::Report>, String> {
-        let swept = AssertUnwindSafe(sweep::sweep(&self.ports)).catch_unwind().await;
+        let swept = AssertUnwindSafe(swept(&self.ports)).catch_unwind().await;
         let swept = swept.unwrap_or_else(|_| {
             let text = "the sweep panicked: this is a bug".to_owned();
             Err(driftless_core::ports::PortError::new(driftless_core::ports::ErrorKind::Unavailable, text))
@@ -110,4 +111,14 @@ impl Shared {
             }
         }
     }
+}
+
+/// The step as one boxed future: its many parts are too much for the compiler to see that it may move between threads.
+fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outcome>> {
+    Box::pin(step::run(ports, request, PATIENCE))
+}
+
+/// The sweep, likewise.
+fn swept(ports: &Ports) -> BoxFuture<'_, Result<Vec<sweep::Report>>> {
+    Box::pin(sweep::sweep(ports))
 }

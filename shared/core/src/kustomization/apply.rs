@@ -7,13 +7,14 @@ use crate::apply::annotations::{Policy, Ssa};
 use crate::apply::drift::{self, Drift};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::apply::{is_immutable_error, stage};
+use crate::concurrent;
 use crate::failure::{Class, Failure};
 use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::ports::{self, Clock, Delete, ErrorKind, Patch, PortError, Resource};
 use crate::step::Context;
 use driftless_manifest::Object;
-use futures::StreamExt as _;
+use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,10 +78,10 @@ pub async fn apply(
         };
         live.keep_living_owners(context, owner, &mut items).await;
         for group in by_kind(items) {
-            let one = |item: Item| apply_one(context, target, owner, item, &live);
-            let mut done =
-                futures::stream::iter(group.into_iter().map(one)).buffer_unordered(CONCURRENCY);
-            while let Some((id, version, result)) = done.next().await {
+            let work = group
+                .into_iter()
+                .map(|item| apply_one(context, target, owner, item, &live).boxed());
+            for (id, version, result) in concurrent::run(CONCURRENCY, work.collect()).await {
                 report.add(&id, version, result);
             }
             if report.failure.is_some() {

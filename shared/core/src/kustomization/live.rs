@@ -2,13 +2,14 @@
 
 use super::apply::Item;
 use super::target::Target;
+use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
 use crate::inventory::Inventory;
 use crate::ports::{ErrorKind, PortError, Resource};
 use crate::step::Context;
 use driftless_manifest::{Object, ObjectId};
-use futures::StreamExt as _;
+use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,10 +50,9 @@ impl Live {
         }
         let reads = wanted
             .into_values()
-            .map(|group| read_group(target, owner, group));
-        let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
+            .map(|group| read_group(target, owner, group).boxed());
         let mut live = Self::default();
-        while let Some(found) = reads.next().await {
+        for found in concurrent::run(CONCURRENCY, reads.collect()).await {
             let found = found.map_err(|error| Failure::port(reason::FAILED, &error))?;
             live.0
                 .extend(found.into_iter().map(|object| (object.id(), object)));
@@ -168,11 +168,10 @@ async fn read_each(
             item.object.namespace().to_owned(),
             item.object.name().to_owned(),
         );
-        async move { target.cluster.get(resource, &namespace, &name).await }
+        async move { target.cluster.get(resource, &namespace, &name).await }.boxed()
     });
-    let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
     let mut found = Vec::new();
-    while let Some(read) = reads.next().await {
+    for read in concurrent::run(CONCURRENCY, reads.collect()).await {
         match read {
             Ok(object) => found.extend(object),
             Err(error) if error.kind == ErrorKind::Denied => {}

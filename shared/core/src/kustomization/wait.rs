@@ -2,13 +2,14 @@
 //! a wait is a delayed message.
 
 use super::target::Target;
+use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{Kustomization, duration_text, reason, timestamp};
 use crate::health::{self, Assessment, Health as Status, HealthExprs};
 use crate::inventory::Inventory;
 use crate::step::Context;
 use driftless_manifest::{Gvk, Object, ObjectId};
-use futures::StreamExt as _;
+use futures::FutureExt as _;
 use std::time::Duration;
 
 const CONCURRENCY: usize = 8;
@@ -47,21 +48,19 @@ pub async fn look(
     let clock = context.ports.clock.as_ref();
     let (start, mut pause) = (clock.now(), FIRST_PAUSE);
     loop {
-        let mut looks = futures::stream::iter(
-            wanted
-                .drain(..)
-                .map(|one| assess(target, one, &exprs, clock.now())),
-        )
-        .buffer_unordered(CONCURRENCY);
+        let now = clock.now();
+        let looks = wanted
+            .drain(..)
+            .map(|one| assess(target, one, &exprs, now).boxed())
+            .collect();
         let (mut open, mut failed) = (Vec::new(), Vec::new());
-        while let Some(look) = looks.next().await {
+        for look in concurrent::run(CONCURRENCY, looks).await {
             match look? {
                 (_, Status::Current, _) => {}
                 (one, Status::Failed, message) => failed.push((one, Status::Failed, message)),
                 other => open.push(other),
             }
         }
-        drop(looks);
         let passed = clock.now().saturating_sub(since);
         if !failed.is_empty() {
             let what = format!(

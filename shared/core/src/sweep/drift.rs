@@ -1,5 +1,6 @@
 //! Which Kustomizations have drifted: one LIST a kind and cluster, compared with the fingerprints of the last apply.
 
+use crate::concurrent;
 use crate::flux::{Kustomization, ObjectRef};
 use crate::hub::Hub;
 use crate::kustomization::live::OWNER_NAME;
@@ -7,7 +8,7 @@ use crate::kustomization::memory::{self, Memory};
 use crate::kustomization::target;
 use crate::ports::{Cluster, Ports};
 use driftless_manifest::{Gvk, Object, ObjectId};
-use futures::StreamExt as _;
+use futures::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,18 +21,18 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
         .iter()
         .filter_map(|object| Kustomization::from_object((*object).clone()).ok());
     let ready = ready.filter(|one| one.status.conditions.is_true("Ready") && !one.spec.suspend);
-    let loads = ready.map(|one| async move {
-        let key = memory::key(&hub.settings.name, &one.id);
-        let memory = memory::load(ports.blobs.as_ref(), &key)
-            .await
-            .map(|(memory, _)| memory)
-            .unwrap_or_default();
-        (one, memory)
+    let loads = ready.map(|one| {
+        async move {
+            let key = memory::key(&hub.settings.name, &one.id);
+            let memory = memory::load(ports.blobs.as_ref(), &key)
+                .await
+                .map(|(memory, _)| memory)
+                .unwrap_or_default();
+            (one, memory)
+        }
+        .boxed()
     });
-    let loaded: Vec<(Kustomization, Memory)> = futures::stream::iter(loads)
-        .buffer_unordered(CONCURRENCY)
-        .collect()
-        .await;
+    let loaded: Vec<(Kustomization, Memory)> = concurrent::run(CONCURRENCY, loads.collect()).await;
 
     // One group a cluster: the hub itself, or a kubeconfig reference in a namespace.
     let mut groups: BTreeMap<String, Vec<(Kustomization, Memory)>> = BTreeMap::new();
@@ -42,10 +43,10 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
         };
         groups.entry(group).or_default().push((one, memory));
     }
-    let looks = groups.into_values().map(|group| look(ports, hub, group));
-    futures::stream::iter(looks)
-        .buffer_unordered(CONCURRENCY)
-        .collect::<Vec<_>>()
+    let looks = groups
+        .into_values()
+        .map(|group| look(ports, hub, group).boxed());
+    concurrent::run(CONCURRENCY, looks.collect())
         .await
         .into_iter()
         .flatten()
@@ -80,11 +81,11 @@ async fn look(
             .or_default()
             .insert(id.namespace);
     }
-    let lists = kinds.into_keys().map(|gvk| list(cluster.as_ref(), gvk));
-    let lists: Vec<Option<(Gvk, Vec<Object>)>> = futures::stream::iter(lists)
-        .buffer_unordered(CONCURRENCY)
-        .collect()
-        .await;
+    let lists = kinds
+        .into_keys()
+        .map(|gvk| list(cluster.as_ref(), gvk).boxed());
+    let lists: Vec<Option<(Gvk, Vec<Object>)>> =
+        concurrent::run(CONCURRENCY, lists.collect()).await;
     let mut live: BTreeMap<ObjectId, String> = BTreeMap::new();
     let mut read: BTreeSet<Gvk> = BTreeSet::new();
     for (gvk, objects) in lists.into_iter().flatten() {

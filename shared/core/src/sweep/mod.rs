@@ -4,6 +4,7 @@
 mod drift;
 mod due;
 
+use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, ObjectRef};
 use crate::hub::{self, Hub};
@@ -11,7 +12,7 @@ use crate::ports::{Cause, Ports, Precondition, Request, Result};
 use crate::state::{self, key_part};
 use driftless_manifest::Object;
 use due::Entry;
-use futures::StreamExt as _;
+use futures::FutureExt as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -35,27 +36,27 @@ pub struct Report {
 /// The registry cannot be read.
 pub async fn sweep(ports: &Ports) -> Result<Vec<Report>> {
     let names = hub::names(ports).await?;
-    let sweeps = names.into_iter().map(|name| async move {
-        match sweep_hub(ports, &name).await {
-            Ok(queued) => Report {
-                hub: name,
-                queued,
-                failure: None,
-            },
-            Err(failure) => {
-                tracing::warn!(hub = name, reason = failure.reason, "{}", failure.message);
-                Report {
+    let sweeps = names.into_iter().map(|name| {
+        async move {
+            match sweep_hub(ports, &name).await {
+                Ok(queued) => Report {
                     hub: name,
-                    queued: Vec::new(),
-                    failure: Some(failure),
+                    queued,
+                    failure: None,
+                },
+                Err(failure) => {
+                    tracing::warn!(hub = name, reason = failure.reason, "{}", failure.message);
+                    Report {
+                        hub: name,
+                        queued: Vec::new(),
+                        failure: Some(failure),
+                    }
                 }
             }
         }
+        .boxed()
     });
-    Ok(futures::stream::iter(sweeps)
-        .buffer_unordered(HUBS)
-        .collect()
-        .await)
+    Ok(concurrent::run(HUBS, sweeps.collect()).await)
 }
 
 async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
@@ -114,11 +115,9 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
 
 /// Every Flux object of the hub, sources first.
 async fn list(hub: &Hub) -> Result<Vec<(ObjectRef, Object)>, Failure> {
-    let lists = FluxKind::ALL
-        .into_iter()
-        .map(|kind| async move { hub.list(kind).await });
+    let lists = FluxKind::ALL.into_iter().map(|kind| hub.list(kind).boxed());
     let mut all = Vec::new();
-    for list in futures::future::join_all(lists).await {
+    for list in concurrent::run(FluxKind::ALL.len(), lists.collect()).await {
         all.extend(
             list?
                 .into_iter()

@@ -7,11 +7,13 @@ mod frame;
 use crate::error::{Error, ErrorKind};
 use crate::fmt;
 use crate::function::FuncError;
-use crate::parse::{Branch, Command, Node, Number, Pipe, Term, TermKind};
+use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::{Kind, Value};
 use frame::{At, Frame, Slot};
+use crate::value::Str;
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What an execution may cost.
@@ -44,6 +46,8 @@ pub struct Exec<'h> {
     depth: usize,
     missing: MissingKey,
     out: Vec<u8>,
+    /// Texts that were parsed while executing.
+    parsed: HashMap<Str, Arc<Vec<Arc<Tree>>>>,
 }
 
 /// What a node says about the loop around it.
@@ -66,6 +70,7 @@ impl<'h> Exec<'h> {
             left: limits,
             depth: 0,
             out: Vec::new(),
+            parsed: HashMap::new(),
         }
     }
 
@@ -123,7 +128,34 @@ impl<'h> Exec<'h> {
         let Some(tree) = self.templates.tree(name) else {
             return Err(no_template(name));
         };
-        let mut frame = Frame::new(&tree, data.clone());
+        self.execute_tree(&tree, data)
+    }
+
+    /// Parses a text as a template `name` of its own set above the one in force, and executes it. What it defines is
+    /// seen by itself alone.
+    ///
+    /// # Errors
+    /// As [`Templates::parse`] and [`Templates::execute`].
+    pub fn execute_text(&mut self, name: &str, text: &Str, data: Value) -> Result<Vec<u8>> {
+        let trees = match self.parsed.get(text) {
+            Some(trees) => trees.clone(),
+            None => {
+                let trees = parse::parse(name, &text.lossy(), self.templates.functions())?;
+                let trees = Arc::new(trees);
+                self.parsed.insert(text.clone(), trees.clone());
+                trees
+            }
+        };
+        let Some(main) = trees.iter().find(|t| *t.name == *name) else {
+            return Err(no_template(name));
+        };
+        let mut templates = self.templates.clone();
+        templates.add(&trees);
+        self.with_templates(templates, |exec| exec.execute_tree(main, data))
+    }
+
+    fn execute_tree(&mut self, tree: &Tree, data: Value) -> Result<Vec<u8>> {
+        let mut frame = Frame::new(tree, data.clone());
         self.enter(&frame)?;
         let before = std::mem::take(&mut self.out);
         let result = self.list(&mut frame, &Slot::plain(data), &tree.root);

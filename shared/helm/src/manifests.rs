@@ -1,0 +1,276 @@
+//! Rendered texts -> documents, hooks, order.
+
+use crate::compat::Compat;
+use crate::error::HelmError;
+use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use regex::Regex;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// A rendered document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The template's full name.
+    pub source: String,
+    /// The `kind`; empty if there is none.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// The text, trimmed as Helm trims it.
+    pub content: String,
+}
+
+/// A rendered document with a `helm.sh/hook` annotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// The document.
+    pub manifest: Manifest,
+    /// `pre-install`, `test`, …; `test-success` is `test`.
+    pub events: Vec<String>,
+    /// `helm.sh/hook-weight`.
+    pub weight: i64,
+    /// `helm.sh/hook-delete-policy`.
+    pub delete_policies: Vec<String>,
+    /// `helm.sh/hook-output-log-policy`.
+    pub log_policies: Vec<String>,
+}
+
+impl Hook {
+    /// Whether it is a test.
+    pub fn is_test(&self) -> bool {
+        self.events.iter().any(|e| e == "test")
+    }
+}
+
+const EVENTS: &[&str] = &[
+    "pre-install",
+    "post-install",
+    "pre-delete",
+    "post-delete",
+    "pre-upgrade",
+    "post-upgrade",
+    "pre-rollback",
+    "post-rollback",
+    "test",
+];
+
+const INSTALL_ORDER: &[&str] = &[
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+];
+
+const HELM4_LAST: &[&str] = &[
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Where a kind stands in the order of installation; unknown ones last, by name.
+fn rank<'k>(kind: &'k str, compat: Compat) -> (usize, &'k str) {
+    let extra: &[&str] = match compat {
+        Compat::Helm3 => &[],
+        Compat::Helm4 => HELM4_LAST,
+    };
+    match INSTALL_ORDER.iter().chain(extra).position(|k| *k == kind) {
+        Some(at) => (at, ""),
+        None => (usize::MAX, kind),
+    }
+}
+
+static SEPARATOR3: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").ok());
+static SEPARATOR4: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?m)^---[ \t]*").ok());
+
+/// Cuts a text into documents; empty ones are left out.
+pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {
+    let (separator, text) = match compat {
+        Compat::Helm3 => (&SEPARATOR3, text.trim()),
+        Compat::Helm4 => (&SEPARATOR4, text.trim_start()),
+    };
+    let Some(separator) = separator.as_ref() else {
+        return Vec::new();
+    };
+    separator
+        .split(text)
+        .filter_map(|document| match compat {
+            Compat::Helm3 => (!document.is_empty()).then(|| document.trim().to_owned()),
+            Compat::Helm4 => {
+                (!document.trim().is_empty()).then(|| document.trim_start().to_owned())
+            }
+        })
+        .collect()
+}
+
+/// What Helm reads of a document.
+#[derive(Default)]
+struct Head {
+    kind: String,
+    name: String,
+    annotations: Vec<(String, String)>,
+}
+
+/// Sorts rendered texts into manifests and hooks, in the order of installation.
+///
+/// # Errors
+/// [`HelmError::Manifest`] for a document that is no mapping.
+pub(crate) fn sort(
+    files: &BTreeMap<String, Vec<u8>>,
+    compat: Compat,
+) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
+    let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
+    for (source, text) in files {
+        let text = String::from_utf8_lossy(text);
+        for content in split(&text, compat) {
+            let head = head(&content).map_err(|message| HelmError::Manifest {
+                file: source.clone(),
+                message,
+            })?;
+            let manifest = Manifest {
+                source: source.clone(),
+                kind: head.kind.clone(),
+                name: head.name.clone(),
+                content,
+            };
+            match head.annotation("helm.sh/hook") {
+                None => manifests.push(manifest),
+                Some(events) => hooks.extend(hook(manifest, events, &head)),
+            }
+        }
+    }
+    manifests.sort_by(|a, b| rank(&a.kind, compat).cmp(&rank(&b.kind, compat)));
+    hooks.sort_by(|a, b| rank(&a.manifest.kind, compat).cmp(&rank(&b.manifest.kind, compat)));
+    Ok((manifests, hooks))
+}
+
+impl Head {
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
+    }
+
+    fn list(&self, key: &str) -> Vec<String> {
+        self.annotation(key)
+            .map(|v| v.split(',').map(|p| p.trim().to_lowercase()).collect())
+            .unwrap_or_default()
+    }
+}
+
+/// The hook, or nothing if an event is unknown.
+fn hook(manifest: Manifest, events: &str, head: &Head) -> Option<Hook> {
+    let events = events
+        .split(',')
+        .map(|event| match event.trim().to_lowercase().as_str() {
+            "test-success" => Some("test".to_owned()),
+            event => EVENTS.contains(&event).then(|| event.to_owned()),
+        })
+        .collect::<Option<Vec<_>>>()?;
+    let weight = head.annotation("helm.sh/hook-weight").unwrap_or_default();
+    Some(Hook {
+        manifest,
+        events,
+        weight: weight.parse().unwrap_or(0),
+        delete_policies: head.list("helm.sh/hook-delete-policy"),
+        log_policies: head.list("helm.sh/hook-output-log-policy"),
+    })
+}
+
+fn head(content: &str) -> Result<Head, String> {
+    let nodes = yaml::parse(content.as_bytes(), "document", &Limits::default())
+        .map_err(|e| format!("line {}: {}", e.line, e.kind))?;
+    let Some(node) = nodes.first() else {
+        return Ok(Head::default());
+    };
+    let pairs = match &node.kind {
+        NodeKind::Map(pairs) => pairs,
+        _ if is_null(node) => return Ok(Head::default()),
+        _ => return Err("a document must be a mapping".to_owned()),
+    };
+    let mut head = Head::default();
+    for (key, value) in pairs {
+        match key.text() {
+            Some("kind") => head.kind = scalar(value, "kind")?,
+            Some("apiVersion") => {
+                scalar(value, "apiVersion")?;
+            }
+            Some("metadata") => metadata(value, &mut head)?,
+            _ => {}
+        }
+    }
+    Ok(head)
+}
+
+fn metadata(node: &Node, head: &mut Head) -> Result<(), String> {
+    let pairs = match &node.kind {
+        NodeKind::Map(pairs) => pairs,
+        _ if is_null(node) => return Ok(()),
+        _ => return Err("metadata must be a mapping".to_owned()),
+    };
+    for (key, value) in pairs {
+        match (key.text(), &value.kind) {
+            (Some("name"), _) => head.name = scalar(value, "metadata.name")?,
+            (Some("annotations"), NodeKind::Map(pairs)) => {
+                head.annotations.clear();
+                for (key, value) in pairs {
+                    let text = scalar(value, "an annotation")?;
+                    if let Some(key) = key.text() {
+                        head.annotations.push((key.to_owned(), text));
+                    }
+                }
+            }
+            (Some("annotations"), _) if is_null(value) => {}
+            (Some("annotations"), _) => {
+                return Err("metadata.annotations must be a mapping".to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_null(node: &Node) -> bool {
+    matches!(node.text(), Some("" | "~" | "null" | "Null" | "NULL")) && node.tag.is_none()
+}
+
+fn scalar(node: &Node, what: &str) -> Result<String, String> {
+    match node.text() {
+        Some(_) if is_null(node) => Ok(String::new()),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(format!("{what} must be a text")),
+    }
+}

@@ -1,0 +1,303 @@
+//! Templates of a chart -> texts.
+
+use crate::chart::Chart;
+use crate::compat::Compat;
+use crate::error::HelmError;
+use crate::funcs::{Host, functions};
+use crate::objects::{Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value};
+use crate::values::Table;
+use driftless_gotmpl::fmt::quote;
+use driftless_gotmpl::{
+    Error, ErrorKind, Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value,
+};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+
+/// The release that is rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseInfo {
+    /// `.Release.Name`
+    pub name: String,
+    /// `.Release.Namespace`
+    pub namespace: String,
+    /// `.Release.Revision`
+    pub revision: i64,
+    /// `.Release.IsUpgrade`; `.Release.IsInstall` is its opposite.
+    pub is_upgrade: bool,
+}
+
+/// An object, or all of a kind in a namespace, that a template asked for: apiVersion, kind, namespace, name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lookup {
+    /// `apps/v1`
+    pub api_version: String,
+    /// `Deployment`
+    pub kind: String,
+    /// Empty for all namespaces, or for what has none.
+    pub namespace: String,
+    /// Empty for a list.
+    pub name: String,
+}
+
+/// What a render depends on besides chart and values.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which Helm is followed.
+    pub compat: Compat,
+    /// The release.
+    pub release: ReleaseInfo,
+    /// The cluster's abilities.
+    pub capabilities: Capabilities,
+    /// Seconds and nanoseconds since 1970: what `now` gives.
+    pub now: (i64, u32),
+    /// The seed of everything random: the same seed gives the same keys and passwords.
+    pub entropy: [u8; 32],
+    /// What `lookup` finds, null for what does not exist; `None` if there is no cluster, so that it finds nothing.
+    pub lookups: Option<BTreeMap<Lookup, Json>>,
+    /// What the templates may cost, all together.
+    pub limits: Limits,
+}
+
+/// What rendering templates came to.
+pub enum Templated {
+    /// The texts by the templates' full names, partials left out.
+    Done(BTreeMap<String, Vec<u8>>),
+    /// Objects that must be known first.
+    Needs(Vec<Lookup>),
+}
+
+/// Stack of the thread that renders: templates may include each other 1,000 times over.
+const STACK: usize = 256 << 20;
+
+/// Executes every template of a chart on coalesced values.
+///
+/// # Errors
+/// [`HelmError::Render`], worded as Helm's.
+pub fn render_templates(
+    chart: &Chart,
+    values: &Table,
+    options: &Options,
+) -> Result<Templated, HelmError> {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("render".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, || run(chart, values, options))
+            .map_err(|e| HelmError::render(format!("no thread to render in: {e}")))?
+            .join()
+            .unwrap_or_else(|_| Err(HelmError::render("the renderer panicked")))
+    })
+}
+
+/// One template file with its scope.
+struct Source<'c> {
+    name: String,
+    base: String,
+    text: &'c [u8],
+    scope: Map,
+}
+
+fn run(chart: &Chart, values: &Table, options: &Options) -> Result<Templated, HelmError> {
+    let mut sources = Vec::new();
+    let root = Root::new(options);
+    let info = values_type(options.compat);
+    let all = Value::Map(crate::convert::to_map(values).retyped(info));
+    root.scope(chart, all, None, &mut sources);
+    // Deepest first, within one depth in reverse order: the last definition of a name wins.
+    sources.sort_by(|a, b| {
+        let depth = |s: &Source<'_>| s.name.matches('/').count();
+        (depth(b), &b.name).cmp(&(depth(a), &a.name))
+    });
+    let mut templates =
+        Templates::new(functions(options.compat)).missing_key(MissingKey::Zero);
+    for source in &sources {
+        let text = String::from_utf8_lossy(source.text);
+        templates
+            .parse(&source.name, &text)
+            .map_err(|e| parse_error(&source.name, &e))?;
+    }
+    let host = Host::new(options);
+    let mut exec = Exec::new(templates, &host, options.limits);
+    let mut out = BTreeMap::new();
+    let mut failure = None;
+    for source in &sources {
+        if source.name.rsplit('/').next().is_some_and(|f| f.starts_with('_')) {
+            continue;
+        }
+        let template = Map::from_pairs([
+            ("Name", Value::str(&source.name)),
+            ("BasePath", Value::str(&source.base)),
+        ]);
+        source.scope.insert("Template", Value::Map(template.retyped(info)));
+        match exec.execute(&source.name, Value::Map(source.scope.clone())) {
+            Ok(text) => {
+                out.insert(source.name.clone(), without_no_value(text));
+            }
+            Err(error) => {
+                failure = Some(exec_error(&source.name, &error));
+                break;
+            }
+        }
+    }
+    let needs = host.needs();
+    if !needs.is_empty() {
+        return Ok(Templated::Needs(needs));
+    }
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(Templated::Done(out)),
+    }
+}
+
+fn values_type(compat: Compat) -> &'static TypeInfo {
+    match compat {
+        Compat::Helm3 => &VALUES3,
+        Compat::Helm4 => &VALUES4,
+    }
+}
+
+/// What every chart of a release shares.
+struct Root {
+    compat: Compat,
+    release: Value,
+    capabilities: Value,
+}
+
+impl Root {
+    fn new(options: &Options) -> Self {
+        let r = &options.release;
+        Root {
+            compat: options.compat,
+            capabilities: capabilities_object(&options.capabilities, options.compat),
+            release: Value::map([
+                ("Name", Value::str(&r.name)),
+                ("Namespace", Value::str(&r.namespace)),
+                ("IsUpgrade", Value::Bool(r.is_upgrade)),
+                ("IsInstall", Value::Bool(!r.is_upgrade)),
+                ("Revision", Value::int(r.revision)),
+                ("Service", Value::str("Helm")),
+            ]),
+        }
+    }
+
+    fn scope<'c>(
+        &self,
+        chart: &'c Chart,
+        values: Value,
+        parent: Option<&str>,
+        sources: &mut Vec<Source<'c>>,
+    ) -> Map {
+        let path = match parent {
+            None => chart.name().to_owned(),
+            Some(parent) => format!("{parent}/charts/{}", chart.name()),
+        };
+        let subcharts = Map::new();
+        let scope = Map::from_pairs([
+            ("Chart", chart_value(chart, parent.is_none(), self.compat)),
+            ("Files", files_value(&chart.files)),
+            ("Release", self.release.clone()),
+            ("Capabilities", self.capabilities.clone()),
+            ("Values", values.clone()),
+            ("Subcharts", Value::Map(subcharts.clone())),
+        ]);
+        for sub in &chart.dependencies {
+            let info = values_type(self.compat);
+            let found = match &values {
+                Value::Map(map) => path_table(map, sub.name()),
+                _ => None,
+            };
+            let inner = found.unwrap_or_default().retyped(info);
+            let inner = self.scope(sub, Value::Map(inner), Some(&path), sources);
+            subcharts.insert(sub.name(), Value::Map(inner));
+        }
+        for file in &chart.templates {
+            let base = file.name.rsplit('/').next().unwrap_or_default();
+            if chart.is_library() && !base.starts_with('_') {
+                continue;
+            }
+            sources.push(Source {
+                name: crate::funcs::path_clean(&format!("{path}/{}", file.name)),
+                base: format!("{path}/templates"),
+                text: &file.data,
+                scope: scope.clone(),
+            });
+        }
+        scope
+    }
+}
+
+fn path_table(map: &Map, path: &str) -> Option<Map> {
+    let mut table = map.clone();
+    for part in path.split('.') {
+        table = table.get(part)?.as_map()?.clone();
+    }
+    Some(table)
+}
+
+pub(crate) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
+    const MARK: &[u8] = b"<no value>";
+    let Some(first) = find(&text, MARK) else {
+        return text;
+    };
+    let mut out = text[..first].to_vec();
+    let mut rest = &text[first + MARK.len()..];
+    while let Some(at) = find(rest, MARK) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + MARK.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].iter().position(|b| *b == wanted[0])?;
+        if text[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+fn parse_error(file: &str, error: &Error) -> HelmError {
+    let parts: Vec<&str> = error.message.split(": ").collect();
+    HelmError::render(match parts.as_slice() {
+        [only] => format!("parse error in ({file}): {only}"),
+        [_, place, .., last] => format!("parse error at ({place}): {last}"),
+        [_, place] => format!("parse error at ({place}): {place}"),
+        [] => format!("parse error in ({file})"),
+    })
+}
+
+pub(crate) const WARN_START: &str = "HELM_ERR_START";
+pub(crate) const WARN_END: &str = "HELM_ERR_END";
+
+fn exec_error(file: &str, error: &Error) -> HelmError {
+    let mut message = error.message.clone();
+    if error.kind != ErrorKind::NoTemplate {
+        let parts: Vec<&str> = message.splitn(3, ": ").collect();
+        message = match parts.as_slice() {
+            [_, place, rest] => match rest.find(WARN_START).zip(rest.rfind(WARN_END)) {
+                Some((from, to)) if from + WARN_START.len() <= to => format!(
+                    "execution error at ({place}): {}",
+                    &rest[from + WARN_START.len()..to]
+                ),
+                _ => message,
+            },
+            _ => format!("execution error in ({file}): {message}"),
+        };
+    }
+    HelmError::Render {
+        message,
+        budget: error.kind == ErrorKind::Budget,
+    }
+}
+
+pub(crate) fn warn_wrap(message: &str) -> String {
+    format!("{WARN_START}{message}{WARN_END}")
+}
+
+pub(crate) fn quoted(text: &[u8]) -> String {
+    quote(text)
+}
