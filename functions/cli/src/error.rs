@@ -21,12 +21,19 @@ pub struct Error {
 impl Error {
     /// A failure.
     pub fn new(message: impl Display) -> Self {
-        Self { message: message.to_string(), next: None, code: 1 }
+        Self {
+            message: message.to_string(),
+            next: None,
+            code: 1,
+        }
     }
 
     /// A wrong use of the command line.
     pub fn usage(message: impl Display) -> Self {
-        Self { code: 2, ..Self::new(message) }
+        Self {
+            code: 2,
+            ..Self::new(message)
+        }
     }
 
     /// The same, with a next step.
@@ -41,12 +48,17 @@ impl From<PortError> for Error {
     fn from(error: PortError) -> Self {
         let step = match error.kind {
             ErrorKind::Denied => Some("check the credentials, and the roles of their user"),
-            ErrorKind::Unavailable => Some("check that the server can be reached from here, and try again"),
+            ErrorKind::Unavailable => {
+                Some("check that the server can be reached from here, and try again")
+            }
             ErrorKind::Conflict => Some("somebody else changed it meanwhile: try again"),
             ErrorKind::RateLimited => Some("wait, or give credentials with a higher limit"),
             _ => None,
         };
-        Self { next: step.map(str::to_owned), ..Self::new(error) }
+        Self {
+            next: step.map(str::to_owned),
+            ..Self::new(error)
+        }
     }
 }
 

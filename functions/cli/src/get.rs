@@ -25,7 +25,13 @@ pub struct Args {
     #[command(flatten)]
     connection: Connection,
     /// The namespace
-    #[arg(short, long, global = true, value_name = "NAME", default_value = "flux-system")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "NAME",
+        default_value = "flux-system"
+    )]
     namespace: String,
     /// All namespaces
     #[arg(short = 'A', long, global = true)]
@@ -107,7 +113,10 @@ impl What {
     /// Which kinds.
     fn kinds(&self) -> Vec<FluxKind> {
         match self {
-            Self::All => SOURCES.into_iter().chain([FluxKind::HelmRelease, FluxKind::Kustomization]).collect(),
+            Self::All => SOURCES
+                .into_iter()
+                .chain([FluxKind::HelmRelease, FluxKind::Kustomization])
+                .collect(),
             Self::Kustomizations(_) => vec![FluxKind::Kustomization],
             Self::Helmreleases(_) => vec![FluxKind::HelmRelease],
             Self::Sources(Sources { kind }) => match kind {
@@ -129,26 +138,39 @@ impl What {
             Self::All | Self::Sources(Sources { kind: All }) => return None,
             Self::Kustomizations(name) | Self::Helmreleases(name) => name,
             Self::Sources(Sources {
-                kind: Git(name) | Oci(name) | Helm(name) | Chart(name) | Bucket(name) | External(name),
+                kind:
+                    Git(name) | Oci(name) | Helm(name) | Chart(name) | Bucket(name) | External(name),
             }) => name,
         };
         name.name.as_deref()
     }
 
     fn is_one_kind(&self) -> bool {
-        !matches!(self, Self::All | Self::Sources(Sources { kind: SourceKind::All }))
+        !matches!(
+            self,
+            Self::All
+                | Self::Sources(Sources {
+                    kind: SourceKind::All
+                })
+        )
     }
 }
 
 fn selector(text: &str) -> Result<(String, String), String> {
-    let (kind, status) = text.split_once('=').ok_or("expected TYPE=STATUS, such as ready=false")?;
+    let (kind, status) = text
+        .split_once('=')
+        .ok_or("expected TYPE=STATUS, such as ready=false")?;
     Ok((kind.to_owned(), status.to_owned()))
 }
 
 /// Lists, filters and prints.
 pub async fn run(args: Args) -> Result<(), Error> {
     let hub = args.connection.connect().await?;
-    let namespace = if args.all_namespaces { "" } else { &args.namespace };
+    let namespace = if args.all_namespaces {
+        ""
+    } else {
+        &args.namespace
+    };
     let mut lists = Vec::new();
     for kind in args.what.kinds() {
         let mut objects = list(&hub, kind, namespace, args.what.is_one_kind()).await?;
@@ -159,12 +181,20 @@ pub async fn run(args: Args) -> Result<(), Error> {
         return Err(nothing(&args));
     }
     if let Some((kind, status)) = &args.status_selector {
-        lists.iter_mut().for_each(|(_, objects)| objects.retain(|object| matches(object, kind, status)));
+        lists
+            .iter_mut()
+            .for_each(|(_, objects)| objects.retain(|object| matches(object, kind, status)));
     }
     lists.retain(|(_, objects)| !objects.is_empty());
     match args.output {
         Format::Table => term::result(&tables(&args, &lists)),
-        Format::Name => term::result(&lists.iter().flat_map(|(_, objects)| objects).map(resource_name).collect::<String>()),
+        Format::Name => term::result(
+            &lists
+                .iter()
+                .flat_map(|(_, objects)| objects)
+                .map(resource_name)
+                .collect::<String>(),
+        ),
         Format::Json => {
             let text = serde_json::to_string_pretty(&document(&args, lists));
             term::result(&(text.map_err(Error::new)? + "\n"))
@@ -174,13 +204,20 @@ pub async fn run(args: Args) -> Result<(), Error> {
 }
 
 /// The objects of a kind by namespace and name. A kind that the hub does not serve has none, unless it was asked for alone.
-async fn list(hub: &Hub, kind: FluxKind, namespace: &str, needed: bool) -> Result<Vec<Object>, Error> {
+async fn list(
+    hub: &Hub,
+    kind: FluxKind,
+    namespace: &str,
+    needed: bool,
+) -> Result<Vec<Object>, Error> {
     use driftless_core::ports::ErrorKind;
     let resource = match hub.resource(kind).await {
         Ok(resource) => resource,
         Err(error) if error.kind == ErrorKind::NotFound && !needed => return Ok(Vec::new()),
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(Error::new(error).next("driftless serve installs them, and so does `flux install`"));
+            return Err(
+                Error::new(error).next("driftless serve installs them, and so does `flux install`")
+            );
         }
         Err(error) => return Err(error.into()),
     };
@@ -190,23 +227,37 @@ async fn list(hub: &Hub, kind: FluxKind, namespace: &str, needed: bool) -> Resul
 }
 
 fn nothing(args: &Args) -> Error {
-    let place = if args.all_namespaces { "any".to_owned() } else { format!("\"{}\"", args.namespace) };
+    let place = if args.all_namespaces {
+        "any".to_owned()
+    } else {
+        format!("\"{}\"", args.namespace)
+    };
     let kinds = args.what.kinds();
     let error = match (args.what.name(), kinds.as_slice()) {
-        (Some(name), [kind]) => Error::new(format!("{kind} object '{name}' not found in {place} namespace")),
+        (Some(name), [kind]) => Error::new(format!(
+            "{kind} object '{name}' not found in {place} namespace"
+        )),
         (_, [kind]) => Error::new(format!("no {kind} objects found in {place} namespace")),
         _ => Error::new(format!("no objects found in {place} namespace")),
     };
     if args.all_namespaces {
         return error;
     }
-    let command = if let [kind] = kinds.as_slice() { command(*kind) } else { "all" };
-    error.next(format!("look in all namespaces: driftless get {command} -A"))
+    let command = if let [kind] = kinds.as_slice() {
+        command(*kind)
+    } else {
+        "all"
+    };
+    error.next(format!(
+        "look in all namespaces: driftless get {command} -A"
+    ))
 }
 
 fn matches(object: &Object, kind: &str, status: &str) -> bool {
     let conditions = conditions(object);
-    let found = conditions.iter().find(|condition| condition.kind.eq_ignore_ascii_case(kind));
+    let found = conditions
+        .iter()
+        .find(|condition| condition.kind.eq_ignore_ascii_case(kind));
     found.is_some_and(|condition| condition.status.eq_ignore_ascii_case(status))
 }
 
@@ -220,34 +271,69 @@ fn tables(args: &Args, lists: &[(FluxKind, Vec<Object>)]) -> String {
     tables.collect()
 }
 
-fn table_of(objects: &[Object], with_namespace: bool, with_kind: bool, with_header: bool) -> String {
+fn table_of(
+    objects: &[Object],
+    with_namespace: bool,
+    with_kind: bool,
+    with_header: bool,
+) -> String {
     let mut header = vec!["Name", "Revision", "Suspended", "Ready", "Message"];
     if with_namespace {
         header.insert(0, "Namespace");
     }
-    let rows: Vec<Vec<String>> = objects.iter().map(|object| row(object, with_namespace, with_kind)).collect();
+    let rows: Vec<Vec<String>> = objects
+        .iter()
+        .map(|object| row(object, with_namespace, with_kind))
+        .collect();
     table::render(if with_header { &header } else { &[] }, &rows)
 }
 
 fn row(object: &Object, with_namespace: bool, with_kind: bool) -> Vec<String> {
     let (status, message) = ready(object);
-    let kind = if with_kind { format!("{}/", object.kind().to_lowercase()) } else { String::new() };
+    let kind = if with_kind {
+        format!("{}/", object.kind().to_lowercase())
+    } else {
+        String::new()
+    };
     let suspended = if suspended(object) { "True" } else { "False" };
-    let mut row = if with_namespace { vec![object.namespace().to_owned()] } else { Vec::new() };
-    row.extend([format!("{kind}{}", object.name()), shorten(&revision(object)), suspended.to_owned(), status]);
+    let mut row = if with_namespace {
+        vec![object.namespace().to_owned()]
+    } else {
+        Vec::new()
+    };
+    row.extend([
+        format!("{kind}{}", object.name()),
+        shorten(&revision(object)),
+        suspended.to_owned(),
+        status,
+    ]);
     // A message of several lines would break the table.
-    row.push(shorten(&message).split_whitespace().collect::<Vec<_>>().join(" "));
+    row.push(
+        shorten(&message)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
     row
 }
 
 /// `kustomization.kustomize.toolkit.fluxcd.io/apps`, as kubectl names objects.
 fn resource_name(object: &Object) -> String {
-    format!("{}.{}/{}\n", object.kind().to_lowercase(), object.group(), object.name())
+    format!(
+        "{}.{}/{}\n",
+        object.kind().to_lowercase(),
+        object.group(),
+        object.name()
+    )
 }
 
 /// The object that was named, or a list.
 fn document(args: &Args, lists: Vec<(FluxKind, Vec<Object>)>) -> Value {
-    let mut items: Vec<Value> = lists.into_iter().flat_map(|(_, objects)| objects).map(Object::into_value).collect();
+    let mut items: Vec<Value> = lists
+        .into_iter()
+        .flat_map(|(_, objects)| objects)
+        .map(Object::into_value)
+        .collect();
     if args.what.name().is_some() && items.len() == 1 {
         return items.remove(0);
     }
@@ -268,30 +354,54 @@ mod tests {
         let revision = "main@sha1:6f2c1a9e0b3d4c5f6a7b8c9d0e1f2a3b4c5d6e7f";
         let ready = json!({"lastAppliedRevision": revision, "conditions": [
             {"type": "Ready", "status": "True", "message": format!("Applied revision: {revision}")}]});
-        let failed = json!({"conditions": [{"type": "Ready", "status": "False", "message": "two\nlines"}]});
-        vec![kustomization("team-a", "apps", ready), kustomization("b", "off", failed), kustomization("b", "new", json!({}))]
+        let failed =
+            json!({"conditions": [{"type": "Ready", "status": "False", "message": "two\nlines"}]});
+        vec![
+            kustomization("team-a", "apps", ready),
+            kustomization("b", "off", failed),
+            kustomization("b", "new", json!({})),
+        ]
     }
 
     #[test]
     fn table_as_flux_prints_it() {
         let want = "NAME\tREVISION          \tSUSPENDED\tREADY\tMESSAGE                            \n\
                     apps\tmain@sha1:6f2c1a9e\tFalse    \tTrue \tApplied revision: main@sha1:6f2c1a9e\t\n";
-        let want = want.replace("MESSAGE                            ", &format!("{:<36}", "MESSAGE"));
+        let want = want.replace(
+            "MESSAGE                            ",
+            &format!("{:<36}", "MESSAGE"),
+        );
         assert_eq!(table_of(&objects()[..1], false, false, true), want);
         let all = table_of(&objects(), true, true, true);
         let lines: Vec<&str> = all.lines().collect();
-        assert!(lines[0].starts_with("NAMESPACE\tNAME              \tREVISION"), "{all}");
-        assert!(lines[1].starts_with("team-a   \tkustomization/apps\tmain@sha1:6f2c1a9e"), "{all}");
+        assert!(
+            lines[0].starts_with("NAMESPACE\tNAME              \tREVISION"),
+            "{all}"
+        );
+        assert!(
+            lines[1].starts_with("team-a   \tkustomization/apps\tmain@sha1:6f2c1a9e"),
+            "{all}"
+        );
         assert!(lines[2].contains("\tTrue     \tFalse\ttwo lines "), "{all}");
-        assert!(lines[3].contains("\tFalse\twaiting to be reconciled"), "{all}");
-        assert_eq!(table_of(&objects()[2..], false, false, false), "new\t\tFalse\tFalse\twaiting to be reconciled\t\n");
+        assert!(
+            lines[3].contains("\tFalse\twaiting to be reconciled"),
+            "{all}"
+        );
+        assert_eq!(
+            table_of(&objects()[2..], false, false, false),
+            "new\t\tFalse\tFalse\twaiting to be reconciled\t\n"
+        );
     }
 
     #[test]
     fn selects_by_condition() {
         let names = |kind: &str, status: &str| {
             let objects = objects();
-            objects.iter().filter(|object| matches(object, kind, status)).map(|object| object.name().to_owned()).collect::<Vec<_>>()
+            objects
+                .iter()
+                .filter(|object| matches(object, kind, status))
+                .map(|object| object.name().to_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(names("ready", "false"), ["off"]);
         assert_eq!(names("READY", "True"), ["apps"]);
@@ -307,6 +417,9 @@ mod tests {
         let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "r"},
             "status": {"artifact": {"revision": "main@sha1:a"}}});
         assert_eq!(revision(&Object::new(source).unwrap()), "main@sha1:a");
-        assert_eq!(resource_name(&objects()[0]), "kustomization.kustomize.toolkit.fluxcd.io/apps\n");
+        assert_eq!(
+            resource_name(&objects()[0]),
+            "kustomization.kustomize.toolkit.fluxcd.io/apps\n"
+        );
     }
 }

@@ -39,16 +39,30 @@ impl Connection {
         let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
         let access = kubeconfig::access(&text)?;
         let cluster = KubeClusters::new().connect(&access, None).await?;
-        Ok(hub::Hub { settings: Settings { name: "hub".to_owned(), ..Settings::default() }, cluster, access })
+        Ok(hub::Hub {
+            settings: Settings {
+                name: "hub".to_owned(),
+                ..Settings::default()
+            },
+            cluster,
+            access,
+        })
     }
 }
 
 /// An object, or why there is none.
-pub async fn object(hub: &hub::Hub, kind: FluxKind, namespace: &str, name: &str) -> Result<Object, Error> {
+pub async fn object(
+    hub: &hub::Hub,
+    kind: FluxKind,
+    namespace: &str,
+    name: &str,
+) -> Result<Object, Error> {
     let found = hub.get(&ObjectRef::new(kind, namespace, name)).await?;
     found.ok_or_else(|| {
-        Error::new(format!("{kind} object '{name}' not found in \"{namespace}\" namespace"))
-            .next(format!("driftless get {} -A", command(kind)))
+        Error::new(format!(
+            "{kind} object '{name}' not found in \"{namespace}\" namespace"
+        ))
+        .next(format!("driftless get {} -A", command(kind)))
     })
 }
 

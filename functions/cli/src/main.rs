@@ -54,6 +54,10 @@ fn main() -> ExitCode {
 
 /// Runs a command that talks to a cluster.
 fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Error::new(format!("start: {error}")))?.block_on(work)
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(|error| Error::new(format!("start: {error}")))?
+        .block_on(work)
 }

@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 /// The conditions; none when there are none yet.
 pub fn conditions(object: &Object) -> Conditions {
     let conditions = object.pointer("/status/conditions").cloned();
-    conditions.and_then(|conditions| serde_json::from_value(conditions).ok()).unwrap_or_default()
+    conditions
+        .and_then(|conditions| serde_json::from_value(conditions).ok())
+        .unwrap_or_default()
 }
 
 /// `status` and `message` of `Ready`, as `flux get` prints them.
@@ -21,29 +23,45 @@ pub fn ready(object: &Object) -> (String, String) {
 
 /// Whether the object is suspended.
 pub fn suspended(object: &Object) -> bool {
-    object.pointer("/spec/suspend").and_then(serde_json::Value::as_bool).unwrap_or(false)
+    object
+        .pointer("/spec/suspend")
+        .and_then(serde_json::Value::as_bool)
+        .unwrap_or(false)
 }
 
 /// The revision of the kind's own field; empty when there is none yet.
 pub fn revision(object: &Object) -> String {
     let fields: &[&str] = match FluxKind::of(&object.gvk()) {
         Some(FluxKind::Kustomization) => &["/status/lastAppliedRevision"],
-        Some(FluxKind::HelmRelease) => &["/status/history/0/chartVersion", "/status/lastAttemptedRevision"],
+        Some(FluxKind::HelmRelease) => &[
+            "/status/history/0/chartVersion",
+            "/status/lastAttemptedRevision",
+        ],
         _ => &["/status/artifact/revision"],
     };
-    fields.iter().find_map(|field| text(object, field)).unwrap_or_default()
+    fields
+        .iter()
+        .find_map(|field| text(object, field))
+        .unwrap_or_default()
 }
 
 /// A text of the object; `None` when it is not there or empty.
 pub fn text(object: &Object, pointer: &str) -> Option<String> {
-    object.pointer(pointer)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    object
+        .pointer(pointer)?
+        .as_str()
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
 }
 
 /// Shortens every hash of 40 to 128 digits in a text to 8, as Flux's command line does.
 pub fn shorten(text: &str) -> String {
-    static HASH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[a-f0-9]{40,128}\b").ok());
+    static HASH: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\b[a-f0-9]{40,128}\b").ok());
     match HASH.as_ref() {
-        Some(hash) => hash.replace_all(text, |found: &regex::Captures<'_>| found[0][..8].to_owned()).into_owned(),
+        Some(hash) => hash
+            .replace_all(text, |found: &regex::Captures<'_>| found[0][..8].to_owned())
+            .into_owned(),
         None => text.to_owned(),
     }
 }
@@ -56,7 +74,10 @@ mod tests {
     fn hashes_are_shortened() {
         let sha = "6f2c1a9e0b3d4c5f6a7b8c9d0e1f2a3b4c5d6e7f";
         assert_eq!(shorten(&format!("main@sha1:{sha}")), "main@sha1:6f2c1a9e");
-        assert_eq!(shorten(&format!("stored {sha} and sha256:{sha}{}", &sha[..24])), "stored 6f2c1a9e and sha256:6f2c1a9e");
+        assert_eq!(
+            shorten(&format!("stored {sha} and sha256:{sha}{}", &sha[..24])),
+            "stored 6f2c1a9e and sha256:6f2c1a9e"
+        );
         assert_eq!(shorten("6f2c1a9e0b"), "6f2c1a9e0b");
     }
 }

@@ -77,10 +77,15 @@ struct One {
 pub async fn run(args: Args) -> Result<(), Error> {
     let (kind, one, with_source) = match args.what {
         What::Kustomization(args) => (FluxKind::Kustomization, args.one, args.with_source),
-        What::Source(Source { kind: SourceKind::Git(one) }) => (FluxKind::GitRepository, one, false),
+        What::Source(Source {
+            kind: SourceKind::Git(one),
+        }) => (FluxKind::GitRepository, one, false),
     };
     let hub = one.scope.connection.connect().await?;
-    let wait = Wait { hub: &hub, deadline: Instant::now() + one.timeout };
+    let wait = Wait {
+        hub: &hub,
+        deadline: Instant::now() + one.timeout,
+    };
     if with_source {
         let object = hub::object(&hub, kind, &one.scope.namespace, &one.name).await?;
         let (kind, namespace, name) = source_of(&object)?;
@@ -92,14 +97,23 @@ pub async fn run(args: Args) -> Result<(), Error> {
 /// The source of a Kustomization: kind, namespace, name.
 fn source_of(object: &Object) -> Result<(FluxKind, String, String), Error> {
     let field = |name: &str| text(object, &format!("/spec/sourceRef/{name}"));
-    let name = field("name").ok_or_else(|| Error::new(format!("Kustomization {}: it names no source", object.name())))?;
+    let name = field("name").ok_or_else(|| {
+        Error::new(format!(
+            "Kustomization {}: it names no source",
+            object.name()
+        ))
+    })?;
     let kind = field("kind").unwrap_or_default();
     match FluxKind::parse(&kind) {
-        Some(kind @ FluxKind::GitRepository) => {
-            Ok((kind, field("namespace").unwrap_or_else(|| object.namespace().to_owned()), name))
-        }
-        _ => Err(Error::new(format!("source {kind}/{name}: only a GitRepository can be reconciled"))
-            .next("leave --with-source out")),
+        Some(kind @ FluxKind::GitRepository) => Ok((
+            kind,
+            field("namespace").unwrap_or_else(|| object.namespace().to_owned()),
+            name,
+        )),
+        _ => Err(Error::new(format!(
+            "source {kind}/{name}: only a GitRepository can be reconciled"
+        ))
+        .next("leave --with-source out")),
     }
 }
 
@@ -115,16 +129,25 @@ impl Wait<'_> {
     async fn reconcile(&self, kind: FluxKind, namespace: &str, name: &str) -> Result<(), Error> {
         let object = hub::object(self.hub, kind, namespace, name).await?;
         if suspended(&object) {
-            return Err(Error::new(format!("{kind} {namespace}/{name} is suspended"))
-                .next(format!("driftless resume {} {name} -n {namespace}", singular(kind))));
+            return Err(
+                Error::new(format!("{kind} {namespace}/{name} is suspended")).next(format!(
+                    "driftless resume {} {name} -n {namespace}",
+                    singular(kind)
+                )),
+            );
         }
-        term::action(&format!("annotating {kind} {name} in {namespace} namespace"));
+        term::action(&format!(
+            "annotating {kind} {name} in {namespace} namespace"
+        ));
         let token = format!("{:.9}", jiff::Timestamp::now());
         let annotations = json!({"metadata": {"annotations": {REQUESTED_AT: token}}});
         patch(self.hub, kind, namespace, name, annotations).await?;
         term::success(&format!("{kind} annotated"));
         term::waiting(&format!("waiting for {kind} reconciliation"));
-        let handled = |object: &Object| text(object, "/status/lastHandledReconcileAt").as_ref() == Some(&token) && is_settled(object);
+        let handled = |object: &Object| {
+            text(object, "/status/lastHandledReconcileAt").as_ref() == Some(&token)
+                && is_settled(object)
+        };
         let object = self.until(kind, namespace, name, handled).await?;
         succeeded(kind, &object)
     }
@@ -164,9 +187,16 @@ impl Wait<'_> {
 /// Whether a reconciliation came to an end: `Ready` is known, speaks of this generation, and nothing is going on.
 pub fn is_settled(object: &Object) -> bool {
     let conditions = conditions(object);
-    let Some(ready) = conditions.get("Ready") else { return false };
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-    ready.status != "Unknown" && ready.observed_generation >= generation && !conditions.is_true("Reconciling")
+    let Some(ready) = conditions.get("Ready") else {
+        return false;
+    };
+    let generation = object
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    ready.status != "Unknown"
+        && ready.observed_generation >= generation
+        && !conditions.is_true("Reconciling")
 }
 
 /// Tells the outcome as Flux does.
@@ -176,17 +206,39 @@ pub fn is_settled(object: &Object) -> bool {
 pub fn succeeded(kind: FluxKind, object: &Object) -> Result<(), Error> {
     let (status, message) = ready(object);
     if status != "True" {
-        return Err(Error::new(format!("{kind} reconciliation failed: '{message}'")));
+        return Err(Error::new(format!(
+            "{kind} reconciliation failed: '{message}'"
+        )));
     }
-    let verb = if kind.is_source() { "fetched" } else { "applied" };
+    let verb = if kind.is_source() {
+        "fetched"
+    } else {
+        "applied"
+    };
     term::success(&format!("{verb} revision {}", revision(object)));
     Ok(())
 }
 
 /// Merges a patch into an object.
-pub async fn patch(hub: &Hub, kind: FluxKind, namespace: &str, name: &str, patch: Value) -> Result<Object, Error> {
+pub async fn patch(
+    hub: &Hub,
+    kind: FluxKind,
+    namespace: &str,
+    name: &str,
+    patch: Value,
+) -> Result<Object, Error> {
     let resource = hub.resource(kind).await?;
-    Ok(hub.cluster.patch(&resource, namespace, name, None, &Patch::Merge(patch), MANAGER).await?)
+    Ok(hub
+        .cluster
+        .patch(
+            &resource,
+            namespace,
+            name,
+            None,
+            &Patch::Merge(patch),
+            MANAGER,
+        )
+        .await?)
 }
 
 /// A kind on the command line of `reconcile`, `suspend` and `resume`.
@@ -211,23 +263,34 @@ mod tests {
 
     #[test]
     fn settled() {
-        let condition = |kind: &str, status: &str, generation: i64| {
-            json!({"type": kind, "status": status, "observedGeneration": generation})
-        };
+        let condition = |kind: &str, status: &str, generation: i64| json!({"type": kind, "status": status, "observedGeneration": generation});
         assert!(!is_settled(&object(json!([]))));
         assert!(is_settled(&object(json!([condition("Ready", "True", 2)]))));
         assert!(is_settled(&object(json!([condition("Ready", "False", 2)]))));
         assert!(!is_settled(&object(json!([condition("Ready", "True", 1)]))));
-        assert!(!is_settled(&object(json!([condition("Ready", "Unknown", 2)]))));
-        assert!(!is_settled(&object(json!([condition("Ready", "False", 2), condition("Reconciling", "True", 2)]))));
+        assert!(!is_settled(&object(json!([condition(
+            "Ready", "Unknown", 2
+        )]))));
+        assert!(!is_settled(&object(json!([
+            condition("Ready", "False", 2),
+            condition("Reconciling", "True", 2)
+        ]))));
     }
 
     #[test]
     fn outcome() {
-        let failed = object(json!([{"type": "Ready", "status": "False", "message": "no such folder"}]));
+        let failed =
+            object(json!([{"type": "Ready", "status": "False", "message": "no such folder"}]));
         let error = succeeded(FluxKind::Kustomization, &failed).unwrap_err();
-        assert_eq!(error.message, "Kustomization reconciliation failed: 'no such folder'");
-        let source = (FluxKind::GitRepository, "team".to_owned(), "fleet".to_owned());
+        assert_eq!(
+            error.message,
+            "Kustomization reconciliation failed: 'no such folder'"
+        );
+        let source = (
+            FluxKind::GitRepository,
+            "team".to_owned(),
+            "fleet".to_owned(),
+        );
         assert_eq!(source_of(&failed).unwrap(), source);
     }
 }

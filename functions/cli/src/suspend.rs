@@ -81,7 +81,9 @@ impl What {
         match self {
             Self::Kustomization(which) => (FluxKind::Kustomization, which),
             Self::Helmrelease(which) => (FluxKind::HelmRelease, which),
-            Self::Source(Source { kind: SourceKind::Git(which) }) => (FluxKind::GitRepository, which),
+            Self::Source(Source {
+                kind: SourceKind::Git(which),
+            }) => (FluxKind::GitRepository, which),
         }
     }
 }
@@ -93,11 +95,20 @@ impl Which {
             return Ok(self.names.iter().cloned().collect());
         }
         let resource = hub.resource(kind).await?;
-        let objects = hub.cluster.list(&resource, &self.scope.namespace, "").await?;
+        let objects = hub
+            .cluster
+            .list(&resource, &self.scope.namespace, "")
+            .await?;
         if objects.is_empty() {
-            return Err(Error::new(format!("no {kind} objects found in \"{}\" namespace", self.scope.namespace)));
+            return Err(Error::new(format!(
+                "no {kind} objects found in \"{}\" namespace",
+                self.scope.namespace
+            )));
         }
-        Ok(objects.iter().map(|object| object.name().to_owned()).collect())
+        Ok(objects
+            .iter()
+            .map(|object| object.name().to_owned())
+            .collect())
     }
 }
 
@@ -110,8 +121,18 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     for name in which.names(&hub, kind).await? {
         let done = async {
             hub::object(&hub, kind, namespace, &name).await?;
-            term::action(&format!("suspending {} {name} in {namespace} namespace", singular(kind)));
-            patch(&hub, kind, namespace, &name, json!({"spec": {"suspend": true}})).await?;
+            term::action(&format!(
+                "suspending {} {name} in {namespace} namespace",
+                singular(kind)
+            ));
+            patch(
+                &hub,
+                kind,
+                namespace,
+                &name,
+                json!({"spec": {"suspend": true}}),
+            )
+            .await?;
             term::success(&format!("{} suspended", singular(kind)));
             Ok(())
         };
@@ -125,15 +146,28 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     let (kind, which) = args.what.parts();
     let hub = which.scope.connection.connect().await?;
     let namespace = &which.scope.namespace;
-    let wait = Wait { hub: &hub, deadline: Instant::now() + args.timeout };
+    let wait = Wait {
+        hub: &hub,
+        deadline: Instant::now() + args.timeout,
+    };
     let mut failed = Failed::default();
     let mut resumed = Vec::new();
     for name in which.names(&hub, kind).await? {
         let done = async {
             hub::object(&hub, kind, namespace, &name).await?;
-            term::action(&format!("resuming {} {name} in {namespace} namespace", singular(kind)));
+            term::action(&format!(
+                "resuming {} {name} in {namespace} namespace",
+                singular(kind)
+            ));
             // As Flux, the field is taken out rather than set to false.
-            patch(&hub, kind, namespace, &name, json!({"spec": {"suspend": null}})).await?;
+            patch(
+                &hub,
+                kind,
+                namespace,
+                &name,
+                json!({"spec": {"suspend": null}}),
+            )
+            .await?;
             term::success(&format!("{} resumed", singular(kind)));
             Ok(())
         };
@@ -144,7 +178,11 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     for name in resumed {
         let done = async {
             term::waiting(&format!("waiting for {kind} reconciliation"));
-            let object = wait.until(kind, namespace, &name, |object| suspended(object) || is_settled(object)).await?;
+            let object = wait
+                .until(kind, namespace, &name, |object| {
+                    suspended(object) || is_settled(object)
+                })
+                .await?;
             if suspended(&object) {
                 return Err(Error::new(format!("{kind} {namespace}/{name} was suspended again meanwhile"))
                     .next(format!("find who did: its source may say suspend: true; then driftless resume {} {name}", singular(kind))));

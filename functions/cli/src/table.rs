@@ -3,9 +3,19 @@
 /// A table with a header; a header without rows is a line of its own.
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|name| name.to_uppercase()).collect();
-    let lines = || std::iter::once(&header).chain(rows).filter(|line| !line.is_empty());
+    let lines = || {
+        std::iter::once(&header)
+            .chain(rows)
+            .filter(|line| !line.is_empty())
+    };
     let columns = lines().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| lines().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for line in lines() {
@@ -16,7 +26,11 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
             .collect();
         text.push_str(&cells.join("\t"));
         // Flux ends rows with a tab, the header without.
-        text.push_str(if std::ptr::eq(line, &header) { "\n" } else { "\t\n" });
+        text.push_str(if std::ptr::eq(line, &header) {
+            "\n"
+        } else {
+            "\t\n"
+        });
     }
     text
 }
@@ -27,7 +41,13 @@ mod tests {
 
     #[test]
     fn columns_are_padded() {
-        let rows = [vec!["apps".to_owned(), "é".to_owned()], vec!["a".to_owned(), String::new()]];
-        assert_eq!(render(&["Name", "Ok"], &rows), "NAME\tOK\napps\té \t\na   \t  \t\n");
+        let rows = [
+            vec!["apps".to_owned(), "é".to_owned()],
+            vec!["a".to_owned(), String::new()],
+        ];
+        assert_eq!(
+            render(&["Name", "Ok"], &rows),
+            "NAME\tOK\napps\té \t\na   \t  \t\n"
+        );
     }
 }

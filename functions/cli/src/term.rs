@@ -52,5 +52,9 @@ pub fn note(mark: &str, text: &str) {
 }
 
 fn paint(colour: &str, text: &str) -> String {
-    if colours() { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+    if colours() {
+        format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
 }

@@ -47,6 +47,11 @@ impl<'b, 't> Context<'b, 't> {
         spend(&self.nodes, nodes, self.options.limits.nodes, "values")
     }
 
+    /// Counts the text of a value that was written: long texts count as several values.
+    pub fn spend_text(&self, text: &str) -> Result<(), Error> {
+        self.spend_nodes(text.len() / crate::node::TEXT_PER_VALUE)
+    }
+
     /// Counts steps of work.
     pub fn spend_steps(&self, steps: usize) -> Result<(), Error> {
         let left = self.steps.get().checked_sub(steps);

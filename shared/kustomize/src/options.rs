@@ -69,7 +69,8 @@ pub struct Limits {
     pub depth: usize,
     /// Bytes of all files read, a file that is read twice counted twice.
     pub bytes: usize,
-    /// Values (maps, lists, scalars) of all objects read.
+    /// Values (maps, lists, scalars; 64 bytes of text count as one more) that are read, and added by patches,
+    /// replacements, labels and so on.
     pub nodes: usize,
     /// Objects at any one time.
     pub resources: usize,
@@ -80,12 +81,12 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 levels, 256 MiB, 8 million values, 50,000 objects, 5,000 kustomizations, 200 million steps.
+    /// 64 levels, 64 MiB, 4 million values, 50,000 objects, 5,000 kustomizations, 200 million steps.
     fn default() -> Self {
         Self {
             depth: 64,
-            bytes: 256 << 20,
-            nodes: 8_000_000,
+            bytes: 64 << 20,
+            nodes: 4_000_000,
             resources: 50_000,
             kustomizations: 5_000,
             steps: 200_000_000,

@@ -33,15 +33,35 @@ impl Place {
                 io::ErrorKind::NotFound => "it does not exist".to_owned(),
                 _ => error.to_string(),
             };
-            Error::new(format!("must build at a folder: '{}': {why}", dir.display()))
+            Error::new(format!(
+                "must build at a folder: '{}': {why}",
+                dir.display()
+            ))
         })?;
         if !real.is_dir() {
-            return Err(Error::new(format!("must build at a folder: '{}' is a file", dir.display()))
-                .next("name the folder that the kustomization is in"));
+            return Err(Error::new(format!(
+                "must build at a folder: '{}' is a file",
+                dir.display()
+            ))
+            .next("name the folder that the kustomization is in"));
         }
-        let work_tree = real.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
-        let here = || std::env::current_dir().ok()?.canonicalize().ok().filter(|here| real.starts_with(here));
-        Self::below(work_tree.or_else(here).unwrap_or_else(|| PathBuf::from("/")), &real)
+        let work_tree = real
+            .ancestors()
+            .find(|folder| folder.join(".git").exists())
+            .map(Path::to_owned);
+        let here = || {
+            std::env::current_dir()
+                .ok()?
+                .canonicalize()
+                .ok()
+                .filter(|here| real.starts_with(here))
+        };
+        Self::below(
+            work_tree
+                .or_else(here)
+                .unwrap_or_else(|| PathBuf::from("/")),
+            &real,
+        )
     }
 
     /// The same folder in the root of the disk.
@@ -51,7 +71,11 @@ impl Place {
 
     fn below(root: PathBuf, real: &Path) -> Result<Self, Error> {
         let unusable = || Error::new(format!("'{}' is no path in UTF-8", real.display()));
-        let rest = real.strip_prefix(&root).ok().and_then(Path::to_str).ok_or_else(unusable)?;
+        let rest = real
+            .strip_prefix(&root)
+            .ok()
+            .and_then(Path::to_str)
+            .ok_or_else(unusable)?;
         let dir = TreePath::new(rest).map_err(Error::new)?;
         Ok(Self { root, dir })
     }
@@ -104,7 +128,12 @@ pub struct Files {
 impl Files {
     /// No file yet.
     pub fn new(root: PathBuf) -> Self {
-        Self { root, tree: FileTree::new(), folders: HashSet::new(), asked: HashSet::new() }
+        Self {
+            root,
+            tree: FileTree::new(),
+            folders: HashSet::new(),
+            asked: HashSet::new(),
+        }
     }
 
     /// Renders a folder.
@@ -115,7 +144,9 @@ impl Files {
             let done = driftless_kustomize::build(&reader, dir, options);
             let index = self.tree.index();
             let read = reader.into_read_set();
-            let missed = read.paths().filter(|path| index.get(path).is_none() && !index.is_dir(path));
+            let missed = read
+                .paths()
+                .filter(|path| index.get(path).is_none() && !index.is_dir(path));
             let mut grown = false;
             for path in missed.cloned().collect::<Vec<_>>() {
                 grown |= self.look(&path).map_err(BuildError::Disk)?;
@@ -136,12 +167,19 @@ impl Files {
             if !done.insert(folder.clone()) {
                 continue;
             }
-            for path in KUSTOMIZATIONS.iter().filter_map(|name| folder.join(name).ok()) {
+            for path in KUSTOMIZATIONS
+                .iter()
+                .filter_map(|name| folder.join(name).ok())
+            {
                 self.look(&path)?;
-                let Some(content) = self.tree.content(&path).cloned() else { continue };
+                let Some(content) = self.tree.content(&path).cloned() else {
+                    continue;
+                };
                 let text = String::from_utf8_lossy(&content);
                 for word in text.lines().flat_map(words) {
-                    let Ok(path) = folder.join(word) else { continue };
+                    let Ok(path) = folder.join(word) else {
+                        continue;
+                    };
                     if !folder.is_within(&path) {
                         self.look(&path)?;
                         folders.extend(self.folders.get(&path).cloned());
@@ -171,7 +209,9 @@ impl Files {
                 at = at.parent();
                 continue;
             }
-            let Ok(next) = at.join(&part) else { return Ok(()) };
+            let Ok(next) = at.join(&part) else {
+                return Ok(());
+            };
             if self.folders.contains(&next) {
                 at = next;
                 continue;
@@ -183,13 +223,22 @@ impl Files {
                 None => at = next,
                 Some(EntryKind::Link) => {
                     links += 1;
-                    let target = self.tree.content(&next).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                    let target = self
+                        .tree
+                        .content(&next)
+                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
                     let target = target.unwrap_or_default();
                     // The engine refuses both, and says so.
                     if links > MAX_LINKS || target.starts_with('/') {
                         return Ok(());
                     }
-                    todo.extend(target.split('/').rev().filter(|part| !matches!(*part, "" | ".")).map(str::to_owned));
+                    todo.extend(
+                        target
+                            .split('/')
+                            .rev()
+                            .filter(|part| !matches!(*part, "" | "."))
+                            .map(str::to_owned),
+                    );
                 }
                 Some(_) => return Ok(()),
             }
@@ -203,7 +252,11 @@ impl Files {
         let failed = |error: io::Error| Error::new(format!("read {}: {error}", disk.display()));
         let meta = match fs::symlink_metadata(&disk) {
             Ok(meta) => meta,
-            Err(error) => return nothing_there(&error).then_some(false).ok_or_else(|| failed(error)),
+            Err(error) => {
+                return nothing_there(&error)
+                    .then_some(false)
+                    .ok_or_else(|| failed(error));
+            }
         };
         let kind = meta.file_type();
         if kind.is_dir() {
@@ -211,15 +264,27 @@ impl Files {
             return Ok(true);
         }
         let (kind, content) = if kind.is_symlink() {
-            (EntryKind::Link, self.target(path, &fs::read_link(&disk).map_err(failed)?).into_bytes())
+            (
+                EntryKind::Link,
+                self.target(path, &fs::read_link(&disk).map_err(failed)?)
+                    .into_bytes(),
+            )
         } else if !kind.is_file() {
-            return Err(Error::new(format!("read {}: it is no ordinary file", disk.display())));
+            return Err(Error::new(format!(
+                "read {}: it is no ordinary file",
+                disk.display()
+            )));
         } else if meta.len() > FILE_LIMIT {
-            return Err(Error::new(format!("read {}: it has more than {FILE_LIMIT} bytes", disk.display())));
+            return Err(Error::new(format!(
+                "read {}: it has more than {FILE_LIMIT} bytes",
+                disk.display()
+            )));
         } else {
             (EntryKind::File, fs::read(&disk).map_err(failed)?)
         };
-        self.tree.insert(path.clone(), kind, content).map_err(Error::new)?;
+        self.tree
+            .insert(path.clone(), kind, content)
+            .map_err(Error::new)?;
         Ok(true)
     }
 
@@ -253,7 +318,9 @@ impl Files {
             for entry in fs::read_dir(&disk).map_err(failed)? {
                 let entry = entry.map_err(failed)?;
                 let (kind, name) = (entry.file_type().map_err(failed)?, entry.file_name());
-                let Some(path) = name.to_str().and_then(|name| folder.join(name).ok()) else { continue };
+                let Some(path) = name.to_str().and_then(|name| folder.join(name).ok()) else {
+                    continue;
+                };
                 if kind.is_dir() {
                     folders.push(path);
                 } else if kind.is_file() {
@@ -270,7 +337,10 @@ impl Files {
 fn nothing_there(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidFilename
+            | io::ErrorKind::InvalidInput
     )
 }
 
@@ -278,6 +348,10 @@ fn nothing_there(error: &io::Error) -> bool {
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let line = line.split(" #").next().unwrap_or_default();
     line.split(|at: char| at.is_whitespace() || "'\",[]{}=".contains(at))
-        .filter(|word| !matches!(*word, "" | "-" | "." | "/") && !word.ends_with(':') && !word.starts_with(['#', '/']))
+        .filter(|word| {
+            !matches!(*word, "" | "-" | "." | "/")
+                && !word.ends_with(':')
+                && !word.starts_with(['#', '/'])
+        })
         .filter(|word| !word.contains("://") && word.len() < 1024)
 }

@@ -98,7 +98,11 @@ impl Refused {
         const HELM: &str = "driftless runs no helm program";
         let asked = |flag: Option<bool>| flag == Some(true);
         let flags = [
-            ("--enable-alpha-plugins", asked(self.enable_alpha_plugins), PLUGINS),
+            (
+                "--enable-alpha-plugins",
+                asked(self.enable_alpha_plugins),
+                PLUGINS,
+            ),
             ("--enable-exec", asked(self.enable_exec), PLUGINS),
             ("--as-current-user", asked(self.as_current_user), PLUGINS),
             ("--env", !self.env.is_empty(), PLUGINS),
@@ -106,23 +110,42 @@ impl Refused {
             ("--network", asked(self.network), PLUGINS),
             ("--network-name", self.network_name.is_some(), PLUGINS),
             ("--helm-command", self.helm_command.is_some(), HELM),
-            ("--helm-api-versions", !self.helm_api_versions.is_empty(), HELM),
-            ("--helm-kube-version", self.helm_kube_version.is_some(), HELM),
+            (
+                "--helm-api-versions",
+                !self.helm_api_versions.is_empty(),
+                HELM,
+            ),
+            (
+                "--helm-kube-version",
+                self.helm_kube_version.is_some(),
+                HELM,
+            ),
             ("--helm-debug", asked(self.helm_debug), HELM),
-            ("--stack-trace", asked(self.stack_trace), "there is no Go stack to print"),
+            (
+                "--stack-trace",
+                asked(self.stack_trace),
+                "there is no Go stack to print",
+            ),
         ];
-        flags.into_iter().find(|(_, asked, _)| *asked).map(|(flag, _, why)| (flag, why))
+        flags
+            .into_iter()
+            .find(|(_, asked, _)| *asked)
+            .map(|(flag, _, why)| (flag, why))
     }
 }
 
 /// Renders, and writes to stdout or to `--output`.
 pub fn run(args: &Args) -> Result<(), Error> {
     if let Some((flag, why)) = args.refused.first() {
-        return Err(Error::usage(format!("{flag} is not supported: {why}")).next(format!("leave {flag} out")));
+        return Err(Error::usage(format!("{flag} is not supported: {why}"))
+            .next(format!("leave {flag} out")));
     }
     if args.dir.contains("://") || args.dir.starts_with("git@") {
-        return Err(Error::new(format!("'{}' is remote: only folders of this machine are built", args.dir))
-            .next("clone the repository, and build the folder in it"));
+        return Err(Error::new(format!(
+            "'{}' is remote: only folders of this machine are built",
+            args.dir
+        ))
+        .next("clone the repository, and build the folder in it"));
     }
     let options = Options {
         load_restrictor: match args.load_restrictor {

@@ -6,19 +6,31 @@ use std::path::Path;
 
 /// The built-in kinds that live outside of namespaces. Kinds that are not known count as namespaced, as in kustomize.
 const CLUSTER_SCOPED: [&str; 26] = [
-    "/ComponentStatus", "/Namespace", "/Node", "/PersistentVolume",
+    "/ComponentStatus",
+    "/Namespace",
+    "/Node",
+    "/PersistentVolume",
     "admissionregistration.k8s.io/MutatingWebhookConfiguration",
     "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
     "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
     "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-    "apiextensions.k8s.io/CustomResourceDefinition", "apiregistration.k8s.io/APIService",
-    "authentication.k8s.io/SelfSubjectReview", "authentication.k8s.io/TokenReview",
-    "authorization.k8s.io/SelfSubjectAccessReview", "authorization.k8s.io/SelfSubjectRulesReview",
-    "authorization.k8s.io/SubjectAccessReview", "certificates.k8s.io/CertificateSigningRequest",
-    "flowcontrol.apiserver.k8s.io/FlowSchema", "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
-    "networking.k8s.io/IngressClass", "node.k8s.io/RuntimeClass",
-    "rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRoleBinding",
-    "scheduling.k8s.io/PriorityClass", "storage.k8s.io/CSIDriver", "storage.k8s.io/CSINode",
+    "apiextensions.k8s.io/CustomResourceDefinition",
+    "apiregistration.k8s.io/APIService",
+    "authentication.k8s.io/SelfSubjectReview",
+    "authentication.k8s.io/TokenReview",
+    "authorization.k8s.io/SelfSubjectAccessReview",
+    "authorization.k8s.io/SelfSubjectRulesReview",
+    "authorization.k8s.io/SubjectAccessReview",
+    "certificates.k8s.io/CertificateSigningRequest",
+    "flowcontrol.apiserver.k8s.io/FlowSchema",
+    "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
+    "networking.k8s.io/IngressClass",
+    "node.k8s.io/RuntimeClass",
+    "rbac.authorization.k8s.io/ClusterRole",
+    "rbac.authorization.k8s.io/ClusterRoleBinding",
+    "scheduling.k8s.io/PriorityClass",
+    "storage.k8s.io/CSIDriver",
+    "storage.k8s.io/CSINode",
     "storage.k8s.io/StorageClass",
 ];
 
@@ -33,12 +45,18 @@ pub fn folder(path: &Path, objects: &[Object]) -> Result<(), Error> {
     let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace).collect();
     for object in objects {
         let gvk = object.gvk();
-        let place = namespace(object).filter(|_| namespaces.len() > 1).unwrap_or_default();
+        let place = namespace(object)
+            .filter(|_| namespaces.len() > 1)
+            .unwrap_or_default();
         let parts = [place, &gvk.group, &gvk.version, &gvk.kind, object.name()];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let name = format!("{}.yaml", parts.join("_").to_lowercase());
         if name.contains('/') {
-            return Err(Error::new(format!("{} {}: its name is no file name", object.kind(), object.name())));
+            return Err(Error::new(format!(
+                "{} {}: its name is no file name",
+                object.kind(),
+                object.name()
+            )));
         }
         write(&path.join(name), std::slice::from_ref(object))?;
     }

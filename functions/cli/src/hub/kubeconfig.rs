@@ -9,7 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
-const FILE_FIELDS: [&str; 4] = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
+const FILE_FIELDS: [&str; 4] = [
+    "certificate-authority",
+    "client-certificate",
+    "client-key",
+    "tokenFile",
+];
 
 /// A kubeconfig without references to files, with `context` (or its own current context) chosen.
 pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Error> {
@@ -27,20 +32,30 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
         }
     }
     if merged.is_empty() {
-        return Err(Error::new("no kubeconfig was found").next("give --kubeconfig FILE, or set KUBECONFIG"));
+        return Err(
+            Error::new("no kubeconfig was found").next("give --kubeconfig FILE, or set KUBECONFIG")
+        );
     }
     if let Some(context) = context {
         merged.insert("current-context".to_owned(), context.into());
     }
     let text = yaml::to_string(&Value::Object(merged));
-    kubeconfig::inline_files(text.as_bytes(), |file| fs::read(file).map_err(|error| format!("{file}: {error}")))
-        .map_err(|error| refused(&error))
+    kubeconfig::inline_files(text.as_bytes(), |file| {
+        fs::read(file).map_err(|error| format!("{file}: {error}"))
+    })
+    .map_err(|error| refused(&error))
 }
 
 /// Where a kubeconfig from [`load`] leads.
 pub fn access(text: &[u8]) -> Result<Access, Error> {
     // What the operator's own kubeconfig says about its own cluster is the operator's decision, as with kubectl.
-    kubeconfig::parse(text, &Options { allow_insecure: true }).map_err(|error| refused(&error))
+    kubeconfig::parse(
+        text,
+        &Options {
+            allow_insecure: true,
+        },
+    )
+    .map_err(|error| refused(&error))
 }
 
 fn refused(error: &kubeconfig::KubeconfigError) -> Error {
@@ -58,18 +73,35 @@ fn refused(error: &kubeconfig::KubeconfigError) -> Error {
 /// `KUBECONFIG`'s files, or `~/.kube/config`.
 fn default_files() -> Vec<PathBuf> {
     match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
-        Some(list) => std::env::split_paths(&list).filter(|file| !file.as_os_str().is_empty()).collect(),
-        None => std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
+        Some(list) => std::env::split_paths(&list)
+            .filter(|file| !file.as_os_str().is_empty())
+            .collect(),
+        None => std::env::home_dir()
+            .map(|home| home.join(".kube/config"))
+            .into_iter()
+            .collect(),
     }
 }
 
 /// Adds a file: of two entries with one name, and of two current contexts, the first counts.
 fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<(), Error> {
-    let unreadable = || Error::new(format!("{}: it is not one YAML document with a map", file.display()));
+    let unreadable = || {
+        Error::new(format!(
+            "{}: it is not one YAML document with a map",
+            file.display()
+        ))
+    };
     // The parser's own words may quote the text, which has credentials in it.
-    let documents = yaml::documents(text, "kubeconfig", yaml::Dialect::V2, &yaml::Limits::default());
+    let documents = yaml::documents(
+        text,
+        "kubeconfig",
+        yaml::Dialect::V2,
+        &yaml::Limits::default(),
+    );
     let mut documents = documents.map_err(|_| unreadable())?;
-    let (Some(Value::Object(config)), true) = (documents.pop(), documents.is_empty()) else { return Err(unreadable()) };
+    let (Some(Value::Object(config)), true) = (documents.pop(), documents.is_empty()) else {
+        return Err(unreadable());
+    };
     let folder = file.parent().unwrap_or(Path::new(""));
     for (key, mut value) in config {
         match (&mut value, merged.get_mut(&key)) {
@@ -94,7 +126,9 @@ fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<()
 /// Makes the files that an entry names relative to nothing but the disk.
 fn locate(item: &mut Value, folder: &Path) {
     for entry in ["cluster", "user"] {
-        let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else { continue };
+        let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else {
+            continue;
+        };
         for field in FILE_FIELDS {
             if let Some(Value::String(file)) = fields.get_mut(field)
                 && !file.is_empty()
@@ -117,7 +151,10 @@ mod tests {
         merge(&mut merged, first, Path::new("/one/config")).unwrap();
         merge(&mut merged, second, Path::new("/two/config")).unwrap();
         assert_eq!(merged["current-context"], "a");
-        assert_eq!(merged["clusters"][0]["cluster"]["certificate-authority"], "/one/ca.pem");
+        assert_eq!(
+            merged["clusters"][0]["cluster"]["certificate-authority"],
+            "/one/ca.pem"
+        );
         assert_eq!(merged["clusters"][1]["cluster"]["server"], "https://b");
         assert_eq!(merged["users"][0]["user"]["client-key"], "/k");
     }

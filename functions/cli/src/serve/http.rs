@@ -34,7 +34,11 @@ type Sited = State<Arc<Site>>;
 
 /// Every path. To be served with [`Router::into_make_service_with_connect_info`].
 pub fn router(shared: Arc<Shared>, hub: String) -> Router {
-    let site = Arc::new(Site { shared, hub, bodies: Semaphore::new(BODIES) });
+    let site = Arc::new(Site {
+        shared,
+        hub,
+        bodies: Semaphore::new(BODIES),
+    });
     Router::new()
         .route("/webhook", post(webhook))
         .route("/healthz", get(async || "ok\n"))
@@ -57,7 +61,8 @@ async fn webhook(State(site): Sited, headers: HeaderMap, request: Request) -> Re
         Ok(answer) => answered(&answer).into_response(),
         Err(refusal) => {
             tracing::warn!(status = refusal.status(), "webhook refused: {refusal}");
-            let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let status =
+                StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             // A stranger learns nothing of the inside.
             let told = match refusal {
                 Refusal::Unavailable(_) => "not queued, try again".to_owned(),
@@ -72,19 +77,40 @@ async fn webhook(State(site): Sited, headers: HeaderMap, request: Request) -> Re
 async fn receive(site: &Site, headers: &HeaderMap, body: Body) -> Result<Answer, Refusal> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let signature = text("x-hub-signature-256").ok_or(Refusal::Unauthorized)?;
-    let announced = text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<u64>().ok());
+    let announced =
+        text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<u64>().ok());
     if announced.is_some_and(|length| length > MAX_BODY as u64) {
         return Err(Refusal::TooLarge);
     }
     let malformed = |why: &str| Refusal::Malformed("webhook".to_owned(), why.to_owned());
-    let _turn = site.bodies.acquire().await.map_err(|_| malformed("the server is ending"))?;
+    let _turn = site
+        .bodies
+        .acquire()
+        .await
+        .map_err(|_| malformed("the server is ending"))?;
     let body = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await;
-    let body = body.map_err(|_| malformed("the body took too long"))?.map_err(|error| {
-        let too_large = error.source().is_some_and(|source| source.is::<LengthLimitError>());
-        if too_large { Refusal::TooLarge } else { malformed("the body could not be read") }
-    })?;
+    let body = body
+        .map_err(|_| malformed("the body took too long"))?
+        .map_err(|error| {
+            let too_large = error
+                .source()
+                .is_some_and(|source| source.is::<LengthLimitError>());
+            if too_large {
+                Refusal::TooLarge
+            } else {
+                malformed("the body could not be read")
+            }
+        })?;
     let event = text("x-github-event").unwrap_or_default();
-    webhook::receive(&site.shared.ports, Delivery { event, signature: Some(signature), body: &body }).await
+    webhook::receive(
+        &site.shared.ports,
+        Delivery {
+            event,
+            signature: Some(signature),
+            body: &body,
+        },
+    )
+    .await
 }
 
 fn answered(answer: &Answer) -> (StatusCode, Json<Value>) {
@@ -92,7 +118,10 @@ fn answered(answer: &Answer) -> (StatusCode, Json<Value>) {
         Answer::Pong => (StatusCode::OK, json!({"queued": [], "note": "pong"})),
         Answer::Ignored(why) => (StatusCode::OK, json!({"queued": [], "note": why})),
         Answer::Queued(requests) => {
-            let names: Vec<String> = requests.iter().map(|request| request.object.to_string()).collect();
+            let names: Vec<String> = requests
+                .iter()
+                .map(|request| request.object.to_string())
+                .collect();
             tracing::info!(objects = names.join(" "), "push queued");
             (StatusCode::ACCEPTED, json!({"queued": names}))
         }
@@ -102,11 +131,18 @@ fn answered(answer: &Answer) -> (StatusCode, Json<Value>) {
 
 async fn metrics(State(site): Sited) -> Response {
     let text = site.shared.metrics.render(site.shared.queue.waiting());
-    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    let kind = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
     site.counted("/metrics", (kind, text).into_response())
 }
 
-async fn objects(State(site): Sited, ConnectInfo(peer): ConnectInfo<SocketAddr>, headers: HeaderMap) -> Response {
+async fn objects(
+    State(site): Sited,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
     let answer = if is_local(&peer, &headers) {
         match list(&site).await {
             Ok(objects) => Json(objects).into_response(),
@@ -119,7 +155,9 @@ async fn objects(State(site): Sited, ConnectInfo(peer): ConnectInfo<SocketAddr>,
 }
 
 async fn list(site: &Site) -> Result<Vec<Value>, String> {
-    let hub = hub::connect(&site.shared.ports, &site.hub).await.map_err(|failure| failure.to_string())?;
+    let hub = hub::connect(&site.shared.ports, &site.hub)
+        .await
+        .map_err(|failure| failure.to_string())?;
     let mut all = Vec::new();
     for kind in FluxKind::ALL {
         let mut objects = hub.list(kind).await.map_err(|error| error.to_string())?;
@@ -143,7 +181,11 @@ fn summary(object: &Object) -> Value {
     })
 }
 
-async fn sweep(State(site): Sited, ConnectInfo(peer): ConnectInfo<SocketAddr>, headers: HeaderMap) -> Response {
+async fn sweep(
+    State(site): Sited,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
     let answer = if is_local(&peer, &headers) {
         match site.shared.sweep().await {
             Ok(reports) => {
@@ -166,12 +208,18 @@ async fn sweep(State(site): Sited, ConnectInfo(peer): ConnectInfo<SocketAddr>, h
 
 /// Whether a request comes from this machine itself, and not through a proxy on it.
 fn is_local(peer: &SocketAddr, headers: &HeaderMap) -> bool {
-    let proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].iter().any(|name| headers.contains_key(*name));
+    let proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
+        .iter()
+        .any(|name| headers.contains_key(*name));
     peer.ip().to_canonical().is_loopback() && !proxied
 }
 
 fn forbidden() -> Response {
-    (StatusCode::FORBIDDEN, Json(json!({"error": "only from the machine that driftless runs on"}))).into_response()
+    (
+        StatusCode::FORBIDDEN,
+        Json(json!({"error": "only from the machine that driftless runs on"})),
+    )
+        .into_response()
 }
 
 fn unavailable(why: &str) -> Response {
@@ -196,10 +244,12 @@ mod tests {
 
     #[test]
     fn summaries() {
-        let object = Object::new(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        let object = Object::new(
+            json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"namespace": "team", "name": "apps", "generation": 2},
             "status": {"observedGeneration": 1, "lastAppliedRevision": "main@sha1:a", "conditions": [
-                {"type": "Ready", "status": "False", "reason": "BuildFailed", "message": "no"}]}}));
+                {"type": "Ready", "status": "False", "reason": "BuildFailed", "message": "no"}]}}),
+        );
         let summary = summary(&object.unwrap());
         assert_eq!(summary["ready"], "False");
         assert_eq!(summary["reason"], "BuildFailed");

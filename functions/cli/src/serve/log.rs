@@ -22,14 +22,23 @@ pub enum Format {
 
 /// Starts logging.
 pub fn start(format: Format) -> Result<(), Error> {
-    let levels = std::env::var(LEVELS).ok().filter(|levels| !levels.is_empty());
-    let filter = EnvFilter::try_new(levels.as_deref().unwrap_or("info"))
-        .map_err(|error| Error::usage(format!("{LEVELS}: {error}")).next("give a level such as info or debug"))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let levels = std::env::var(LEVELS)
+        .ok()
+        .filter(|levels| !levels.is_empty());
+    let filter = EnvFilter::try_new(levels.as_deref().unwrap_or("info")).map_err(|error| {
+        Error::usage(format!("{LEVELS}: {error}")).next("give a level such as info or debug")
+    })?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
     let done = match format {
         Format::Json => log.json().flatten_event(true).try_init(),
         Format::Auto if !io::stderr().is_terminal() => log.json().flatten_event(true).try_init(),
-        Format::Auto | Format::Text => log.with_ansi(term::colours()).with_target(false).compact().try_init(),
+        Format::Auto | Format::Text => log
+            .with_ansi(term::colours())
+            .with_target(false)
+            .compact()
+            .try_init(),
     };
     done.map_err(|error| Error::new(format!("start the log: {error}")))
 }

@@ -51,24 +51,64 @@ impl Metrics {
     pub fn render(&self, queue: usize) -> String {
         let state = self.lock();
         let mut text = String::new();
-        head(&mut text, "driftless_steps_total", "counter", "Steps, by kind of object and result.");
+        head(
+            &mut text,
+            "driftless_steps_total",
+            "counter",
+            "Steps, by kind of object and result.",
+        );
         for ((kind, result), count) in &state.steps {
-            let _ = writeln!(text, "driftless_steps_total{{kind=\"{kind}\",result=\"{result}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "driftless_steps_total{{kind=\"{kind}\",result=\"{result}\"}} {count}"
+            );
         }
-        head(&mut text, "driftless_step_seconds", "summary", "How long steps took, by kind of object.");
+        head(
+            &mut text,
+            "driftless_step_seconds",
+            "summary",
+            "How long steps took, by kind of object.",
+        );
         for (kind, (count, seconds)) in &state.seconds {
-            let _ = writeln!(text, "driftless_step_seconds_sum{{kind=\"{kind}\"}} {seconds}");
-            let _ = writeln!(text, "driftless_step_seconds_count{{kind=\"{kind}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "driftless_step_seconds_sum{{kind=\"{kind}\"}} {seconds}"
+            );
+            let _ = writeln!(
+                text,
+                "driftless_step_seconds_count{{kind=\"{kind}\"}} {count}"
+            );
         }
-        head(&mut text, "driftless_sweeps_total", "counter", "Sweeps of the timer, by result.");
+        head(
+            &mut text,
+            "driftless_sweeps_total",
+            "counter",
+            "Sweeps of the timer, by result.",
+        );
         for (result, count) in &state.sweeps {
-            let _ = writeln!(text, "driftless_sweeps_total{{result=\"{result}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "driftless_sweeps_total{{result=\"{result}\"}} {count}"
+            );
         }
-        head(&mut text, "driftless_http_requests_total", "counter", "Requests, by path and status.");
+        head(
+            &mut text,
+            "driftless_http_requests_total",
+            "counter",
+            "Requests, by path and status.",
+        );
         for ((path, status), count) in &state.requests {
-            let _ = writeln!(text, "driftless_http_requests_total{{path=\"{path}\",status=\"{status}\"}} {count}");
+            let _ = writeln!(
+                text,
+                "driftless_http_requests_total{{path=\"{path}\",status=\"{status}\"}} {count}"
+            );
         }
-        head(&mut text, "driftless_queue_length", "gauge", "Requests that wait in the queue.");
+        head(
+            &mut text,
+            "driftless_queue_length",
+            "gauge",
+            "Requests that wait in the queue.",
+        );
         let _ = writeln!(text, "driftless_queue_length {queue}");
         text
     }
@@ -98,7 +138,10 @@ mod tests {
             "driftless_sweeps_total{result=\"done\"} 1",
             "driftless_queue_length 3",
         ] {
-            assert!(text.lines().any(|have| have == line), "{line} is not in:\n{text}");
+            assert!(
+                text.lines().any(|have| have == line),
+                "{line} is not in:\n{text}"
+            );
         }
     }
 }

@@ -95,14 +95,19 @@ pub fn run(args: Args) -> Result<(), Error> {
         return Err(Error::usage("--sweep-interval is below 1s"));
     }
     log::start(args.log_format)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Error::new(format!("start: {error}")))?.block_on(serve(&args))
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(|error| Error::new(format!("start: {error}")))?
+        .block_on(serve(&args))
 }
 
 async fn serve(args: &Args) -> Result<(), Error> {
     // Before anything is changed in the cluster.
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
-        Error::new(format!("listen on {}: {error}", args.listen)).next("give another address with --listen")
+        Error::new(format!("listen on {}: {error}", args.listen))
+            .next("give another address with --listen")
     })?;
     let address = listener.local_addr().map_err(Error::new)?;
     let installation = setup::start(args).await?;
@@ -130,7 +135,10 @@ async fn serve(args: &Args) -> Result<(), Error> {
             return Err(Error::new(format!("the server ended: {why:?}")));
         }
     }
-    tracing::info!("ending: steps that run may take {} s more; the same again ends at once", GRACE.as_secs());
+    tracing::info!(
+        "ending: steps that run may take {} s more; the same again ends at once",
+        GRACE.as_secs()
+    );
     timer.abort();
     shared.queue.close();
     let _ = stop.send(());
@@ -152,10 +160,16 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
         None => "the sources that are on it".to_owned(),
     };
     term::success(&format!("serving hub {} at {server}: {what}", args.name));
-    term::success(&format!("webhook: http://{address}/webhook (content type application/json, the push event)"));
+    term::success(&format!(
+        "webhook: http://{address}/webhook (content type application/json, the push event)"
+    ));
     if std::env::var_os(setup::WEBHOOK_SECRET).is_none_or(|secret| secret.is_empty()) {
         let why = "webhooks are refused until it is set; the timer looks every";
-        term::failure(&format!("{} is not set: {why} {} s", setup::WEBHOOK_SECRET, args.sweep_interval.as_secs()));
+        term::failure(&format!(
+            "{} is not set: {why} {} s",
+            setup::WEBHOOK_SECRET,
+            args.sweep_interval.as_secs()
+        ));
     }
 }
 
@@ -167,8 +181,12 @@ struct End {
 
 impl End {
     fn new() -> Result<Self, Error> {
-        let signal = |kind| signal(kind).map_err(|error| Error::new(format!("wait for signals: {error}")));
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let signal =
+            |kind| signal(kind).map_err(|error| Error::new(format!("wait for signals: {error}")));
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     async fn asked(&mut self) {

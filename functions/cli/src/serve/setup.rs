@@ -37,17 +37,25 @@ pub fn repository(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     let plain = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
     };
     match text.split_once('/') {
-        Some((owner, name)) if plain(owner) && plain(name) => Ok(format!("https://github.com/{owner}/{name}")),
+        Some((owner, name)) if plain(owner) && plain(name) => {
+            Ok(format!("https://github.com/{owner}/{name}"))
+        }
         _ => Err("expected OWNER/NAME, https://HOST/OWNER/NAME or file:///PATH".to_owned()),
     }
 }
 
 /// Makes the ports, installs what the hub lacks and registers it.
 pub async fn start(args: &Args) -> Result<Installation, Error> {
-    let kubeconfig = load(args.connection.kubeconfig.as_deref(), args.connection.context.as_deref())?;
+    let kubeconfig = load(
+        args.connection.kubeconfig.as_deref(),
+        args.connection.context.as_deref(),
+    )?;
     let settings = Settings {
         name: args.name.clone(),
         no_cross_namespace_refs: args.no_cross_namespace_refs,
@@ -61,15 +69,28 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     let hub = hub::connect(&ports, &args.name).await?;
     tell(&bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await?);
     if let Some(url) = &args.repository {
-        let root = Root { url: url.clone(), branch: args.branch.clone(), path: args.path.clone() };
+        let root = Root {
+            url: url.clone(),
+            branch: args.branch.clone(),
+            path: args.path.clone(),
+        };
         let report = bootstrap::create_root(hub.cluster.as_ref(), &root).await?;
         tell(&report);
         if !report.different.is_empty() {
-            return Err(Error::new(format!("the hub follows another root already: {}", report.different.join("; ")))
-                .next("leave --repository out to serve what is there, or delete the objects that differ"));
+            return Err(Error::new(format!(
+                "the hub follows another root already: {}",
+                report.different.join("; ")
+            ))
+            .next(
+                "leave --repository out to serve what is there, or delete the objects that differ",
+            ));
         }
     }
-    Ok(Installation { ports, queue, server: hub.access.server })
+    Ok(Installation {
+        ports,
+        queue,
+        server: hub.access.server,
+    })
 }
 
 fn tell(report: &Report) {
@@ -87,7 +108,11 @@ fn options(args: &Args, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
     };
     Ok(LocalOptions {
         given_keys: secrets(args, kubeconfig)?,
-        git_roots: url.strip_prefix("file://").map(PathBuf::from).into_iter().collect(),
+        git_roots: url
+            .strip_prefix("file://")
+            .map(PathBuf::from)
+            .into_iter()
+            .collect(),
         hosts,
         ..LocalOptions::new(data(args)?)
     })
@@ -95,8 +120,13 @@ fn options(args: &Args, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
 
 /// The host that the installation's credentials are for.
 fn host(url: &str) -> &str {
-    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
-    authority.and_then(|authority| authority.rsplit('@').next()).filter(|host| !host.is_empty()).unwrap_or("github.com")
+    let authority = url
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split('/').next());
+    authority
+        .and_then(|authority| authority.rsplit('@').next())
+        .filter(|host| !host.is_empty())
+        .unwrap_or("github.com")
 }
 
 /// The secrets of one process, from its environment.
@@ -112,12 +142,17 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
     }
     match (variable(APP_ID), variable(APP_KEY_FILE)) {
         (Some(id), Some(file)) => {
-            let key = std::fs::read_to_string(&file).map_err(|error| Error::new(format!("{APP_KEY_FILE}: {file}: {error}")))?;
+            let key = std::fs::read_to_string(&file)
+                .map_err(|error| Error::new(format!("{APP_KEY_FILE}: {file}: {error}")))?;
             let app = serde_json::json!({"appId": id, "privateKey": key});
             secrets.insert(format!("{github}/app"), Secret::new(app.to_string()));
         }
         (None, None) => {}
-        _ => return Err(Error::usage(format!("{APP_ID} and {APP_KEY_FILE} belong together: one of them is not set"))),
+        _ => {
+            return Err(Error::usage(format!(
+                "{APP_ID} and {APP_KEY_FILE} belong together: one of them is not set"
+            )));
+        }
     }
     if let Some(token) = variable(TOKEN) {
         secrets.insert(format!("{github}/token"), Secret::new(token));
@@ -129,16 +164,28 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
 fn data(args: &Args) -> Result<PathBuf, Error> {
     let state = || {
         let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-        let given = env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
-        given.or_else(|| env::home_dir().and_then(absolute).map(|home| home.join(".local/state")))
+        let given = env::var_os("XDG_STATE_HOME")
+            .map(PathBuf::from)
+            .and_then(absolute);
+        given.or_else(|| {
+            env::home_dir()
+                .and_then(absolute)
+                .map(|home| home.join(".local/state"))
+        })
     };
     let folder = match (&args.data, state()) {
         (Some(given), _) => given.clone(),
-        (None, Some(state)) => state.join("driftless").join(driftless_core::state::key_part(&args.name)),
+        (None, Some(state)) => state
+            .join("driftless")
+            .join(driftless_core::state::key_part(&args.name)),
         (None, None) => env::temp_dir().join(format!("driftless-{}", std::process::id())),
     };
-    std::fs::create_dir_all(&folder).map_err(|error| Error::new(format!("make {}: {error}", folder.display())))?;
-    term::success(&format!("artifacts and state are kept in {}", folder.display()));
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::new(format!("make {}: {error}", folder.display())))?;
+    term::success(&format!(
+        "artifacts and state are kept in {}",
+        folder.display()
+    ));
     Ok(folder)
 }
 
@@ -148,10 +195,26 @@ mod tests {
 
     #[test]
     fn repositories() {
-        assert_eq!(repository("acme/fleet").unwrap(), "https://github.com/acme/fleet");
-        assert_eq!(repository("file:///srv/fleet").unwrap(), "file:///srv/fleet");
-        assert_eq!(repository("https://git.acme.dev/acme/fleet").unwrap(), "https://git.acme.dev/acme/fleet");
-        for bad in ["fleet", "a/b/c", "http://github.com/a/b", "file://relative", "/srv/fleet", ""] {
+        assert_eq!(
+            repository("acme/fleet").unwrap(),
+            "https://github.com/acme/fleet"
+        );
+        assert_eq!(
+            repository("file:///srv/fleet").unwrap(),
+            "file:///srv/fleet"
+        );
+        assert_eq!(
+            repository("https://git.acme.dev/acme/fleet").unwrap(),
+            "https://git.acme.dev/acme/fleet"
+        );
+        for bad in [
+            "fleet",
+            "a/b/c",
+            "http://github.com/a/b",
+            "file://relative",
+            "/srv/fleet",
+            "",
+        ] {
             assert!(repository(bad).is_err(), "{bad}");
         }
     }

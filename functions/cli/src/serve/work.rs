@@ -51,7 +51,8 @@ pub fn timer(shared: &Arc<Shared>, interval: Duration) -> JoinHandle<()> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            shared.sweep().await;
+            // Logged and counted; the next tick tries again.
+            let _ = shared.sweep().await;
         }
     })
 }
@@ -66,7 +67,9 @@ impl Shared {
         let result = match tokio::time::timeout(LONGEST, step).await {
             Ok(Ok(Ok(Outcome { failure: None, .. }))) => "done",
             // The step has logged it, and the object's status says it.
-            Ok(Ok(Ok(Outcome { failure: Some(_), .. }))) => "failed",
+            Ok(Ok(Ok(Outcome {
+                failure: Some(_), ..
+            }))) => "failed",
             Ok(Ok(Err(error))) => {
                 tracing::error!(object = %request.object, "step not ended: {error}");
                 "error"
@@ -96,7 +99,10 @@ impl Shared {
         let swept = AssertUnwindSafe(swept(&self.ports)).catch_unwind().await;
         let swept = swept.unwrap_or_else(|_| {
             let text = "the sweep panicked: this is a bug".to_owned();
-            Err(driftless_core::ports::PortError::new(driftless_core::ports::ErrorKind::Unavailable, text))
+            Err(driftless_core::ports::PortError::new(
+                driftless_core::ports::ErrorKind::Unavailable,
+                text,
+            ))
         });
         match swept {
             Ok(reports) => {

@@ -27,6 +27,25 @@ impl SecretsManagerKeys {
         Self { client: Client::new(settings), prefix: prefix.into(), known: Mutex::default() }
     }
 
+    /// Writes a secret: a new value of one that is there, or a new secret.
+    ///
+    /// # Errors
+    /// Secrets Manager's.
+    pub async fn store(&self, name: &str, value: &Secret) -> Result<()> {
+        let id = format!("{}{name}", self.prefix);
+        let what = format!("write the secret '{id}'");
+        let text = value.expose_str().ok_or_else(|| PortError::new(ErrorKind::Invalid, format!("{what}: not text")))?;
+        let written = self.client.put_secret_value().secret_id(&id).secret_string(text).send().await;
+        match written {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(said(&error), Some((_, "ResourceNotFoundException"))) => {
+                let created = self.client.create_secret().name(&id).secret_string(text).send().await;
+                created.map(|_| ()).map_err(|error| to_error(&what, &error))
+            }
+            Err(error) => Err(to_error(&what, &error)),
+        }
+    }
+
     fn known(&self, name: &str) -> Option<Option<Secret>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, secret) = known.get(name)?;

@@ -15,7 +15,7 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value
     let context = top.loader.context;
     Transformer::Hash.apply(&mut all.map, context)?;
     transform::fix_references(&mut all.map, &all.config.name_reference, context)?;
-    transform::resolve_vars(&mut all.map, &all.vars, &all.config.var_reference)?;
+    transform::resolve_vars(&mut all.map, &all.vars, &all.config.var_reference, context)?;
     drop_local(&mut all, &context.schema.borrow())?;
     let order = match (&top.kustomization.sort_options, context.options.reorder) {
         (Some(options), _) => Some(transform::Order::of_options(options)?),

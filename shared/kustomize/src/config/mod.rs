@@ -55,10 +55,10 @@ impl Config {
     /// Puts the fields in kustomize's order: by kind of object.
     pub fn sort(&mut self) {
         for list in self.lists_mut() {
-            list.sort_by(|a, b| order(a.gvk.as_gvk()).cmp(&order(b.gvk.as_gvk())));
+            list.sort_by_cached_key(|spec| order(spec.gvk.as_gvk()));
         }
         self.name_reference
-            .sort_by(|a, b| order(a.target.as_gvk()).cmp(&order(b.target.as_gvk())));
+            .sort_by_cached_key(|references| order(references.target.as_gvk()));
     }
 
     fn lists_mut(&mut self) -> [&mut Vec<FieldSpec>; 11] {

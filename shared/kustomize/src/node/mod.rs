@@ -15,6 +15,9 @@ pub(crate) use write::{escape_as_go, to_text, to_value};
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
 use serde_json::Value;
 
+/// Bytes of text that count as one more value in a budget.
+pub(crate) const TEXT_PER_VALUE: usize = 64;
+
 /// A map, list or scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
@@ -254,10 +257,10 @@ impl Node {
         }
     }
 
-    /// How many values it holds, itself included.
+    /// How many values it holds, itself included; long texts count as several.
     pub fn size(&self) -> usize {
         match self {
-            Node::Scalar(_) => 1,
+            Node::Scalar(scalar) => 1 + scalar.text.len() / TEXT_PER_VALUE,
             Node::Seq(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
             Node::Map(map) => 1 + map.0.iter().map(|(_, value)| value.size()).sum::<usize>(),
         }

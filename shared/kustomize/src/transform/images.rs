@@ -1,6 +1,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Image;
+use crate::loader::Context;
 use crate::node::Node;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -25,15 +26,15 @@ impl Images {
         }
     }
 
-    pub fn apply(&self, map: &mut ResMap) -> Result<(), Error> {
+    pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
         let images = |resource: &&mut Resource| resource.kind() != "CustomResourceDefinition";
         for resource in map.list_mut().iter_mut().filter(images) {
-            self.walk(&mut resource.node)?;
+            self.walk(&mut resource.node, context)?;
         }
         for resource in map.list_mut().iter_mut().filter(images) {
             for spec in &self.specs {
                 spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
-                    self.set(node)
+                    self.set(node, context)
                 })?;
             }
         }
@@ -41,17 +42,19 @@ impl Images {
     }
 
     /// Every `image` of the elements of any `containers` or `initContainers`, however deep.
-    fn walk(&self, node: &mut Node) -> Result<(), Error> {
+    fn walk(&self, node: &mut Node, context: &Context<'_, '_>) -> Result<(), Error> {
         match node {
             Node::Scalar(_) => Ok(()),
-            Node::Seq(items) => items.iter_mut().try_for_each(|item| self.walk(item)),
+            Node::Seq(items) => items
+                .iter_mut()
+                .try_for_each(|item| self.walk(item, context)),
             Node::Map(map) => {
                 for (key, value) in &mut map.0 {
-                    self.walk(value)?;
+                    self.walk(value, context)?;
                     if let ("containers" | "initContainers", Node::Seq(items)) =
                         (key.as_str(), value)
                     {
-                        self.containers(items)?;
+                        self.containers(items, context)?;
                     }
                 }
                 Ok(())
@@ -59,12 +62,12 @@ impl Images {
         }
     }
 
-    fn containers(&self, items: &mut [Node]) -> Result<(), Error> {
+    fn containers(&self, items: &mut [Node], context: &Context<'_, '_>) -> Result<(), Error> {
         for item in items {
             match item {
                 Node::Map(map) => map
                     .get_mut("image")
-                    .map_or(Ok(()), |image| self.set(image))?,
+                    .map_or(Ok(()), |image| self.set(image, context))?,
                 item if item.is_null() => {}
                 item => {
                     return Err(fault(&format!(
@@ -77,7 +80,7 @@ impl Images {
         Ok(())
     }
 
-    fn set(&self, node: &mut Node) -> Result<(), Error> {
+    fn set(&self, node: &mut Node, context: &Context<'_, '_>) -> Result<(), Error> {
         let Node::Scalar(scalar) = node else {
             return Err(fault(&format!(
                 "an image is {}, expected a text",
@@ -90,6 +93,7 @@ impl Images {
             .is_some_and(|pattern| pattern.is_match(&scalar.text))
         {
             scalar.set_plain(self.changed(&scalar.text));
+            context.spend_text(&scalar.text)?;
         }
         Ok(())
     }

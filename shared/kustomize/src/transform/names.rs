@@ -1,5 +1,6 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
+use crate::loader::Context;
 use crate::node::Node;
 use crate::resid::GvkFilter;
 use crate::resmap::ResMap;
@@ -27,11 +28,20 @@ impl Affix {
         }
     }
 
-    pub fn apply(&self, map: &mut ResMap, end: End, schema: &Schema) -> Result<(), Error> {
+    pub fn apply(
+        &self,
+        map: &mut ResMap,
+        end: End,
+        context: &Context<'_, '_>,
+    ) -> Result<(), Error> {
+        let schema = &context.schema.borrow();
         map.list_mut()
             .iter_mut()
             .filter(|resource| !is_exempt(resource, schema))
-            .try_for_each(|resource| self.apply_to(resource, end, schema))
+            .try_for_each(|resource| {
+                context.spend_text(&self.text)?;
+                self.apply_to(resource, end, schema)
+            })
     }
 
     fn apply_to(&self, resource: &mut Resource, end: End, schema: &Schema) -> Result<(), Error> {

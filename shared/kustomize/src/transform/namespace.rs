@@ -1,5 +1,6 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
+use crate::loader::Context;
 use crate::node::Node;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -67,7 +68,8 @@ impl Namespace {
         }
     }
 
-    pub fn apply(&self, map: &mut ResMap, schema: &Schema) -> Result<(), Error> {
+    pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+        let schema = &context.schema.borrow();
         if self.namespace.is_empty() {
             return Ok(());
         }
@@ -77,6 +79,7 @@ impl Namespace {
                 continue;
             }
             resource.remember_id(schema);
+            context.spend_text(&self.namespace)?;
             self.apply_to(resource, schema)?;
             changed.push(at);
         }

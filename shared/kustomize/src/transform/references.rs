@@ -35,6 +35,7 @@ pub(crate) fn fix_references(
         let mut node = std::mem::replace(&mut map.list_mut()[at].node, Node::null());
         for (target, spec) in specs {
             let search = Search {
+                context,
                 targets: &targets,
                 referrer: &referrer,
                 target,
@@ -250,6 +251,7 @@ fn role(node: &Node) -> Option<GvkFilter> {
 
 /// One kind of reference of one object.
 struct Search<'s> {
+    context: &'s Context<'s, 's>,
     targets: &'s Targets,
     referrer: &'s Referrer,
     target: &'s GvkFilter,
@@ -287,6 +289,7 @@ impl Search<'_> {
             && found.name != scalar.text
         {
             scalar.set_plain(found.name.clone());
+            self.context.spend_text(&found.name)?;
         }
         Ok(())
     }
@@ -307,6 +310,7 @@ impl Search<'_> {
         if found.name == name && found.namespace.is_empty() {
             return Ok(());
         }
+        self.context.spend_text(&found.name)?;
         map.set_plain("name", &found.name);
         if !found.namespace.is_empty() {
             map.set_plain("namespace", &found.namespace);

@@ -55,6 +55,7 @@ impl ValueAdd {
             };
             let namespace = Namespace::new(&self.value, Vec::new());
             for at in places {
+                context.spend_text(&self.value)?;
                 let resource = &mut map.list_mut()[at];
                 if target.field_path == "metadata/namespace" {
                     namespace.apply_to(resource, &context.schema.borrow())?;

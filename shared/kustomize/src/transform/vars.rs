@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Var;
+use crate::loader::Context;
 use crate::node::{self, Map, Node, Scalar, Style, Tag};
 use crate::resmap::ResMap;
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +24,7 @@ pub(crate) fn resolve_vars(
     map: &mut ResMap,
     vars: &BTreeMap<String, Var>,
     specs: &[FieldSpec],
+    context: &Context<'_, '_>,
 ) -> Result<(), Error> {
     if vars.is_empty() {
         return Ok(());
@@ -34,7 +36,7 @@ pub(crate) fn resolve_vars(
     for resource in map.list_mut() {
         for spec in specs {
             spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
-                set(node, &values, spec)
+                set(node, &values, spec, context)
             })?;
         }
     }
@@ -96,25 +98,24 @@ fn with_indexes(fields: Vec<String>) -> Vec<String> {
 
 type Values = HashMap<String, Option<Scalar>>;
 
-fn set(node: &mut Node, values: &Values, spec: &FieldSpec) -> Result<(), Error> {
+fn set(
+    node: &mut Node,
+    values: &Values,
+    spec: &FieldSpec,
+    context: &Context<'_, '_>,
+) -> Result<(), Error> {
     match node {
-        Node::Scalar(scalar) => {
-            replace(scalar, values);
-            Ok(())
-        }
+        Node::Scalar(scalar) => replace(scalar, values, context),
         Node::Map(Map(fields)) => {
             for (_, value) in fields {
                 if let Node::Scalar(scalar) = value {
-                    replace(scalar, values);
+                    replace(scalar, values, context)?;
                 }
             }
             Ok(())
         }
         Node::Seq(items) => items.iter_mut().try_for_each(|item| match item {
-            Node::Scalar(scalar) if scalar.is_string() => {
-                replace(scalar, values);
-                Ok(())
-            }
+            Node::Scalar(scalar) if scalar.is_string() => replace(scalar, values, context),
             _ => Err(fault(format!(
                 "'{}' has an item that is no text",
                 spec.path
@@ -124,20 +125,26 @@ fn set(node: &mut Node, values: &Values, spec: &FieldSpec) -> Result<(), Error> 
 }
 
 /// Replaces the vars of a string. One that is nothing but a var gets its type, too.
-fn replace(scalar: &mut Scalar, values: &Values) {
+fn replace(scalar: &mut Scalar, values: &Values, context: &Context<'_, '_>) -> Result<(), Error> {
     if !scalar.is_string() {
-        return;
+        return Ok(());
     }
-    let value = expand(&scalar.text, values);
+    let value = expand(&scalar.text, values, &mut |text| context.spend_text(text))?;
     // The value is written without quotes of its own, but stays what it is.
     *scalar = Scalar {
         style: Style::Plain,
         ..value
     };
+    Ok(())
 }
 
-fn expand(input: &str, values: &Values) -> Scalar {
+fn expand(
+    input: &str,
+    values: &Values,
+    spend: &mut dyn FnMut(&str) -> Result<(), Error>,
+) -> Result<Scalar, Error> {
     let mut output = String::new();
+    let mut closes = true;
     let mut rest = input;
     while let Some(at) = rest.find('$') {
         output.push_str(&rest[..at]);
@@ -151,19 +158,23 @@ fn expand(input: &str, values: &Values) -> Scalar {
                 output.push('$');
                 rest = &after[1..];
             }
-            Some('(') => match after.find(')') {
+            Some('(') => match closes.then(|| after.find(')')).flatten() {
                 Some(end) => {
                     let name = &after[1..end];
                     let value = values.get(name).and_then(Option::as_ref).map(typed);
                     let whole = at == 0 && input.len() == name.len() + 3;
                     match value {
-                        Some(value) if whole => return value,
-                        Some(value) => output.push_str(&value.text),
+                        Some(value) if whole => return Ok(value),
+                        Some(value) => {
+                            spend(&value.text)?;
+                            output.push_str(&value.text);
+                        }
                         None => output.push_str(&rest[at..at + end + 2]),
                     }
                     rest = &after[end + 1..];
                 }
                 None => {
+                    closes = false;
                     output.push_str("$(");
                     rest = &after[1..];
                 }
@@ -176,7 +187,7 @@ fn expand(input: &str, values: &Values) -> Scalar {
         }
     }
     output.push_str(rest);
-    Scalar::str(output)
+    Ok(Scalar::str(output))
 }
 
 /// The value as Go prints it after having read it.
@@ -228,8 +239,15 @@ mod tests {
             ("$", "$"),
             ("$é", "$é"),
         ] {
-            assert_eq!(expand(input, &values).text, want, "{input}");
+            assert_eq!(
+                expand(input, &values, &mut |_| Ok(())).unwrap().text,
+                want,
+                "{input}"
+            );
         }
-        assert_eq!(expand("$(N)", &values).tag, Tag::Int);
+        assert_eq!(
+            expand("$(N)", &values, &mut |_| Ok(())).unwrap().tag,
+            Tag::Int
+        );
     }
 }

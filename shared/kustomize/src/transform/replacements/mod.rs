@@ -200,6 +200,7 @@ fn apply_target(
         }
         for path in &paths {
             context.spend_steps(size)?;
+            let before = resource.node.size();
             let copied = copy(&mut resource.node, value, path, target.options.as_ref());
             let copied = copied.map_err(|reason| {
                 fault(format!(
@@ -210,6 +211,7 @@ fn apply_target(
                 ))
             })?;
             context.spend_nodes(copied.saturating_mul(size))?;
+            context.spend_nodes(resource.node.size().saturating_sub(before))?;
         }
     }
     Ok(())

@@ -1,0 +1,100 @@
+//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS.
+
+use crate::error::{EXIT_CODES, Error};
+use crate::hub::Connection;
+use crate::hub::kubeconfig::load;
+use crate::serve::setup::{follow, repository, tell};
+use crate::term;
+use driftless_adapters::aws::{self, SecretsManagerKeys};
+use driftless_adapters::config::{self, Config};
+use driftless_core::bootstrap::{self, Root};
+use driftless_core::hub::{self, Settings};
+use driftless_core::ports::Secret;
+
+const EXAMPLES: &str = "Examples:
+  driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
+  driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub whose sources are there already
+
+Environment:
+  DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL  outputs of the stack in infra/template.yaml
+  DRIFTLESS_SECRETS_PREFIX               the stack's SecretsPrefix, driftless/ when absent
+  AWS_PROFILE, AWS_REGION and so on      as for every AWS tool; needs s3:PutObject on hubs/*,
+                                         secretsmanager:PutSecretValue and CreateSecret
+
+The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME. It must not need a program: use a token or a certificate.";
+
+/// Register a hub with an installation on AWS, and install what it lacks
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    connection: Connection,
+    /// The hub's name
+    #[arg(long)]
+    name: String,
+    #[command(flatten)]
+    rules: Rules,
+    /// The fleet repository: OWNER/NAME of GitHub, or a URL. Without it the hub's own sources are served
+    #[arg(long, value_name = "REPOSITORY", value_parser = repository)]
+    repository: Option<String>,
+    /// Its branch
+    #[arg(long, default_value = "main", requires = "repository")]
+    branch: String,
+    /// The folder in it that leads to everything else
+    #[arg(long, default_value = "./", requires = "repository")]
+    path: String,
+}
+
+/// The rules of a hub.
+#[derive(clap::Args)]
+pub struct Rules {
+    /// The service account of objects that name none
+    #[arg(long, value_name = "NAME")]
+    default_service_account: Option<String>,
+    /// Refuse references to other namespaces
+    #[arg(long)]
+    no_cross_namespace_refs: bool,
+    /// Apply the controllers that a gotk-components.yaml brings, too
+    #[arg(long)]
+    keep_controllers: bool,
+    /// Accept insecure-skip-tls-verify in kubeconfigs
+    #[arg(long)]
+    allow_insecure_kubeconfigs: bool,
+    /// Accept remote clusters at loopback and link-local addresses
+    #[arg(long)]
+    allow_local_clusters: bool,
+}
+
+impl Rules {
+    /// As the registry keeps them.
+    pub fn settings(&self, name: &str) -> Settings {
+        Settings {
+            name: name.to_owned(),
+            no_cross_namespace_refs: self.no_cross_namespace_refs,
+            default_service_account: self.default_service_account.clone(),
+            keep_controllers: self.keep_controllers,
+            allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
+            allow_local_clusters: self.allow_local_clusters,
+        }
+    }
+}
+
+/// Runs the command.
+pub async fn run(args: Args) -> Result<(), Error> {
+    let config = Config::from_env().map_err(|error| {
+        Error::new(error.to_string()).next("take them from the outputs of the stack (infra/template.yaml)")
+    })?;
+    let kubeconfig = load(args.connection.kubeconfig.as_deref(), args.connection.context.as_deref())?;
+    let keys = SecretsManagerKeys::new(&aws::settings().await, config.secrets_prefix.as_str());
+    keys.store(&format!("hubs/{}", args.name), &Secret::new(kubeconfig)).await?;
+    let ports = config::aws_ports(&config).await?;
+    let settings = args.rules.settings(&args.name);
+    hub::register(&ports, &settings).await?;
+    let hub = hub::connect(&ports, &args.name).await?;
+    tell(&bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await?);
+    if let Some(url) = args.repository {
+        follow(hub.cluster.as_ref(), &Root { url, branch: args.branch, path: args.path }).await?;
+    }
+    term::success(&format!("hub {} at {} is registered; the timer looks at it within a minute", args.name, hub.access.server));
+    Ok(())
+}
