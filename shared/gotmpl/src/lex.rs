@@ -467,7 +467,7 @@ impl<'t> Lexer<'t> {
             kind = Kind::Complex;
         }
         if !ok {
-            let text = crate::fmt::quote(self.input[self.start..self.pos].as_bytes());
+            let text = crate::fmt::quote(&self.input.as_bytes()[self.start..self.pos]);
             return self.fail(format!("bad number syntax: {text}"));
         }
         self.emit(kind)

@@ -46,11 +46,9 @@ fn escape(out: &mut String, c: char, mark: char, ascii: bool) {
         out.push(c);
         return;
     }
-    if c.is_ascii() || !ascii {
-        if is_print(c) {
-            out.push(c);
-            return;
-        }
+    if (c.is_ascii() || !ascii) && is_print(c) {
+        out.push(c);
+        return;
     }
     let _ = match c {
         '\u{7}' => out.write_str("\\a"),

@@ -113,7 +113,7 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
             ));
         }
         n.float = Some(f);
-        if f == f.trunc() && f.abs() < 9.223_372_036_854_775_8e18 {
+        if f == f.trunc() && f.abs() < 9.223_372_036_854_776e18 {
             n.int = Some(f as i64);
         }
         if f == f.trunc() && (0.0..1.844_674_407_370_955_2e19).contains(&f) {
