@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 pub async fn handle(ports: &Ports, _event: LambdaEvent<Value>) -> Result<Value, Error> {
     let reports = sweep::sweep(ports).await?;
     let hubs = reports.iter().map(|report| {
-        tracing::info!(hub = report.hub, queued = report.queued.len(), failed = report.failure.is_some(), "swept");
+        tracing::info!(
+            hub = report.hub,
+            queued = report.queued.len(),
+            failed = report.failure.is_some(),
+            "swept"
+        );
         json!({
             "hub": report.hub,
             "queued": report.queued.iter().map(|one| one.object.to_string()).collect::<Vec<_>>(),

@@ -11,13 +11,21 @@ const CONCURRENCY: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(8);
 /// What is left of the function's time for the writes behind a wait.
 const RESERVE: Duration = Duration::from_secs(60);
+/// What is left of it to say which messages are done: a function that is cut off says nothing, and all of them come again.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Runs the step of each message; the messages whose step could not even be tried go back to the queue.
-pub async fn handle(ports: &Ports, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Error> {
-    let patience = patience(event.context.deadline());
+/// Runs the step of each message; the messages whose step could not even be tried, or did not end in time, go back to the
+/// queue.
+pub async fn handle(
+    ports: &Ports,
+    event: LambdaEvent<SqsEvent>,
+) -> Result<SqsBatchResponse, Error> {
+    let left = left(event.context.deadline());
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
-        match one(ports, &message, patience).await {
+        let step = one(ports, &message, patience(left));
+        let done = tokio::time::timeout(left.saturating_sub(LAST_WORDS), step).await;
+        match done.unwrap_or_else(|_| Err("the step did not end in time".to_owned())) {
             Ok(()) => None,
             Err(why) => {
                 tracing::error!(message = id, "{why}: the message goes back to the queue");
@@ -27,7 +35,10 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<SqsEvent>) -> Result<SqsBa
             }
         }
     });
-    let failures: Vec<_> = futures::stream::iter(steps).buffer_unordered(CONCURRENCY).collect().await;
+    let failures: Vec<_> = futures::stream::iter(steps)
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await;
     let mut response = SqsBatchResponse::default();
     response.batch_item_failures = failures.into_iter().flatten().collect();
     Ok(response)
@@ -35,25 +46,194 @@ pub async fn handle(ports: &Ports, event: LambdaEvent<SqsEvent>) -> Result<SqsBa
 
 async fn one(ports: &Ports, message: &SqsMessage, patience: Duration) -> Result<(), String> {
     let body = message.body.as_deref().unwrap_or_default();
-    let request: Request = serde_json::from_str(body).map_err(|error| format!("not a request: {error}"))?;
-    step::run(ports, &request, patience).await.map(|_| ()).map_err(|error| format!("{}: {error}", request.object))
+    // Where it is broken, and not what stands there: the message may be anybody's.
+    let request: Request = serde_json::from_str(body).map_err(|error| {
+        format!(
+            "not a request: line {}, column {}",
+            error.line(),
+            error.column()
+        )
+    })?;
+    step::run(ports, &request, patience)
+        .await
+        .map(|_| ())
+        .map_err(|error| format!("{}: {error}", request.object))
+}
+
+/// How much of the function's time is left.
+fn left(deadline: SystemTime) -> Duration {
+    deadline
+        .duration_since(SystemTime::now())
+        .unwrap_or_default()
 }
 
 /// A wait must leave time for what comes after it.
-fn patience(deadline: SystemTime) -> Duration {
-    let left = deadline.duration_since(SystemTime::now()).unwrap_or_default();
+fn patience(left: Duration) -> Duration {
     left.saturating_sub(RESERVE).min(PATIENCE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_core::flux::{FluxKind, ObjectRef};
+    use driftless_core::hub::{self, Settings};
+    use driftless_core::ports::{
+        Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, PortError, Secret,
+    };
+    use driftless_core::testing::{self, Fault, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+    use driftless_core::{lease, ports};
+    use lambda_runtime::Context;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    const BATCH: &str = include_str!("../../../events/reconcile-sqs.json");
+    const BROKEN: &str = include_str!("../../../events/reconcile-sqs-broken.json");
+    const FIRST: &str = "059f36b4-87a3-44ab-83d2-661975830a7d";
+    const SECOND: &str = "2e1424d4-f796-459a-8184-9c92662be6da";
+
+    struct World {
+        ports: Ports,
+        blobs: Arc<MemoryBlobs>,
+        queue: Arc<MemoryQueue>,
+    }
+
+    fn world() -> World {
+        let (blobs, queue) = (
+            Arc::<MemoryBlobs>::default(),
+            Arc::<MemoryQueue>::default(),
+        );
+        let ports = testing::ports(blobs.clone(), queue.clone(), Arc::<TestClock>::default());
+        World {
+            ports,
+            blobs,
+            queue,
+        }
+    }
+
+    async fn invoke(world: &World, event: &str, seconds: u64) -> Vec<String> {
+        let mut context = Context::default();
+        let deadline = SystemTime::now() + Duration::from_secs(seconds);
+        let since = deadline.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        context.deadline = since.as_millis().try_into().unwrap();
+        let event = LambdaEvent::new(serde_json::from_str(event).unwrap(), context);
+        let answer = serde_json::to_value(handle(&world.ports, event).await.unwrap()).unwrap();
+        let failures = answer["batchItemFailures"].as_array().unwrap();
+        let id = |one: &serde_json::Value| one["itemIdentifier"].as_str().unwrap().to_owned();
+        failures.iter().map(id).collect()
+    }
+
+    fn object(kind: FluxKind, name: &str) -> ObjectRef {
+        ObjectRef::new(kind, "flux-system", name)
+    }
+
+    #[tokio::test]
+    async fn every_message_becomes_the_step_of_its_object() {
+        let world = world();
+        let settings = Settings {
+            name: "staging".into(),
+            ..Settings::default()
+        };
+        hub::register(&world.ports, &settings).await.unwrap();
+        assert!(invoke(&world, BATCH, 120).await.is_empty());
+        // Each step found no kubeconfig for the hub, and tries again later by itself.
+        let mut sent = world.queue.take();
+        sent.sort_by_key(|(request, _)| request.object.clone());
+        let expected = [
+            object(FluxKind::GitRepository, "flux-system"),
+            object(FluxKind::Kustomization, "apps"),
+        ];
+        let objects: Vec<_> = sent.iter().map(|(request, _)| &request.object).collect();
+        assert_eq!(objects, expected.iter().collect::<Vec<_>>());
+        for (request, delay) in &sent {
+            assert_eq!((request.hub.as_str(), &request.cause), ("staging", &Cause::Again));
+            assert!(*delay >= Duration::from_secs(10), "{delay:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_that_another_worker_holds_comes_back_as_it_was() {
+        let world = world();
+        let key = format!("staging/{}", object(FluxKind::Kustomization, "apps").key());
+        let held = lease::acquire(&world.ports, &key).await.unwrap();
+        assert!(held.is_some());
+        assert!(invoke(&world, BATCH, 120).await.is_empty());
+        let sent = world.queue.take();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert_eq!(sent[0].0.object, object(FluxKind::Kustomization, "apps"));
+        assert_eq!(sent[0].0.cause, Cause::Source);
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_no_request_fails_alone() {
+        let world = world();
+        assert_eq!(invoke(&world, BROKEN, 120).await, [SECOND]);
+        // The others were worked on: their leases were taken, and given back.
+        let leases = world.ports.blobs.list("leases/").await.unwrap();
+        assert_eq!(leases.len(), 2, "{leases:?}");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_does_not_answer_brings_that_message_back_alone() {
+        let world = world();
+        world.blobs.fail_next(Fault::Before);
+        assert_eq!(invoke(&world, BATCH, 120).await, [FIRST]);
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_takes_nothing_brings_the_messages_back() {
+        let world = world();
+        let settings = Settings {
+            name: "staging".into(),
+            ..Settings::default()
+        };
+        hub::register(&world.ports, &settings).await.unwrap();
+        world.queue.set_broken(true);
+        assert_eq!(invoke(&world, BATCH, 120).await.len(), 2);
+    }
+
+    /// A cluster whose address swallows every connection.
+    struct Dark;
+
+    #[async_trait::async_trait]
+    impl Clusters for Dark {
+        async fn connect(
+            &self,
+            _: &Access,
+            _: Option<&Impersonation>,
+        ) -> ports::Result<Arc<dyn Cluster>> {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            Err(PortError::new(ErrorKind::Unavailable, "dark"))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_step_without_end_fails_before_the_function_is_cut_off() {
+        let mut world = world();
+        let settings = Settings {
+            name: "staging".into(),
+            ..Settings::default()
+        };
+        hub::register(&world.ports, &settings).await.unwrap();
+        let kubeconfig = "{apiVersion: v1, kind: Config, current-context: c,\
+            clusters: [{name: c, cluster: {server: 'https://192.0.2.1'}}],\
+            users: [{name: c, user: {token: t}}],\
+            contexts: [{name: c, context: {cluster: c, user: c}}]}";
+        let keys = BTreeMap::from([("hubs/staging".to_owned(), Secret::new(kubeconfig))]);
+        world.ports.keys = Arc::new(MemoryKeys(keys));
+        world.ports.clusters = Arc::new(Dark);
+        let start = std::time::Instant::now();
+        let mut failed = invoke(&world, BATCH, 6).await;
+        failed.sort();
+        assert_eq!(failed, [FIRST, SECOND]);
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
 
     #[test]
     fn patience_ends_before_the_deadline() {
-        let now = SystemTime::now();
-        assert_eq!(patience(now), Duration::ZERO);
-        assert_eq!(patience(now + Duration::from_secs(120)), PATIENCE);
-        assert!(patience(now + Duration::from_secs(63)) <= Duration::from_secs(3));
+        let seconds = Duration::from_secs;
+        assert_eq!(patience(Duration::ZERO), Duration::ZERO);
+        assert_eq!(patience(seconds(120)), PATIENCE);
+        assert_eq!(patience(seconds(63)), seconds(3));
+        assert_eq!(left(SystemTime::now() - seconds(1)), Duration::ZERO);
     }
 }

@@ -5,7 +5,12 @@ use serde_json::{Value, json};
 
 /// Turns an HTTP event into a delivery and its answer back into HTTP.
 pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, Error> {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let header = |name: &str| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
     let id = header("x-github-delivery").unwrap_or_default().to_owned();
     let delivery = Delivery {
         event: header("x-github-event").unwrap_or_default(),
@@ -13,11 +18,20 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
         body: request.body(),
     };
     let (status, body) = match webhook::receive(ports, delivery).await {
-        Ok(answer) => (if matches!(answer, Answer::Queued(_)) { 202 } else { 200 }, told(&answer)),
+        Ok(answer) => (
+            if matches!(answer, Answer::Queued(_)) {
+                202
+            } else {
+                200
+            },
+            told(&answer),
+        ),
         Err(refusal) => (refusal.status(), json!({"error": explain(&refusal)})),
     };
     tracing::info!(delivery = id, event = header("x-github-event"), status, answer = %body, "delivery");
-    let response = Response::builder().status(status).header("content-type", "application/json");
+    let response = Response::builder()
+        .status(status)
+        .header("content-type", "application/json");
     Ok(response.body(Body::from(body.to_string()))?)
 }
 
@@ -27,7 +41,10 @@ fn told(answer: &Answer) -> Value {
         Answer::Pong => json!({"pong": true}),
         Answer::Ignored(why) => json!({"queued": [], "ignored": why}),
         Answer::Queued(requests) => {
-            let queued = requests.iter().map(|one| format!("{}: {}", one.hub, one.object)).collect::<Vec<_>>();
+            let queued = requests
+                .iter()
+                .map(|one| format!("{}: {}", one.hub, one.object))
+                .collect::<Vec<_>>();
             json!({"queued": queued})
         }
     }
@@ -41,5 +58,152 @@ fn explain(refusal: &Refusal) -> String {
             "not queued, try again".to_owned()
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::flux::{FluxKind, ObjectRef};
+    use driftless_core::ports::{Cause, GitReference, Secret};
+    use driftless_core::source::index;
+    use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    const PUSH: &str = include_str!("../../../events/webhook-push.json");
+    const PING: &str = include_str!("../../../events/webhook-ping.json");
+    const FOREIGN: &str = include_str!("../../../events/webhook-foreign.json");
+    const BAD_SIGNATURE: &str = include_str!("../../../events/webhook-bad-signature.json");
+    /// As events/README.md says.
+    const SECRET: &str = "It's a Secret to Everybody";
+
+    struct World {
+        ports: Ports,
+        queue: Arc<MemoryQueue>,
+    }
+
+    /// Two hubs follow `acme/fleet`: one its `main`, the other its `main` and its `dev`.
+    async fn world() -> World {
+        let queue = Arc::<MemoryQueue>::default();
+        let mut ports = testing::ports(
+            Arc::<MemoryBlobs>::default(),
+            queue.clone(),
+            Arc::<TestClock>::default(),
+        );
+        let keys = BTreeMap::from([(webhook::SECRET.to_owned(), Secret::new(SECRET))]);
+        ports.keys = Arc::new(MemoryKeys(keys));
+        for (hub, name, branch) in [
+            ("staging", "flux-system", "main"),
+            ("production", "flux-system", "main"),
+            ("production", "preview", "dev"),
+        ] {
+            let object = ObjectRef::new(FluxKind::GitRepository, "flux-system", name);
+            let reference = GitReference {
+                branch: branch.into(),
+                ..GitReference::default()
+            };
+            let url = "https://github.com/acme/fleet";
+            index::note(&ports, hub, &object, url, &reference)
+                .await
+                .unwrap();
+        }
+        World { ports, queue }
+    }
+
+    async fn invoke(world: &World, event: &str) -> (u16, Value) {
+        let request = lambda_http::request::from_str(event).unwrap();
+        let response = handle(&world.ports, request).await.unwrap();
+        assert_eq!(response.headers()["content-type"], "application/json");
+        let status = response.status().as_u16();
+        (status, serde_json::from_slice(response.body()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_push_is_queued_for_every_hub_that_follows_it_and_the_answer_says_so() {
+        let world = world().await;
+        let (status, body) = invoke(&world, PUSH).await;
+        assert_eq!(status, 202);
+        let queued = json!([
+            "production: GitRepository/flux-system/flux-system",
+            "staging: GitRepository/flux-system/flux-system",
+        ]);
+        assert_eq!(body, json!({ "queued": queued }));
+        let sent = world.queue.take();
+        let hubs: Vec<_> = sent.iter().map(|(one, _)| one.hub.as_str()).collect();
+        assert_eq!(hubs, ["production", "staging"]);
+        for (request, delay) in &sent {
+            assert!(delay.is_zero());
+            assert_eq!(request.cause, Cause::Push);
+            let expected = ObjectRef::new(FluxKind::GitRepository, "flux-system", "flux-system");
+            assert_eq!(request.object, expected);
+        }
+        // GitHub delivers again what it thinks was lost: the work is level-triggered.
+        assert_eq!(invoke(&world, PUSH).await.0, 202);
+        assert_eq!(world.queue.take().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_push_to_a_followed_repository_queues_nothing() {
+        let world = world().await;
+        assert_eq!(invoke(&world, PING).await, (200, json!({"pong": true})));
+        let why = "no source follows refs/heads/main of github.com/acme/unknown";
+        let ignored = json!({"queued": [], "ignored": why});
+        assert_eq!(invoke(&world, FOREIGN).await, (200, ignored));
+        assert!(world.queue.take().is_empty());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_believed_without_the_right_signature() {
+        let mut world = world().await;
+        let tampered = PUSH.replace("refs/heads/main", "refs/heads/dev");
+        let unsigned = PUSH.replace("x-hub-signature-256", "x-hub-signature");
+        for event in [BAD_SIGNATURE, &tampered, &unsigned] {
+            let (status, body) = invoke(&world, event).await;
+            assert_eq!(status, 401);
+            let error = body["error"].as_str().unwrap();
+            assert!(error.starts_with("the signature is missing or wrong"));
+            assert!(!error.contains(SECRET));
+        }
+        world.ports.keys = Arc::new(MemoryKeys::default());
+        let (status, body) = invoke(&world, PUSH).await;
+        assert_eq!((status, &body["error"]), (503, &json!("not queued, try again")));
+        assert!(world.queue.take().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_takes_nothing_is_no_success() {
+        let world = world().await;
+        world.queue.set_broken(true);
+        let answer = (503, json!({"error": "not queued, try again"}));
+        assert_eq!(invoke(&world, PUSH).await, answer);
+    }
+
+    /// A Function URL hands bytes over as Base64 when the content type is no text.
+    #[tokio::test]
+    async fn the_signature_is_over_the_bytes_whatever_their_envelope() {
+        let world = world().await;
+        let mut event: Value = serde_json::from_str(PUSH).unwrap();
+        let body = event["body"].as_str().unwrap().to_owned();
+        event["body"] = base64(body.as_bytes()).into();
+        event["isBase64Encoded"] = true.into();
+        assert_eq!(invoke(&world, &event.to_string()).await.0, 202);
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut text = String::new();
+        for three in bytes.chunks(3) {
+            let number = three
+                .iter()
+                .chain([0; 2].iter())
+                .take(3)
+                .fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
+            for at in 0..4 {
+                let letter = LETTERS[(number >> (18 - 6 * at)) as usize & 63];
+                text.push(if at <= three.len() { char::from(letter) } else { '=' });
+            }
+        }
+        text
     }
 }

@@ -62,13 +62,19 @@ impl Config {
         if !missing.is_empty() {
             return Err(ConfigError::Missing(missing));
         }
-        let hosts = hosts(get("DRIFTLESS_GITHUB_API").as_deref(), get("DRIFTLESS_GITHUB_HOSTS").as_deref())?;
+        let hosts = hosts(
+            get("DRIFTLESS_GITHUB_API").as_deref(),
+            get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
+        )?;
         Ok(Self {
             bucket,
             queue_url,
-            secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX").unwrap_or_else(|| "driftless/".to_owned()),
+            secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX")
+                .unwrap_or_else(|| "driftless/".to_owned()),
             hosts,
-            path_style: get("AWS_ENDPOINT_URL").or_else(|| get("AWS_ENDPOINT_URL_S3")).is_some(),
+            path_style: get("AWS_ENDPOINT_URL")
+                .or_else(|| get("AWS_ENDPOINT_URL_S3"))
+                .is_some(),
         })
     }
 }
@@ -77,13 +83,23 @@ impl Config {
 ///
 /// # Errors
 /// An entry of another form.
-pub fn hosts(github_api: Option<&str>, list: Option<&str>) -> std::result::Result<Hosts, ConfigError> {
+pub fn hosts(
+    github_api: Option<&str>,
+    list: Option<&str>,
+) -> std::result::Result<Hosts, ConfigError> {
     let mut hosts = Hosts::default();
     if let Some(api) = github_api {
         hosts = hosts.with("github.com", api);
     }
-    for entry in list.unwrap_or_default().split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        let (host, api) = entry.split_once('=').ok_or_else(|| ConfigError::Hosts(entry.to_owned()))?;
+    for entry in list
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+    {
+        let (host, api) = entry
+            .split_once('=')
+            .ok_or_else(|| ConfigError::Hosts(entry.to_owned()))?;
         hosts = hosts.with(host, api);
     }
     Ok(hosts)
@@ -95,11 +111,18 @@ pub fn hosts(github_api: Option<&str>, list: Option<&str>) -> std::result::Resul
 /// An address of GitHub's API that is none.
 pub async fn aws_ports(config: &Config) -> Result<Ports> {
     let settings = aws::settings().await;
-    let keys: Arc<dyn Keys> = Arc::new(SecretsManagerKeys::new(&settings, config.secrets_prefix.as_str()));
+    let keys: Arc<dyn Keys> = Arc::new(SecretsManagerKeys::new(
+        &settings,
+        config.secrets_prefix.as_str(),
+    ));
     let github = GitHub::new(config.hosts.clone(), keys.clone())?;
     Ok(Ports {
         git: Arc::new(GitRouter::new(github, None)),
-        blobs: Arc::new(S3Blobs::new(&settings, config.bucket.as_str(), config.path_style)),
+        blobs: Arc::new(S3Blobs::new(
+            &settings,
+            config.bucket.as_str(),
+            config.path_style,
+        )),
         queue: Arc::new(SqsQueue::new(&settings, config.queue_url.as_str())),
         keys,
         clusters: Arc::new(KubeClusters::new()),
@@ -146,7 +169,11 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
     let keys: Arc<dyn Keys> = Arc::new(LocalKeys::new(options.given_keys, options.keys));
     let github = GitHub::new(options.hosts, keys.clone())?;
-    let local = if options.git_roots.is_empty() { None } else { Some(LocalGit::new(options.git_roots)?) };
+    let local = if options.git_roots.is_empty() {
+        None
+    } else {
+        Some(LocalGit::new(options.git_roots)?)
+    };
     let ports = Ports {
         git: Arc::new(GitRouter::new(github, local)),
         blobs: Arc::new(FolderBlobs::open(&options.store)?),
@@ -163,13 +190,20 @@ mod tests {
     use super::*;
 
     fn read(vars: &[(&str, &str)]) -> std::result::Result<Config, ConfigError> {
-        Config::from(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        Config::from(|name| {
+            vars.iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
     fn one_error_lists_all_that_is_missing() {
         let error = read(&[("DRIFTLESS_BUCKET", "")]).unwrap_err();
-        assert_eq!(error.to_string(), "not set in the environment: DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL");
+        assert_eq!(
+            error.to_string(),
+            "not set in the environment: DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL"
+        );
     }
 
     #[test]
@@ -177,11 +211,20 @@ mod tests {
         let needed = [("DRIFTLESS_BUCKET", "b"), ("DRIFTLESS_QUEUE_URL", "q")];
         let config = read(&needed).unwrap();
         assert!(config.secrets_prefix == "driftless/" && !config.path_style);
-        let more = [("AWS_ENDPOINT_URL", "http://x"), ("DRIFTLESS_GITHUB_HOSTS", "git.a=https://git.a/api/v3, git.b=http://b/")];
+        let more = [
+            ("AWS_ENDPOINT_URL", "http://x"),
+            (
+                "DRIFTLESS_GITHUB_HOSTS",
+                "git.a=https://git.a/api/v3, git.b=http://b/",
+            ),
+        ];
         let config = read(&[needed.as_slice(), &more].concat()).unwrap();
         assert!(config.path_style);
         let shown = format!("{:?}", config.hosts);
-        assert!(shown.contains("\"git.b\": \"http://b\"") && shown.contains("api.github.com"), "{shown}");
+        assert!(
+            shown.contains("\"git.b\": \"http://b\"") && shown.contains("api.github.com"),
+            "{shown}"
+        );
         assert!(read(&[needed.as_slice(), &[("DRIFTLESS_GITHUB_HOSTS", "x")]].concat()).is_err());
     }
 }

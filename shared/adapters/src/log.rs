@@ -12,12 +12,19 @@ fn filter() -> EnvFilter {
 
 /// JSON lines without times, for a function: the runtime adds the time itself. A second call changes nothing.
 pub fn init_lambda() {
-    let lines = tracing_subscriber::fmt().json().flatten_event(true).without_time().with_env_filter(filter());
+    let lines = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .without_time()
+        .with_env_filter(filter());
     let _already_set = lines.try_init();
 }
 
 /// Plain lines on the standard error stream, for a terminal. A second call changes nothing.
 pub fn init_terminal() {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_env_filter(filter());
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_env_filter(filter());
     let _already_set = lines.try_init();
 }

@@ -23,8 +23,10 @@ pub(crate) fn to_value(json: &Json) -> Value {
 
 /// A map of template values.
 pub(crate) fn to_map(map: &Map<String, Json>) -> GoMap {
-    let entries: BTreeMap<Str, Value> =
-        map.iter().map(|(k, v)| (Str::from(k), to_value(v))).collect();
+    let entries: BTreeMap<Str, Value> = map
+        .iter()
+        .map(|(k, v)| (Str::from(k), to_value(v)))
+        .collect();
     GoMap::typed(&driftless_gotmpl::TypeInfo::MAP, entries)
 }
 
@@ -128,7 +130,10 @@ fn object_json(object: &dyn Object, depth: usize) -> Result<Json, String> {
 /// A float64 as the number that a YAML reader makes of its JSON text.
 fn number(f: f64) -> Result<Number, String> {
     if !f.is_finite() {
-        return Err(format!("json: unsupported value: {}", display(&Value::Float(f))));
+        return Err(format!(
+            "json: unsupported value: {}",
+            display(&Value::Float(f))
+        ));
     }
     let text = json_float(f);
     if !text.contains(['.', 'e']) {

@@ -13,7 +13,9 @@ pub enum HelmError {
     #[error("{0}")]
     Values(String),
     /// Values that a `values.schema.json` refuses.
-    #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
+    #[error(
+        "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
+    )]
     Schema(String),
     /// A template failed.
     #[error("{message}")]

@@ -112,8 +112,7 @@ fn rank<'k>(kind: &'k str, compat: Compat) -> (usize, &'k str) {
 
 static SEPARATOR3: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").ok());
-static SEPARATOR4: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^---[ \t]*").ok());
+static SEPARATOR4: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^---[ \t]*").ok());
 
 /// Cuts a text into documents; empty ones are left out.
 pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {

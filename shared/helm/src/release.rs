@@ -110,7 +110,9 @@ fn kube_version(chart: &Chart, options: &Options) -> Result<(), HelmError> {
     }
     Err(HelmError::chart(
         chart.name(),
-        format!("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {have}"),
+        format!(
+            "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {have}"
+        ),
     ))
 }
 

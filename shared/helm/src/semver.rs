@@ -82,7 +82,8 @@ impl Version {
             metadata: part(8).to_owned(),
             original: text.to_owned(),
         };
-        let zero = |p: &str| p.len() > 1 && p.starts_with('0') && p.bytes().all(|b| b.is_ascii_digit());
+        let zero =
+            |p: &str| p.len() > 1 && p.starts_with('0') && p.bytes().all(|b| b.is_ascii_digit());
         if !version.pre.is_empty() && version.pre.split('.').any(zero) {
             return Err("version segment starts with 0".to_owned());
         }
@@ -119,7 +120,11 @@ impl Version {
                 next.patch = 0;
             }
         }
-        let v = if self.original.starts_with('v') { "v" } else { "" };
+        let v = if self.original.starts_with('v') {
+            "v"
+        } else {
+            ""
+        };
         next.original = format!("{v}{next}");
         next
     }
@@ -254,7 +259,12 @@ fn rewrite_ranges(patterns: &Patterns, text: &str) -> String {
 
 impl Group {
     fn parse(patterns: &Patterns, text: &str) -> Result<Self, String> {
-        let quoted = || format!("improper constraint: {}", driftless_gotmpl::fmt::quote(text.as_bytes()));
+        let quoted = || {
+            format!(
+                "improper constraint: {}",
+                driftless_gotmpl::fmt::quote(text.as_bytes())
+            )
+        };
         if !patterns.valid.is_match(text) {
             return Err(quoted());
         }

@@ -3,13 +3,19 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use driftless_core::ports::{ErrorKind, PortError};
 
 /// What a service said, in the core's words. `what` says what was tried.
-pub fn to_error<E: ProvideErrorMetadata>(what: &str, error: &SdkError<E, HttpResponse>) -> PortError {
+pub fn to_error<E: ProvideErrorMetadata>(
+    what: &str,
+    error: &SdkError<E, HttpResponse>,
+) -> PortError {
     let SdkError::ServiceError(said) = error else {
         let (kind, why) = match error {
             SdkError::ConstructionFailure(_) => (ErrorKind::Invalid, "the request cannot be made"),
             SdkError::TimeoutError(_) => (ErrorKind::Unavailable, "no answer in time"),
             SdkError::ResponseError(_) => (ErrorKind::Unavailable, "the answer is broken"),
-            _ => (ErrorKind::Unavailable, "no connection, or no credentials for it"),
+            _ => (
+                ErrorKind::Unavailable,
+                "no connection, or no credentials for it",
+            ),
         };
         return PortError::new(kind, format!("{what}: {why}"));
     };
@@ -34,7 +40,10 @@ pub fn to_error<E: ProvideErrorMetadata>(what: &str, error: &SdkError<E, HttpRes
 /// The HTTP status and the code of what a service said, if it said something.
 pub fn said<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<(u16, &str)> {
     match error {
-        SdkError::ServiceError(said) => Some((said.raw().status().as_u16(), said.err().code().unwrap_or_default())),
+        SdkError::ServiceError(said) => Some((
+            said.raw().status().as_u16(),
+            said.err().code().unwrap_or_default(),
+        )),
         _ => None,
     }
 }

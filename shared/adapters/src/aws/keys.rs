@@ -24,7 +24,11 @@ pub struct SecretsManagerKeys {
 impl SecretsManagerKeys {
     /// With the prefix `driftless/`, the secret `hubs/staging` is `driftless/hubs/staging`.
     pub fn new(settings: &SdkConfig, prefix: impl Into<String>) -> Self {
-        Self { client: Client::new(settings), prefix: prefix.into(), known: Mutex::default() }
+        Self {
+            client: Client::new(settings),
+            prefix: prefix.into(),
+            known: Mutex::default(),
+        }
     }
 
     /// Writes a secret: a new value of one that is there, or a new secret.
@@ -34,12 +38,26 @@ impl SecretsManagerKeys {
     pub async fn store(&self, name: &str, value: &Secret) -> Result<()> {
         let id = format!("{}{name}", self.prefix);
         let what = format!("write the secret '{id}'");
-        let text = value.expose_str().ok_or_else(|| PortError::new(ErrorKind::Invalid, format!("{what}: not text")))?;
-        let written = self.client.put_secret_value().secret_id(&id).secret_string(text).send().await;
+        let text = value
+            .expose_str()
+            .ok_or_else(|| PortError::new(ErrorKind::Invalid, format!("{what}: not text")))?;
+        let written = self
+            .client
+            .put_secret_value()
+            .secret_id(&id)
+            .secret_string(text)
+            .send()
+            .await;
         match written {
             Ok(_) => Ok(()),
             Err(error) if matches!(said(&error), Some((_, "ResourceNotFoundException"))) => {
-                let created = self.client.create_secret().name(&id).secret_string(text).send().await;
+                let created = self
+                    .client
+                    .create_secret()
+                    .name(&id)
+                    .secret_string(text)
+                    .send()
+                    .await;
                 created.map(|_| ()).map_err(|error| to_error(&what, &error))
             }
             Err(error) => Err(to_error(&what, &error)),
@@ -49,13 +67,20 @@ impl SecretsManagerKeys {
     fn known(&self, name: &str) -> Option<Option<Secret>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, secret) = known.get(name)?;
-        let fresh = if secret.is_some() { FRESH } else { FRESH_ABSENT };
+        let fresh = if secret.is_some() {
+            FRESH
+        } else {
+            FRESH_ABSENT
+        };
         (at.elapsed() < fresh).then(|| secret.clone())
     }
 
     async fn ask(&self, name: &str) -> Result<Option<Secret>> {
         let what = format!("read the secret '{}{name}'", self.prefix);
-        let request = self.client.get_secret_value().secret_id(format!("{}{name}", self.prefix));
+        let request = self
+            .client
+            .get_secret_value()
+            .secret_id(format!("{}{name}", self.prefix));
         let answer = match request.send().await {
             Ok(answer) => answer,
             Err(error) => {
@@ -68,7 +93,12 @@ impl SecretsManagerKeys {
         let secret = match (answer.secret_string, answer.secret_binary) {
             (Some(text), _) => Secret::new(text),
             (None, Some(bytes)) => Secret::new(bytes.into_inner()),
-            (None, None) => return Err(PortError::new(ErrorKind::Unreadable, format!("{what}: it has no value"))),
+            (None, None) => {
+                return Err(PortError::new(
+                    ErrorKind::Unreadable,
+                    format!("{what}: it has no value"),
+                ));
+            }
         };
         Ok(Some(secret))
     }

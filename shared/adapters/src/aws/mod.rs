@@ -20,5 +20,8 @@ pub async fn settings() -> SdkConfig {
         .operation_attempt_timeout(Duration::from_secs(15))
         .operation_timeout(Duration::from_secs(40))
         .build();
-    aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await
+    aws_config::defaults(BehaviorVersion::latest())
+        .timeout_config(timeouts)
+        .load()
+        .await
 }

@@ -27,7 +27,10 @@ pub struct SqsQueue {
 impl SqsQueue {
     /// The queue at an address.
     pub fn new(settings: &SdkConfig, url: impl Into<String>) -> Self {
-        Self { client: Client::new(settings), url: url.into() }
+        Self {
+            client: Client::new(settings),
+            url: url.into(),
+        }
     }
 
     /// Sends at most ten messages until the queue has them all.
@@ -41,17 +44,30 @@ impl SqsQueue {
                     .message_body(body)
                     .delay_seconds(*delay)
                     .build()
-                    .map_err(|_| PortError::new(ErrorKind::Invalid, "a message for the queue cannot be made"))?;
+                    .map_err(|_| {
+                        PortError::new(ErrorKind::Invalid, "a message for the queue cannot be made")
+                    })?;
                 entries.push(entry);
             }
-            let request = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
-            let answer = request.send().await.map_err(|error| to_error("send to the queue", &error))?;
+            let request = self
+                .client
+                .send_message_batch()
+                .queue_url(&self.url)
+                .set_entries(Some(entries));
+            let answer = request
+                .send()
+                .await
+                .map_err(|error| to_error("send to the queue", &error))?;
             if let Some(failed) = answer.failed.iter().find(|failed| failed.sender_fault) {
                 let what = format!("send to the queue: a message is refused: {}", failed.code);
                 return Err(PortError::new(ErrorKind::Invalid, what));
             }
             // Only what the queue says it has counts as sent.
-            let sent: Vec<&str> = answer.successful.iter().map(|one| one.id.as_str()).collect();
+            let sent: Vec<&str> = answer
+                .successful
+                .iter()
+                .map(|one| one.id.as_str())
+                .collect();
             let mut at = 0;
             messages.retain(|_| {
                 at += 1;
@@ -65,7 +81,10 @@ impl SqsQueue {
                 wait *= 2;
             }
         }
-        let what = format!("send to the queue: {} messages are not taken after {TRIES} tries", messages.len());
+        let what = format!(
+            "send to the queue: {} messages are not taken after {TRIES} tries",
+            messages.len()
+        );
         Err(PortError::new(ErrorKind::Unavailable, what))
     }
 }
@@ -75,8 +94,12 @@ impl Queue for SqsQueue {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         let mut messages = Vec::with_capacity(requests.len());
         for (request, delay) in &requests {
-            let body = serde_json::to_string(request)
-                .map_err(|error| PortError::new(ErrorKind::Invalid, format!("write a request as JSON: {error}")))?;
+            let body = serde_json::to_string(request).map_err(|error| {
+                PortError::new(
+                    ErrorKind::Invalid,
+                    format!("write a request as JSON: {error}"),
+                )
+            })?;
             messages.push((body, seconds(*delay)));
         }
         let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();

@@ -17,8 +17,13 @@ pub struct S3Blobs {
 impl S3Blobs {
     /// `path_style` puts the bucket into the path, as S3's emulators want it.
     pub fn new(settings: &SdkConfig, bucket: impl Into<String>, path_style: bool) -> Self {
-        let config = aws_sdk_s3::config::Builder::from(settings).force_path_style(path_style).build();
-        Self { client: Client::from_conf(config), bucket: bucket.into() }
+        let config = aws_sdk_s3::config::Builder::from(settings)
+            .force_path_style(path_style)
+            .build();
+        Self {
+            client: Client::from_conf(config),
+            bucket: bucket.into(),
+        }
     }
 
     fn what(&self, verb: &str, key: &str) -> String {
@@ -30,21 +35,40 @@ impl S3Blobs {
 impl Blobs for S3Blobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         let what = self.what("read", key);
-        let answer = match self.client.get_object().bucket(&self.bucket).key(key).send().await {
+        let answer = match self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(key)
+            .send()
+            .await
+        {
             Ok(answer) => answer,
             // Not for a bucket that is not there.
-            Err(error) if said(&error).is_some_and(|(_, code)| code == "NoSuchKey") => return Ok(None),
+            Err(error) if said(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
+                return Ok(None);
+            }
             Err(error) => return Err(to_error(&what, &error)),
         };
         let version = version(&what, answer.e_tag)?;
         let content = answer.body.collect().await;
-        let content = content.map_err(|_| PortError::new(ErrorKind::Unavailable, format!("{what}: the body broke off")))?;
+        let content = content.map_err(|_| {
+            PortError::new(
+                ErrorKind::Unavailable,
+                format!("{what}: the body broke off"),
+            )
+        })?;
         Ok(Some((content.into_bytes(), version)))
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
         let what = self.what("write", key);
-        let mut request = self.client.put_object().bucket(&self.bucket).key(key).body(ByteStream::from(content));
+        let mut request = self
+            .client
+            .put_object()
+            .bucket(&self.bucket)
+            .key(key)
+            .body(ByteStream::from(content));
         let mut overrides = aws_sdk_s3::config::Builder::new();
         match &when {
             Precondition::None => {}
@@ -59,15 +83,25 @@ impl Blobs for S3Blobs {
             Ok(answer) => Ok(Put::Done(version(&what, answer.e_tag)?)),
             Err(error) => match (said(&error), &when) {
                 (Some((412, _)), _) => Ok(Put::Refused),
-                (Some((404, code)), Precondition::Is(_)) if code != "NoSuchBucket" => Ok(Put::Refused),
+                (Some((404, code)), Precondition::Is(_)) if code != "NoSuchBucket" => {
+                    Ok(Put::Refused)
+                }
                 _ => Err(to_error(&what, &error)),
             },
         }
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        let answer = self.client.delete_object().bucket(&self.bucket).key(key).send().await;
-        answer.map(|_| ()).map_err(|error| to_error(&self.what("delete", key), &error))
+        let answer = self
+            .client
+            .delete_object()
+            .bucket(&self.bucket)
+            .key(key)
+            .send()
+            .await;
+        answer
+            .map(|_| ())
+            .map_err(|error| to_error(&self.what("delete", key), &error))
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
@@ -75,11 +109,22 @@ impl Blobs for S3Blobs {
         let mut found = Vec::new();
         let mut next = None;
         loop {
-            let request = self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).set_continuation_token(next);
-            let page = request.send().await.map_err(|error| to_error(&what, &error))?;
+            let request = self
+                .client
+                .list_objects_v2()
+                .bucket(&self.bucket)
+                .prefix(prefix)
+                .set_continuation_token(next);
+            let page = request
+                .send()
+                .await
+                .map_err(|error| to_error(&what, &error))?;
             for object in page.contents.unwrap_or_default() {
                 let key = object.key.ok_or_else(|| {
-                    PortError::new(ErrorKind::Unreadable, format!("{what}: an entry has no key"))
+                    PortError::new(
+                        ErrorKind::Unreadable,
+                        format!("{what}: an entry has no key"),
+                    )
                 })?;
                 found.push((key, version(&what, object.e_tag)?));
             }
@@ -101,5 +146,10 @@ impl Blobs for S3Blobs {
 }
 
 fn version(what: &str, etag: Option<String>) -> Result<Version> {
-    etag.map(Version).ok_or_else(|| PortError::new(ErrorKind::Unreadable, format!("{what}: the answer has no ETag")))
+    etag.map(Version).ok_or_else(|| {
+        PortError::new(
+            ErrorKind::Unreadable,
+            format!("{what}: the answer has no ETag"),
+        )
+    })
 }

@@ -57,16 +57,26 @@ impl Answer {
     /// Whether the server says that this object is not there, which is more than a 404: a proxy or another server on
     /// that address can send one too.
     pub fn says_absent(&self) -> bool {
-        self.status == StatusCode::NOT_FOUND && self.to_status().is_some_and(|status| status.reason == "NotFound")
+        self.status == StatusCode::NOT_FOUND
+            && self
+                .to_status()
+                .is_some_and(|status| status.reason == "NotFound")
     }
 
     fn to_status(&self) -> Option<Status> {
-        serde_json::from_slice::<Status>(&self.body).ok().filter(|status| status.kind == "Status")
+        serde_json::from_slice::<Status>(&self.body)
+            .ok()
+            .filter(|status| status.kind == "Status")
     }
 
     fn retry_after(&self, status: Option<&Status>) -> Option<Duration> {
-        let header = self.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let seconds: u64 = header.or(status.map(|s| s.details.retry_after_seconds).filter(|s| *s > 0))?;
+        let header = self
+            .headers
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let seconds: u64 = header.or(status
+            .map(|s| s.details.retry_after_seconds)
+            .filter(|s| *s > 0))?;
         Some(Duration::from_secs(seconds.min(3600)))
     }
 
@@ -77,7 +87,10 @@ impl Answer {
             (401 | 403, _) => ErrorKind::Denied,
             (404, Some(_)) => ErrorKind::NotFound,
             (404, None) if self.body.trim_ascii() == b"404 page not found" => {
-                return PortError::new(ErrorKind::NotFound, format!("{}: {NO_SUCH_PATH}", asked.what));
+                return PortError::new(
+                    ErrorKind::NotFound,
+                    format!("{}: {NO_SUCH_PATH}", asked.what),
+                );
             }
             (409, _) => ErrorKind::Conflict,
             (429, _) => ErrorKind::RateLimited,
@@ -89,22 +102,32 @@ impl Answer {
             Some(status) if may_repeat(asked, self.status, status) => status.message.clone(),
             Some(status) => withheld(asked, self.status, status),
             // Not the API's own words: who knows what they hold.
-            None => format!("{}: the answer is {} without a Status of the Kubernetes API", asked.what, self.status),
+            None => format!(
+                "{}: the answer is {} without a Status of the Kubernetes API",
+                asked.what, self.status
+            ),
         };
-        PortError { kind, message, retry_after: self.retry_after(status.as_ref()) }
+        PortError {
+            kind,
+            message,
+            retry_after: self.retry_after(status.as_ref()),
+        }
     }
 }
 
 /// Whether a message holds no value of a Secret. The API server repeats values in what it says about broken objects, and
 /// an admission webhook may say anything.
 fn may_repeat(asked: &Asked<'_>, code: StatusCode, status: &Status) -> bool {
-    let is_secret = asked.resource.is_some_and(|r| r.gvk.group.is_empty() && r.gvk.kind == "Secret");
+    let is_secret = asked
+        .resource
+        .is_some_and(|r| r.gvk.group.is_empty() && r.gvk.kind == "Secret");
     let about_names = match code.as_u16() {
         401 | 404 | 409 | 429 => true,
         403 => status.message.contains("is forbidden: User "),
         _ => false,
     };
-    !status.message.is_empty() && (!is_secret || about_names && !status.message.contains("admission webhook"))
+    !status.message.is_empty()
+        && (!is_secret || about_names && !status.message.contains("admission webhook"))
 }
 
 fn withheld(asked: &Asked<'_>, code: StatusCode, status: &Status) -> String {
@@ -113,13 +136,17 @@ fn withheld(asked: &Asked<'_>, code: StatusCode, status: &Status) -> String {
         message.push_str(&format!(" ({})", status.reason));
     }
     if !status.details.name.is_empty() {
-        message.push_str(&format!(": {} \"{}\"", status.details.kind, status.details.name));
+        message.push_str(&format!(
+            ": {} \"{}\"",
+            status.details.kind, status.details.name
+        ));
     }
     for cause in &status.details.causes {
         message.push_str(&format!(", {}: {}", cause.field, cause.reason));
     }
     if !status.message.is_empty() {
-        message.push_str("; the server's text is withheld, because it may repeat the Secret's values");
+        message
+            .push_str("; the server's text is withheld, because it may repeat the Secret's values");
     }
     message
 }
@@ -139,14 +166,25 @@ mod tests {
     }
 
     fn error(answer: &Answer, kind: &str) -> PortError {
-        let resource = Resource { gvk: Gvk::new("v1", kind), plural: "x".into(), namespaced: true };
-        answer.to_error(&Asked { what: "PATCH /x", resource: Some(&resource) })
+        let resource = Resource {
+            gvk: Gvk::new("v1", kind),
+            plural: "x".into(),
+            namespaced: true,
+        };
+        answer.to_error(&Asked {
+            what: "PATCH /x",
+            resource: Some(&resource),
+        })
     }
 
     #[test]
     fn kinds() {
         let status = |code: u16| {
-            answer(code, &json!({"kind": "Status", "message": format!("says {code}"), "reason": "NotFound"}).to_string())
+            answer(
+                code,
+                &json!({"kind": "Status", "message": format!("says {code}"), "reason": "NotFound"})
+                    .to_string(),
+            )
         };
         for (code, kind) in [
             (400, ErrorKind::Invalid),
@@ -168,25 +206,52 @@ mod tests {
 
     #[test]
     fn absent_is_said_by_the_api_alone() {
-        assert!(answer(404, r#"{"kind":"Status","reason":"NotFound","message":"x"}"#).says_absent());
+        assert!(
+            answer(
+                404,
+                r#"{"kind":"Status","reason":"NotFound","message":"x"}"#
+            )
+            .says_absent()
+        );
         for body in ["404 page not found\n", "<html>404</html>", "", "{}"] {
             assert!(!answer(404, body).says_absent(), "{body}");
         }
         let page = error(&answer(404, "404 page not found\n"), "ConfigMap");
         assert!(page.kind == ErrorKind::NotFound && page.message.contains(NO_SUCH_PATH));
-        assert_eq!(error(&answer(404, "<html>hi</html>"), "ConfigMap").kind, ErrorKind::Unreadable);
-        assert_eq!(error(&answer(302, ""), "ConfigMap").kind, ErrorKind::Unreadable);
-        assert_eq!(error(&answer(502, "<html>canary</html>"), "ConfigMap").kind, ErrorKind::Unavailable);
-        assert!(!error(&answer(502, "<html>canary</html>"), "ConfigMap").message.contains("canary"));
+        assert_eq!(
+            error(&answer(404, "<html>hi</html>"), "ConfigMap").kind,
+            ErrorKind::Unreadable
+        );
+        assert_eq!(
+            error(&answer(302, ""), "ConfigMap").kind,
+            ErrorKind::Unreadable
+        );
+        assert_eq!(
+            error(&answer(502, "<html>canary</html>"), "ConfigMap").kind,
+            ErrorKind::Unavailable
+        );
+        assert!(
+            !error(&answer(502, "<html>canary</html>"), "ConfigMap")
+                .message
+                .contains("canary")
+        );
     }
 
     #[test]
     fn delays() {
         let mut limited = answer(429, "slow down");
-        limited.headers.insert(header::RETRY_AFTER, "7".parse().unwrap());
-        assert_eq!(error(&limited, "ConfigMap").retry_after, Some(Duration::from_secs(7)));
+        limited
+            .headers
+            .insert(header::RETRY_AFTER, "7".parse().unwrap());
+        assert_eq!(
+            error(&limited, "ConfigMap").retry_after,
+            Some(Duration::from_secs(7))
+        );
         let body = json!({"kind": "Status", "details": {"retryAfterSeconds": 3}}).to_string();
-        assert_eq!(error(&answer(503, &body), "ConfigMap").retry_after, Some(Duration::from_secs(3)));
+        assert_eq!(
+            error(&answer(503, &body), "ConfigMap").retry_after,
+            Some(Duration::from_secs(3))
+        );
     }
 
     #[test]
@@ -200,12 +265,27 @@ mod tests {
         .to_string();
         for code in [400, 422, 500] {
             let message = error(&answer(code, &body), "Secret").message;
-            assert!(!message.contains("canary") && message.contains("data[a b]: FieldValueInvalid"), "{message}");
+            assert!(
+                !message.contains("canary") && message.contains("data[a b]: FieldValueInvalid"),
+                "{message}"
+            );
         }
-        assert!(error(&answer(422, &body), "ConfigMap").message.contains("canary"));
+        assert!(
+            error(&answer(422, &body), "ConfigMap")
+                .message
+                .contains("canary")
+        );
         let webhook = json!({"kind": "Status", "message": "admission webhook \"w\" denied the request: canary"}).to_string();
-        assert!(!error(&answer(403, &webhook), "Secret").message.contains("canary"));
+        assert!(
+            !error(&answer(403, &webhook), "Secret")
+                .message
+                .contains("canary")
+        );
         let rbac = json!({"kind": "Status", "message": "secrets \"s\" is forbidden: User \"u\" cannot get"}).to_string();
-        assert!(error(&answer(403, &rbac), "Secret").message.contains("User \"u\""));
+        assert!(
+            error(&answer(403, &rbac), "Secret")
+                .message
+                .contains("User \"u\"")
+        );
     }
 }

@@ -21,14 +21,23 @@ const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// A server that is not https, certificates or keys that cannot be read.
 pub fn client(access: &Access) -> Result<kube::Client> {
-    let refuse = |what: &str| PortError::new(ErrorKind::Invalid, format!("cluster {}: {what}", access.server));
-    let url: Uri = access.server.parse().map_err(|_| refuse("the server's address is not a URL"))?;
+    let refuse = |what: &str| {
+        PortError::new(
+            ErrorKind::Invalid,
+            format!("cluster {}: {what}", access.server),
+        )
+    };
+    let url: Uri = access
+        .server
+        .parse()
+        .map_err(|_| refuse("the server's address is not a URL"))?;
     if url.scheme_str() != Some("https") {
         return Err(refuse("only https servers are reached"));
     }
     let mut config = kube::Config::new(url);
     if let Some(pem) = &access.certificate_authority {
-        config.root_cert = Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is no PEM"))?);
+        config.root_cert =
+            Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is no PEM"))?);
     }
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(REQUEST_TIMEOUT);
@@ -37,21 +46,32 @@ pub fn client(access: &Access) -> Result<kube::Client> {
     config.accept_invalid_certs = access.insecure_skip_tls_verify;
     config.tls_server_name = access.tls_server_name.clone();
     config.default_retry = false;
-    config.headers.push((header::USER_AGENT, HeaderValue::from_static(AGENT)));
+    config
+        .headers
+        .push((header::USER_AGENT, HeaderValue::from_static(AGENT)));
     match &access.login {
         Login::Anonymous => {}
         Login::Token(token) => {
-            let token = token.expose_str().map(str::trim).filter(|token| !token.is_empty());
+            let token = token
+                .expose_str()
+                .map(str::trim)
+                .filter(|token| !token.is_empty());
             let token = token.ok_or_else(|| refuse("the bearer token is empty or no text"))?;
-            config.headers.push((header::AUTHORIZATION, sensitive(format!("Bearer {token}")).ok_or_else(|| {
-                refuse("the bearer token has characters that no header can carry")
-            })?));
+            config.headers.push((
+                header::AUTHORIZATION,
+                sensitive(format!("Bearer {token}")).ok_or_else(|| {
+                    refuse("the bearer token has characters that no header can carry")
+                })?,
+            ));
         }
         Login::Basic { username, password } => {
             let mut pair = format!("{username}:").into_bytes();
             pair.extend_from_slice(password.expose());
             let value = sensitive(format!("Basic {}", STANDARD.encode(pair)));
-            config.headers.push((header::AUTHORIZATION, value.ok_or_else(|| refuse("the login is unusable"))?));
+            config.headers.push((
+                header::AUTHORIZATION,
+                value.ok_or_else(|| refuse("the login is unusable"))?,
+            ));
         }
         Login::Certificate { certificate, key } => {
             config.auth_info = AuthInfo {
@@ -62,7 +82,8 @@ pub fn client(access: &Access) -> Result<kube::Client> {
         }
     }
     // kube's message may quote the input, which holds keys.
-    kube::Client::try_from(config).map_err(|_| refuse("its certificates or keys cannot be used for TLS"))
+    kube::Client::try_from(config)
+        .map_err(|_| refuse("its certificates or keys cannot be used for TLS"))
 }
 
 fn sensitive(text: String) -> Option<HeaderValue> {

@@ -53,11 +53,19 @@ impl Discovery {
         {
             return Ok(Some(resource));
         }
-        half.refresh(caller, &gvk.group, asked).await?.find(caller, gvk).await
+        half.refresh(caller, &gvk.group, asked)
+            .await?
+            .find(caller, gvk)
+            .await
     }
 
     /// The resources of a group and kind in every version.
-    pub async fn versions(&self, caller: &Caller<'_>, group: &str, kind: &str) -> Result<Vec<Resource>> {
+    pub async fn versions(
+        &self,
+        caller: &Caller<'_>,
+        group: &str,
+        kind: &str,
+    ) -> Result<Vec<Resource>> {
         let half = self.half(group);
         let asked = Instant::now();
         if let Some(known) = half.known()
@@ -66,7 +74,10 @@ impl Discovery {
         {
             return Ok(found);
         }
-        half.refresh(caller, group, asked).await?.versions(caller, group, kind).await
+        half.refresh(caller, group, asked)
+            .await?
+            .versions(caller, group, kind)
+            .await
     }
 
     /// Drops what is known of a group: the server does not serve it any more.
@@ -75,7 +86,11 @@ impl Discovery {
     }
 
     fn half(&self, group: &str) -> &Half {
-        if group.is_empty() { &self.core } else { &self.groups }
+        if group.is_empty() {
+            &self.core
+        } else {
+            &self.groups
+        }
     }
 }
 
@@ -89,7 +104,12 @@ impl Half {
     }
 
     /// What the server says now, or what it said to somebody else since `asked`.
-    async fn refresh(&self, caller: &Caller<'_>, group: &str, asked: Instant) -> Result<Arc<Known>> {
+    async fn refresh(
+        &self,
+        caller: &Caller<'_>,
+        group: &str,
+        asked: Instant,
+    ) -> Result<Arc<Known>> {
         let _one = self.asking.lock().await;
         let before = self.known();
         if let Some(known) = before.clone().filter(|known| known.at >= asked) {
@@ -103,14 +123,30 @@ impl Half {
 
 impl Known {
     async fn find(&self, caller: &Caller<'_>, gvk: &Gvk) -> Result<Option<Resource>> {
-        let versions = self.groups.get(&gvk.group).map(Vec::as_slice).unwrap_or_default();
-        let Some(version) = versions.iter().find(|version| version.name == gvk.version) else { return Ok(None) };
+        let versions = self
+            .groups
+            .get(&gvk.group)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let Some(version) = versions.iter().find(|version| version.name == gvk.version) else {
+            return Ok(None);
+        };
         version.find(caller, &gvk.group, &gvk.kind).await
     }
 
-    async fn versions(&self, caller: &Caller<'_>, group: &str, kind: &str) -> Result<Vec<Resource>> {
+    async fn versions(
+        &self,
+        caller: &Caller<'_>,
+        group: &str,
+        kind: &str,
+    ) -> Result<Vec<Resource>> {
         let mut found = Vec::new();
-        for version in self.groups.get(group).map(Vec::as_slice).unwrap_or_default() {
+        for version in self
+            .groups
+            .get(group)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+        {
             found.extend(version.find(caller, group, kind).await?);
         }
         Ok(found)
@@ -119,16 +155,26 @@ impl Known {
 
 impl Version {
     fn new(name: String) -> Self {
-        Self { name, stale: false, kinds: OnceCell::new() }
+        Self {
+            name,
+            stale: false,
+            kinds: OnceCell::new(),
+        }
     }
 
     async fn find(&self, caller: &Caller<'_>, group: &str, kind: &str) -> Result<Option<Resource>> {
-        let kinds = self.kinds.get_or_try_init(|| one_version(caller, group, &self.name)).await?;
+        let kinds = self
+            .kinds
+            .get_or_try_init(|| one_version(caller, group, &self.name))
+            .await?;
         let found = kinds.get(kind).cloned();
         if found.is_none() && self.stale {
             return Err(PortError::new(
                 ErrorKind::Unavailable,
-                format!("the API server {} cannot reach the extension that serves {group}/{}", caller.server, self.name),
+                format!(
+                    "the API server {} cannot reach the extension that serves {group}/{}",
+                    caller.server, self.name
+                ),
             ));
         }
         Ok(found)
@@ -144,35 +190,73 @@ async fn ask(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Result<
     let at = Instant::now();
     let answer = caller.read(path, headers, None).await?;
     if let (StatusCode::NOT_MODIFIED, Some(before)) = (answer.status, before) {
-        return Ok(Known { at, etag: before.etag.clone(), groups: before.groups.clone() });
+        return Ok(Known {
+            at,
+            etag: before.etag.clone(),
+            groups: before.groups.clone(),
+        });
     }
     let list: AnyList = caller.decode(path, &answer, None)?;
     let etag = answer.headers.get(header::ETAG).cloned();
     let groups = match list.kind.as_str() {
         "APIGroupDiscoveryList" => list.items.into_iter().map(aggregated).collect(),
         "APIGroupList" => list.groups.into_iter().map(Group::plain).collect(),
-        "APIVersions" if core => [(String::new(), list.versions.into_iter().map(Version::new).collect())].into(),
+        "APIVersions" if core => [(
+            String::new(),
+            list.versions.into_iter().map(Version::new).collect(),
+        )]
+        .into(),
         kind => {
-            let message = format!("GET {path} on {}: '{kind}' is no list of the API's groups", caller.server);
+            let message = format!(
+                "GET {path} on {}: '{kind}' is no list of the API's groups",
+                caller.server
+            );
             return Err(PortError::new(ErrorKind::Unreadable, message));
         }
     };
-    Ok(Known { at, etag, groups: Arc::new(groups) })
+    Ok(Known {
+        at,
+        etag,
+        groups: Arc::new(groups),
+    })
 }
 
 /// Asks for one group and version, as servers before 1.26 need it.
-async fn one_version(caller: &Caller<'_>, group: &str, version: &str) -> Result<BTreeMap<String, Resource>> {
-    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+async fn one_version(
+    caller: &Caller<'_>,
+    group: &str,
+    version: &str,
+) -> Result<BTreeMap<String, Resource>> {
+    let path = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
     let answer = caller.read(&path, Vec::new(), None).await?;
     let list: ResourceList = caller.decode(&path, &answer, None)?;
     if list.kind != "APIResourceList" {
-        let message = format!("GET {path} on {}: '{}' is no list of resources", caller.server, list.kind);
+        let message = format!(
+            "GET {path} on {}: '{}' is no list of resources",
+            caller.server, list.kind
+        );
         return Err(PortError::new(ErrorKind::Unreadable, message));
     }
     let mut kinds = BTreeMap::new();
-    for plain in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
-        let gvk = Gvk { group: group.to_owned(), version: version.to_owned(), kind: plain.kind };
-        let resource = Resource { plural: plain.name, namespaced: plain.namespaced, gvk };
+    for plain in list
+        .resources
+        .into_iter()
+        .filter(|resource| !resource.name.contains('/'))
+    {
+        let gvk = Gvk {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: plain.kind,
+        };
+        let resource = Resource {
+            plural: plain.name,
+            namespaced: plain.namespaced,
+            gvk,
+        };
         kinds.entry(resource.gvk.kind.clone()).or_insert(resource);
     }
     Ok(kinds)
@@ -184,12 +268,30 @@ fn aggregated(item: Item) -> (String, Vec<Version>) {
         let mut kinds = BTreeMap::new();
         for listed in version.resources {
             // Without a kind of its own only subresources are served.
-            let Some(kind) = listed.response_kind.map(|kind| kind.kind).filter(|kind| !kind.is_empty()) else { continue };
-            let gvk = Gvk { group: group.clone(), version: version.version.clone(), kind: kind.clone() };
-            let resource = Resource { gvk, plural: listed.resource, namespaced: listed.scope == "Namespaced" };
+            let Some(kind) = listed
+                .response_kind
+                .map(|kind| kind.kind)
+                .filter(|kind| !kind.is_empty())
+            else {
+                continue;
+            };
+            let gvk = Gvk {
+                group: group.clone(),
+                version: version.version.clone(),
+                kind: kind.clone(),
+            };
+            let resource = Resource {
+                gvk,
+                plural: listed.resource,
+                namespaced: listed.scope == "Namespaced",
+            };
             kinds.entry(kind).or_insert(resource);
         }
-        Version { name: version.version, stale: version.freshness == "Stale", kinds: OnceCell::new_with(Some(kinds)) }
+        Version {
+            name: version.version,
+            stale: version.freshness == "Stale",
+            kinds: OnceCell::new_with(Some(kinds)),
+        }
     });
     let versions = versions.collect();
     (group, versions)
@@ -260,7 +362,11 @@ struct GroupVersion {
 
 impl Group {
     fn plain(self) -> (String, Vec<Version>) {
-        let mut names: Vec<String> = self.versions.into_iter().map(|version| version.version).collect();
+        let mut names: Vec<String> = self
+            .versions
+            .into_iter()
+            .map(|version| version.version)
+            .collect();
         if let Some(preferred) = self.preferred_version {
             names.sort_by_key(|name| *name != preferred.version);
         }

@@ -12,7 +12,8 @@ mod requests;
 use async_trait::async_trait;
 use discovery::Discovery;
 use driftless_core::ports::{
-    Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch, PortError, Resource, Result,
+    Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch, PortError,
+    Resource, Result,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
@@ -53,7 +54,11 @@ impl KubeClusters {
 
 #[async_trait]
 impl Clusters for KubeClusters {
-    async fn connect(&self, access: &Access, user: Option<&Impersonation>) -> Result<Arc<dyn Cluster>> {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> Result<Arc<dyn Cluster>> {
         let server = match self.known(access) {
             Some(server) => server,
             None => {
@@ -70,7 +75,11 @@ impl Clusters for KubeClusters {
 
 impl Server {
     fn new(client: kube::Client, name: &str) -> Self {
-        Self { client, discovery: Discovery::default(), name: name.to_owned() }
+        Self {
+            client,
+            discovery: Discovery::default(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -82,9 +91,15 @@ pub struct KubeCluster {
 
 impl KubeCluster {
     fn new(server: Arc<Server>, user: Option<&Impersonation>) -> Result<Self> {
-        let user = user.map(|user| HeaderValue::from_str(&user.user)).transpose().map_err(|_| {
-            PortError::new(ErrorKind::Invalid, "the name of the user to act as has characters that no header can carry")
-        })?;
+        let user = user
+            .map(|user| HeaderValue::from_str(&user.user))
+            .transpose()
+            .map_err(|_| {
+                PortError::new(
+                    ErrorKind::Invalid,
+                    "the name of the user to act as has characters that no header can carry",
+                )
+            })?;
         Ok(Self { server, user })
     }
 
@@ -100,7 +115,10 @@ impl KubeCluster {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        Self::new(Arc::new(Server::new(kube::Client::new(service, "default"), name)), user)
+        Self::new(
+            Arc::new(Server::new(kube::Client::new(service, "default"), name)),
+            user,
+        )
     }
 
     /// The same API server as another user, sharing connections and discovery.
@@ -112,7 +130,11 @@ impl KubeCluster {
     }
 
     fn caller(&self) -> Caller<'_> {
-        Caller { client: &self.server.client, user: self.user.as_ref(), server: &self.server.name }
+        Caller {
+            client: &self.server.client,
+            user: self.user.as_ref(),
+            server: &self.server.name,
+        }
     }
 
     /// A resource that is gone (its definition was deleted) must be asked for again.
@@ -134,15 +156,28 @@ impl Cluster for KubeCluster {
     }
 
     async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-        self.server.discovery.versions(&self.caller(), group, kind).await
+        self.server
+            .discovery
+            .versions(&self.caller(), group, kind)
+            .await
     }
 
-    async fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Option<Object>> {
+    async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
         let answer = self.caller().get(resource, namespace, name).await;
         self.noted(resource, answer)
     }
 
-    async fn list(&self, resource: &Resource, namespace: &str, selector: &str) -> Result<Vec<Object>> {
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>> {
         let answer = self.caller().list(resource, namespace, selector).await;
         self.noted(resource, answer)
     }
@@ -166,11 +201,20 @@ impl Cluster for KubeCluster {
         patch: &Patch,
         manager: &str,
     ) -> Result<Object> {
-        let answer = self.caller().patch(resource, namespace, name, subresource, patch, manager).await;
+        let answer = self
+            .caller()
+            .patch(resource, namespace, name, subresource, patch, manager)
+            .await;
         self.noted(resource, answer)
     }
 
-    async fn delete(&self, resource: &Resource, namespace: &str, name: &str, how: &Delete) -> Result<Deleted> {
+    async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        how: &Delete,
+    ) -> Result<Deleted> {
         let answer = self.caller().delete(resource, namespace, name, how).await;
         self.noted(resource, answer)
     }

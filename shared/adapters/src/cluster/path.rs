@@ -8,7 +8,11 @@ use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
 /// A name that cannot be a part of a URL.
 pub fn collection(resource: &Resource, namespace: &str) -> Result<String> {
     let gvk = &resource.gvk;
-    let mut path = if gvk.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", segment(&gvk.group)?) };
+    let mut path = if gvk.group.is_empty() {
+        "/api".to_owned()
+    } else {
+        format!("/apis/{}", segment(&gvk.group)?)
+    };
     path.push_str(&format!("/{}", segment(&gvk.version)?));
     if resource.namespaced && !namespace.is_empty() {
         path.push_str(&format!("/namespaces/{}", segment(namespace)?));
@@ -22,7 +26,11 @@ pub fn collection(resource: &Resource, namespace: &str) -> Result<String> {
 /// # Errors
 /// No namespace for a namespaced resource, or a name that cannot be a part of a URL.
 pub fn object(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
-    Ok(format!("{}/{}", folder(resource, namespace, name)?, segment(name)?))
+    Ok(format!(
+        "{}/{}",
+        folder(resource, namespace, name)?,
+        segment(name)?
+    ))
 }
 
 /// The folder that an object is created in.
@@ -32,7 +40,10 @@ pub fn object(resource: &Resource, namespace: &str, name: &str) -> Result<String
 pub fn folder(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
     if resource.namespaced && namespace.is_empty() {
         let kind = &resource.gvk.kind;
-        return Err(PortError::new(ErrorKind::Invalid, format!("{kind}/{name} has no namespace, and its kind needs one")));
+        return Err(PortError::new(
+            ErrorKind::Invalid,
+            format!("{kind}/{name} has no namespace, and its kind needs one"),
+        ));
     }
     collection(resource, namespace)
 }
@@ -40,7 +51,10 @@ pub fn folder(resource: &Resource, namespace: &str, name: &str) -> Result<String
 /// One part of a path. `.`, `..`, `/` and `%` are no names in Kubernetes, and would lead elsewhere.
 fn segment(name: &str) -> Result<String> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '%']) {
-        return Err(PortError::new(ErrorKind::Invalid, format!("'{name}' is no name of a Kubernetes object")));
+        return Err(PortError::new(
+            ErrorKind::Invalid,
+            format!("'{name}' is no name of a Kubernetes object"),
+        ));
     }
     Ok(encode(name))
 }
@@ -50,7 +64,9 @@ pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
             _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -63,14 +79,26 @@ mod tests {
     use driftless_manifest::Gvk;
 
     fn resource(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Resource {
-        Resource { gvk: Gvk::new(api_version, kind), plural: plural.into(), namespaced }
+        Resource {
+            gvk: Gvk::new(api_version, kind),
+            plural: plural.into(),
+            namespaced,
+        }
     }
 
     #[test]
     fn urls() {
         let pods = resource("v1", "Pod", "pods", true);
-        let roles = resource("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false);
-        assert_eq!(object(&pods, "a", "b").unwrap(), "/api/v1/namespaces/a/pods/b");
+        let roles = resource(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRole",
+            "clusterroles",
+            false,
+        );
+        assert_eq!(
+            object(&pods, "a", "b").unwrap(),
+            "/api/v1/namespaces/a/pods/b"
+        );
         assert_eq!(collection(&pods, "").unwrap(), "/api/v1/pods");
         assert_eq!(
             object(&roles, "ignored", "system:a b").unwrap(),
@@ -78,8 +106,16 @@ mod tests {
         );
         assert_eq!(object(&pods, "", "b").unwrap_err().kind, ErrorKind::Invalid);
         for name in ["", ".", "..", "a/b", "..%2f", "a?b/../.."] {
-            assert_eq!(object(&pods, "a", name).unwrap_err().kind, ErrorKind::Invalid, "{name}");
+            assert_eq!(
+                object(&pods, "a", name).unwrap_err().kind,
+                ErrorKind::Invalid,
+                "{name}"
+            );
         }
-        assert!(object(&pods, "a", "b?dryRun=All#x").unwrap().ends_with("/b%3FdryRun%3DAll%23x"));
+        assert!(
+            object(&pods, "a", "b?dryRun=All#x")
+                .unwrap()
+                .ends_with("/b%3FdryRun%3DAll%23x")
+        );
     }
 }

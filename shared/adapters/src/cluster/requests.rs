@@ -3,7 +3,9 @@
 use super::answer::{Answer, Asked};
 use super::connect::REQUEST_TIMEOUT;
 use super::path::{self, encode};
-use driftless_core::ports::{Apply, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result};
+use driftless_core::ports::{
+    Apply, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
+};
 use driftless_manifest::Object;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
@@ -60,14 +62,27 @@ impl Caller<'_> {
             .body(Body::from(body))
             .map_err(|error| PortError::new(ErrorKind::Invalid, format!("{what}: {error}")))?;
         let exchange = async {
-            let (head, body) = self.client.send(request).await.map_err(|error| cause(&error))?.into_parts();
-            let body = Limited::new(body, ANSWER_LIMIT).collect().await.map_err(|error| cause(error.as_ref()))?;
-            Ok(Answer { status: head.status, headers: head.headers, body: body.to_bytes() })
+            let (head, body) = self
+                .client
+                .send(request)
+                .await
+                .map_err(|error| cause(&error))?
+                .into_parts();
+            let body = Limited::new(body, ANSWER_LIMIT)
+                .collect()
+                .await
+                .map_err(|error| cause(error.as_ref()))?;
+            Ok(Answer {
+                status: head.status,
+                headers: head.headers,
+                body: body.to_bytes(),
+            })
         };
         let answer = tokio::time::timeout(REQUEST_TIMEOUT, exchange)
             .await
             .unwrap_or_else(|_| Err(format!("no answer in {} s", REQUEST_TIMEOUT.as_secs())));
-        answer.map_err(|why: String| PortError::new(ErrorKind::Unavailable, format!("{what}: {why}")))
+        answer
+            .map_err(|why: String| PortError::new(ErrorKind::Unavailable, format!("{what}: {why}")))
     }
 
     /// A GET, tried again when the server is busy. A server that cannot be reached is left alone at once.
@@ -87,10 +102,16 @@ impl Caller<'_> {
         let mut wait = READ_WAIT;
         for attempt in 1.. {
             let answer = self.send(&Method::GET, path, &headers, Vec::new()).await?;
-            if answer.status.is_success() || answer.status == StatusCode::NOT_MODIFIED || answer.says_absent() {
+            if answer.status.is_success()
+                || answer.status == StatusCode::NOT_MODIFIED
+                || answer.says_absent()
+            {
                 return Ok(answer);
             }
-            let error = answer.to_error(&Asked { what: &what, resource });
+            let error = answer.to_error(&Asked {
+                what: &what,
+                resource,
+            });
             let again = matches!(answer.status.as_u16(), 429 | 502 | 503 | 504);
             let pause = error.retry_after.unwrap_or(wait);
             if !again || attempt == READ_TRIES || pause > LONGEST_WAIT {
@@ -115,48 +136,80 @@ impl Caller<'_> {
             (header::ACCEPT, HeaderValue::from_static(JSON)),
             (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         ];
-        let body = serde_json::to_vec(body)
-            .map_err(|error| PortError::new(ErrorKind::Invalid, format!("write the request as JSON: {error}")))?;
+        let body = serde_json::to_vec(body).map_err(|error| {
+            PortError::new(
+                ErrorKind::Invalid,
+                format!("write the request as JSON: {error}"),
+            )
+        })?;
         let answer = self.send(&method, path, &headers, body).await?;
         if answer.status.is_success() {
             return Ok(answer);
         }
         let what = format!("{method} {} on {}", plain(path), self.server);
-        Err(answer.to_error(&Asked { what: &what, resource: Some(resource) }))
+        Err(answer.to_error(&Asked {
+            what: &what,
+            resource: Some(resource),
+        }))
     }
 
     /// The JSON of a successful answer.
     ///
     /// # Errors
     /// Another code, or no such JSON.
-    pub fn decode<T: DeserializeOwned>(&self, path: &str, answer: &Answer, resource: Option<&Resource>) -> Result<T> {
+    pub fn decode<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        answer: &Answer,
+        resource: Option<&Resource>,
+    ) -> Result<T> {
         let what = format!("GET {} on {}", plain(path), self.server);
         if !answer.status.is_success() {
-            return Err(answer.to_error(&Asked { what: &what, resource }));
+            return Err(answer.to_error(&Asked {
+                what: &what,
+                resource,
+            }));
         }
         serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))
     }
 
     /// The object of a successful answer.
     fn object(&self, what: &str, resource: &Resource, answer: &Answer) -> Result<Object> {
-        let object: Object = serde_json::from_slice(&answer.body).map_err(|error| unreadable(what, &error))?;
+        let object: Object =
+            serde_json::from_slice(&answer.body).map_err(|error| unreadable(what, &error))?;
         if object.kind() != resource.gvk.kind {
-            let message = format!("{what} on {}: a {} came back, not a {}", self.server, object.kind(), resource.gvk.kind);
+            let message = format!(
+                "{what} on {}: a {} came back, not a {}",
+                self.server,
+                object.kind(),
+                resource.gvk.kind
+            );
             return Err(PortError::new(ErrorKind::Unreadable, message));
         }
         Ok(object)
     }
 
-    pub async fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Option<Object>> {
+    pub async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
         let path = path::object(resource, namespace, name)?;
         let answer = self.read(&path, Vec::new(), Some(resource)).await?;
         if answer.says_absent() {
             return Ok(None);
         }
-        self.object(&format!("GET {path}"), resource, &answer).map(Some)
+        self.object(&format!("GET {path}"), resource, &answer)
+            .map(Some)
     }
 
-    pub async fn list(&self, resource: &Resource, namespace: &str, selector: &str) -> Result<Vec<Object>> {
+    pub async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>> {
         let mut path = format!("{}?limit={PAGE}", path::collection(resource, namespace)?);
         if !selector.is_empty() {
             path.push_str(&format!("&labelSelector={}", encode(selector)));
@@ -165,7 +218,11 @@ impl Caller<'_> {
         let mut items = Vec::new();
         let mut next = String::new();
         loop {
-            let page = if next.is_empty() { path.clone() } else { format!("{path}&continue={}", encode(&next)) };
+            let page = if next.is_empty() {
+                path.clone()
+            } else {
+                format!("{path}&continue={}", encode(&next))
+            };
             let answer = match self.read(&page, Vec::new(), Some(resource)).await {
                 // Pages of two moments make no list: from the start.
                 Err(error) if !next.is_empty() && starts < LIST_STARTS && is_expired(&error) => {
@@ -178,7 +235,13 @@ impl Caller<'_> {
             };
             let list: List = self.decode(&page, &answer, Some(resource))?;
             if list.kind != format!("{}List", resource.gvk.kind) {
-                let message = format!("GET {} on {}: '{}' is no list of {}", plain(&page), self.server, list.kind, resource.gvk.kind);
+                let message = format!(
+                    "GET {} on {}: '{}' is no list of {}",
+                    plain(&page),
+                    self.server,
+                    list.kind,
+                    resource.gvk.kind
+                );
                 return Err(PortError::new(ErrorKind::Unreadable, message));
             }
             for item in list.items.unwrap_or_default() {
@@ -193,28 +256,52 @@ impl Caller<'_> {
 
     /// An item of a list; built-in kinds leave out what the list says for all.
     fn item(&self, resource: &Resource, mut item: Map<String, Value>) -> Result<Object> {
-        item.entry("apiVersion").or_insert_with(|| resource.gvk.api_version().into());
-        item.entry("kind").or_insert_with(|| resource.gvk.kind.clone().into());
+        item.entry("apiVersion")
+            .or_insert_with(|| resource.gvk.api_version().into());
+        item.entry("kind")
+            .or_insert_with(|| resource.gvk.kind.clone().into());
         Object::new(Value::Object(item)).map_err(|error| {
-            let message = format!("an item of the list of {} on {}: {error}", resource.plural, self.server);
+            let message = format!(
+                "an item of the list of {} on {}: {error}",
+                resource.plural, self.server
+            );
             PortError::new(ErrorKind::Unreadable, message)
         })
     }
 
-    pub async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        how: Apply<'_>,
+    ) -> Result<Object> {
         let mut path = path::object(resource, object.namespace(), object.name())?;
         let what = format!("PATCH {path}");
-        path.push_str(&format!("?fieldManager={}&force={}", encode(how.manager), how.force));
+        path.push_str(&format!(
+            "?fieldManager={}&force={}",
+            encode(how.manager),
+            how.force
+        ));
         if how.dry_run {
             path.push_str("&dryRun=All");
         }
-        let answer = self.write(Method::PATCH, &path, APPLY_PATCH, &object.clone().into(), resource).await?;
+        let answer = self
+            .write(
+                Method::PATCH,
+                &path,
+                APPLY_PATCH,
+                &object.clone().into(),
+                resource,
+            )
+            .await?;
         self.object(&what, resource, &answer)
     }
 
     pub async fn create(&self, resource: &Resource, object: &Object) -> Result<Object> {
         let path = path::folder(resource, object.namespace(), object.name())?;
-        let answer = self.write(Method::POST, &path, JSON, &object.clone().into(), resource).await?;
+        let answer = self
+            .write(Method::POST, &path, JSON, &object.clone().into(), resource)
+            .await?;
         self.object(&format!("POST {path}"), resource, &answer)
     }
 
@@ -237,11 +324,19 @@ impl Caller<'_> {
             Patch::Merge(body) => ("application/merge-patch+json", body),
             Patch::Json(body) => ("application/json-patch+json", body),
         };
-        let answer = self.write(Method::PATCH, &path, content_type, body, resource).await?;
+        let answer = self
+            .write(Method::PATCH, &path, content_type, body, resource)
+            .await?;
         self.object(&what, resource, &answer)
     }
 
-    pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str, how: &Delete) -> Result<Deleted> {
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        how: &Delete,
+    ) -> Result<Deleted> {
         let path = path::object(resource, namespace, name)?;
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         if let Some(policy) = how.propagation {
@@ -257,20 +352,36 @@ impl Caller<'_> {
             (header::ACCEPT, HeaderValue::from_static(JSON)),
             (header::CONTENT_TYPE, HeaderValue::from_static(JSON)),
         ];
-        let answer = self.send(&Method::DELETE, &path, &headers, options.to_string().into_bytes()).await?;
+        let answer = self
+            .send(
+                &Method::DELETE,
+                &path,
+                &headers,
+                options.to_string().into_bytes(),
+            )
+            .await?;
         let what = format!("DELETE {path} on {}", self.server);
         if answer.says_absent() {
             return Ok(Deleted::Gone);
         }
         if !answer.status.is_success() {
-            return Err(answer.to_error(&Asked { what: &what, resource: Some(resource) }));
+            return Err(answer.to_error(&Asked {
+                what: &what,
+                resource: Some(resource),
+            }));
         }
-        let body: Value = serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
+        let body: Value =
+            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
         match (body["kind"].as_str(), body["status"].as_str()) {
-            (Some("Status"), Some("Success")) if answer.status == StatusCode::OK => Ok(Deleted::Gone),
+            (Some("Status"), Some("Success")) if answer.status == StatusCode::OK => {
+                Ok(Deleted::Gone)
+            }
             (Some("Status"), Some("Success")) => Ok(Deleted::Pending),
             (Some(kind), _) if kind == resource.gvk.kind => Ok(pending(&body)),
-            _ => Err(PortError::new(ErrorKind::Unreadable, format!("{what}: the answer is no object and no success"))),
+            _ => Err(PortError::new(
+                ErrorKind::Unreadable,
+                format!("{what}: the answer is no object and no success"),
+            )),
         }
     }
 }
@@ -278,15 +389,28 @@ impl Caller<'_> {
 /// An object comes back while something holds it, and by some resources as it last was.
 fn pending(object: &Value) -> Deleted {
     let metadata = &object["metadata"];
-    let held = |field: &str| metadata[field].as_array().is_some_and(|list| !list.is_empty());
+    let held = |field: &str| {
+        metadata[field]
+            .as_array()
+            .is_some_and(|list| !list.is_empty())
+    };
     let marked = metadata["deletionTimestamp"].is_string();
-    let graceful = metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds > 0);
-    let namespace = object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
-    if marked && (held("finalizers") || graceful || namespace) || !marked { Deleted::Pending } else { Deleted::Gone }
+    let graceful = metadata["deletionGracePeriodSeconds"]
+        .as_i64()
+        .is_some_and(|seconds| seconds > 0);
+    let namespace = object["spec"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
+    if marked && (held("finalizers") || graceful || namespace) || !marked {
+        Deleted::Pending
+    } else {
+        Deleted::Gone
+    }
 }
 
 fn is_expired(error: &PortError) -> bool {
-    error.kind == ErrorKind::Invalid && (error.message.contains("continue") || error.message.contains("too old"))
+    error.kind == ErrorKind::Invalid
+        && (error.message.contains("continue") || error.message.contains("too old"))
 }
 
 /// The path without its query: continuation tokens make messages unreadable.
@@ -296,7 +420,11 @@ fn plain(path: &str) -> &str {
 
 fn unreadable(what: &str, error: &serde_json::Error) -> PortError {
     // serde_json's own text can quote a value.
-    let message = format!("{what}: the answer is no such JSON (line {}, column {})", error.line(), error.column());
+    let message = format!(
+        "{what}: the answer is no such JSON (line {}, column {})",
+        error.line(),
+        error.column()
+    );
     PortError::new(ErrorKind::Unreadable, message)
 }
 

@@ -29,23 +29,45 @@ impl GitRouter {
 
     fn local(&self) -> Result<&LocalGit> {
         self.local.as_ref().ok_or_else(|| {
-            PortError::new(ErrorKind::Unsupported, "file:// repositories are not allowed here: use https://HOST/OWNER/NAME")
+            PortError::new(
+                ErrorKind::Unsupported,
+                "file:// repositories are not allowed here: use https://HOST/OWNER/NAME",
+            )
         })
     }
 }
 
 #[async_trait]
 impl Git for GitRouter {
-    async fn resolve(&self, url: &str, reference: &GitReference, auth: &GitAuth, known: Option<&Commit>) -> Result<Commit> {
+    async fn resolve(
+        &self,
+        url: &str,
+        reference: &GitReference,
+        auth: &GitAuth,
+        known: Option<&Commit>,
+    ) -> Result<Commit> {
         match url::place(url)? {
-            Place::Hosted(repository) => self.github.resolve(&repository, reference, auth, known).await,
+            Place::Hosted(repository) => {
+                self.github
+                    .resolve(&repository, reference, auth, known)
+                    .await
+            }
             Place::Folder(folder) => self.local()?.resolve(&folder, reference).await,
         }
     }
 
-    async fn fetch(&self, url: &str, commit: &Commit, auth: &GitAuth, limits: FetchLimits) -> Result<FileTree> {
+    async fn fetch(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree> {
         if !is_sha(&commit.sha) {
-            return Err(PortError::new(ErrorKind::Invalid, format!("'{}' is no commit: 40 hex digits are", commit.sha)));
+            return Err(PortError::new(
+                ErrorKind::Invalid,
+                format!("'{}' is no commit: 40 hex digits are", commit.sha),
+            ));
         }
         match url::place(url)? {
             Place::Hosted(repository) => self.github.fetch(&repository, commit, auth, limits).await,
@@ -78,13 +100,22 @@ impl<'a> Wanted<'a> {
         let invalid = |what: String| Err(PortError::new(ErrorKind::Invalid, what));
         if !reference.commit.is_empty() {
             if !is_sha(&reference.commit) {
-                return invalid("spec.ref.commit is no whole commit: 40 hex digits in lower case are".to_owned());
+                return invalid(
+                    "spec.ref.commit is no whole commit: 40 hex digits in lower case are"
+                        .to_owned(),
+                );
             }
-            return Ok(Self::Commit { sha: &reference.commit, branch: &reference.branch });
+            return Ok(Self::Commit {
+                sha: &reference.commit,
+                branch: &reference.branch,
+            });
         }
         if !reference.name.is_empty() {
             if !reference.name.starts_with("refs/") || !is_name(&reference.name) {
-                return invalid(format!("spec.ref.name '{}' is no full reference name such as refs/heads/main", reference.name));
+                return invalid(format!(
+                    "spec.ref.name '{}' is no full reference name such as refs/heads/main",
+                    reference.name
+                ));
             }
             return Ok(Self::Name(&reference.name));
         }
@@ -99,7 +130,11 @@ impl<'a> Wanted<'a> {
         if !is_name(name) {
             return invalid(format!("'{name}' is no name of a branch or tag"));
         }
-        Ok(if tag { Self::Tag(name) } else { Self::Branch(name) })
+        Ok(if tag {
+            Self::Tag(name)
+        } else {
+            Self::Branch(name)
+        })
     }
 }
 
@@ -110,17 +145,28 @@ fn is_name(name: &str) -> bool {
         && !name.contains("..")
         && !name.contains("@{")
         && !name.ends_with('.')
-        && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
-        && !name.chars().any(|c| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\'))
+        && name
+            .split('/')
+            .all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"))
+        && !name
+            .chars()
+            .any(|c| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\'))
 }
 
 /// The highest tag of a range.
 fn highest<'a>(range: &str, tags: impl IntoIterator<Item = &'a str>) -> Result<&'a str> {
-    let parsed = versions::Range::parse(range)
-        .ok_or_else(|| PortError::new(ErrorKind::Invalid, format!("spec.ref.semver '{range}' is no range of versions")))?;
-    parsed
-        .highest(tags)
-        .ok_or_else(|| PortError::new(ErrorKind::NotFound, format!("no tag of the repository is in the range '{range}'")))
+    let parsed = versions::Range::parse(range).ok_or_else(|| {
+        PortError::new(
+            ErrorKind::Invalid,
+            format!("spec.ref.semver '{range}' is no range of versions"),
+        )
+    })?;
+    parsed.highest(tags).ok_or_else(|| {
+        PortError::new(
+            ErrorKind::NotFound,
+            format!("no tag of the repository is in the range '{range}'"),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -132,7 +178,10 @@ mod tests {
         for good in ["main", "feature/x", "v1.2.3", "refs/pull/1/head", "ü"] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", "/", "a//b", "../x", "a/../b", ".git", "a b", "a:b", "a^", "a~1", "x.lock", "a@{1}", "a\n", "a?b", "a."] {
+        for bad in [
+            "", "/", "a//b", "../x", "a/../b", ".git", "a b", "a:b", "a^", "a~1", "x.lock",
+            "a@{1}", "a\n", "a?b", "a.",
+        ] {
             assert!(!is_name(bad), "{bad}");
         }
     }
@@ -146,17 +195,47 @@ mod tests {
             name: "refs/heads/n".into(),
             commit: "0".repeat(40),
         };
-        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Commit { branch: "b", .. }));
-        let all = GitReference { commit: String::new(), ..all };
-        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Name("refs/heads/n")));
-        let all = GitReference { name: String::new(), ..all };
+        assert!(matches!(
+            Wanted::of(&all).unwrap(),
+            Wanted::Commit { branch: "b", .. }
+        ));
+        let all = GitReference {
+            commit: String::new(),
+            ..all
+        };
+        assert!(matches!(
+            Wanted::of(&all).unwrap(),
+            Wanted::Name("refs/heads/n")
+        ));
+        let all = GitReference {
+            name: String::new(),
+            ..all
+        };
         assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Semver("1.x")));
-        let all = GitReference { semver: String::new(), ..all };
+        let all = GitReference {
+            semver: String::new(),
+            ..all
+        };
         assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Tag("t")));
-        assert!(matches!(Wanted::of(&GitReference::default()).unwrap(), Wanted::Branch("master")));
+        assert!(matches!(
+            Wanted::of(&GitReference::default()).unwrap(),
+            Wanted::Branch("master")
+        ));
         for bad in ["main", "HEAD", "refs/../x"] {
-            assert!(Wanted::of(&GitReference { name: bad.into(), ..Default::default() }).is_err());
+            assert!(
+                Wanted::of(&GitReference {
+                    name: bad.into(),
+                    ..Default::default()
+                })
+                .is_err()
+            );
         }
-        assert!(Wanted::of(&GitReference { commit: "abc".into(), ..Default::default() }).is_err());
+        assert!(
+            Wanted::of(&GitReference {
+                commit: "abc".into(),
+                ..Default::default()
+            })
+            .is_err()
+        );
     }
 }

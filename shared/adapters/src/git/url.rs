@@ -45,13 +45,19 @@ pub fn place(url: &str) -> Result<Place> {
             ));
         }
     };
-    let refuse = || PortError::new(ErrorKind::Invalid, "the repository's URL is not https://HOST/OWNER/NAME");
+    let refuse = || {
+        PortError::new(
+            ErrorKind::Invalid,
+            "the repository's URL is not https://HOST/OWNER/NAME",
+        )
+    };
     let (authority, path) = rest.split_once('/').ok_or_else(refuse)?;
     // A user of ssh (`git@`) says nothing; a login in an https URL would be a secret in the open.
     let host = match authority.rsplit_once('@') {
         Some((_, host)) if ssh => host.split(':').next().unwrap_or_default(),
         Some(_) => {
-            let what = "the repository's URL has a login in it: put it into the Secret of spec.secretRef";
+            let what =
+                "the repository's URL has a login in it: put it into the Secret of spec.secretRef";
             return Err(PortError::new(ErrorKind::Invalid, what));
         }
         None => authority,
@@ -60,13 +66,22 @@ pub fn place(url: &str) -> Result<Place> {
     let (owner, name) = path.split_once('/').ok_or_else(refuse)?;
     let name = name.strip_suffix(".git").unwrap_or(name);
     let plain = |text: &str| {
-        !matches!(text, "" | "." | "..") && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        !matches!(text, "" | "." | "..")
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     };
-    let host_plain = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':'));
+    let host_plain = host
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':'));
     if host.is_empty() || !host_plain || !plain(owner) || !plain(name) {
         return Err(refuse());
     }
-    Ok(Place::Hosted(Repository { host: host.to_lowercase(), owner: owner.to_owned(), name: name.to_owned() }))
+    Ok(Place::Hosted(Repository {
+        host: host.to_lowercase(),
+        owner: owner.to_owned(),
+        name: name.to_owned(),
+    }))
 }
 
 #[cfg(test)]
@@ -82,19 +97,42 @@ mod tests {
             "ssh://git@github.com/acme/fleet.git",
             "ssh://git@github.com:22/acme/fleet",
         ] {
-            let Place::Hosted(repository) = place(url).unwrap() else { panic!("{url}") };
+            let Place::Hosted(repository) = place(url).unwrap() else {
+                panic!("{url}")
+            };
             assert_eq!(repository.to_string(), "github.com/acme/fleet", "{url}");
         }
-        assert_eq!(place("file:///srv/fleet").unwrap(), Place::Folder("/srv/fleet".into()));
-        for url in ["http://github.com/a/b", "git@github.com:a/b", "oci://x/a/b", ""] {
-            assert_eq!(place(url).unwrap_err().kind, ErrorKind::Unsupported, "{url}");
+        assert_eq!(
+            place("file:///srv/fleet").unwrap(),
+            Place::Folder("/srv/fleet".into())
+        );
+        for url in [
+            "http://github.com/a/b",
+            "git@github.com:a/b",
+            "oci://x/a/b",
+            "",
+        ] {
+            assert_eq!(
+                place(url).unwrap_err().kind,
+                ErrorKind::Unsupported,
+                "{url}"
+            );
         }
         for url in [
-            "https://github.com/a", "https://github.com/a/b/c", "https://github.com/../b", "https://github.com/a/..",
-            "https://github.com/a/b?x=1", "https:///a/b", "https://user:canary@github.com/a/b", "https://github.com/a/%2e",
+            "https://github.com/a",
+            "https://github.com/a/b/c",
+            "https://github.com/../b",
+            "https://github.com/a/..",
+            "https://github.com/a/b?x=1",
+            "https:///a/b",
+            "https://user:canary@github.com/a/b",
+            "https://github.com/a/%2e",
         ] {
             let error = place(url).unwrap_err();
-            assert!(error.kind == ErrorKind::Invalid && !error.message.contains("canary"), "{url}");
+            assert!(
+                error.kind == ErrorKind::Invalid && !error.message.contains("canary"),
+                "{url}"
+            );
         }
     }
 }

@@ -50,9 +50,14 @@ impl Range {
 
     /// The highest of the tags in the range: a tag is a full version, with or without a `v` before it.
     pub fn highest<'a>(&self, tags: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        let versions = tags.into_iter().filter_map(|tag| Some((version_of(tag)?, tag)));
+        let versions = tags
+            .into_iter()
+            .filter_map(|tag| Some((version_of(tag)?, tag)));
         // Of equal versions (`1.0.0` and `v1.0.0`) the last name, whatever order the tags come in.
-        versions.filter(|(version, _)| self.has(version)).max().map(|(_, tag)| tag)
+        versions
+            .filter(|(version, _)| self.has(version))
+            .max()
+            .map(|(_, tag)| tag)
     }
 
     fn has(&self, version: &Version) -> bool {
@@ -68,7 +73,10 @@ fn version_of(tag: &str) -> Option<Version> {
 }
 
 fn group(text: &str) -> Option<Vec<Bound>> {
-    let words: Vec<&str> = text.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = text
+        .split([' ', '\t', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
     let mut bounds = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -78,7 +86,9 @@ fn group(text: &str) -> Option<Vec<Bound>> {
             at += 3;
             continue;
         }
-        let (written, operator) = OPERATORS.iter().find(|(written, _)| word.starts_with(written))?;
+        let (written, operator) = OPERATORS
+            .iter()
+            .find(|(written, _)| word.starts_with(written))?;
         let rest = &word[written.len()..];
         // An operator may stand apart from its version.
         let version = if rest.is_empty() {
@@ -110,14 +120,21 @@ impl Bound {
                 // What stands behind it says nothing more.
                 break;
             }
-            let number = part.parse().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()))?;
+            let number = part
+                .parse()
+                .ok()
+                .filter(|_| part.bytes().all(|b| b.is_ascii_digit()))?;
             match at {
                 0 => (version.major, given) = (number, Given::Major),
                 1 => (version.minor, given) = (number, Given::Minor),
                 _ => (version.patch, given) = (number, Given::All),
             }
         }
-        Some(Self { operator, version, given })
+        Some(Self {
+            operator,
+            version,
+            given,
+        })
     }
 
     fn allows(&self, version: &Version) -> bool {
@@ -138,12 +155,20 @@ impl Bound {
             ("!=", Given::Minor) => !same_minor || version.pre != own.pre,
             ("!=", _) => order != Ordering::Equal,
             ("=", Given::All) => order == Ordering::Equal,
-            ("^", given) => order != Ordering::Less && self.caret(version, given, same_major, same_minor),
+            ("^", given) => {
+                order != Ordering::Less && self.caret(version, given, same_major, same_minor)
+            }
             // `~`, and a version with a placeholder.
             (_, given) => {
                 let any = given == Given::Nothing
                     || given == Given::All && (own.major, own.minor, own.patch) == (0, 0, 0);
-                order != Ordering::Less && (any || if given == Given::Major { same_major } else { same_minor })
+                order != Ordering::Less
+                    && (any
+                        || if given == Given::Major {
+                            same_major
+                        } else {
+                            same_minor
+                        })
             }
         }
     }
@@ -165,8 +190,20 @@ mod tests {
     use super::*;
 
     const TAGS: [&str; 14] = [
-        "0.0.1", "0.0.2", "0.2.3", "0.2.9", "v0.3.0", "1.0.0", "v1.2.3", "1.2.9", "1.10.0", "2.0.0-rc.1", "2.0.0",
-        "v2.1.0-beta.1", "latest", "v3",
+        "0.0.1",
+        "0.0.2",
+        "0.2.3",
+        "0.2.9",
+        "v0.3.0",
+        "1.0.0",
+        "v1.2.3",
+        "1.2.9",
+        "1.10.0",
+        "2.0.0-rc.1",
+        "2.0.0",
+        "v2.1.0-beta.1",
+        "latest",
+        "v3",
     ];
 
     /// The expected tags are what Masterminds/semver 3.5 answers for these.
@@ -211,9 +248,23 @@ mod tests {
             ("0.0.0", None),
             ("~*", Some("2.0.0")),
         ] {
-            assert_eq!(Range::parse(range).and_then(|r| r.highest(TAGS)), tag, "{range}");
+            assert_eq!(
+                Range::parse(range).and_then(|r| r.highest(TAGS)),
+                tag,
+                "{range}"
+            );
         }
-        for bad in ["", "1.x ||", "latest", ">=", ">=1.0.0 -", "1.2.3.4", ">>1", "1.-2", &"1".repeat(600)] {
+        for bad in [
+            "",
+            "1.x ||",
+            "latest",
+            ">=",
+            ">=1.0.0 -",
+            "1.2.3.4",
+            ">>1",
+            "1.-2",
+            &"1".repeat(600),
+        ] {
             assert!(Range::parse(bad).is_none(), "{bad}");
         }
     }

@@ -51,9 +51,14 @@ impl FolderBlobs {
             Ok(folder)
         };
         let folder = open().map_err(|error: io::Error| {
-            PortError::new(ErrorKind::Invalid, format!("open the store in {}: {error}", root.display()))
+            PortError::new(
+                ErrorKind::Invalid,
+                format!("open the store in {}: {error}", root.display()),
+            )
         })?;
-        Ok(Self { folder: Arc::new(folder) })
+        Ok(Self {
+            folder: Arc::new(folder),
+        })
     }
 
     /// Runs blocking work away from the async threads.
@@ -66,7 +71,12 @@ impl FolderBlobs {
         let folder = self.folder.clone();
         let done = tokio::task::spawn_blocking(move || work(&folder)).await;
         done.unwrap_or_else(|error| Err(io::Error::other(error)))
-            .map_err(|error| PortError::new(ErrorKind::Unavailable, format!("{what} '{key}' in the store: {error}")))
+            .map_err(|error| {
+                PortError::new(
+                    ErrorKind::Unavailable,
+                    format!("{what} '{key}' in the store: {error}"),
+                )
+            })
     }
 }
 
@@ -74,13 +84,17 @@ impl FolderBlobs {
 impl Blobs for FolderBlobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         let file = names::file_of(key)?;
-        self.run("read", key, move |folder| read(&folder.blobs.join(file))).await
+        self.run("read", key, move |folder| read(&folder.blobs.join(file)))
+            .await
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
-        self.run("write", key, move |folder| folder.put(&locked, &file, &content, &when)).await
+        self.run("write", key, move |folder| {
+            folder.put(&locked, &file, &content, &when)
+        })
+        .await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
@@ -96,7 +110,8 @@ impl Blobs for FolderBlobs {
 
     async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
         let wanted = prefix.to_owned();
-        self.run("list", prefix, move |folder| folder.list(&wanted)).await
+        self.run("list", prefix, move |folder| folder.list(&wanted))
+            .await
     }
 
     fn url(&self, key: &str) -> String {
@@ -109,7 +124,10 @@ impl Blobs for FolderBlobs {
 impl Folder {
     fn lock(&self, key: &str) -> io::Result<File> {
         let name = hex::encode(&Sha256::digest(key)[..1]);
-        let file = File::options().create(true).append(true).open(self.locks.join(name))?;
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(self.locks.join(name))?;
         file.lock()?;
         Ok(file)
     }
@@ -140,8 +158,13 @@ impl Folder {
     fn list(&self, prefix: &str) -> io::Result<Vec<(String, Version)>> {
         let mut found = Vec::new();
         // Whole parts of the prefix name folders; only the last part may be cut short.
-        let start = prefix.rsplit_once('/').and_then(|(dir, _)| names::file_of(&format!("{dir}/x")).ok());
-        let start = start.as_deref().and_then(Path::parent).map_or(self.blobs.clone(), |dir| self.blobs.join(dir));
+        let start = prefix
+            .rsplit_once('/')
+            .and_then(|(dir, _)| names::file_of(&format!("{dir}/x")).ok());
+        let start = start
+            .as_deref()
+            .and_then(Path::parent)
+            .map_or(self.blobs.clone(), |dir| self.blobs.join(dir));
         let mut folders = vec![start];
         while let Some(dir) = folders.pop() {
             let entries = match fs::read_dir(&dir) {
@@ -159,7 +182,9 @@ impl Folder {
                 }
                 let path = entry.path();
                 let key = path.strip_prefix(&self.blobs).ok().and_then(names::key_of);
-                let Some(key) = key.filter(|key| key.starts_with(prefix)) else { continue };
+                let Some(key) = key.filter(|key| key.starts_with(prefix)) else {
+                    continue;
+                };
                 if let Some((_, version)) = read(&path)? {
                     found.push((key, version));
                 }
@@ -173,7 +198,10 @@ impl Folder {
     fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.aside)? {
             let entry = entry?;
-            let age = entry.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed().unwrap_or_default());
+            let age = entry
+                .metadata()
+                .and_then(|meta| meta.modified())
+                .map(|time| time.elapsed().unwrap_or_default());
             if age.is_ok_and(|age| age > Duration::from_secs(3600)) {
                 fs::remove_file(entry.path()).or_else(absent)?;
             }
@@ -198,7 +226,11 @@ fn version(content: &[u8]) -> Version {
 
 /// What is not there is no failure.
 fn absent(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    if error.kind() == io::ErrorKind::NotFound {
+        Ok(())
+    } else {
+        Err(error)
+    }
 }
 
 #[cfg(test)]
@@ -223,15 +255,34 @@ mod tests {
         let (_folder, blobs) = store();
         let put = |key, content: &'static str, when| blobs.put(key, Bytes::from(content), when);
         assert_eq!(blobs.get("a/b").await.unwrap(), None);
-        assert_eq!(put("a/b", "1", Precondition::Is(Version("x".into()))).await.unwrap(), Put::Refused);
+        assert_eq!(
+            put("a/b", "1", Precondition::Is(Version("x".into())))
+                .await
+                .unwrap(),
+            Put::Refused
+        );
         let first = done(put("a/b", "1", Precondition::Absent).await.unwrap());
-        assert_eq!(put("a/b", "2", Precondition::Absent).await.unwrap(), Put::Refused);
-        assert_eq!(blobs.get("a/b").await.unwrap(), Some((Bytes::from("1"), first.clone())));
-        let second = done(put("a/b", "2", Precondition::Is(first.clone())).await.unwrap());
-        assert_eq!(put("a/b", "3", Precondition::Is(first)).await.unwrap(), Put::Refused);
+        assert_eq!(
+            put("a/b", "2", Precondition::Absent).await.unwrap(),
+            Put::Refused
+        );
+        assert_eq!(
+            blobs.get("a/b").await.unwrap(),
+            Some((Bytes::from("1"), first.clone()))
+        );
+        let second = done(
+            put("a/b", "2", Precondition::Is(first.clone()))
+                .await
+                .unwrap(),
+        );
+        assert_eq!(
+            put("a/b", "3", Precondition::Is(first)).await.unwrap(),
+            Put::Refused
+        );
         done(put("a", "parent", Precondition::None).await.unwrap());
         done(put("a/bc", "", Precondition::None).await.unwrap());
-        let keys = |list: Vec<(String, Version)>| list.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let keys =
+            |list: Vec<(String, Version)>| list.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         assert_eq!(keys(blobs.list("").await.unwrap()), ["a", "a/b", "a/bc"]);
         assert_eq!(keys(blobs.list("a/b").await.unwrap()), ["a/b", "a/bc"]);
         assert_eq!(keys(blobs.list("a/bc/").await.unwrap()), [""; 0]);
@@ -246,18 +297,38 @@ mod tests {
     async fn nothing_leaves_the_folder() {
         let (folder, blobs) = store();
         for key in ["../../escaped", "a/../../escaped", ".."] {
-            done(blobs.put(key, Bytes::from("x"), Precondition::None).await.unwrap());
+            done(
+                blobs
+                    .put(key, Bytes::from("x"), Precondition::None)
+                    .await
+                    .unwrap(),
+            );
             assert!(blobs.get(key).await.unwrap().is_some());
         }
-        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         assert_eq!(names.len(), 3, "{names:?}");
-        assert!(!folder.path().parent().unwrap().join("escaped.blob").exists());
+        assert!(
+            !folder
+                .path()
+                .parent()
+                .unwrap()
+                .join("escaped.blob")
+                .exists()
+        );
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn of_sixteen_writers_one_wins() {
         let (folder, blobs) = store();
-        let mut version = done(blobs.put("lease", Bytes::from("start"), Precondition::Absent).await.unwrap());
+        let mut version = done(
+            blobs
+                .put("lease", Bytes::from("start"), Precondition::Absent)
+                .await
+                .unwrap(),
+        );
         for round in 0..30 {
             let when = if round % 2 == 0 {
                 Precondition::Is(version.clone())
@@ -270,7 +341,11 @@ mod tests {
                     // Each with its own handle, as processes have.
                     let own = FolderBlobs::open(folder.path()).unwrap();
                     let when = when.clone();
-                    tokio::spawn(async move { own.put("lease", Bytes::from(format!("{round}-{n}")), when).await.unwrap() })
+                    tokio::spawn(async move {
+                        own.put("lease", Bytes::from(format!("{round}-{n}")), when)
+                            .await
+                            .unwrap()
+                    })
                 })
                 .collect();
             let mut winners = Vec::new();

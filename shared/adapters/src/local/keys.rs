@@ -27,16 +27,22 @@ impl Keys for LocalKeys {
         if let Some(secret) = self.given.get(name) {
             return Ok(Some(secret.clone()));
         }
-        let Some(folder) = &self.folder else { return Ok(None) };
+        let Some(folder) = &self.folder else {
+            return Ok(None);
+        };
         if !name.split('/').all(is_plain) {
-            return Err(PortError::new(ErrorKind::Invalid, format!("'{name}' is no name of a secret")));
+            return Err(PortError::new(
+                ErrorKind::Invalid,
+                format!("'{name}' is no name of a secret"),
+            ));
         }
         match read(folder.join(name)) {
             Ok(secret) => Ok(Some(secret)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => {
-                Err(PortError::new(ErrorKind::Unreadable, format!("read the secret '{name}' from its file: {error}")))
-            }
+            Err(error) => Err(PortError::new(
+                ErrorKind::Unreadable,
+                format!("read the secret '{name}' from its file: {error}"),
+            )),
         }
     }
 }
@@ -45,12 +51,16 @@ impl Keys for LocalKeys {
 fn is_plain(part: &str) -> bool {
     !part.is_empty()
         && !part.starts_with('.')
-        && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':'))
+        && part
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':'))
 }
 
 fn read(file: PathBuf) -> io::Result<Secret> {
     let mut content = Vec::new();
-    std::fs::File::open(file)?.take(LIMIT + 1).read_to_end(&mut content)?;
+    std::fs::File::open(file)?
+        .take(LIMIT + 1)
+        .read_to_end(&mut content)?;
     if content.len() as u64 > LIMIT {
         return Err(io::Error::other("a secret has at most 1 MiB"));
     }
@@ -70,13 +80,33 @@ mod tests {
         let given = BTreeMap::from([("github/token".to_owned(), Secret::new("given"))]);
         let keys = LocalKeys::new(given, Some(folder.path().to_owned()));
         let text = |secret: Option<Secret>| secret.map(|s| s.expose_str().unwrap().to_owned());
-        assert_eq!(text(keys.secret("github/token").await.unwrap()).as_deref(), Some("given"));
-        assert_eq!(text(keys.secret("hubs/staging").await.unwrap()).as_deref(), Some("from the file"));
+        assert_eq!(
+            text(keys.secret("github/token").await.unwrap()).as_deref(),
+            Some("given")
+        );
+        assert_eq!(
+            text(keys.secret("hubs/staging").await.unwrap()).as_deref(),
+            Some("from the file")
+        );
         assert_eq!(text(keys.secret("hubs/production").await.unwrap()), None);
-        for bad in ["../x", "hubs/../../x", "/etc/passwd", "", "hubs//staging", ".hidden"] {
-            assert_eq!(keys.secret(bad).await.unwrap_err().kind, ErrorKind::Invalid, "{bad}");
+        for bad in [
+            "../x",
+            "hubs/../../x",
+            "/etc/passwd",
+            "",
+            "hubs//staging",
+            ".hidden",
+        ] {
+            assert_eq!(
+                keys.secret(bad).await.unwrap_err().kind,
+                ErrorKind::Invalid,
+                "{bad}"
+            );
         }
         // A folder is not a missing secret.
-        assert_eq!(keys.secret("hubs").await.unwrap_err().kind, ErrorKind::Unreadable);
+        assert_eq!(
+            keys.secret("hubs").await.unwrap_err().kind,
+            ErrorKind::Unreadable
+        );
     }
 }

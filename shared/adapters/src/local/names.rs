@@ -58,7 +58,10 @@ pub fn key_of(file: &Path) -> Option<String> {
 }
 
 fn encode(part: &str) -> String {
-    let guarded = part.len().checked_sub(ENDING.len()).filter(|_| part.ends_with(ENDING));
+    let guarded = part
+        .len()
+        .checked_sub(ENDING.len())
+        .filter(|_| part.ends_with(ENDING));
     let mut name = String::with_capacity(part.len());
     for (at, byte) in part.bytes().enumerate() {
         let plain = match byte {
@@ -102,20 +105,48 @@ mod tests {
         let long = format!("state/{}/x", "n".repeat(253));
         let split = format!("{}.blob", "n".repeat(NAME_LENGTH - 3));
         let keys = [
-            "a", "A", "a/b", "a.blob", "a.blob/b", ".", "..", "a/../b", "a/..", "%61", "a%", "a b", "é/ü", "a\\b", "a\0b",
-            ".git/config", "x.tar.gz", &long, &split,
+            "a",
+            "A",
+            "a/b",
+            "a.blob",
+            "a.blob/b",
+            ".",
+            "..",
+            "a/../b",
+            "a/..",
+            "%61",
+            "a%",
+            "a b",
+            "é/ü",
+            "a\\b",
+            "a\0b",
+            ".git/config",
+            "x.tar.gz",
+            &long,
+            &split,
         ];
         let mut files = HashSet::new();
         for key in keys {
             let file = file_of(key).unwrap();
             assert_eq!(key_of(&file).as_deref(), Some(key));
-            assert!(file.components().all(|part| matches!(part, std::path::Component::Normal(_))), "{file:?}");
+            assert!(
+                file.components()
+                    .all(|part| matches!(part, std::path::Component::Normal(_))),
+                "{file:?}"
+            );
             assert!(file.iter().all(|name| name.len() <= 255));
-            assert!(files.insert(file.to_str().unwrap().to_lowercase()), "{key} shares its file");
+            assert!(
+                files.insert(file.to_str().unwrap().to_lowercase()),
+                "{key} shares its file"
+            );
         }
         // No blob's file is another blob's folder.
         for file in &files {
-            assert!(files.iter().all(|other| !other.starts_with(&format!("{file}/"))));
+            assert!(
+                files
+                    .iter()
+                    .all(|other| !other.starts_with(&format!("{file}/")))
+            );
         }
     }
 

@@ -77,7 +77,9 @@ impl State {
     /// Takes the first request that is due and whose object nobody works on.
     fn take(&mut self, now: Instant) -> Option<Request> {
         let ready = self.due.iter().take_while(|((at, _), _)| *at <= now);
-        let (place, _) = ready.into_iter().find(|(_, request)| !self.working.contains(&object(request)))?;
+        let (place, _) = ready
+            .into_iter()
+            .find(|(_, request)| !self.working.contains(&object(request)))?;
         let place = *place;
         let request = self.due.remove(&place)?;
         self.waiting.remove(&request);
@@ -87,7 +89,10 @@ impl State {
 
     /// When the next request comes due that does not wait for a worker.
     fn next_time(&self) -> Option<Instant> {
-        self.due.iter().find(|(_, request)| !self.working.contains(&object(request))).map(|((at, _), _)| *at)
+        self.due
+            .iter()
+            .find(|(_, request)| !self.working.contains(&object(request)))
+            .map(|((at, _), _)| *at)
     }
 }
 
@@ -98,7 +103,13 @@ fn object(request: &Request) -> (String, ObjectRef) {
 impl LocalQueue {
     /// A queue for at most `capacity` waiting requests.
     pub fn new(capacity: usize) -> Self {
-        Self { shared: Arc::new(Shared { state: Mutex::default(), changed: Notify::new(), capacity }) }
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::default(),
+                changed: Notify::new(),
+                capacity,
+            }),
+        }
     }
 
     /// The next request that is due, waiting for one; `None` after [`close`](Self::close).
@@ -114,7 +125,10 @@ impl LocalQueue {
                     return None;
                 }
                 if let Some(request) = state.take(Instant::now()) {
-                    return Some(Work { request, shared: self.shared.clone() });
+                    return Some(Work {
+                        request,
+                        shared: self.shared.clone(),
+                    });
                 }
                 state.next_time()
             };
@@ -156,9 +170,16 @@ impl Queue for LocalQueue {
         {
             let mut state = self.shared.lock();
             if state.closed {
-                return Err(PortError::new(ErrorKind::Unavailable, "the queue is closed"));
+                return Err(PortError::new(
+                    ErrorKind::Unavailable,
+                    "the queue is closed",
+                ));
             }
-            let new: HashSet<&Request> = requests.iter().map(|(r, _)| r).filter(|r| !state.waiting.contains_key(*r)).collect();
+            let new: HashSet<&Request> = requests
+                .iter()
+                .map(|(r, _)| r)
+                .filter(|r| !state.waiting.contains_key(*r))
+                .collect();
             if state.due.len() + new.len() > self.shared.capacity {
                 return Err(PortError::new(
                     ErrorKind::Unavailable,
@@ -181,7 +202,11 @@ mod tests {
     use driftless_core::ports::Cause;
 
     fn request(name: &str, cause: Cause) -> Request {
-        Request { hub: "hub".into(), object: ObjectRef::new(FluxKind::Kustomization, "apps", name), cause }
+        Request {
+            hub: "hub".into(),
+            object: ObjectRef::new(FluxKind::Kustomization, "apps", name),
+            cause,
+        }
     }
 
     fn seconds(n: u64) -> Duration {
@@ -193,7 +218,14 @@ mod tests {
         let queue = LocalQueue::new(100);
         let start = Instant::now();
         let (a, b) = (request("a", Cause::Timer), request("b", Cause::Timer));
-        queue.send(vec![(a.clone(), seconds(60)), (b.clone(), seconds(30)), (a.clone(), seconds(10))]).await.unwrap();
+        queue
+            .send(vec![
+                (a.clone(), seconds(60)),
+                (b.clone(), seconds(30)),
+                (a.clone(), seconds(10)),
+            ])
+            .await
+            .unwrap();
         queue.send(vec![(a.clone(), seconds(600))]).await.unwrap();
         assert_eq!(queue.waiting(), 2);
         assert_eq!(queue.next().await.unwrap().request(), &a);
@@ -201,7 +233,10 @@ mod tests {
         assert_eq!(queue.next().await.unwrap().request(), &b);
         assert_eq!(start.elapsed().as_secs(), 30);
         assert!(queue.is_idle());
-        queue.send(vec![(a.clone(), seconds(100_000))]).await.unwrap();
+        queue
+            .send(vec![(a.clone(), seconds(100_000))])
+            .await
+            .unwrap();
         queue.next().await.unwrap();
         assert_eq!(start.elapsed().as_secs(), 30 + 15 * 60);
     }
@@ -212,7 +247,10 @@ mod tests {
         let (a, other) = (request("a", Cause::Push), request("a", Cause::Drift));
         queue.send(vec![(a.clone(), Duration::ZERO)]).await.unwrap();
         let work = queue.next().await.unwrap();
-        queue.send(vec![(a.clone(), Duration::ZERO), (other, Duration::ZERO)]).await.unwrap();
+        queue
+            .send(vec![(a.clone(), Duration::ZERO), (other, Duration::ZERO)])
+            .await
+            .unwrap();
         let blocked = tokio::time::timeout(seconds(5), queue.next()).await;
         assert!(blocked.is_err(), "two workers on one object");
         let waiting = tokio::spawn({
@@ -242,7 +280,10 @@ mod tests {
             .collect();
         for n in 0..1000 {
             let delay = Duration::from_millis(n % 7);
-            queue.send(vec![(request(&n.to_string(), Cause::Timer), delay)]).await.unwrap();
+            queue
+                .send(vec![(request(&n.to_string(), Cause::Timer), delay)])
+                .await
+                .unwrap();
         }
         while !queue.is_idle() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -259,8 +300,13 @@ mod tests {
     #[tokio::test]
     async fn is_bounded_and_takes_all_or_nothing() {
         let queue = LocalQueue::new(2);
-        let three = ["a", "b", "c"].map(|name| (request(name, Cause::Timer), Duration::ZERO)).to_vec();
-        assert_eq!(queue.send(three.clone()).await.unwrap_err().kind, ErrorKind::Unavailable);
+        let three = ["a", "b", "c"]
+            .map(|name| (request(name, Cause::Timer), Duration::ZERO))
+            .to_vec();
+        assert_eq!(
+            queue.send(three.clone()).await.unwrap_err().kind,
+            ErrorKind::Unavailable
+        );
         assert_eq!(queue.waiting(), 0);
         queue.send(three[..2].to_vec()).await.unwrap();
         queue.send(three[..2].to_vec()).await.unwrap();

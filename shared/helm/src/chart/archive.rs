@@ -20,12 +20,16 @@ pub(super) fn unpack(
     let allowed = (1 << 20) + limits.ratio.saturating_mul(data.len() as u64);
     let cap = limits.bytes.min(allowed);
     // One byte more than allowed shows that there is more; tar's own blocks count too.
-    let stream = BufReader::new(MultiGzDecoder::new(data)).take(cap.saturating_add(limits.files as u64 * 1536));
+    let stream = BufReader::new(MultiGzDecoder::new(data))
+        .take(cap.saturating_add(limits.files as u64 * 1536));
     let mut archive = tar::Archive::new(stream);
     let mut files = Vec::new();
-    let entries = archive.entries().map_err(|_| fail("the archive cannot be read"))?;
+    let entries = archive
+        .entries()
+        .map_err(|_| fail("the archive cannot be read"))?;
     for entry in entries {
-        let mut entry = entry.map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
+        let mut entry =
+            entry.map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
         let kind = entry.header().entry_type();
         if kind.is_dir() || kind.is_pax_global_extensions() || kind.is_pax_local_extensions() {
             continue;
@@ -33,13 +37,17 @@ pub(super) fn unpack(
         let path = String::from_utf8(entry.path_bytes().into_owned())
             .map_err(|_| fail("a file name in the archive is not UTF-8"))?;
         if !kind.is_file() && kind != tar::EntryType::Continuous {
-            return Err(fail(&format!("the archive holds a link or device: '{path}'")));
+            return Err(fail(&format!(
+                "the archive holds a link or device: '{path}'"
+            )));
         }
         let inner = inner_name(&path).map_err(|e| fail(&e))?;
         let size = entry.size();
         *used += size;
         if size > limits.file_bytes || *used > cap {
-            return Err(fail(&format!("'{path}' makes the chart larger than the limits allow")));
+            return Err(fail(&format!(
+                "'{path}' makes the chart larger than the limits allow"
+            )));
         }
         if files.len() >= limits.files {
             return Err(fail(&format!("more than {} files", limits.files)));

@@ -111,10 +111,15 @@ impl Walk<'_, '_> {
             let data = self.reader.read(&path).map_err(|e| fail(&e))?;
             self.bytes += data.len() as u64;
             if data.len() as u64 > self.limits.file_bytes {
-                return Err(fail(&format!("chart file '{name}' is larger than the maximum file size {}", self.limits.file_bytes)));
+                return Err(fail(&format!(
+                    "chart file '{name}' is larger than the maximum file size {}",
+                    self.limits.file_bytes
+                )));
             }
             if self.bytes > self.limits.bytes || self.files.len() >= self.limits.files {
-                return Err(fail(&"the chart has more files or bytes than the limits allow"));
+                return Err(fail(
+                    &"the chart has more files or bytes than the limits allow",
+                ));
             }
             self.files.push(ChartFile {
                 name,
@@ -144,7 +149,10 @@ impl<'l> Loader<'l> {
         }
         self.files += files.len();
         if self.files > self.limits.files.saturating_mul(4) {
-            return Err(HelmError::chart("charts", "too many files in the chart and its subcharts"));
+            return Err(HelmError::chart(
+                "charts",
+                "too many files in the chart and its subcharts",
+            ));
         }
         let mut chart = Chart::default();
         let mut found = false;
@@ -227,7 +235,10 @@ impl<'l> Loader<'l> {
     ) -> Result<Chart, HelmError> {
         if name.ends_with(".tgz") {
             let Some(file) = files.iter().find(|f| f.name == name) else {
-                return Err(HelmError::chart(name, "a folder with the name of a packed chart"));
+                return Err(HelmError::chart(
+                    name,
+                    "a folder with the name of a packed chart",
+                ));
             };
             let files = unpack(&file.data, name, self.limits, &mut self.bytes)?;
             return self.chart(files, depth + 1);
@@ -258,16 +269,20 @@ fn read_metadata(chart: &mut Chart, file: &ChartFile) -> Result<(), HelmError> {
 }
 
 /// Chart.yaml may have keys twice, as Helm does not read it strictly: the last one wins.
-fn lenient(
-    node: &driftless_manifest::yaml::Node,
-    file: &str,
-) -> Result<Json, String> {
+fn lenient(node: &driftless_manifest::yaml::Node, file: &str) -> Result<Json, String> {
     use driftless_manifest::yaml::{Dialect, NodeKind, node_to_value};
     match &node.kind {
-        NodeKind::Map(pairs) if pairs.iter().all(|(k, _)| k.text().is_some_and(|t| t != "<<")) => {
+        NodeKind::Map(pairs)
+            if pairs
+                .iter()
+                .all(|(k, _)| k.text().is_some_and(|t| t != "<<")) =>
+        {
             let mut map = Map::new();
             for (key, value) in pairs {
-                map.insert(key.text().unwrap_or_default().to_owned(), lenient(value, file)?);
+                map.insert(
+                    key.text().unwrap_or_default().to_owned(),
+                    lenient(value, file)?,
+                );
             }
             Ok(Json::Object(map))
         }

@@ -184,10 +184,16 @@ impl Metadata {
             return fail("chart.metadata.name is required".to_owned());
         }
         if self.name == "." || self.name == ".." {
-            return fail(format!("chart.metadata.name {} is not allowed", quote(self.name.as_bytes())));
+            return fail(format!(
+                "chart.metadata.name {} is not allowed",
+                quote(self.name.as_bytes())
+            ));
         }
         if self.name.contains('/') {
-            return fail(format!("chart.metadata.name {} is invalid", quote(self.name.as_bytes())));
+            return fail(format!(
+                "chart.metadata.name {} is invalid",
+                quote(self.name.as_bytes())
+            ));
         }
         if self.version.is_empty() {
             return fail("chart.metadata.version is required".to_owned());

@@ -24,7 +24,10 @@ pub struct Capabilities {
 
 /// The API versions that `helm template` takes a cluster to have.
 pub fn default_api_versions() -> Vec<String> {
-    api_versions::API_VERSIONS.iter().map(|v| (*v).to_owned()).collect()
+    api_versions::API_VERSIONS
+        .iter()
+        .map(|v| (*v).to_owned())
+        .collect()
 }
 
 impl Default for Capabilities {

@@ -64,20 +64,40 @@ const METHODS: &[Method] = &[
     method!("IncMajor", &[], |v, _a| bumped(v, Part::Major)),
     method!("IncMinor", &[], |v, _a| bumped(v, Part::Minor)),
     method!("IncPatch", &[], |v, _a| bumped(v, Part::Patch)),
-    method!("Compare", OTHER, |v, a| Ok(Value::int(order(v, &a[0])? as i64))),
-    method!("Equal", OTHER, |v, a| Ok(Value::Bool(order(v, &a[0])?.is_eq()))),
-    method!("LessThan", OTHER, |v, a| Ok(Value::Bool(order(v, &a[0])?.is_lt()))),
-    method!("LessThanEqual", OTHER, |v, a| Ok(Value::Bool(order(v, &a[0])?.is_le()))),
-    method!("GreaterThan", OTHER, |v, a| Ok(Value::Bool(order(v, &a[0])?.is_gt()))),
-    method!("GreaterThanEqual", OTHER, |v, a| Ok(Value::Bool(order(v, &a[0])?.is_ge()))),
+    method!("Compare", OTHER, |v, a| Ok(Value::int(
+        order(v, &a[0])? as i64
+    ))),
+    method!("Equal", OTHER, |v, a| Ok(Value::Bool(
+        order(v, &a[0])?.is_eq()
+    ))),
+    method!("LessThan", OTHER, |v, a| Ok(Value::Bool(
+        order(v, &a[0])?.is_lt()
+    ))),
+    method!("LessThanEqual", OTHER, |v, a| Ok(Value::Bool(
+        order(v, &a[0])?.is_le()
+    ))),
+    method!("GreaterThan", OTHER, |v, a| Ok(Value::Bool(
+        order(v, &a[0])?.is_gt()
+    ))),
+    method!("GreaterThanEqual", OTHER, |v, a| Ok(Value::Bool(
+        order(v, &a[0])?.is_ge()
+    ))),
 ];
 
 impl Object for SemVer {
     fn type_name(&self) -> Cow<'static, str> {
-        Cow::Borrowed(if self.pointer { "*semver.Version" } else { "semver.Version" })
+        Cow::Borrowed(if self.pointer {
+            "*semver.Version"
+        } else {
+            "semver.Version"
+        })
     }
     fn kind(&self) -> Kind {
-        if self.pointer { Kind::Ptr } else { Kind::Struct }
+        if self.pointer {
+            Kind::Ptr
+        } else {
+            Kind::Struct
+        }
     }
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()

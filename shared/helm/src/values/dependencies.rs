@@ -132,7 +132,11 @@ fn import_all(chart: &mut Chart, compat: Compat) -> Result<(), HelmError> {
             let Some(found) = table(&values, &format!("{}.{child}", requirement.name)) else {
                 continue;
             };
-            tables(&mut imported, under_path(&parent, found.clone()), Mode::Merge);
+            tables(
+                &mut imported,
+                under_path(&parent, found.clone()),
+                Mode::Merge,
+            );
         }
     }
     tables(&mut values, imported, Mode::Merge);

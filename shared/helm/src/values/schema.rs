@@ -49,8 +49,8 @@ fn depth(value: &Json) -> usize {
 }
 
 fn one(schema: &[u8], values: &Table) -> Result<(), String> {
-    let schema: Json =
-        serde_json::from_slice(schema).map_err(|e| format!("values.schema.json is no JSON: line {}\n", e.line()))?;
+    let schema: Json = serde_json::from_slice(schema)
+        .map_err(|e| format!("values.schema.json is no JSON: line {}\n", e.line()))?;
     if depth(&schema) > MAX_DEPTH {
         return Err("values.schema.json is nested too deeply\n".to_owned());
     }

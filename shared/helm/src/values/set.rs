@@ -44,7 +44,9 @@ pub fn set(
             Ok(()) => {}
             Err(Stop::End) => return Ok(()),
             Err(Stop::Error(message)) => {
-                return Err(HelmError::Values(format!("failed parsing --set data: {message}")));
+                return Err(HelmError::Values(format!(
+                    "failed parsing --set data: {message}"
+                )));
             }
         }
     }
@@ -89,7 +91,9 @@ fn put_at(mut list: Vec<Json>, index: usize, value: Json) -> Result<Vec<Json>, S
 }
 
 fn not_a(what: &str) -> Stop {
-    Stop::Error(format!("unable to parse key: the value that is there is no {what}"))
+    Stop::Error(format!(
+        "unable to parse key: the value that is there is no {what}"
+    ))
 }
 
 impl Parser<'_> {
@@ -222,9 +226,12 @@ impl Parser<'_> {
         if stop.is_none() {
             return Err("error parsing index: EOF".to_owned().into());
         }
-        let index: i64 = text
-            .parse()
-            .map_err(|_| format!("error parsing index: {} is no number", quote(text.as_bytes())))?;
+        let index: i64 = text.parse().map_err(|_| {
+            format!(
+                "error parsing index: {} is no number",
+                quote(text.as_bytes())
+            )
+        })?;
         usize::try_from(index)
             .map_err(|_| Stop::Error(format!("negative {index} index not allowed")))
     }
@@ -236,7 +243,10 @@ impl Parser<'_> {
             return Err(format!("unexpected data at end of array index: {quoted}").into());
         }
         if index > MAX_INDEX {
-            return Err(put_at(Vec::new(), index, Json::Null).err().unwrap_or_default().into());
+            return Err(put_at(Vec::new(), index, Json::Null)
+                .err()
+                .unwrap_or_default()
+                .into());
         }
         let value = match stop {
             None => return Err(Stop::End),

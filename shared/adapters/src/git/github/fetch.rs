@@ -53,7 +53,10 @@ impl Session<'_> {
     /// Submodules are left out.
     pub async fn fetch(&self, sha: &str, limits: FetchLimits) -> Result<FileTree> {
         let path = self.path(&format!("git/commits/{sha}"));
-        let commit: CommitObject = self.ask(|login| Ask::get(&path, login)).await?.json(&format!("GET {path}"))?;
+        let commit: CommitObject = self
+            .ask(|login| Ask::get(&path, login))
+            .await?
+            .json(&format!("GET {path}"))?;
         if commit.sha != sha || !is_sha(&commit.tree.sha) {
             return Err(self.unreadable("the answer is about another commit"));
         }
@@ -68,10 +71,21 @@ impl Session<'_> {
     async fn tarball(&self, sha: &str, limits: FetchLimits) -> Result<FileTree> {
         let path = self.path(&format!("tarball/{sha}"));
         let limit = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
-        let packed = self.ask(|login| Ask { limit, ..Ask::get(&path, login) }).await?.body;
-        let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&packed, true, limits)).await;
-        let unpacked = unpacked.unwrap_or_else(|error| Err(PortError::new(ErrorKind::Unavailable, error.to_string())));
-        unpacked.map_err(|error| PortError { message: format!("{path}: {}", error.message), ..error })
+        let packed = self
+            .ask(|login| Ask {
+                limit,
+                ..Ask::get(&path, login)
+            })
+            .await?
+            .body;
+        let unpacked =
+            tokio::task::spawn_blocking(move || archive::unpack(&packed, true, limits)).await;
+        let unpacked = unpacked
+            .unwrap_or_else(|error| Err(PortError::new(ErrorKind::Unavailable, error.to_string())));
+        unpacked.map_err(|error| PortError {
+            message: format!("{path}: {}", error.message),
+            ..error
+        })
     }
 
     /// Lists a tree, folder by folder where one listing is not enough.
@@ -79,7 +93,9 @@ impl Session<'_> {
         let mut files = Files::new();
         let mut folders = vec![(TreePath::root(), root.to_owned(), true)];
         for _ in 0..LISTINGS {
-            let Some((at, sha, whole)) = folders.pop() else { return Ok(files) };
+            let Some((at, sha, whole)) = folders.pop() else {
+                return Ok(files);
+            };
             let listing = self.listing(&sha, whole).await?;
             if listing.truncated {
                 if !whole {
@@ -89,7 +105,9 @@ impl Session<'_> {
                 continue;
             }
             for listed in listing.tree {
-                let path = at.join(&listed.path).map_err(|_| self.unreadable("the tree lists a path that is none"))?;
+                let path = at
+                    .join(&listed.path)
+                    .map_err(|_| self.unreadable("the tree lists a path that is none"))?;
                 let kind = match listed.mode.as_str() {
                     "100644" | "100664" => EntryKind::File,
                     "100755" => EntryKind::Executable,
@@ -102,11 +120,15 @@ impl Session<'_> {
                     }
                     _ => return Err(self.unreadable("the tree lists an entry of an unknown mode")),
                 };
-                let id = BlobId::try_from(listed.sha).map_err(|_| self.unreadable("the tree lists a file without a hash"))?;
+                let id = BlobId::try_from(listed.sha)
+                    .map_err(|_| self.unreadable("the tree lists a file without a hash"))?;
                 files.insert(path, (kind, id));
             }
             if files.len() > limits.files {
-                let what = format!("{}: it has more than {} files", self.repository, limits.files);
+                let what = format!(
+                    "{}: it has more than {} files",
+                    self.repository, limits.files
+                );
                 return Err(PortError::new(ErrorKind::Invalid, what));
             }
         }
@@ -114,8 +136,14 @@ impl Session<'_> {
     }
 
     async fn listing(&self, sha: &str, whole: bool) -> Result<Listing> {
-        let path = self.path(&format!("git/trees/{sha}{}", if whole { "?recursive=1" } else { "" }));
-        let listing: Listing = self.ask(|login| Ask::get(&path, login)).await?.json(&format!("GET {path}"))?;
+        let path = self.path(&format!(
+            "git/trees/{sha}{}",
+            if whole { "?recursive=1" } else { "" }
+        ));
+        let listing: Listing = self
+            .ask(|login| Ask::get(&path, login))
+            .await?
+            .json(&format!("GET {path}"))?;
         if listing.sha != sha {
             return Err(self.unreadable("the listing is of another tree"));
         }
@@ -123,32 +151,61 @@ impl Session<'_> {
     }
 
     /// Makes the tarball's tree the listed one; nothing that is not listed may stand in it.
-    async fn complete(&self, tarball: FileTree, files: &Files, limits: FetchLimits) -> Result<FileTree> {
-        if let Some((path, _)) = tarball.index().iter().find(|(path, _)| !files.contains_key(path)) {
-            return Err(self.unreadable(&format!("the tarball has '{path}', which is not in the commit")));
+    async fn complete(
+        &self,
+        tarball: FileTree,
+        files: &Files,
+        limits: FetchLimits,
+    ) -> Result<FileTree> {
+        if let Some((path, _)) = tarball
+            .index()
+            .iter()
+            .find(|(path, _)| !files.contains_key(path))
+        {
+            return Err(self.unreadable(&format!(
+                "the tarball has '{path}', which is not in the commit"
+            )));
         }
         let differs = |path: &TreePath, kind: &EntryKind, id: &BlobId| {
-            tarball.index().get(path).is_none_or(|entry| entry.id != *id || entry.kind != *kind)
+            tarball
+                .index()
+                .get(path)
+                .is_none_or(|entry| entry.id != *id || entry.kind != *kind)
         };
-        let single = files.iter().filter(|(path, (kind, id))| differs(path, kind, id));
-        let single: Vec<(TreePath, BlobId)> = single.map(|(path, (_, id))| (path.clone(), *id)).collect();
+        let single = files
+            .iter()
+            .filter(|(path, (kind, id))| differs(path, kind, id));
+        let single: Vec<(TreePath, BlobId)> =
+            single.map(|(path, (_, id))| (path.clone(), *id)).collect();
         if single.len() > SINGLE_FILES {
-            let what = format!("the tarball differs from the commit in {} files, which is too many", single.len());
+            let what = format!(
+                "the tarball differs from the commit in {} files, which is too many",
+                single.len()
+            );
             return Err(self.unreadable(&what));
         }
-        let mut fetched: BTreeMap<TreePath, bytes::Bytes> = futures::stream::iter(single)
-            .map(|(path, id)| async move { Ok::<_, PortError>((path, self.blob(&id, limits).await?)) })
-            .buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await?;
+        let mut fetched: BTreeMap<TreePath, bytes::Bytes> =
+            futures::stream::iter(single)
+                .map(|(path, id)| async move {
+                    Ok::<_, PortError>((path, self.blob(&id, limits).await?))
+                })
+                .buffer_unordered(AT_ONCE)
+                .try_collect()
+                .await?;
         let mut tree = FileTree::new();
         let mut bytes = 0;
         for (path, (kind, _)) in files {
-            let content = fetched.remove(path).or_else(|| tarball.content(path).cloned());
-            let content = content.ok_or_else(|| self.unreadable(&format!("'{path}' is missing")))?;
+            let content = fetched
+                .remove(path)
+                .or_else(|| tarball.content(path).cloned());
+            let content =
+                content.ok_or_else(|| self.unreadable(&format!("'{path}' is missing")))?;
             bytes += content.len() as u64;
             if bytes > limits.bytes {
-                let what = format!("{}: its files have more than {} bytes", self.repository, limits.bytes);
+                let what = format!(
+                    "{}: its files have more than {} bytes",
+                    self.repository, limits.bytes
+                );
                 return Err(PortError::new(ErrorKind::Invalid, what));
             }
             let inserted = tree.insert(path.clone(), kind.clone(), content);
@@ -160,8 +217,15 @@ impl Session<'_> {
     async fn blob(&self, id: &BlobId, limits: FetchLimits) -> Result<bytes::Bytes> {
         let path = self.path(&format!("git/blobs/{id}"));
         let limit = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
-        let raw = (header::ACCEPT, http::HeaderValue::from_static("application/vnd.github.raw+json"));
-        let ask = |login| Ask { limit, headers: vec![raw.clone()], ..Ask::get(&path, login) };
+        let raw = (
+            header::ACCEPT,
+            http::HeaderValue::from_static("application/vnd.github.raw+json"),
+        );
+        let ask = |login| Ask {
+            limit,
+            headers: vec![raw.clone()],
+            ..Ask::get(&path, login)
+        };
         let content = self.ask(ask).await?.body;
         if BlobId::of(&content) != *id {
             return Err(self.unreadable(&format!("{path} has other bytes than its hash says")));
@@ -170,6 +234,9 @@ impl Session<'_> {
     }
 
     fn unreadable(&self, what: &str) -> PortError {
-        PortError::new(ErrorKind::Unreadable, format!("{}: {what}", self.repository))
+        PortError::new(
+            ErrorKind::Unreadable,
+            format!("{}: {what}", self.repository),
+        )
     }
 }

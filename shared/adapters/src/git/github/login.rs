@@ -1,5 +1,5 @@
-use super::client::{Answer, Api, Ask, NOT_VALID};
 use super::Session;
+use super::client::{Answer, Api, Ask, NOT_VALID};
 use driftless_core::flux::parse_rfc3339;
 use driftless_core::ports::{ErrorKind, GitAuth, Keys, PortError, Result, Secret};
 use http::{HeaderValue, Method};
@@ -37,12 +37,18 @@ struct App {
 
 impl Logins {
     pub fn new(keys: Arc<dyn Keys>) -> Self {
-        Self { keys, tokens: Mutex::default() }
+        Self {
+            keys,
+            tokens: Mutex::default(),
+        }
     }
 
     fn kept(&self, key: &str) -> Option<HeaderValue> {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        tokens.get(key).filter(|token| token.until > Instant::now()).map(|token| token.header.clone())
+        tokens
+            .get(key)
+            .filter(|token| token.until > Instant::now())
+            .map(|token| token.header.clone())
     }
 
     fn keep(&self, key: String, token: Token) {
@@ -54,12 +60,19 @@ impl Logins {
     }
 
     fn drop_token(&self, header: &HeaderValue) {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, token| token.header != header);
+        self.tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|_, token| token.header != header);
     }
 
     /// What the installation has for a host: its App, its token, or nothing.
     async fn own(&self, host: &str) -> Result<Own> {
-        let folder = if host == "github.com" { "github".to_owned() } else { format!("github/{}", host.replace(':', "_")) };
+        let folder = if host == "github.com" {
+            "github".to_owned()
+        } else {
+            format!("github/{}", host.replace(':', "_"))
+        };
         let name = format!("{folder}/app");
         if let Some(secret) = self.keys.secret(&name).await? {
             return Ok(Own::App(own_app(&secret).ok_or_else(|| {
@@ -82,9 +95,16 @@ enum Own {
 
 fn own_app(secret: &Secret) -> Option<App> {
     let json: Value = serde_json::from_slice(secret.expose()).ok()?;
-    let number = |field: &str| json.get(field).and_then(|v| v.as_u64().or_else(|| v.as_str()?.trim().parse().ok()));
+    let number = |field: &str| {
+        json.get(field)
+            .and_then(|v| v.as_u64().or_else(|| v.as_str()?.trim().parse().ok()))
+    };
     let key = json.get("privateKey")?.as_str()?.to_owned();
-    Some(App { id: number("appId")?, installation: number("installationId"), key: Secret::new(key) })
+    Some(App {
+        id: number("appId")?,
+        installation: number("installationId"),
+        key: Secret::new(key),
+    })
 }
 
 impl Session<'_> {
@@ -95,7 +115,10 @@ impl Session<'_> {
 
     /// A path below the repository.
     pub fn path(&self, rest: &str) -> String {
-        format!("/repos/{}/{}/{rest}", self.repository.owner, self.repository.name)
+        format!(
+            "/repos/{}/{}/{rest}",
+            self.repository.owner, self.repository.name
+        )
     }
 
     /// Asks with this session's login. A token that the host does not know (any more) is renewed once.
@@ -106,7 +129,13 @@ impl Session<'_> {
         let login = self.login().await?;
         let answer = self.api()?.ask(make(login.header.clone())).await;
         match (&answer, &login) {
-            (Err(error), Login { header: Some(header), renewable: true }) if error.message.contains(NOT_VALID) => {
+            (
+                Err(error),
+                Login {
+                    header: Some(header),
+                    renewable: true,
+                },
+            ) if error.message.contains(NOT_VALID) => {
                 self.github.logins.drop_token(header);
                 let login = self.login().await?;
                 self.api()?.ask(make(login.header)).await
@@ -116,33 +145,57 @@ impl Session<'_> {
     }
 
     async fn login(&self) -> Result<Login> {
-        let fixed = |header| Ok(Login { header: Some(header), renewable: false });
+        let fixed = |header| {
+            Ok(Login {
+                header: Some(header),
+                renewable: false,
+            })
+        };
         match self.auth {
             GitAuth::Installation => match self.github.logins.own(&self.repository.host).await? {
                 Own::App(app) => self.app(&app).await,
                 Own::Token(token) => fixed(bearer(&token)?),
-                Own::Nothing => Ok(Login { header: None, renewable: false }),
+                Own::Nothing => Ok(Login {
+                    header: None,
+                    renewable: false,
+                }),
             },
             // GitHub takes no passwords: what stands there is a token.
             GitAuth::Basic { password, .. } => fixed(bearer(password)?),
             GitAuth::Bearer(token) => fixed(bearer(token)?),
-            GitAuth::App { app_id, installation_id, private_key, base_url } => {
-                let base = base_url.as_deref().map(|url| url.trim_end_matches('/')).filter(|url| !url.is_empty());
+            GitAuth::App {
+                app_id,
+                installation_id,
+                private_key,
+                base_url,
+            } => {
+                let base = base_url
+                    .as_deref()
+                    .map(|url| url.trim_end_matches('/'))
+                    .filter(|url| !url.is_empty());
                 // The object may not choose which address its requests go to.
                 if base.is_some_and(|url| url != self.api().map_or("", Api::base)) {
-                    let what = "the GitHub App's base URL is not the API that is set up for this host";
+                    let what =
+                        "the GitHub App's base URL is not the API that is set up for this host";
                     return Err(PortError::new(ErrorKind::Unsupported, what));
                 }
                 let number = |text: &str, what: &str| {
                     text.trim().parse::<u64>().map_err(|_| {
-                        PortError::new(ErrorKind::Invalid, format!("the GitHub App's {what} is no number"))
+                        PortError::new(
+                            ErrorKind::Invalid,
+                            format!("the GitHub App's {what} is no number"),
+                        )
                     })
                 };
                 let installation = match installation_id.trim() {
                     "" => None,
                     text => Some(number(text, "installation id")?),
                 };
-                let app = App { id: number(app_id, "id")?, installation, key: private_key.clone() };
+                let app = App {
+                    id: number(app_id, "id")?,
+                    installation,
+                    key: private_key.clone(),
+                };
                 self.app(&app).await
             }
         }
@@ -152,10 +205,15 @@ impl Session<'_> {
     async fn app(&self, app: &App) -> Result<Login> {
         // Whoever has another key gets no token that this key's owner got.
         let key_hash = hex::encode(Sha256::digest(app.key.expose()));
-        let place = app.installation.map_or_else(|| self.repository.to_string(), |id| id.to_string());
+        let place = app
+            .installation
+            .map_or_else(|| self.repository.to_string(), |id| id.to_string());
         let kept = format!("{}\n{}\n{place}\n{key_hash}", self.api()?.base(), app.id);
         if let Some(header) = self.github.logins.kept(&kept) {
-            return Ok(Login { header: Some(header), renewable: true });
+            return Ok(Login {
+                header: Some(header),
+                renewable: true,
+            });
         }
         let jwt = jwt(app)?;
         let installation = match app.installation {
@@ -167,13 +225,31 @@ impl Session<'_> {
             }
         };
         let path = format!("/app/installations/{installation}/access_tokens");
-        let ask = Ask { method: Method::POST, body: Some(serde_json::json!({})), ..Ask::get(&path, Some(jwt)) };
+        let ask = Ask {
+            method: Method::POST,
+            body: Some(serde_json::json!({})),
+            ..Ask::get(&path, Some(jwt))
+        };
         let token: IssuedToken = self.api()?.ask(ask).await?.json(&format!("POST {path}"))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let lives = parse_rfc3339(&token.expires_at).unwrap_or_default().saturating_sub(now).saturating_sub(MARGIN);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let lives = parse_rfc3339(&token.expires_at)
+            .unwrap_or_default()
+            .saturating_sub(now)
+            .saturating_sub(MARGIN);
         let header = bearer(&Secret::new(token.token))?;
-        self.github.logins.keep(kept, Token { header: header.clone(), until: Instant::now() + lives });
-        Ok(Login { header: Some(header), renewable: true })
+        self.github.logins.keep(
+            kept,
+            Token {
+                header: header.clone(),
+                until: Instant::now() + lives,
+            },
+        );
+        Ok(Login {
+            header: Some(header),
+            renewable: true,
+        })
     }
 }
 
@@ -197,15 +273,29 @@ struct IssuedToken {
 
 /// An App's own token: issued 60 s in the past and valid for less than ten minutes, as GitHub asks.
 fn jwt(app: &App) -> Result<HeaderValue> {
-    let bad = || PortError::new(ErrorKind::Invalid, "the GitHub App's private key is no RSA key in PEM");
+    let bad = || {
+        PortError::new(
+            ErrorKind::Invalid,
+            "the GitHub App's private key is no RSA key in PEM",
+        )
+    };
     let key = EncodingKey::from_rsa_pem(app.key.expose()).map_err(|_| bad())?;
     let token = create_jwt(app.id.into(), &key).map_err(|_| bad())?;
     bearer(&Secret::new(token))
 }
 
 fn bearer(token: &Secret) -> Result<HeaderValue> {
-    let bad = || PortError::new(ErrorKind::Invalid, "the token for the Git host is empty, or has characters that no header can carry");
-    let token = token.expose_str().map(str::trim).filter(|token| !token.is_empty()).ok_or_else(bad)?;
+    let bad = || {
+        PortError::new(
+            ErrorKind::Invalid,
+            "the token for the Git host is empty, or has characters that no header can carry",
+        )
+    };
+    let token = token
+        .expose_str()
+        .map(str::trim)
+        .filter(|token| !token.is_empty())
+        .ok_or_else(bad)?;
     let mut header = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| bad())?;
     header.set_sensitive(true);
     Ok(header)

@@ -10,7 +10,9 @@ mod resolve;
 
 use super::url::Repository;
 use client::Api;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, GitReference, Keys, PortError, Result};
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, GitAuth, GitReference, Keys, PortError, Result,
+};
 use driftless_manifest::FileTree;
 use login::Logins;
 use std::collections::BTreeMap;
@@ -25,7 +27,10 @@ pub struct Hosts(BTreeMap<String, String>);
 
 impl Default for Hosts {
     fn default() -> Self {
-        Self(BTreeMap::from([("github.com".to_owned(), PUBLIC_API.to_owned())]))
+        Self(BTreeMap::from([(
+            "github.com".to_owned(),
+            PUBLIC_API.to_owned(),
+        )]))
     }
 }
 
@@ -33,7 +38,8 @@ impl Hosts {
     /// Adds a host, or moves one. Only the operator does: plain http is taken as it is said.
     #[must_use]
     pub fn with(mut self, host: &str, api: &str) -> Self {
-        self.0.insert(host.to_lowercase(), api.trim_end_matches('/').to_owned());
+        self.0
+            .insert(host.to_lowercase(), api.trim_end_matches('/').to_owned());
         self
     }
 }
@@ -51,8 +57,14 @@ impl GitHub {
     /// # Errors
     /// An address of an API that is none.
     pub fn new(hosts: Hosts, keys: Arc<dyn Keys>) -> Result<Self> {
-        let apis = hosts.0.into_iter().map(|(host, base)| Ok((host, Api::new(&base)?)));
-        Ok(Self { apis: apis.collect::<Result<_>>()?, logins: Logins::new(keys) })
+        let apis = hosts
+            .0
+            .into_iter()
+            .map(|(host, base)| Ok((host, Api::new(&base)?)));
+        Ok(Self {
+            apis: apis.collect::<Result<_>>()?,
+            logins: Logins::new(keys),
+        })
     }
 
     fn api(&self, repository: &Repository) -> Result<&Api> {
@@ -93,11 +105,17 @@ impl GitHub {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree> {
-        self.session(repository, auth).fetch(&commit.sha, limits).await
+        self.session(repository, auth)
+            .fetch(&commit.sha, limits)
+            .await
     }
 
     fn session<'a>(&'a self, repository: &'a Repository, auth: &'a GitAuth) -> Session<'a> {
-        Session { github: self, repository, auth }
+        Session {
+            github: self,
+            repository,
+            auth,
+        }
     }
 }
 

@@ -32,29 +32,50 @@ struct Tag {
 
 impl Session<'_> {
     /// Follows a reference to a commit; an unchanged one costs a request that no limit counts.
-    pub async fn resolve(&self, reference: &GitReference, known: Option<&Commit>) -> Result<Commit> {
+    pub async fn resolve(
+        &self,
+        reference: &GitReference,
+        known: Option<&Commit>,
+    ) -> Result<Commit> {
         let (full, name) = match Wanted::of(reference)? {
             Wanted::Commit { sha, branch } => {
-                return Ok(Commit { sha: sha.to_owned(), name: branch.to_owned(), etag: None });
+                return Ok(Commit {
+                    sha: sha.to_owned(),
+                    name: branch.to_owned(),
+                    etag: None,
+                });
             }
             Wanted::Semver(range) => return self.semver(range, known).await,
             Wanted::Name(name) => (name.to_owned(), name.to_owned()),
             Wanted::Tag(tag) => (format!("refs/tags/{tag}"), tag.to_owned()),
             Wanted::Branch(branch) => (format!("refs/heads/{branch}"), branch.to_owned()),
         };
-        let path = self.path(&format!("git/{}", encode(&full.replacen("refs/", "ref/", 1))));
+        let path = self.path(&format!(
+            "git/{}",
+            encode(&full.replacen("refs/", "ref/", 1))
+        ));
         let asked = Asked::new(&path, &full);
-        let answer = self.conditional(&path, asked.validator(known)).await.map_err(|error| missing(error, &full))?;
+        let answer = self
+            .conditional(&path, asked.validator(known))
+            .await
+            .map_err(|error| missing(error, &full))?;
         if let (304, Some(known)) = (answer.status, known) {
             return Ok(known.clone());
         }
         let found: Reference = answer.json(&format!("GET {path}"))?;
         if found.name != full {
-            return Err(PortError::new(ErrorKind::NotFound, format!("{}: there is no {full}", self.repository)));
+            return Err(PortError::new(
+                ErrorKind::NotFound,
+                format!("{}: there is no {full}", self.repository),
+            ));
         }
         let etag = answer.etag();
         let sha = self.peel(found.object).await?;
-        Ok(Commit { sha, name, etag: etag.map(|etag| asked.remember(&etag)) })
+        Ok(Commit {
+            sha,
+            name,
+            etag: etag.map(|etag| asked.remember(&etag)),
+        })
     }
 
     /// The highest tag of a range.
@@ -77,18 +98,29 @@ impl Session<'_> {
             };
             path = next;
         }
-        let names = tags.iter().filter_map(|tag| tag.name.strip_prefix("refs/tags/"));
+        let names = tags
+            .iter()
+            .filter_map(|tag| tag.name.strip_prefix("refs/tags/"));
         let name = highest(range, names)?.to_owned();
-        let tag = tags.into_iter().find(|tag| tag.name.strip_prefix("refs/tags/") == Some(&name));
-        let tag = tag.ok_or_else(|| PortError::new(ErrorKind::NotFound, format!("there is no tag {name}")))?;
+        let tag = tags
+            .into_iter()
+            .find(|tag| tag.name.strip_prefix("refs/tags/") == Some(&name));
+        let tag = tag.ok_or_else(|| {
+            PortError::new(ErrorKind::NotFound, format!("there is no tag {name}"))
+        })?;
         let sha = self.peel(tag.object).await?;
-        Ok(Commit { sha, name, etag: etag.map(|etag| asked.remember(&etag)) })
+        Ok(Commit {
+            sha,
+            name,
+            etag: etag.map(|etag| asked.remember(&etag)),
+        })
     }
 
     async fn conditional(&self, path: &str, validator: Option<HeaderValue>) -> Result<Answer> {
         self.ask(|login| {
             let mut ask = Ask::get(path, login);
-            ask.headers.extend(validator.clone().map(|etag| (header::IF_NONE_MATCH, etag)));
+            ask.headers
+                .extend(validator.clone().map(|etag| (header::IF_NONE_MATCH, etag)));
             ask
         })
         .await
@@ -104,16 +136,25 @@ impl Session<'_> {
                 "commit" => return Ok(target.sha),
                 "tag" => {
                     let path = self.path(&format!("git/tags/{}", target.sha));
-                    let tag: Tag = self.ask(|login| Ask::get(&path, login)).await?.json(&format!("GET {path}"))?;
+                    let tag: Tag = self
+                        .ask(|login| Ask::get(&path, login))
+                        .await?
+                        .json(&format!("GET {path}"))?;
                     target = tag.object;
                 }
                 kind => {
-                    let what = format!("{}: the reference leads to a {kind}, not to a commit", self.repository);
+                    let what = format!(
+                        "{}: the reference leads to a {kind}, not to a commit",
+                        self.repository
+                    );
                     return Err(PortError::new(ErrorKind::Invalid, what));
                 }
             }
         }
-        Err(PortError::new(ErrorKind::Unreadable, format!("{}: the reference leads to no commit", self.repository)))
+        Err(PortError::new(
+            ErrorKind::Unreadable,
+            format!("{}: the reference leads to no commit", self.repository),
+        ))
     }
 }
 
@@ -122,7 +163,9 @@ struct Asked(String);
 
 impl Asked {
     fn new(path: &str, reference: &str) -> Self {
-        Self(hex::encode(&Sha256::digest(format!("{path}\n{reference}"))[..8]))
+        Self(hex::encode(
+            &Sha256::digest(format!("{path}\n{reference}"))[..8],
+        ))
     }
 
     fn remember(&self, etag: &str) -> String {
@@ -147,7 +190,9 @@ fn encode(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => encoded.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                encoded.push(char::from(byte))
+            }
             _ => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
