@@ -222,44 +222,41 @@ fn named<'a>(
     }
 }
 
-/// Refuses every field with a value that is not on the list.
+/// Refuses the first field with a value that is not on the list.
 fn only(fields: &Map<String, Value>, entry: &str, allowed: &[&str]) -> Result<()> {
-    for (field, _) in fields
+    let unknown = fields
         .iter()
-        .filter(|(field, value)| !allowed.contains(&field.as_str()) && !is_empty(value))
-    {
-        return refuse(match field.as_str() {
-            "exec" => format!(
-                "{entry}.exec is refused: driftless runs no programs. Use a service account's token or a client \
-                 certificate (tokens for EKS are not made yet)"
-            ),
-            "auth-provider" => {
-                format!("{entry}.auth-provider is refused: use a token or a client certificate")
-            }
-            "proxy-url" => format!("{entry}.proxy-url is refused: clusters are reached directly"),
-            field if FILE_FIELDS.iter().any(|(from, _)| *from == field) => {
-                let to = FILE_FIELDS
-                    .iter()
-                    .find(|(from, _)| *from == field)
-                    .map_or("", |(_, to)| to);
-                format!("{entry}.{field} is refused: it names a file. Put the content into {to}")
-            }
-            field if field.starts_with("as") => {
-                format!("{entry}.{field} is refused: set spec.serviceAccountName instead")
-            }
-            // A field's name is the writer's text too; a plain one may be repeated.
-            field
-                if field.len() < 64
-                    && field
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b == b'-') =>
-            {
-                format!("{entry}.{field} is not supported")
-            }
-            _ => format!("{entry} has a field that is not supported"),
-        });
+        .find(|(field, value)| !allowed.contains(&field.as_str()) && !is_empty(value));
+    match unknown {
+        Some((field, _)) => refuse(refusal(entry, field)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Why a field is not taken, and what to do instead.
+fn refusal(entry: &str, field: &str) -> String {
+    if let Some((_, to)) = FILE_FIELDS.iter().find(|(from, _)| *from == field) {
+        return format!("{entry}.{field} is refused: it names a file. Put the content into {to}");
+    }
+    // A field's name is the writer's text too; only a plain one is repeated.
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+    match field {
+        "exec" => format!(
+            "{entry}.exec is refused: driftless runs no programs. Use a service account's token or a client \
+             certificate (tokens for EKS are not made yet)"
+        ),
+        "auth-provider" => {
+            format!("{entry}.auth-provider is refused: use a token or a client certificate")
+        }
+        "proxy-url" => format!("{entry}.proxy-url is refused: clusters are reached directly"),
+        field if field.starts_with("as") => {
+            format!("{entry}.{field} is refused: set spec.serviceAccountName instead")
+        }
+        field if field.len() < 64 && field.bytes().all(is_plain) => {
+            format!("{entry}.{field} is not supported")
+        }
+        _ => format!("{entry} has a field that is not supported"),
+    }
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -67,13 +67,21 @@ impl ObjectId {
     /// Flux's inventory form, `namespace_name_group_kind`, with the colons of RBAC names written as `__`
     /// (cli-utils `object.ObjMetadata.String`).
     pub fn inventory_id(&self) -> String {
-        format!(
-            "{}_{}_{}_{}",
-            self.namespace,
-            self.name.replace(':', "__"),
-            self.group,
-            self.kind
-        )
+        let name = if self.is_rbac() {
+            self.name.replace(':', "__")
+        } else {
+            self.name.clone()
+        };
+        format!("{}_{name}_{}_{}", self.namespace, self.group, self.kind)
+    }
+
+    /// Whether it is of the kinds whose names may have colons.
+    fn is_rbac(&self) -> bool {
+        self.group == "rbac.authorization.k8s.io"
+            && matches!(
+                self.kind.as_str(),
+                "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding"
+            )
     }
 
     /// Reads the inventory form.

@@ -119,9 +119,7 @@ pub fn assess_with_pods(
     now: Timestamp,
 ) -> Result<Assessment, HealthError> {
     let own = assess(object, now)?;
-    let controls_pods =
-        object.group() == "apps" && matches!(object.kind(), "StatefulSet" | "ReplicaSet");
-    if own.status != Health::InProgress || !controls_pods {
+    if own.status != Health::InProgress || !controls_pods(object) {
         return Ok(own);
     }
     let failed = pods.iter().filter(|pod| failed_for_good(pod, now)).count();
@@ -130,6 +128,11 @@ pub fn assess_with_pods(
     } else {
         own
     })
+}
+
+/// Whether the pods of an object have a say in its health, as long as it is in progress.
+pub fn controls_pods(object: &Object) -> bool {
+    object.group() == "apps" && matches!(object.kind(), "StatefulSet" | "ReplicaSet")
 }
 
 fn failed_for_good(pod: &Object, now: Timestamp) -> bool {

@@ -3,10 +3,10 @@
 use super::live::Live;
 use super::memory::{self, Applied};
 use super::target::Target;
-use crate::apply::annotations::{Policy, Ssa};
+use crate::apply::annotations::Policy;
 use crate::apply::drift::{self, Drift};
 use crate::apply::plan::{Action, ChangeSet};
-use crate::apply::{is_immutable_error, stage};
+use crate::apply::{is_immutable_error, normalize, stage};
 use crate::concurrent;
 use crate::failure::{Class, Failure};
 use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
@@ -25,6 +25,12 @@ const CONCURRENCY: usize = 8;
 const STAGE_WAIT: Duration = Duration::from_secs(20);
 /// How long a recreation waits for the old object to go.
 const RECREATE_WAIT: Duration = Duration::from_secs(10);
+/// Flux's way of applying: as its own field manager, taking fields from whoever holds them.
+const WRITE: ports::Apply<'_> = ports::Apply {
+    manager: KUSTOMIZE_CONTROLLER,
+    force: true,
+    dry_run: false,
+};
 
 /// What an apply did, whether it ended well or not.
 #[derive(Default)]
@@ -123,7 +129,14 @@ impl Report {
                 let id = object.id().inventory_id();
                 self.changes.push(object.id(), action);
                 let fields = live.as_ref().map(memory::fingerprint).unwrap_or_default();
-                self.applied.insert(id.clone(), Applied { version, fields });
+                let expires = (object.group(), object.kind()) == ("batch", "Job")
+                    && object.pointer("/spec/ttlSecondsAfterFinished").is_some();
+                let applied = Applied {
+                    version,
+                    fields,
+                    expires,
+                };
+                self.applied.insert(id.clone(), applied);
                 if let Some(live) = live {
                     self.live.insert(id, live);
                 }
@@ -177,6 +190,7 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
     {
         metadata.remove("namespace");
     }
+    normalize::object(&mut object);
     let policy = Policy::of(&object);
     Ok(Item {
         object,
@@ -215,66 +229,81 @@ async fn change(
         resource,
         policy,
     } = item;
-    if policy.reconcile_disabled
-        || policy.ssa == Ssa::Ignore
-        || live.is_some_and(|live| Policy::of(live).reconcile_disabled)
-    {
-        return Ok((Action::Skipped, live.cloned()));
-    }
-    if policy.ssa == Ssa::IfNotPresent && live.is_some() {
+    if policy.skip(live).is_some() {
         return Ok((Action::Skipped, live.cloned()));
     }
     let cleaned = match live {
-        Some(live) if policy.ssa != Ssa::Merge => clean_managers(target, resource, live).await?,
+        Some(live) if policy.takes_over(live) => clean_managers(target, resource, live).await?,
         _ => None,
     };
-    let live = cleaned.as_ref().or(live);
-    let compared = live.map(|live| drift::compare(object, live, KUSTOMIZE_CONTROLLER));
-    match (compared, live) {
-        (Some(Drift::Unchanged), Some(live)) => return Ok((Action::Unchanged, Some(live.clone()))),
-        (Some(Drift::Unknown), Some(live)) => {
-            let how = ports::Apply {
-                manager: KUSTOMIZE_CONTROLLER,
-                force: true,
-                dry_run: true,
-            };
-            let would = target.cluster.apply(resource, object, how).await;
-            if would
-                .as_ref()
-                .is_ok_and(|would| drift::is_same(would, live))
-            {
-                return Ok((Action::Unchanged, Some(live.clone())));
-            }
-        }
-        _ => {}
+    let before = cleaned.as_ref().or(live);
+    if let Some(before) = before
+        && is_as_desired(target, resource, object, before).await
+    {
+        let action = if cleaned.is_some() {
+            Action::Configured
+        } else {
+            Action::Unchanged
+        };
+        return Ok((action, Some(before.clone())));
     }
-    let how = ports::Apply {
-        manager: KUSTOMIZE_CONTROLLER,
-        force: true,
-        dry_run: false,
-    };
-    let action = if live.is_some() {
-        Action::Configured
-    } else {
-        Action::Created
-    };
-    match target.cluster.apply(resource, object, how).await {
-        Ok(new) => {
-            // An object that we did not know: other tools' managers are taken out as soon as it is seen.
-            let new = match live {
-                None if policy.ssa != Ssa::Merge => {
-                    clean_managers(target, resource, &new).await?.unwrap_or(new)
-                }
-                _ => new,
-            };
-            Ok((action, Some(new)))
-        }
-        Err(error) if is_immutable_error(&error.message) && (owner.spec.force || policy.force) => {
+    match target.cluster.apply(resource, object, WRITE).await {
+        Ok(new) => after_write(target, item, live, new).await,
+        Err(error)
+            if is_immutable_error(&error.message)
+                && (owner.spec.force || policy.recreates(before)) =>
+        {
             recreate(context, target, item)
                 .await
                 .map(|new| (Action::Created, Some(new)))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether an apply would change nothing: told from the live object where that can be told, else by a dry run.
+async fn is_as_desired(
+    target: &Target,
+    resource: &Resource,
+    object: &Object,
+    live: &Object,
+) -> bool {
+    match drift::compare(object, live, KUSTOMIZE_CONTROLLER) {
+        Drift::Unchanged => true,
+        Drift::Configured => false,
+        Drift::Unknown => {
+            let how = ports::Apply {
+                dry_run: true,
+                ..WRITE
+            };
+            // What a dry run is refused for, the apply is refused for, too, and says it.
+            let would = target.cluster.apply(resource, object, how).await;
+            would.is_ok_and(|would| drift::is_same(&would, live))
+        }
+    }
+}
+
+/// What a successful apply did. The API server leaves the `resourceVersion` as it is when nothing changed.
+async fn after_write(
+    target: &Target,
+    item: &Item,
+    live: Option<&Object>,
+    new: Object,
+) -> Result<(Action, Option<Object>), PortError> {
+    match live {
+        Some(live) if live.meta("resourceVersion") == new.meta("resourceVersion") => {
+            Ok((Action::Unchanged, Some(new)))
+        }
+        Some(_) => Ok((Action::Configured, Some(new))),
+        None => {
+            // An object that we did not know: other tools' managers are taken out as soon as it is seen.
+            let cleaned = if item.policy.takes_over(&new) {
+                clean_managers(target, &item.resource, &new).await?
+            } else {
+                None
+            };
+            Ok((Action::Created, Some(cleaned.unwrap_or(new))))
+        }
     }
 }
 
@@ -338,12 +367,7 @@ async fn recreate(
         }
         clock.sleep(Duration::from_millis(250)).await;
     }
-    let how = ports::Apply {
-        manager: KUSTOMIZE_CONTROLLER,
-        force: true,
-        dry_run: false,
-    };
-    target.cluster.apply(resource, object, how).await
+    target.cluster.apply(resource, object, WRITE).await
 }
 
 /// Waits until what this stage made can be used by the next: definitions established, namespaces there.

@@ -181,12 +181,6 @@ async fn read_each(
     Ok(found)
 }
 
-/// Whether a live object carries the owner labels of a Kustomization.
-pub fn is_owned_by(live: &Object, owner: &ObjectRef) -> bool {
-    live.label(OWNER_NAME) == Some(&owner.name)
-        && live.label(OWNER_NAMESPACE) == Some(&owner.namespace)
-}
-
 /// Sets the owner labels and the common metadata on what will be applied.
 pub fn mark(object: &mut Object, owner: &Kustomization) {
     object.set_label(OWNER_NAME, &owner.id.name);

@@ -29,11 +29,15 @@ pub struct Memory {
 
 /// An applied object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Applied {
     /// The version it was applied in.
     pub version: String,
     /// See [`fingerprint`].
     pub fields: String,
+    /// A Job with `ttlSecondsAfterFinished`: it may be gone because it is done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub expires: bool,
 }
 
 /// A wait for health.

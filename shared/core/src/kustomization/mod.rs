@@ -336,7 +336,15 @@ async fn check_health(
     since: Duration,
 ) -> Result<End, Failure> {
     let inventory = progress.current_inventory();
-    let looked = wait::look(context, target, &progress.owner, &inventory, since).await;
+    let looked = wait::look(
+        context,
+        target,
+        &progress.owner,
+        &inventory,
+        &progress.memory,
+        since,
+    )
+    .await;
     match looked {
         Ok(wait::Health::NotAsked) => {
             progress.memory.wait = None;

@@ -1,12 +1,11 @@
 //! Deleting what is no longer rendered: only what is provably ours, only the object that was looked at.
 
-use super::live::{OWNER_NAME, OWNER_NAMESPACE, is_owned_by, living_inventory};
+use super::live::{OWNER_NAME, OWNER_NAMESPACE, living_inventory};
 use super::target::Target;
-use crate::apply::annotations::Policy;
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
-use crate::inventory::{Entry, Inventory};
+use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::ports::{Delete, Deleted, ErrorKind, PortError};
 use crate::step::Context;
 use driftless_manifest::{Gvk, Object};
@@ -101,12 +100,11 @@ async fn prune_one(
     else {
         return Ok(One::Gone);
     };
-    if !is_owned_by(&live, &owner.id) || is_kept(&live) {
-        return Ok(One::NotOurs);
-    }
-    if !live.meta("deletionTimestamp").is_empty() {
-        return Ok(One::Terminating);
-    }
+    let conditions = match eligibility(&live, &owner.id.namespace, &owner.id.name) {
+        Eligibility::NotOurs | Eligibility::Kept => return Ok(One::NotOurs),
+        Eligibility::Terminating => return Ok(One::Terminating),
+        Eligibility::Delete(conditions) => conditions,
+    };
     if let Some(heir) = heir(context, owner, &live).await {
         // Somebody else renders it too: it changes hands and is not deleted.
         let labels = json!({"metadata": {"labels": {OWNER_NAME: heir.1, OWNER_NAMESPACE: heir.0}}});
@@ -119,8 +117,8 @@ async fn prune_one(
         return Ok(One::NotOurs);
     }
     let how = Delete {
-        uid: Some(live.meta("uid").to_owned()),
-        resource_version: Some(live.meta("resourceVersion").to_owned()),
+        uid: Some(conditions.uid),
+        resource_version: Some(conditions.resource_version),
         propagation: Some("Background"),
     };
     match target
@@ -133,11 +131,6 @@ async fn prune_one(
         Err(error) if error.kind == ErrorKind::NotFound => Ok(One::Gone),
         Err(error) => Err(error),
     }
-}
-
-fn is_kept(live: &Object) -> bool {
-    let policy = Policy::of(live);
-    policy.prune_disabled || policy.reconcile_disabled
 }
 
 /// Another living Kustomization of the hub that lists the object.

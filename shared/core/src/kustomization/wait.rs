@@ -1,20 +1,26 @@
 //! Health: is everything that was applied, or everything that the object names, what it should be? A look takes seconds;
 //! a wait is a delayed message.
 
+use super::memory::Memory;
 use super::target::Target;
+use crate::apply::annotations::Policy;
 use crate::concurrent;
 use crate::failure::Failure;
-use crate::flux::{Kustomization, duration_text, reason, timestamp};
+use crate::flux::{FluxKind, Kustomization, duration_text, reason, timestamp};
 use crate::health::{self, Assessment, Health as Status, HealthExprs};
 use crate::inventory::Inventory;
 use crate::step::Context;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
+use serde_json::Value;
 use std::time::Duration;
 
 const CONCURRENCY: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What Flux takes for a health check that names no `apiVersion`.
+const DEFAULT_API_VERSION: &str = "apps/v1";
 
 /// How a look at the health ended.
 pub enum Health {
@@ -35,9 +41,10 @@ pub async fn look(
     target: &Target,
     owner: &Kustomization,
     inventory: &Inventory,
+    memory: &Memory,
     since: Duration,
 ) -> Result<Health, Failure> {
-    let mut wanted = wanted(owner, inventory);
+    let mut wanted = wanted(owner, inventory, memory);
     if wanted.is_empty() {
         return Ok(Health::NotAsked);
     }
@@ -51,7 +58,7 @@ pub async fn look(
         let now = clock.now();
         let looks = wanted
             .drain(..)
-            .map(|one| assess(target, one, &exprs, now).boxed())
+            .map(|one| assess(target, owner, one, &exprs, now).boxed())
             .collect();
         let (mut open, mut failed) = (Vec::new(), Vec::new());
         for look in concurrent::run(CONCURRENCY, looks).await {
@@ -94,37 +101,56 @@ pub async fn look(
 struct Wanted {
     id: ObjectId,
     version: String,
+    /// A Job that goes by itself when it is finished.
+    expires: bool,
 }
 
-fn wanted(owner: &Kustomization, inventory: &Inventory) -> Vec<Wanted> {
+fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<Wanted> {
+    let expires = |id: &ObjectId| {
+        let applied = memory.applied.get(&id.inventory_id());
+        applied.is_some_and(|applied| applied.expires)
+    };
     if owner.spec.wait {
-        // With `wait`, healthChecks are ignored, as in Flux.
+        // With `wait`, healthChecks are ignored, as in Flux. The Kustomization cannot wait for itself.
         return inventory
             .iter()
+            .filter(|entry| !is_itself(owner, &entry.id))
             .map(|entry| Wanted {
+                expires: expires(&entry.id),
                 id: entry.id.clone(),
                 version: entry.version.clone(),
             })
             .collect();
     }
     let named = owner.spec.health_checks.iter().map(|check| {
-        let gvk = Gvk::new(check.api_version.as_deref().unwrap_or("v1"), &check.kind);
+        let api_version = check.api_version.as_deref().unwrap_or(DEFAULT_API_VERSION);
+        let gvk = Gvk::new(api_version, &check.kind);
         let namespace = check.namespace.clone().unwrap_or_default();
+        let id = ObjectId {
+            namespace,
+            name: check.name.clone(),
+            group: gvk.group,
+            kind: gvk.kind,
+        };
         Wanted {
-            id: ObjectId {
-                namespace,
-                name: check.name.clone(),
-                group: gvk.group,
-                kind: gvk.kind,
-            },
+            expires: expires(&id),
+            id,
             version: gvk.version,
         }
     });
     named.collect()
 }
 
+fn is_itself(owner: &Kustomization, id: &ObjectId) -> bool {
+    owner.spec.kube_config.is_none()
+        && id.kind == "Kustomization"
+        && id.group == FluxKind::Kustomization.group()
+        && (&id.namespace, &id.name) == (&owner.id.namespace, &owner.id.name)
+}
+
 async fn assess(
     target: &Target,
+    owner: &Kustomization,
     one: Wanted,
     exprs: &HealthExprs,
     now: Duration,
@@ -142,23 +168,67 @@ async fn assess(
         .get(&resource, &one.id.namespace, &one.id.name)
         .await?
     else {
-        return Ok((one, Status::NotFound, "not found".to_owned()));
+        // A finished Job may have been taken away by its own `ttlSecondsAfterFinished`, which Flux counts as done.
+        let status = if one.expires {
+            Status::Current
+        } else {
+            Status::NotFound
+        };
+        return Ok((one, status, "not found".to_owned()));
     };
-    let assessed = health_of(&live, exprs, now)?;
+    if owner.spec.wait && Policy::of(&live).skip(None).is_some() {
+        return Ok((one, Status::Current, "left alone".to_owned()));
+    }
+    let assessed = health_of(target, &live, exprs, now).await;
     Ok((one, assessed.status, assessed.message))
 }
 
-/// By the object's own expressions where one is for its kind, else as kstatus tells.
-fn health_of(live: &Object, exprs: &HealthExprs, now: Duration) -> Result<Assessment, Failure> {
-    let unknown = |what: String| {
-        Ok(Assessment {
-            status: Status::Unknown,
-            message: what,
-        })
+/// The pods of a controller. Who may not list them judges by the controller alone, as Flux does.
+async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
+    let labels = live
+        .pointer("/spec/selector/matchLabels")
+        .and_then(Value::as_object);
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()) else {
+        return Vec::new();
     };
-    match exprs.assess(live) {
-        Some(assessed) => assessed.or_else(|error| unknown(error.to_string())),
-        None => health::assess(live, timestamp(now)).or_else(|error| unknown(error.to_string())),
+    let pairs = labels
+        .iter()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+    let selector = pairs.collect::<Vec<_>>().join(",");
+    match target.cluster.resource(&Gvk::new("v1", "Pod")).await {
+        Ok(Some(pods)) => target
+            .cluster
+            .list(&pods, live.namespace(), &selector)
+            .await
+            .unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+/// By the object's own expressions where one is for its kind, else as kstatus tells, with a look at a controller's pods.
+async fn health_of(
+    target: &Target,
+    live: &Object,
+    exprs: &HealthExprs,
+    now: Duration,
+) -> Assessment {
+    if let Some(assessed) = exprs.assess(live) {
+        return assessed.unwrap_or_else(|error| unknown(&error));
+    }
+    let now = timestamp(now);
+    match health::assess(live, now) {
+        Ok(own) if own.status == Status::InProgress && health::controls_pods(live) => {
+            let pods = pods_of(target, live).await;
+            health::assess_with_pods(live, &pods, now).unwrap_or(own)
+        }
+        assessed => assessed.unwrap_or_else(|error| unknown(&error)),
+    }
+}
+
+fn unknown(error: &dyn std::fmt::Display) -> Assessment {
+    Assessment {
+        status: Status::Unknown,
+        message: error.to_string(),
     }
 }
 
