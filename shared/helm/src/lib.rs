@@ -8,14 +8,14 @@ mod compat;
 mod convert;
 mod error;
 mod funcs;
+mod host;
 mod manifests;
 mod objects;
+mod paths;
 mod release;
 mod render;
 pub mod semver;
 pub mod values;
-pub mod template;
-pub mod vectors;
 
 pub use chart::{Chart, ChartFile, Dependency, LoadLimits, Metadata};
 pub use compat::Compat;

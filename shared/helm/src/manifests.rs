@@ -99,7 +99,7 @@ const HELM4_LAST: &[&str] = &[
 ];
 
 /// Where a kind stands in the order of installation; unknown ones last, by name.
-fn rank<'k>(kind: &'k str, compat: Compat) -> (usize, &'k str) {
+fn rank(kind: &str, compat: Compat) -> (usize, &str) {
     let extra: &[&str] = match compat {
         Compat::Helm3 => &[],
         Compat::Helm4 => HELM4_LAST,

@@ -3,8 +3,11 @@
 use crate::chart::Chart;
 use crate::compat::Compat;
 use crate::error::HelmError;
-use crate::funcs::{Host, functions};
-use crate::objects::{Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value};
+use crate::funcs::functions;
+use crate::host::{self, Host};
+use crate::objects::{
+    Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
+};
 use crate::values::Table;
 use driftless_gotmpl::fmt::quote;
 use driftless_gotmpl::{
@@ -12,6 +15,7 @@ use driftless_gotmpl::{
 };
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The release that is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub struct Options {
     /// The seed of everything random: the same seed gives the same keys and passwords.
     pub entropy: [u8; 32],
     /// What `lookup` finds, null for what does not exist; `None` if there is no cluster, so that it finds nothing.
-    pub lookups: Option<BTreeMap<Lookup, Json>>,
+    pub lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
     /// What the templates may cost, all together.
     pub limits: Limits,
 }
@@ -108,8 +112,9 @@ fn run(chart: &Chart, values: &Table, options: &Options) -> Result<Templated, He
         let depth = |s: &Source<'_>| s.name.matches('/').count();
         (depth(b), &b.name).cmp(&(depth(a), &a.name))
     });
-    let mut templates =
-        Templates::new(functions(options.compat)).missing_key(MissingKey::Zero);
+    let mut functions = functions(options.compat);
+    host::register(&mut functions);
+    let mut templates = Templates::new(functions).missing_key(MissingKey::Zero);
     for source in &sources {
         let text = String::from_utf8_lossy(source.text);
         templates
@@ -121,14 +126,21 @@ fn run(chart: &Chart, values: &Table, options: &Options) -> Result<Templated, He
     let mut out = BTreeMap::new();
     let mut failure = None;
     for source in &sources {
-        if source.name.rsplit('/').next().is_some_and(|f| f.starts_with('_')) {
+        if source
+            .name
+            .rsplit('/')
+            .next()
+            .is_some_and(|f| f.starts_with('_'))
+        {
             continue;
         }
         let template = Map::from_pairs([
             ("Name", Value::str(&source.name)),
             ("BasePath", Value::str(&source.base)),
         ]);
-        source.scope.insert("Template", Value::Map(template.retyped(info)));
+        source
+            .scope
+            .insert("Template", Value::Map(template.retyped(info)));
         match exec.execute(&source.name, Value::Map(source.scope.clone())) {
             Ok(text) => {
                 out.insert(source.name.clone(), without_no_value(text));
@@ -216,7 +228,7 @@ impl Root {
                 continue;
             }
             sources.push(Source {
-                name: crate::funcs::path_clean(&format!("{path}/{}", file.name)),
+                name: crate::paths::clean(&format!("{path}/{}", file.name)),
                 base: format!("{path}/templates"),
                 text: &file.data,
                 scope: scope.clone(),

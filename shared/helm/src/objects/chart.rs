@@ -14,10 +14,10 @@ const DEPENDENCIES: TypeInfo = TypeInfo::plain("[]*chart.Dependency", Elem::Host
 
 /// `.Chart` as templates see it.
 pub(crate) fn chart_value(chart: &Chart, root: bool, compat: Compat) -> Value {
-    let metadata = Rc::new(MetadataObject::new(&chart.metadata, compat));
+    let metadata = MetadataObject::new(&chart.metadata, compat);
     match compat {
         Compat::Helm3 => Value::Object(Rc::new(ChartObject {
-            metadata,
+            metadata: Rc::new(metadata),
             is_root: root,
         })),
         Compat::Helm4 => {
@@ -85,7 +85,11 @@ fn typed(info: &'static TypeInfo, items: Vec<Value>, compat: Compat) -> Value {
 }
 
 fn strings(items: &[String], compat: Compat) -> Value {
-    typed(&TypeInfo::STRINGS, items.iter().map(Value::str).collect(), compat)
+    typed(
+        &TypeInfo::STRINGS,
+        items.iter().map(Value::str).collect(),
+        compat,
+    )
 }
 
 fn maintainer(m: &Maintainer, compat: Compat) -> Value {
@@ -111,7 +115,11 @@ fn dependency(d: &Dependency, compat: Compat) -> Value {
             ("Condition", "condition", Value::str(&d.condition)),
             ("Tags", "tags", strings(&d.tags, compat)),
             ("Enabled", "enabled", Value::Bool(d.enabled)),
-            ("ImportValues", "import-values", typed(&TypeInfo::LIST, imports, compat)),
+            (
+                "ImportValues",
+                "import-values",
+                typed(&TypeInfo::LIST, imports, compat),
+            ),
             ("Alias", "alias", Value::str(&d.alias)),
         ],
         compat,
@@ -141,7 +149,10 @@ impl Object for Record {
         Kind::Ptr
     }
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        self.fields.iter().map(|(n, _, v)| (*n, v.clone())).collect()
+        self.fields
+            .iter()
+            .map(|(n, _, v)| (*n, v.clone()))
+            .collect()
     }
     fn json(&self) -> Option<Value> {
         let kept = self
@@ -238,7 +249,10 @@ pub(super) const VALUES_METHODS: &[Method] = &[
         params: &[Param::Str],
         variadic: false,
         call: |_, v, args| {
-            let path = args[0].as_str().map(ToString::to_string).unwrap_or_default();
+            let path = args[0]
+                .as_str()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             match v {
                 Value::Map(m) => lookup(m, &path, m.info()).map(Value::Map),
                 _ => Err("not a table".into()),
@@ -250,7 +264,10 @@ pub(super) const VALUES_METHODS: &[Method] = &[
         params: &[Param::Str],
         variadic: false,
         call: |_, v, args| {
-            let path = args[0].as_str().map(ToString::to_string).unwrap_or_default();
+            let path = args[0]
+                .as_str()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             let Value::Map(m) = v else {
                 return Err("not a table".into());
             };
@@ -259,9 +276,7 @@ pub(super) const VALUES_METHODS: &[Method] = &[
                 None => (m.clone(), path),
             };
             match table.get(&key) {
-                Some(Value::Map(_)) | None => {
-                    Err(format!("\"{key}\" is not a value").into())
-                }
+                Some(Value::Map(_)) | None => Err(format!("\"{key}\" is not a value").into()),
                 Some(value) => Ok(value),
             }
         },

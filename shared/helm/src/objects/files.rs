@@ -1,7 +1,8 @@
 //! `.Files`
 
 use crate::chart::ChartFile;
-use crate::funcs::{glob_match, to_yaml_text};
+use crate::funcs::to_yaml_text;
+use crate::paths::{self, Glob};
 use base64::Engine as _;
 use driftless_gotmpl::{Elem, FuncError, Map, Method, Param, Str, TypeInfo, Value};
 use std::rc::Rc;
@@ -34,7 +35,7 @@ fn content(files: &Value, name: &Value) -> Result<Rc<[u8]>, FuncError> {
 }
 
 fn base(path: &Str) -> Str {
-    Str::from(crate::funcs::path_base(&path.lossy()))
+    Str::from(paths::base(&path.lossy()))
 }
 
 /// A map of base names; the last of equal ones in order of path stays, where Go takes any.
@@ -72,13 +73,17 @@ const METHODS: &[Method] = &[
         params: &[Param::Str],
         variadic: false,
         call: |e, f, args| {
-            let pattern = args[0].as_str().map(ToString::to_string).unwrap_or_default();
+            let pattern = args[0]
+                .as_str()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             let files = map(f)?;
+            let glob = Glob::new(&pattern)?;
             e.charge(files.len() as u64 * 8)?;
             let kept = files
                 .entries()
                 .iter()
-                .filter(|(name, _)| glob_match(&pattern, &name.lossy()))
+                .filter(|(name, _)| glob.matches(&name.lossy()))
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect();
             Ok(Value::Map(Map::typed(&FILES, kept)))

@@ -3,14 +3,12 @@
 mod capabilities;
 mod chart;
 mod files;
-mod time;
 mod version;
 
-pub use capabilities::{Capabilities, default_api_versions};
 pub(crate) use capabilities::capabilities_object;
+pub use capabilities::{Capabilities, default_api_versions};
 pub(crate) use chart::chart_value;
-pub(crate) use files::{FILES, files_value};
-pub(crate) use time::{Duration, Time};
+pub(crate) use files::files_value;
 pub(crate) use version::SemVer;
 
 use driftless_gotmpl::{Elem, TypeInfo};

@@ -1,0 +1,151 @@
+//! What functions see of the render they run in, and the functions that are bound to it: include, tpl, required, fail,
+//! lookup.
+
+use crate::render::{Lookup, Options, warn_wrap, without_no_value};
+use driftless_gotmpl::fmt::quote;
+use driftless_gotmpl::{Exec, FuncError, Function, Functions, Param, Str, Value};
+use serde_json::Value as Json;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+/// The state of one render. Functions get it by `exec.host::<Host>()`.
+pub(crate) struct Host {
+    /// What was asked for: time, entropy, which Helm is followed.
+    pub options: Options,
+    needs: RefCell<BTreeSet<Lookup>>,
+    /// How many includes of each name are running.
+    included: RefCell<HashMap<Str, usize>>,
+}
+
+impl Host {
+    pub fn new(options: &Options) -> Self {
+        Host {
+            options: options.clone(),
+            needs: RefCell::default(),
+            included: RefCell::default(),
+        }
+    }
+
+    /// The objects that were asked for and are not known.
+    pub fn needs(&self) -> Vec<Lookup> {
+        self.needs.borrow().iter().cloned().collect()
+    }
+}
+
+/// Adds the functions that are bound to a render.
+pub(crate) fn register(functions: &mut Functions) {
+    const TEXT_ANY: &[Param] = &[Param::Str, Param::Any];
+    const LOOKUP: &[Param] = &[Param::Str, Param::Str, Param::Str, Param::Str];
+    functions.insert("include", Function::new(TEXT_ANY, include));
+    functions.insert("tpl", Function::new(TEXT_ANY, tpl));
+    functions.insert("required", Function::new(TEXT_ANY, required));
+    functions.insert("fail", Function::new(&[Param::Str], fail));
+    functions.insert("lookup", Function::new(LOOKUP, lookup));
+}
+
+/// Helm's limit on includes of one name, one in the other.
+const MAX_INCLUDES: usize = 1_000;
+
+fn host<'h>(exec: &Exec<'h>) -> Result<&'h Host, FuncError> {
+    exec.host::<Host>()
+        .ok_or_else(|| "no chart is rendered".into())
+}
+
+fn text(args: &[Value], at: usize) -> Str {
+    args.get(at)
+        .and_then(Value::as_str)
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn data(args: &[Value]) -> Value {
+    args.get(1).cloned().unwrap_or_default()
+}
+
+fn include(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
+    let host = host(exec)?;
+    let name = text(args, 0);
+    {
+        let mut included = host.included.borrow_mut();
+        let count = included.entry(name.clone()).or_default();
+        if *count > MAX_INCLUDES {
+            return Err(format!(
+                "rendering template has a nested reference name: {name}: unable to execute template"
+            )
+            .into());
+        }
+        *count += 1;
+    }
+    let done = exec.execute(&name.lossy(), data(args));
+    if let Some(count) = host.included.borrow_mut().get_mut(&name) {
+        *count -= 1;
+    }
+    Ok(Value::str(done.map_err(nested)?))
+}
+
+/// An error of a template as a function's.
+fn nested(error: driftless_gotmpl::Error) -> FuncError {
+    FuncError {
+        budget: error.kind == driftless_gotmpl::ErrorKind::Budget,
+        message: error.message,
+    }
+}
+
+/// The name of templates that `tpl` makes: Helm's root template.
+const ROOT: &str = "gotpl";
+
+fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
+    let source = text(args, 0);
+    match exec.execute_text(ROOT, &source, data(args)) {
+        Ok(out) => Ok(Value::str(without_no_value(out))),
+        Err(error) => {
+            let what = match error.kind {
+                driftless_gotmpl::ErrorKind::Parse => "cannot parse template",
+                _ => "error during tpl function execution for",
+            };
+            let mut error = nested(error);
+            if !error.budget {
+                error.message = format!("{what} {}: {}", quote(&source), error.message);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn required(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
+    let value = data(args);
+    let missing = value.is_nil() || value.as_str().is_some_and(|s| s.is_empty());
+    if missing {
+        return Err(warn_wrap(&text(args, 0).lossy()).into());
+    }
+    Ok(value)
+}
+
+fn fail(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
+    Err(warn_wrap(&text(args, 0).lossy()).into())
+}
+
+/// Without a cluster nothing is found. With one, what is not known yet is noted and taken as absent; the render's result
+/// does not count then.
+fn lookup(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
+    let host = host(exec)?;
+    let nothing = Value::map::<&str>([]);
+    let Some(known) = &host.options.lookups else {
+        return Ok(nothing);
+    };
+    let word = |at| text(args, at).lossy().into_owned();
+    let wanted = Lookup {
+        api_version: word(0),
+        kind: word(1),
+        namespace: word(2),
+        name: word(3),
+    };
+    match known.get(&wanted) {
+        Some(Json::Null) => Ok(nothing),
+        Some(object) => Ok(crate::convert::to_value(object)),
+        None => {
+            host.needs.borrow_mut().insert(wanted);
+            Ok(nothing)
+        }
+    }
+}

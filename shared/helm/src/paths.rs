@@ -1,0 +1,164 @@
+//! Slash paths as Go's `path` package has them, and the patterns of `.Files.Glob`.
+
+use driftless_gotmpl::FuncError;
+use regex::Regex;
+
+/// Go's `path.Base`.
+pub(crate) fn base(path: &str) -> &str {
+    if path.is_empty() {
+        return ".";
+    }
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.is_empty() {
+        return "/";
+    }
+    trimmed.rsplit('/').next().unwrap_or(trimmed)
+}
+
+/// Go's `path.Clean`.
+pub(crate) fn clean(path: &str) -> String {
+    let rooted = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if rooted => {}
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    match (rooted, joined.is_empty()) {
+        (true, _) => format!("/{joined}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => joined,
+    }
+}
+
+/// A pattern of `.Files.Glob`: `*` and `?` stay within a folder, `**` does not; `[a-z]`, `[!ab]` and `{x,y}`.
+pub(crate) enum Glob {
+    /// Matches everything, as a pattern does that cannot be read.
+    All,
+    Pattern(Regex),
+}
+
+impl Glob {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// A pattern that is too large.
+    pub fn new(pattern: &str) -> Result<Self, FuncError> {
+        let Some(body) = translate(pattern) else {
+            return Ok(Glob::All);
+        };
+        Regex::new(&format!("(?s)^(?:{body})$"))
+            .map(Glob::Pattern)
+            .map_err(|_| "the pattern is too large".into())
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Glob::All => true,
+            Glob::Pattern(regex) => regex.is_match(name),
+        }
+    }
+}
+
+/// The pattern as a regular expression; `None` if it is malformed.
+fn translate(pattern: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut chars = pattern.chars().peekable();
+    let mut open = 0;
+    while let Some(c) = chars.next() {
+        match c {
+            '*' => {
+                let mut any = false;
+                while chars.next_if_eq(&'*').is_some() {
+                    any = true;
+                }
+                out.push_str(if any { ".*" } else { "[^/]*" });
+            }
+            '?' => out.push_str("[^/]"),
+            '\\' => literal(&mut out, chars.next()?),
+            '[' => class(&mut out, &mut chars)?,
+            '{' => {
+                open += 1;
+                out.push_str("(?:");
+            }
+            '}' if open > 0 => {
+                open -= 1;
+                out.push(')');
+            }
+            ',' if open > 0 => out.push('|'),
+            c => literal(&mut out, c),
+        }
+    }
+    (open == 0).then_some(out)
+}
+
+fn literal(out: &mut String, c: char) {
+    out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+}
+
+fn class(out: &mut String, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
+    let negated = chars.next_if_eq(&'!').is_some();
+    let mut members = Vec::new();
+    loop {
+        match chars.next()? {
+            ']' => break,
+            '\\' => members.push(chars.next()?),
+            c => members.push(c),
+        }
+    }
+    if members.is_empty() {
+        return None;
+    }
+    out.push_str(if negated { "[^" } else { "[" });
+    match members.as_slice() {
+        [low, '-', high] if low <= high => {
+            literal(out, *low);
+            out.push('-');
+            literal(out, *high);
+        }
+        [_, '-', _] => return None,
+        members => members.iter().for_each(|c| literal(out, *c)),
+    }
+    out.push(']');
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs() {
+        for (pattern, name, wanted) in [
+            ("files/*", "files/a.txt", true),
+            ("files/*", "files/sub/a.txt", false),
+            ("files/**", "files/sub/a.txt", true),
+            ("**.yaml", "files/sub/a.yaml", true),
+            ("{a,b}/?.txt", "b/x.txt", true),
+            ("{a,b}/?.txt", "c/x.txt", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[!a-c]x", "zx", true),
+            ("a\\*", "a*", true),
+            ("a\\*", "ab", false),
+            ("[", "anything", true),
+        ] {
+            let glob = Glob::new(pattern).unwrap();
+            assert_eq!(glob.matches(name), wanted, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn paths() {
+        assert_eq!(clean("a/../b//c/."), "b/c");
+        assert_eq!(clean("../x"), "../x");
+        assert_eq!(base("a/b/"), "b");
+        assert_eq!(base(""), ".");
+    }
+}
