@@ -1,8 +1,7 @@
 //! `driftless bootstrap`: makes a cluster a hub of an installation on AWS.
 
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::Connection;
-use crate::hub::kubeconfig::load;
+use crate::hub::{Connection, load};
 use crate::serve::setup::{follow, repository, tell};
 use crate::term;
 use driftless_adapters::aws::{self, SecretsManagerKeys};
@@ -82,19 +81,35 @@ impl Rules {
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| {
-        Error::new(error.to_string()).next("take them from the outputs of the stack (infra/template.yaml)")
+        Error::new(error.to_string())
+            .next("take them from the outputs of the stack (infra/template.yaml)")
     })?;
-    let kubeconfig = load(args.connection.kubeconfig.as_deref(), args.connection.context.as_deref())?;
+    let kubeconfig = load(
+        args.connection.kubeconfig.as_deref(),
+        args.connection.context.as_deref(),
+    )?;
     let keys = SecretsManagerKeys::new(&aws::settings().await, config.secrets_prefix.as_str());
-    keys.store(&format!("hubs/{}", args.name), &Secret::new(kubeconfig)).await?;
+    keys.store(&format!("hubs/{}", args.name), &Secret::new(kubeconfig))
+        .await?;
     let ports = config::aws_ports(&config).await?;
     let settings = args.rules.settings(&args.name);
     hub::register(&ports, &settings).await?;
     let hub = hub::connect(&ports, &args.name).await?;
     tell(&bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await?);
     if let Some(url) = args.repository {
-        follow(hub.cluster.as_ref(), &Root { url, branch: args.branch, path: args.path }).await?;
+        follow(
+            hub.cluster.as_ref(),
+            &Root {
+                url,
+                branch: args.branch,
+                path: args.path,
+            },
+        )
+        .await?;
     }
-    term::success(&format!("hub {} at {} is registered; the timer looks at it within a minute", args.name, hub.access.server));
+    term::success(&format!(
+        "hub {} at {} is registered; the timer looks at it within a minute",
+        args.name, hub.access.server
+    ));
     Ok(())
 }

@@ -3,12 +3,12 @@
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, command};
 use crate::ready::{conditions, ready, revision, shorten, suspended};
-use crate::{table, term};
+use crate::{output, table, term};
 use clap::{Subcommand, ValueEnum};
 use driftless_core::flux::FluxKind;
 use driftless_core::hub::Hub;
 use driftless_manifest::{Object, yaml};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const EXAMPLES: &str = "Examples:
   driftless get all -A
@@ -195,10 +195,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
                 .map(resource_name)
                 .collect::<String>(),
         ),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&document(&args, lists));
-            term::result(&(text.map_err(Error::new)? + "\n"))
-        }
+        Format::Json => output::print_json(&document(&args, lists)),
         Format::Yaml => term::result(&yaml::to_string(&document(&args, lists))),
     }
 }
@@ -329,20 +326,14 @@ fn resource_name(object: &Object) -> String {
 
 /// The object that was named, or a list.
 fn document(args: &Args, lists: Vec<(FluxKind, Vec<Object>)>) -> Value {
-    let mut items: Vec<Value> = lists
-        .into_iter()
-        .flat_map(|(_, objects)| objects)
-        .map(Object::into_value)
-        .collect();
-    if args.what.name().is_some() && items.len() == 1 {
-        return items.remove(0);
-    }
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
+    let objects = lists.into_iter().flat_map(|(_, objects)| objects);
+    output::document(objects.collect(), args.what.name().is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn kustomization(namespace: &str, name: &str, status: Value) -> Object {
         Object::new(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",

@@ -10,7 +10,7 @@ use driftless_core::ports::Clusters as _;
 use driftless_manifest::Object;
 use std::path::PathBuf;
 
-pub use kubeconfig::load;
+pub use kubeconfig::{access, load};
 
 /// Which hub.
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ impl Connection {
     /// Connects.
     pub async fn connect(&self) -> Result<hub::Hub, Error> {
         let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
-        let access = kubeconfig::access(&text)?;
+        let access = access(&text)?;
         let cluster = KubeClusters::new().connect(&access, None).await?;
         Ok(hub::Hub {
             settings: Settings {

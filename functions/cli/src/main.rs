@@ -1,9 +1,11 @@
 //! The `driftless` command. This file only wires: a subcommand is a file of its own.
 
+mod bootstrap;
 mod build;
 mod error;
 mod get;
 mod hub;
+mod output;
 mod ready;
 mod reconcile;
 mod serve;
@@ -25,6 +27,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Bootstrap(bootstrap::Args),
     Build(build::Args),
     Get(get::Args),
     Reconcile(reconcile::Args),
@@ -35,6 +38,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Bootstrap(args) => block_on(bootstrap::run(args)),
         // No runtime, no TLS: a build is over in the time that these take to start.
         Command::Build(args) => build::run(&args),
         Command::Get(args) => block_on(get::run(args)),

@@ -2,6 +2,7 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
+use crate::output::Output;
 use crate::ready::{conditions, ready, revision, suspended, text};
 use crate::term;
 use clap::Subcommand;
@@ -70,6 +71,8 @@ struct One {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     scope: Scope,
 }
 
@@ -91,7 +94,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
         let (kind, namespace, name) = source_of(&object)?;
         wait.reconcile(kind, &namespace, &name).await?;
     }
-    wait.reconcile(kind, &one.scope.namespace, &one.name).await
+    let object = wait
+        .reconcile(kind, &one.scope.namespace, &one.name)
+        .await?;
+    one.output.print(vec![object], true)
 }
 
 /// The source of a Kustomization: kind, namespace, name.
@@ -126,7 +132,12 @@ pub struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    async fn reconcile(&self, kind: FluxKind, namespace: &str, name: &str) -> Result<(), Error> {
+    async fn reconcile(
+        &self,
+        kind: FluxKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Object, Error> {
         let object = hub::object(self.hub, kind, namespace, name).await?;
         if suspended(&object) {
             return Err(
@@ -149,7 +160,8 @@ impl Wait<'_> {
                 && is_settled(object)
         };
         let object = self.until(kind, namespace, name, handled).await?;
-        succeeded(kind, &object)
+        succeeded(kind, &object)?;
+        Ok(object)
     }
 
     /// Polls an object until `done` says so.
@@ -206,8 +218,11 @@ pub fn is_settled(object: &Object) -> bool {
 pub fn succeeded(kind: FluxKind, object: &Object) -> Result<(), Error> {
     let (status, message) = ready(object);
     if status != "True" {
-        return Err(Error::new(format!(
-            "{kind} reconciliation failed: '{message}'"
+        let (namespace, name) = (object.namespace(), object.name());
+        let failed = format!("{kind} {namespace}/{name}: reconciliation failed: '{message}'");
+        return Err(Error::new(failed).next(format!(
+            "correct what the message names and push; driftless get {} -n {namespace} shows the state",
+            hub::command(kind)
         )));
     }
     let verb = if kind.is_source() {
@@ -284,7 +299,7 @@ mod tests {
         let error = succeeded(FluxKind::Kustomization, &failed).unwrap_err();
         assert_eq!(
             error.message,
-            "Kustomization reconciliation failed: 'no such folder'"
+            "Kustomization team/apps: reconciliation failed: 'no such folder'"
         );
         let source = (
             FluxKind::GitRepository,

@@ -2,6 +2,7 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
+use crate::output::Output;
 use crate::ready::suspended;
 use crate::reconcile::{Wait, is_settled, patch, singular, succeeded};
 use crate::term;
@@ -73,6 +74,8 @@ struct Which {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     scope: Scope,
 }
 
@@ -118,6 +121,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     let hub = which.scope.connection.connect().await?;
     let namespace = &which.scope.namespace;
     let mut failed = Failed::default();
+    let mut objects = Vec::new();
     for name in which.names(&hub, kind).await? {
         let done = async {
             hub::object(&hub, kind, namespace, &name).await?;
@@ -125,7 +129,7 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
                 "suspending {} {name} in {namespace} namespace",
                 singular(kind)
             ));
-            patch(
+            let object = patch(
                 &hub,
                 kind,
                 namespace,
@@ -134,10 +138,11 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
             )
             .await?;
             term::success(&format!("{} suspended", singular(kind)));
-            Ok(())
+            Ok(object)
         };
-        failed.note(done.await);
+        objects.extend(failed.note(done.await));
     }
+    which.output.print(objects, !which.all)?;
     failed.end()
 }
 
@@ -151,6 +156,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
         deadline: Instant::now() + args.timeout,
     };
     let mut failed = Failed::default();
+    let mut objects = Vec::new();
     let mut resumed = Vec::new();
     for name in which.names(&hub, kind).await? {
         let done = async {
@@ -171,7 +177,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
             term::success(&format!("{} resumed", singular(kind)));
             Ok(())
         };
-        if failed.note(done.await) {
+        if failed.note(done.await).is_some() {
             resumed.push(name);
         }
     }
@@ -188,10 +194,12 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
                     .next(format!("find who did: its source may say suspend: true; then driftless resume {} {name}", singular(kind))));
             }
             term::success(&format!("{kind} reconciliation completed"));
-            succeeded(kind, &object)
+            succeeded(kind, &object)?;
+            Ok(object)
         };
-        failed.note(done.await);
+        objects.extend(failed.note(done.await));
     }
+    which.output.print(objects, !which.all)?;
     failed.end()
 }
 
@@ -200,13 +208,13 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
 struct Failed(Vec<Error>);
 
 impl Failed {
-    fn note(&mut self, done: Result<(), Error>) -> bool {
+    fn note<T>(&mut self, done: Result<T, Error>) -> Option<T> {
         match done {
-            Ok(()) => true,
+            Ok(done) => Some(done),
             Err(error) => {
                 term::failure(&error.message);
                 self.0.push(error);
-                false
+                None
             }
         }
     }

@@ -11,6 +11,7 @@ use driftless_core::flux::FluxKind;
 use driftless_core::hub;
 use driftless_core::webhook::{self, Answer, Delivery, MAX_BODY, Refusal};
 use driftless_manifest::Object;
+use futures::StreamExt as _;
 use http_body_util::LengthLimitError;
 use serde_json::{Value, json};
 use std::error::Error as _;
@@ -80,6 +81,7 @@ async fn receive(site: &Site, headers: &HeaderMap, body: Body) -> Result<Answer,
     let announced =
         text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<u64>().ok());
     if announced.is_some_and(|length| length > MAX_BODY as u64) {
+        discard(body).await;
         return Err(Refusal::TooLarge);
     }
     let malformed = |why: &str| Refusal::Malformed("webhook".to_owned(), why.to_owned());
@@ -111,6 +113,23 @@ async fn receive(site: &Site, headers: &HeaderMap, body: Body) -> Result<Answer,
         },
     )
     .await
+}
+
+/// Reads a body that is refused, within bounds and keeping nothing: a sender that is cut off never sees the answer.
+async fn discard(body: Body) {
+    let mut frames = body.into_data_stream();
+    let mut left = 2 * MAX_BODY;
+    let reading = async {
+        while let Some(Ok(bytes)) = frames.next().await {
+            left = left.saturating_sub(bytes.len());
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    if tokio::time::timeout(BODY_TIME, reading).await.is_err() {
+        tracing::debug!("a refused body took too long");
+    }
 }
 
 fn answered(answer: &Answer) -> (StatusCode, Json<Value>) {

@@ -2,8 +2,9 @@
 
 mod http;
 mod log;
+mod look;
 mod metrics;
-mod setup;
+pub mod setup;
 mod work;
 
 use crate::error::{EXIT_CODES, Error};
@@ -63,21 +64,8 @@ pub struct Args {
     /// Where artifacts and state are kept
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The service account of objects that name none
-    #[arg(long, value_name = "NAME")]
-    default_service_account: Option<String>,
-    /// Refuse references to other namespaces
-    #[arg(long)]
-    no_cross_namespace_refs: bool,
-    /// Apply the controllers that a gotk-components.yaml brings, too
-    #[arg(long)]
-    keep_controllers: bool,
-    /// Accept insecure-skip-tls-verify in kubeconfigs
-    #[arg(long)]
-    allow_insecure_kubeconfigs: bool,
-    /// Accept remote clusters at loopback and link-local addresses
-    #[arg(long)]
-    allow_local_clusters: bool,
+    #[command(flatten)]
+    rules: crate::bootstrap::Rules,
     /// How many steps run at a time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
@@ -119,13 +107,14 @@ async fn serve(args: &Args) -> Result<(), Error> {
     announce(args, address, &installation.server);
 
     let workers = work::workers(&shared, usize::from(args.workers));
-    let timer = work::timer(&shared, args.sweep_interval);
+    let timer = work::timer(&shared, &args.name, args.sweep_interval);
     let site = http::router(shared.clone(), args.name.clone());
     let site = site.into_make_service_with_connect_info::<SocketAddr>();
     let mut end = End::new()?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = axum::serve(listener, site).with_graceful_shutdown(async {
-        let _ = stopped.await;
+        // Told, or its sender is gone: the end in both cases.
+        stopped.await.unwrap_or_default();
     });
     let mut server = tokio::spawn(async move { server.await });
     tokio::select! {
@@ -141,14 +130,15 @@ async fn serve(args: &Args) -> Result<(), Error> {
     );
     timer.abort();
     shared.queue.close();
-    let _ = stop.send(());
-    let rest = async {
-        let _ = server.await;
-        futures::future::join_all(workers).await;
-    };
+    drop(stop);
+    let rest = futures::future::join(server, futures::future::join_all(workers));
     tokio::select! {
-        _ = tokio::time::timeout(GRACE, rest) => {}
-        () = end.asked() => {}
+        rest = tokio::time::timeout(GRACE, rest) => match rest {
+            Ok((Ok(Ok(())), _)) => tracing::info!("ended"),
+            Ok((served, _)) => tracing::warn!("the server did not end well: {served:?}"),
+            Err(_) => tracing::warn!("steps still ran: the next start repeats them"),
+        },
+        () = end.asked() => tracing::warn!("ended at once: the next start repeats what was cut off"),
     }
     Ok(())
 }

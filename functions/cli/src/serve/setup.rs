@@ -2,14 +2,14 @@
 
 use super::Args;
 use crate::error::Error;
-use crate::hub::load;
+use crate::hub::{access, load};
 use crate::term;
 use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
 use driftless_adapters::local::LocalQueue;
 use driftless_core::bootstrap::{self, Report, Root};
-use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{Ports, Secret};
+use driftless_core::hub;
+use driftless_core::ports::{Cluster, Ports, Secret};
 use driftless_core::webhook;
 use std::collections::BTreeMap;
 use std::env;
@@ -56,14 +56,9 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
         args.connection.kubeconfig.as_deref(),
         args.connection.context.as_deref(),
     )?;
-    let settings = Settings {
-        name: args.name.clone(),
-        no_cross_namespace_refs: args.no_cross_namespace_refs,
-        default_service_account: args.default_service_account.clone(),
-        keep_controllers: args.keep_controllers,
-        allow_insecure_kubeconfigs: args.allow_insecure_kubeconfigs,
-        allow_local_clusters: args.allow_local_clusters,
-    };
+    let mut settings = args.rules.settings(&args.name);
+    // A hub on this machine: its remote clusters are on this machine, too.
+    settings.allow_local_clusters |= is_loopback(&access(&kubeconfig)?.server);
     let (ports, queue) = config::local_ports(options(args, kubeconfig)?)?;
     hub::register(&ports, &settings).await?;
     let hub = hub::connect(&ports, &args.name).await?;
@@ -74,17 +69,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
             branch: args.branch.clone(),
             path: args.path.clone(),
         };
-        let report = bootstrap::create_root(hub.cluster.as_ref(), &root).await?;
-        tell(&report);
-        if !report.different.is_empty() {
-            return Err(Error::new(format!(
-                "the hub follows another root already: {}",
-                report.different.join("; ")
-            ))
-            .next(
-                "leave --repository out to serve what is there, or delete the objects that differ",
-            ));
-        }
+        follow(hub.cluster.as_ref(), &root).await?;
     }
     Ok(Installation {
         ports,
@@ -93,7 +78,23 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     })
 }
 
-fn tell(report: &Report) {
+/// Creates the root source and Kustomization when they are missing.
+pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
+    let report = bootstrap::create_root(cluster, root).await?;
+    tell(&report);
+    if report.different.is_empty() {
+        return Ok(());
+    }
+    let why = report.different.join("; ");
+    Err(
+        Error::new(format!("the hub follows another root already: {why}")).next(
+            "leave --repository out to serve what is there, or delete the objects that differ",
+        ),
+    )
+}
+
+/// Says what was made on the hub.
+pub fn tell(report: &Report) {
     for made in &report.made {
         term::success(&format!("created {made}"));
     }
@@ -116,6 +117,20 @@ fn options(args: &Args, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
         hosts,
         ..LocalOptions::new(data(args)?)
     })
+}
+
+/// Whether a server's address is this machine's own.
+fn is_loopback(server: &str) -> bool {
+    let host = server
+        .parse::<axum::http::Uri>()
+        .ok()
+        .and_then(|uri| uri.host().map(str::to_owned))
+        .unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The host that the installation's credentials are for.
@@ -192,6 +207,20 @@ fn data(args: &Args) -> Result<PathBuf, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_machine() {
+        for server in [
+            "https://127.0.0.1:6443",
+            "https://localhost:6443",
+            "https://[::1]:6443",
+        ] {
+            assert!(is_loopback(server), "{server}");
+        }
+        for server in ["https://10.0.0.1:6443", "https://localhost.acme.dev", ""] {
+            assert!(!is_loopback(server), "{server}");
+        }
+    }
 
     #[test]
     fn repositories() {

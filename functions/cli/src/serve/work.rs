@@ -1,5 +1,6 @@
 //! What goes on in the background: workers take steps from the queue, a timer sweeps.
 
+use super::look::Look;
 use super::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::ports::{Ports, Queue as _, Request, Result};
@@ -17,8 +18,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a step may take at all, as in a function.
 const LONGEST: Duration = Duration::from_secs(120);
-/// When a step that could not even be ended properly is tried again.
+/// When a step that could not even be ended properly, or a sweep that failed as a whole, is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// How often the hub's objects are looked at for what people changed.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What workers, the timer and the server share.
 pub struct Shared {
@@ -43,16 +47,25 @@ pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
     (0..count).map(worker).collect()
 }
 
-/// Starts the timer: a sweep now, and one after each interval.
-pub fn timer(shared: &Arc<Shared>, interval: Duration) -> JoinHandle<()> {
+/// Starts the timer: a sweep now, one after each interval, and one when somebody changed the hub's objects.
+pub fn timer(shared: &Arc<Shared>, hub: &str, interval: Duration) -> JoinHandle<()> {
     let shared = shared.clone();
+    let mut look = Look::new(hub);
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = tokio::time::interval(LOOK.min(interval));
+        for timer in [&mut ticks, &mut looks] {
+            timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         loop {
-            ticks.tick().await;
-            // Logged and counted; the next tick tries again.
-            let _ = shared.sweep().await;
+            let due = tokio::select! {
+                _ = ticks.tick() => true,
+                _ = looks.tick() => look.changed(&shared.ports).await,
+            };
+            // The sweep has logged why it failed. It is not left alone for a whole interval.
+            if due && shared.sweep().await.is_err() {
+                ticks.reset_after(AGAIN.min(interval));
+            }
         }
     })
 }

@@ -1,0 +1,109 @@
+//! Notices what people change on the hub, so that a sweep follows at once and not at the timer's next tick.
+
+use driftless_core::flux::{FluxKind, REQUESTED_AT};
+use driftless_core::hub;
+use driftless_core::ports::Ports;
+use driftless_manifest::Object;
+use std::collections::BTreeSet;
+
+/// What the hub looked like the last time.
+pub struct Look {
+    hub: String,
+    seen: Option<BTreeSet<Mark>>,
+}
+
+/// What changes when a person changes an object, and stays when its status is written.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    uid: String,
+    generation: i64,
+    requested_at: String,
+    deleted_at: String,
+}
+
+impl Look {
+    /// A hub that was not looked at yet.
+    pub fn new(hub: &str) -> Self {
+        Self {
+            hub: hub.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// Whether anything was changed since the last look; the first look finds everything changed. A hub that cannot be
+    /// read tells nothing: the timer's sweep says why.
+    pub async fn changed(&mut self, ports: &Ports) -> bool {
+        match marks(ports, &self.hub).await {
+            Ok(marks) => {
+                let marks = Some(marks);
+                let changed = self.seen != marks;
+                self.seen = marks;
+                changed
+            }
+            Err(why) => {
+                tracing::debug!(hub = self.hub, "not looked at: {why}");
+                false
+            }
+        }
+    }
+}
+
+async fn marks(ports: &Ports, name: &str) -> Result<BTreeSet<Mark>, String> {
+    let hub = hub::connect(ports, name)
+        .await
+        .map_err(|failure| failure.to_string())?;
+    let lists = FluxKind::ALL.into_iter().map(|kind| hub.list(kind));
+    let lists = futures::future::try_join_all(lists).await;
+    let lists = lists.map_err(|error| error.to_string())?;
+    Ok(lists.iter().flatten().map(mark).collect())
+}
+
+fn mark(object: &Object) -> Mark {
+    let generation = object.pointer("/metadata/generation");
+    Mark {
+        uid: object.meta("uid").to_owned(),
+        generation: generation
+            .and_then(serde_json::Value::as_i64)
+            .unwrap_or_default(),
+        requested_at: object
+            .annotation(REQUESTED_AT)
+            .unwrap_or_default()
+            .to_owned(),
+        deleted_at: object.meta("deletionTimestamp").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_status_is_no_change() {
+        let marked = |metadata: Value, status: Value| {
+            let object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+                "metadata": metadata, "status": status});
+            mark(&Object::new(object).unwrap())
+        };
+        let before = json!({"name": "apps", "uid": "u", "generation": 1, "resourceVersion": "1"});
+        let with = |field: &str, value: Value| {
+            let mut metadata = before.clone();
+            metadata[field] = value;
+            metadata
+        };
+        let first = marked(before.clone(), json!({}));
+        let status = marked(
+            with("resourceVersion", json!("2")),
+            json!({"observedGeneration": 1}),
+        );
+        assert!(first == status);
+        for (field, value) in [
+            ("generation", json!(2)),
+            ("uid", json!("v")),
+            ("deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+            ("annotations", json!({REQUESTED_AT: "now"})),
+        ] {
+            assert!(first != marked(with(field, value), json!({})), "{field}");
+        }
+    }
+}
