@@ -1,0 +1,4 @@
+//! An in-memory Kubernetes API server, sans I/O.
+
+pub mod merge;
+pub mod schema;

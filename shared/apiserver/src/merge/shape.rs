@@ -1,0 +1,240 @@
+//! What server-side apply sees in a value of a type: a scalar, a list or a map.
+
+use serde_json::{Map, Value};
+
+use super::set::{Element, field};
+use crate::schema::{DEDUCED, Id, Relation, Scalar, Schema, Struct, Type, UNTYPED};
+
+/// What scalars a place takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Numeric,
+    Text,
+    Bool,
+    Any,
+}
+
+/// How to walk a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape<'a> {
+    Scalar(Kind),
+    List {
+        item: Id,
+        relation: &'a Relation,
+    },
+    Map {
+        declared: Option<&'a Struct>,
+        others: Option<Id>,
+        atomic: bool,
+    },
+}
+
+/// The shape for a value; what is absent or null and could be anything is a map.
+pub(super) fn shape<'a>(schema: &'a Schema, id: Id, value: Option<&Value>) -> Shape<'a> {
+    match schema.get(id) {
+        Type::Scalar(scalar) => Shape::Scalar(kind(*scalar)),
+        Type::List { item, relation } => Shape::List {
+            item: *item,
+            relation,
+        },
+        Type::Map { value, atomic } => Shape::Map {
+            declared: None,
+            others: Some(*value),
+            atomic: *atomic,
+        },
+        Type::Struct(found) => Shape::Map {
+            declared: Some(found),
+            others: found.others,
+            atomic: found.atomic,
+        },
+        Type::Untyped => anything(value, UNTYPED, true),
+        Type::Deduced | Type::OrBool(_) | Type::OrArray(_) => anything(value, DEDUCED, false),
+    }
+}
+
+fn anything<'a>(value: Option<&Value>, below: Id, atomic: bool) -> Shape<'a> {
+    match value {
+        Some(Value::Array(_)) => Shape::List {
+            item: UNTYPED,
+            relation: &Relation::Atomic,
+        },
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Shape::Scalar(Kind::Any),
+        _ => Shape::Map {
+            declared: None,
+            others: Some(below),
+            atomic,
+        },
+    }
+}
+
+fn kind(scalar: Scalar) -> Kind {
+    match scalar {
+        Scalar::Text | Scalar::Bytes => Kind::Text,
+        Scalar::Bool => Kind::Bool,
+        Scalar::Int32 | Scalar::Int | Scalar::Float => Kind::Numeric,
+        Scalar::IntOrText | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => Kind::Any,
+    }
+}
+
+/// Why a scalar does not fit, in the API server's words.
+pub(super) fn scalar_problem(kind: Kind, value: &Value) -> Option<String> {
+    let fits = matches!(
+        (kind, value),
+        (_, Value::Null)
+            | (Kind::Numeric | Kind::Any, Value::Number(_))
+            | (Kind::Text | Kind::Any, Value::String(_))
+            | (Kind::Bool | Kind::Any, Value::Bool(_))
+    );
+    (!fits).then(|| match kind {
+        Kind::Numeric => format!("expected numeric (int or float), got {}", go_type(value)),
+        Kind::Text => format!("expected string, got {}", go_syntax(value)),
+        Kind::Bool => format!("expected boolean, got {}", go_plain(value)),
+        Kind::Any => format!("expected any scalar, got {}", go_plain(value)),
+    })
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Go's `%#v` of a decoded value, wrapped as structured-merge-diff holds it.
+fn go_syntax(value: &Value) -> String {
+    format!("&value.valueUnstructured{{Value:{}}}", go_literal(value))
+}
+
+fn go_literal(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let items: Vec<String> = map
+                .iter()
+                .map(|(k, v)| format!("{k:?}:{}", go_literal(v)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Array(list) => {
+            let items: Vec<String> = list.iter().map(go_literal).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Null => "interface {}(nil)".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Go's `%v` of a value of structured-merge-diff.
+pub(super) fn go_plain(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let items: Vec<String> = map
+                .iter()
+                .map(|(k, v)| format!("{k}:{}", go_plain_inner(v)))
+                .collect();
+            format!("&{{map[{}]}}", items.join(" "))
+        }
+        Value::Array(_) => format!("&{{{}}}", go_plain_inner(value)),
+        other => format!("&{{{}}}", go_plain_inner(other)),
+    }
+}
+
+fn go_plain_inner(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => {
+            let items: Vec<String> = list.iter().map(go_plain_inner).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let items: Vec<String> = map
+                .iter()
+                .map(|(k, v)| format!("{k}:{}", go_plain_inner(v)))
+                .collect();
+            format!("map[{}]", items.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The step to an item of a list that is no single value.
+pub(super) fn item_element(
+    schema: &Schema,
+    item: Id,
+    relation: &Relation,
+    value: &Value,
+) -> Result<Element, String> {
+    match relation {
+        Relation::Keys(keys) => keyed(schema, item, keys, value),
+        Relation::Set => match value {
+            Value::Object(_) => {
+                Err("associative list without keys has an element that's a map type".to_owned())
+            }
+            Value::Array(_) => {
+                Err("not supported: associative list with lists as elements".to_owned())
+            }
+            Value::Null => Err(
+                "associative list without keys has an element that's an explicit null".to_owned(),
+            ),
+            scalar => Ok(format!("v:{scalar}")),
+        },
+        Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+    }
+}
+
+fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<Element, String> {
+    let map = match value {
+        Value::Object(map) => map,
+        Value::Null => {
+            return Err("associative list with keys may not have a null element".to_owned());
+        }
+        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+    };
+    let mut found = Map::new();
+    for key in keys {
+        if let Some(value) = map.get(key) {
+            found.insert(key.clone(), value.clone());
+        } else if let Some(default) = schema
+            .structure(item)
+            .and_then(|item| item.fields.get(key))
+            .and_then(|field| field.key_default.clone())
+        {
+            found.insert(key.clone(), default);
+        }
+    }
+    if found.is_empty() {
+        let names: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+            names.join(" ")
+        ));
+    }
+    Ok(format!("k:{}", Value::Object(found)))
+}
+
+/// The type below a key, and its step; `None` where the key is not declared.
+pub(super) fn below(
+    declared: Option<&Struct>,
+    others: Option<Id>,
+    key: &str,
+) -> Option<(Id, Element, bool)> {
+    match declared.and_then(|declared| declared.fields.get(key)) {
+        Some(found) => Some((found.id, field(key), true)),
+        None => others.map(|id| (id, field(key), false)),
+    }
+}
+
+/// No items or fields, null or absent.
+pub(super) fn is_hollow(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(_) => true,
+    }
+}

@@ -1,0 +1,622 @@
+//! Typed values: check, field set, comparison, merge, removal, as
+//! structured-merge-diff v6 does them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::set::{Element, Set, display_element};
+use super::shape::{Shape, below, go_plain, is_hollow, item_element, scalar_problem, shape};
+use crate::schema::{Id, Relation, Schema};
+
+/// A place in a family of types.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeRef<'a> {
+    /// The family.
+    pub schema: &'a Schema,
+    /// The type.
+    pub id: Id,
+}
+
+impl<'a> TypeRef<'a> {
+    fn at(self, id: Id) -> Self {
+        Self { id, ..self }
+    }
+
+    fn shape(self, value: Option<&Value>) -> Shape<'a> {
+        shape(self.schema, self.id, value)
+    }
+}
+
+/// The problems of a value as the API server writes them; empty when it fits.
+pub fn check(of: TypeRef<'_>, value: &Value, duplicates: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    check_at(of, value, duplicates, "", &mut problems);
+    problems
+}
+
+/// One message for all problems.
+pub fn problems(list: &[String]) -> String {
+    match list {
+        [one] => one.clone(),
+        many => {
+            let lines: Vec<String> = many.iter().map(|line| format!("  {line}")).collect();
+            format!("errors:\n{}", lines.join("\n"))
+        }
+    }
+}
+
+fn note(path: &str, problem: &str, out: &mut Vec<String>) {
+    out.push(if path.is_empty() {
+        problem.to_owned()
+    } else {
+        format!("{path}: {problem}")
+    });
+}
+
+fn check_at(of: TypeRef<'_>, value: &Value, duplicates: bool, path: &str, out: &mut Vec<String>) {
+    match of.shape(Some(value)) {
+        Shape::Scalar(kind) => {
+            if let Some(problem) = scalar_problem(kind, value) {
+                note(path, &problem, out);
+            }
+        }
+        Shape::List { item, relation } => match value {
+            Value::Null => {}
+            Value::Array(list) => check_items(of.at(item), relation, list, duplicates, path, out),
+            other => note(
+                path,
+                &format!("expected list, got {}", go_plain(other)),
+                out,
+            ),
+        },
+        Shape::Map {
+            declared, others, ..
+        } => match value {
+            Value::Null => {}
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let Some((id, element, _)) = below(declared, others, key) else {
+                        note(
+                            &format!("{path}.{key}"),
+                            "field not declared in schema",
+                            out,
+                        );
+                        return;
+                    };
+                    let path = format!("{path}{}", display_element(&element));
+                    check_at(of.at(id), value, duplicates, &path, out);
+                }
+            }
+            other => note(path, &format!("expected map, got {}", go_plain(other)), out),
+        },
+    }
+}
+
+fn check_items(
+    item: TypeRef<'_>,
+    relation: &Relation,
+    list: &[Value],
+    duplicates: bool,
+    path: &str,
+    out: &mut Vec<String>,
+) {
+    let mut seen = BTreeSet::new();
+    for (index, value) in list.iter().enumerate() {
+        let step = if *relation == Relation::Atomic {
+            format!("[{index}]")
+        } else {
+            match item_element(item.schema, item.id, relation, value) {
+                Ok(element) => {
+                    let step = display_element(&element);
+                    if !seen.insert(element) && !duplicates {
+                        note(path, &format!("duplicate entries for key {step}"), out);
+                    }
+                    step
+                }
+                Err(problem) => {
+                    note(path, &format!("element {index}: {problem}"), out);
+                    return;
+                }
+            }
+        };
+        check_at(item, value, duplicates, &format!("{path}{step}"), out);
+    }
+}
+
+/// The fields that a value sets.
+pub fn field_set(of: TypeRef<'_>, value: &Value) -> Set {
+    let mut set = Set::default();
+    collect(of, value, &mut Vec::new(), &mut set);
+    set
+}
+
+fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Set) {
+    match of.shape(Some(value)) {
+        Shape::Scalar(_)
+        | Shape::List {
+            relation: Relation::Atomic,
+            ..
+        }
+        | Shape::Map { atomic: true, .. } => set.insert(path),
+        Shape::List { item, relation } => {
+            let Value::Array(list) = value else { return };
+            let elements: Vec<Option<Element>> = list
+                .iter()
+                .map(|value| item_element(of.schema, item, relation, value).ok())
+                .collect();
+            for (value, element) in list.iter().zip(&elements) {
+                let Some(element) = element else { continue };
+                path.push(element.clone());
+                let count = elements
+                    .iter()
+                    .filter(|e| e.as_ref() == Some(element))
+                    .count();
+                if count == 1 {
+                    collect(of.at(item), value, path, set);
+                }
+                set.insert(path);
+                path.pop();
+            }
+        }
+        Shape::Map {
+            declared, others, ..
+        } => {
+            let Value::Object(map) = value else { return };
+            for (key, value) in map {
+                let Some((id, element, named)) = below(declared, others, key) else {
+                    continue;
+                };
+                path.push(element);
+                collect(of.at(id), value, path, set);
+                let hollow = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                if hollow || !named {
+                    set.insert(path);
+                }
+                path.pop();
+            }
+        }
+    }
+}
+
+/// What differs between two values of a type.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Only in the second.
+    pub added: Set,
+    /// In both, and different.
+    pub modified: Set,
+    /// Only in the first.
+    pub removed: Set,
+}
+
+impl Comparison {
+    /// The same without these fields and what is below them.
+    #[must_use]
+    pub fn without(self, fields: &Set) -> Self {
+        Self {
+            added: self.added.recursive_difference(fields),
+            modified: self.modified.recursive_difference(fields),
+            removed: self.removed.recursive_difference(fields),
+        }
+    }
+
+    /// Are both values the same?
+    pub fn is_same(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Compares two values of a type.
+pub fn compare(of: TypeRef<'_>, old: &Value, new: &Value) -> Comparison {
+    let mut out = Comparison::default();
+    compare_at(of, Some(old), Some(new), &mut Vec::new(), &mut out);
+    out
+}
+
+fn leaf(old: Option<&Value>, new: Option<&Value>, path: &[Element], out: &mut Comparison) {
+    match (old, new) {
+        (None, _) => out.added.insert(path),
+        (_, None) => out.removed.insert(path),
+        (Some(old), Some(new)) if old != new => out.modified.insert(path),
+        _ => {}
+    }
+}
+
+fn differ(a: &Shape<'_>, b: &Shape<'_>) -> bool {
+    std::mem::discriminant(a) != std::mem::discriminant(b)
+}
+
+fn compare_at(
+    of: TypeRef<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    path: &mut Vec<Element>,
+    out: &mut Comparison,
+) {
+    let (left, right) = (of.shape(old), of.shape(new));
+    let in_leaf = if new.is_none() {
+        compare_shape(left, of, old, new, path, out)
+    } else if old.is_none() || !differ(&left, &right) {
+        compare_shape(right, of, old, new, path, out)
+    } else {
+        compare_shape(left, of, old, new, path, out);
+        compare_shape(right, of, old, new, path, out)
+    };
+    if !in_leaf {
+        if old.is_none() {
+            out.added.insert(path);
+        } else if new.is_none() {
+            out.removed.insert(path);
+        }
+    }
+}
+
+fn compare_shape(
+    shape: Shape<'_>,
+    of: TypeRef<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    path: &mut Vec<Element>,
+    out: &mut Comparison,
+) -> bool {
+    match shape {
+        Shape::Scalar(_) => {
+            leaf(old, new, path, out);
+            true
+        }
+        Shape::List { item, relation } => {
+            let (a, b) = (
+                old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
+                new.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
+            );
+            if *relation == Relation::Atomic || (a.is_empty() && b.is_empty()) {
+                leaf(old, new, path, out);
+                return true;
+            }
+            compare_items(of.at(item), relation, a, b, path, out);
+            false
+        }
+        Shape::Map {
+            declared,
+            others,
+            atomic,
+        } => {
+            if atomic || (is_hollow(old) && is_hollow(new)) {
+                leaf(old, new, path, out);
+                return true;
+            }
+            let (a, b) = (
+                old.and_then(Value::as_object),
+                new.and_then(Value::as_object),
+            );
+            for key in keys(a, b) {
+                let Some((id, element, _)) = below(declared, others, key) else {
+                    continue;
+                };
+                path.push(element);
+                let (a, b) = (a.and_then(|a| a.get(key)), b.and_then(|b| b.get(key)));
+                compare_at(of.at(id), a, b, path, out);
+                path.pop();
+            }
+            false
+        }
+    }
+}
+
+fn keys<'a>(
+    a: Option<&'a Map<String, Value>>,
+    b: Option<&'a Map<String, Value>>,
+) -> BTreeSet<&'a String> {
+    a.into_iter().chain(b).flat_map(|map| map.keys()).collect()
+}
+
+fn grouped<'a>(
+    item: TypeRef<'_>,
+    relation: &Relation,
+    list: &'a [Value],
+) -> (Vec<Element>, BTreeMap<Element, Vec<&'a Value>>) {
+    let mut order = Vec::new();
+    let mut groups: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
+    for value in list {
+        let Ok(element) = item_element(item.schema, item.id, relation, value) else {
+            continue;
+        };
+        order.push(element.clone());
+        groups.entry(element).or_default().push(value);
+    }
+    (order, groups)
+}
+
+fn compare_items(
+    item: TypeRef<'_>,
+    relation: &Relation,
+    a: &[Value],
+    b: &[Value],
+    path: &mut Vec<Element>,
+    out: &mut Comparison,
+) {
+    let (_, left) = grouped(item, relation, a);
+    let (_, right) = grouped(item, relation, b);
+    let none = Vec::new();
+    let all: BTreeSet<&Element> = left.keys().chain(right.keys()).collect();
+    for element in all {
+        let (a, b) = (
+            left.get(element).unwrap_or(&none),
+            right.get(element).unwrap_or(&none),
+        );
+        path.push(element.clone());
+        match (a.as_slice(), b.as_slice()) {
+            ([] | [_], [] | [_]) => {
+                compare_at(item, a.first().copied(), b.first().copied(), path, out);
+            }
+            ([_, _, ..], [_, _, ..]) => {
+                if a != b {
+                    out.modified.insert(path);
+                }
+            }
+            ([_, _, ..], _) => {
+                if let Some(new) = b.first() {
+                    compare_at(item, None, Some(new), path, out);
+                }
+                out.removed.insert(path);
+            }
+            _ => {
+                if let Some(old) = a.first() {
+                    compare_at(item, Some(old), None, path, out);
+                }
+                out.added.insert(path);
+            }
+        }
+        path.pop();
+    }
+}
+
+/// Lays a configuration over a live value.
+///
+/// # Errors
+/// Problems in the API server's words, such as duplicate keys.
+pub fn merge(of: TypeRef<'_>, live: &Value, config: &Value) -> Result<Value, Vec<String>> {
+    let mut problems = Vec::new();
+    let merged = merge_at(of, Some(live), Some(config), &mut problems);
+    if problems.is_empty() {
+        Ok(merged.unwrap_or(Value::Null))
+    } else {
+        Err(problems)
+    }
+}
+
+fn merge_at(
+    of: TypeRef<'_>,
+    live: Option<&Value>,
+    config: Option<&Value>,
+    problems: &mut Vec<String>,
+) -> Option<Value> {
+    let shape = if config.is_none() {
+        of.shape(live)
+    } else {
+        of.shape(config)
+    };
+    let keep = || config.or(live).cloned();
+    match shape {
+        Shape::Scalar(_) => keep(),
+        Shape::List { item, relation } => {
+            let (a, b) = (
+                live.and_then(Value::as_array)
+                    .map_or(&[][..], Vec::as_slice),
+                config
+                    .and_then(Value::as_array)
+                    .map_or(&[][..], Vec::as_slice),
+            );
+            if *relation == Relation::Atomic || (a.is_empty() && b.is_empty()) {
+                return keep();
+            }
+            let merged = merge_items(of.at(item), relation, a, b, problems);
+            (!merged.is_empty()).then_some(Value::Array(merged))
+        }
+        Shape::Map {
+            declared,
+            others,
+            atomic,
+        } => {
+            if atomic || (is_hollow(live) && is_hollow(config)) {
+                return keep();
+            }
+            let (a, b) = (
+                live.and_then(Value::as_object),
+                config.and_then(Value::as_object),
+            );
+            let mut out = Map::new();
+            for key in keys(a, b) {
+                let Some((id, _, _)) = below(declared, others, key) else {
+                    continue;
+                };
+                let (a, b) = (a.and_then(|a| a.get(key)), b.and_then(|b| b.get(key)));
+                if let Some(value) = merge_at(of.at(id), a, b, problems) {
+                    out.insert(key.clone(), value);
+                }
+            }
+            (!out.is_empty()).then_some(Value::Object(out))
+        }
+    }
+}
+
+/// The order: the configuration's items keep their order among themselves, live
+/// items stay in front of the next shared item.
+fn merge_items(
+    item: TypeRef<'_>,
+    relation: &Relation,
+    live: &[Value],
+    config: &[Value],
+    problems: &mut Vec<String>,
+) -> Vec<Value> {
+    let (left_order, left) = grouped(item, relation, live);
+    let (right_order, right) = grouped(item, relation, config);
+    for (element, values) in &right {
+        if values.len() > 1 {
+            problems.push(format!(
+                "duplicate entries for key {}",
+                display_element(element)
+            ));
+        }
+    }
+    let mut shared = right_order.iter().filter(|e| left.contains_key(*e));
+    let mut next_shared = shared.next();
+    let mut merged = BTreeSet::new();
+    let mut out = Vec::new();
+    let single = |groups: &BTreeMap<Element, Vec<&Value>>, element: &Element| match groups
+        .get(element)
+        .map(Vec::as_slice)
+    {
+        Some([one]) => Some((*one).clone()),
+        Some(_) => Some(Value::Null),
+        None => None,
+    };
+    let (mut l, mut r) = (0, 0);
+    while l < left_order.len() || r < right_order.len() {
+        if let (Some(le), Some(re)) = (left_order.get(l), right_order.get(r)) {
+            if le == re {
+                merged.insert(le.clone());
+                let (a, b) = (single(&left, le), single(&right, le));
+                out.extend(merge_at(item, a.as_ref(), b.as_ref(), problems));
+                l += 1;
+                r += 1;
+                next_shared = shared.next();
+                continue;
+            }
+            if right.contains_key(le) && next_shared.is_some_and(|next| next != le) {
+                l += 1;
+                continue;
+            }
+        }
+        if let Some(le) = left_order.get(l) {
+            if !right.contains_key(le) {
+                out.extend(merge_at(item, live.get(l), None, problems));
+                l += 1;
+                continue;
+            }
+            if merged.contains(le) {
+                l += 1;
+            }
+        }
+        if let Some(re) = right_order.get(r) {
+            merged.insert(re.clone());
+            let (a, b) = (single(&left, re), single(&right, re));
+            out.extend(merge_at(item, a.as_ref(), b.as_ref(), problems));
+            r += 1;
+            if next_shared == Some(re) {
+                next_shared = shared.next();
+            }
+        }
+    }
+    out
+}
+
+/// The value without the items and fields of a set.
+pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
+    match of.shape(Some(value)) {
+        Shape::Scalar(_) => value.clone(),
+        Shape::List { item, relation } => {
+            let Value::Array(list) = value else {
+                return Value::Null;
+            };
+            if list.is_empty() || *relation == Relation::Atomic {
+                return Value::Null;
+            }
+            let mut out = Vec::new();
+            let mut matched = false;
+            for value in list {
+                let element = item_element(of.schema, item, relation, value).unwrap_or_default();
+                if set.has(&element) {
+                    continue;
+                }
+                match set.below(&element) {
+                    Some(below) => {
+                        matched = true;
+                        out.push(remove_below(of.at(item), value, below));
+                    }
+                    None => out.push(value.clone()),
+                }
+            }
+            if out.is_empty() && !matched {
+                Value::Null
+            } else {
+                Value::Array(out)
+            }
+        }
+        Shape::Map {
+            declared,
+            others,
+            atomic,
+        } => {
+            let Value::Object(map) = value else {
+                return Value::Null;
+            };
+            if map.is_empty() || atomic {
+                return Value::Null;
+            }
+            let mut out = Map::new();
+            let mut matched = false;
+            for (key, value) in map {
+                let Some((id, element, _)) = below(declared, others, key) else {
+                    out.insert(key.clone(), value.clone());
+                    continue;
+                };
+                if set.has(&element) {
+                    continue;
+                }
+                let kept = match set.below(&element) {
+                    Some(below) => {
+                        matched = true;
+                        remove_below(of.at(id), value, below)
+                    }
+                    None => value.clone(),
+                };
+                out.insert(key.clone(), kept);
+            }
+            if out.is_empty() && !matched {
+                Value::Null
+            } else {
+                Value::Object(out)
+            }
+        }
+    }
+}
+
+fn remove_below(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
+    match (remove(of, value, set), value) {
+        (Value::Null, Value::Object(_)) => Value::Object(Map::new()),
+        (Value::Null, Value::Array(_)) => Value::Array(Vec::new()),
+        (kept, _) => kept,
+    }
+}
+
+/// The set with every declared field on the way to a member made a member.
+pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
+    let mut out = set.clone();
+    for (element, below_set) in set.children() {
+        let (id, named) = step(of, element);
+        if named {
+            out.add_member(element);
+        }
+        *out.child_mut(element) = named_members(of.at(id), below_set);
+    }
+    out
+}
+
+fn step(of: TypeRef<'_>, element: &str) -> (Id, bool) {
+    let example = Value::Object(Map::new());
+    match (of.shape(Some(&example)), element.strip_prefix("f:")) {
+        (
+            Shape::Map {
+                declared, others, ..
+            },
+            Some(key),
+        ) => below(declared, others, key)
+            .map_or((crate::schema::DEDUCED, false), |(id, _, named)| {
+                (id, named)
+            }),
+        (Shape::List { item, .. }, None) => (item, false),
+        _ => (crate::schema::DEDUCED, false),
+    }
+}

@@ -1,0 +1,88 @@
+//! Ownership without a server around it.
+
+use driftless_apiserver::merge::managers::{Manager, Refusal, Versions, Writer, apply};
+use driftless_apiserver::merge::set::Set;
+use driftless_apiserver::merge::typed::TypeRef;
+use driftless_apiserver::schema::{Schema, builtin};
+use serde_json::{Value, json};
+
+struct Services(std::sync::Arc<Schema>);
+
+impl Versions for Services {
+    fn at(&self, api_version: &str) -> Option<TypeRef<'_>> {
+        let id = *self.0.kinds.get(&format!("{api_version}/Service"))?;
+        Some(TypeRef {
+            schema: &self.0,
+            id,
+        })
+    }
+
+    fn reset(&self, _: &str) -> Set {
+        Set::of(&[&["status"]])
+    }
+}
+
+fn service(ports: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": ports}})
+}
+
+fn run(
+    live: &Value,
+    managers: Vec<Manager>,
+    name: &str,
+    ports: &Value,
+) -> Result<(Value, Vec<Manager>), Refusal> {
+    let writer = Writer {
+        name,
+        api_version: "v1",
+        subresource: "",
+        now: "2026-01-01T00:00:00Z",
+    };
+    let config = service(ports);
+    let fresh = json!({});
+    apply(
+        &Services(builtin()),
+        live,
+        &config,
+        managers,
+        &writer,
+        false,
+        &fresh,
+    )
+    .map(|applied| {
+        (
+            applied.object.unwrap_or_else(|| live.clone()),
+            applied.managers,
+        )
+    })
+}
+
+#[test]
+fn items_belong_to_who_applied_them() {
+    let (live, managers) = run(&json!({}), vec![], "a", &json!([{"port": 80}])).unwrap();
+    let (live, managers) = run(&live, managers, "b", &json!([{"port": 443}])).unwrap();
+    assert_eq!(live["spec"]["ports"].as_array().unwrap().len(), 2);
+    let (live, managers) = run(&live, managers, "a", &json!([])).unwrap();
+    assert_eq!(live["spec"]["ports"], json!([{"port": 443}]));
+    let refused = run(&live, managers, "a", &json!([{"port": 443, "name": "x"}])).map(|_| ());
+    assert_eq!(refused, Ok(()));
+}
+
+#[test]
+fn another_value_is_a_conflict() {
+    let (live, managers) = run(
+        &json!({}),
+        vec![],
+        "a",
+        &json!([{"port": 80, "name": "web"}]),
+    )
+    .unwrap();
+    let refused = run(&live, managers, "b", &json!([{"port": 80, "name": "www"}])).unwrap_err();
+    let Refusal::Conflicts(conflicts) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        conflicts[0].field,
+        r#".spec.ports[port=80,protocol="TCP"].name"#
+    );
+}
