@@ -401,7 +401,7 @@ fn pending(object: &Value) -> Deleted {
     let namespace = object["spec"]["finalizers"]
         .as_array()
         .is_some_and(|list| !list.is_empty());
-    if marked && (held("finalizers") || graceful || namespace) || !marked {
+    if !marked || held("finalizers") || graceful || namespace {
         Deleted::Pending
     } else {
         Deleted::Gone
