@@ -98,10 +98,7 @@ mod tests {
     }
 
     fn world() -> World {
-        let (blobs, queue) = (
-            Arc::<MemoryBlobs>::default(),
-            Arc::<MemoryQueue>::default(),
-        );
+        let (blobs, queue) = (Arc::<MemoryBlobs>::default(), Arc::<MemoryQueue>::default());
         let ports = testing::ports(blobs.clone(), queue.clone(), Arc::<TestClock>::default());
         World {
             ports,
@@ -145,7 +142,10 @@ mod tests {
         let objects: Vec<_> = sent.iter().map(|(request, _)| &request.object).collect();
         assert_eq!(objects, expected.iter().collect::<Vec<_>>());
         for (request, delay) in &sent {
-            assert_eq!((request.hub.as_str(), &request.cause), ("staging", &Cause::Again));
+            assert_eq!(
+                (request.hub.as_str(), &request.cause),
+                ("staging", &Cause::Again)
+            );
             assert!(*delay >= Duration::from_secs(10), "{delay:?}");
         }
     }
@@ -173,10 +173,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_does_not_answer_brings_that_message_back_alone() {
+    async fn a_write_without_an_answer_costs_that_object_a_second_look() {
         let world = world();
         world.blobs.fail_next(Fault::Before);
-        assert_eq!(invoke(&world, BATCH, 120).await, [FIRST]);
+        assert!(invoke(&world, BATCH, 120).await.is_empty());
+        let sent = world.queue.take();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert_eq!(
+            sent[0].0.object,
+            object(FluxKind::GitRepository, "flux-system")
+        );
+        assert_eq!(sent[0].0.cause, Cause::Push);
     }
 
     #[tokio::test]

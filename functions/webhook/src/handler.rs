@@ -64,6 +64,8 @@ fn explain(refusal: &Refusal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use driftless_core::flux::{FluxKind, ObjectRef};
     use driftless_core::ports::{Cause, GitReference, Secret};
     use driftless_core::source::index;
@@ -167,7 +169,10 @@ mod tests {
         }
         world.ports.keys = Arc::new(MemoryKeys::default());
         let (status, body) = invoke(&world, PUSH).await;
-        assert_eq!((status, &body["error"]), (503, &json!("not queued, try again")));
+        assert_eq!(
+            (status, &body["error"]),
+            (503, &json!("not queued, try again"))
+        );
         assert!(world.queue.take().is_empty());
     }
 
@@ -185,25 +190,8 @@ mod tests {
         let world = world().await;
         let mut event: Value = serde_json::from_str(PUSH).unwrap();
         let body = event["body"].as_str().unwrap().to_owned();
-        event["body"] = base64(body.as_bytes()).into();
+        event["body"] = STANDARD.encode(body).into();
         event["isBase64Encoded"] = true.into();
         assert_eq!(invoke(&world, &event.to_string()).await.0, 202);
-    }
-
-    fn base64(bytes: &[u8]) -> String {
-        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut text = String::new();
-        for three in bytes.chunks(3) {
-            let number = three
-                .iter()
-                .chain([0; 2].iter())
-                .take(3)
-                .fold(0u32, |sum, byte| sum << 8 | u32::from(*byte));
-            for at in 0..4 {
-                let letter = LETTERS[(number >> (18 - 6 * at)) as usize & 63];
-                text.push(if at <= three.len() { char::from(letter) } else { '=' });
-            }
-        }
-        text
     }
 }

@@ -6,5 +6,6 @@ pub mod aws;
 pub mod cluster;
 pub mod config;
 pub mod git;
+mod key;
 pub mod local;
 pub mod log;

@@ -2,12 +2,27 @@
 
 use tracing_subscriber::EnvFilter;
 
-/// What is logged when `RUST_LOG` says nothing: the clients' own spans and failures are left out, because whoever calls
+/// The variable that says what is logged.
+const VARIABLE: &str = "DRIFTLESS_LOG";
+
+/// What is logged when `DRIFTLESS_LOG` says nothing: the clients' own spans and failures are left out, because whoever calls
 /// them decides what a failure means and logs it once.
 const DEFAULT: &str = "info,kube_client=off,octocrab=off,tower_http=off,hyper=off,aws_config=warn,aws_smithy_runtime=off";
 
-fn filter() -> EnvFilter {
-    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT))
+/// The directives of `given` come after the defaults, and win over them. One that cannot be read changes nothing: a
+/// function with a misspelled log level still works.
+fn filter(given: Option<String>) -> EnvFilter {
+    let given = given.unwrap_or_default();
+    let wanted = EnvFilter::try_new(format!("{DEFAULT},{given}"));
+    wanted.unwrap_or_else(|_| EnvFilter::new(DEFAULT))
+}
+
+fn from_env() -> EnvFilter {
+    filter(
+        std::env::var(VARIABLE)
+            .ok()
+            .filter(|given| !given.trim().is_empty()),
+    )
 }
 
 /// JSON lines without times, for a function: the runtime adds the time itself. A second call changes nothing.
@@ -16,7 +31,7 @@ pub fn init_lambda() {
         .json()
         .flatten_event(true)
         .without_time()
-        .with_env_filter(filter());
+        .with_env_filter(from_env());
     let _already_set = lines.try_init();
 }
 
@@ -25,6 +40,22 @@ pub fn init_terminal() {
     let lines = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
-        .with_env_filter(filter());
+        .with_env_filter(from_env());
     let _already_set = lines.try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_filter_wins_and_a_broken_one_changes_nothing() {
+        let shown = |given: Option<&str>| filter(given.map(str::to_owned)).to_string();
+        assert!(shown(None).contains("kube_client=off"));
+        let more = shown(Some("debug,driftless_core=trace"));
+        assert!(more.contains("driftless_core=trace") && more.contains("octocrab=off"));
+        assert!(more.split(',').any(|one| one == "debug"), "{more}");
+        assert!(!more.split(',').any(|one| one == "info"), "{more}");
+        assert_eq!(shown(Some("a=b=c")), shown(None));
+    }
 }

@@ -1,4 +1,5 @@
 use super::error::{said, to_error};
+use crate::key;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
@@ -34,6 +35,7 @@ impl S3Blobs {
 #[async_trait]
 impl Blobs for S3Blobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
+        key::check(key)?;
         let what = self.what("read", key);
         let answer = match self
             .client
@@ -62,6 +64,7 @@ impl Blobs for S3Blobs {
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+        key::check(key)?;
         let what = self.what("write", key);
         let mut request = self
             .client
@@ -92,6 +95,7 @@ impl Blobs for S3Blobs {
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
+        key::check(key)?;
         let answer = self
             .client
             .delete_object()

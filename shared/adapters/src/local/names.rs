@@ -3,27 +3,20 @@
 //! Different keys get different files, also where a file system ignores case; a key can be a prefix folder of another
 //! (`a` and `a/b`); and no key leaves the folder.
 
-use driftless_core::ports::{ErrorKind, PortError, Result};
+use driftless_core::ports::Result;
 use std::path::{Path, PathBuf};
 
 /// What a blob's file ends with; no folder does.
 const ENDING: &str = ".blob";
 /// Bytes of a folder's or file's name, well below every file system's limit of 255.
 const NAME_LENGTH: usize = 200;
-/// Bytes of a key, as S3 has it.
-const KEY_LENGTH: usize = 1024;
 
 /// The file of a key, relative to the folder of blobs.
 ///
 /// # Errors
 /// An empty key or part of a key, or a key over 1,024 bytes.
 pub fn file_of(key: &str) -> Result<PathBuf> {
-    if key.len() > KEY_LENGTH || key.split('/').any(str::is_empty) {
-        return Err(PortError::new(
-            ErrorKind::Invalid,
-            format!("'{key}' is no key of a blob: 1 to 1,024 bytes, without empty parts"),
-        ));
-    }
+    crate::key::check(key)?;
     let mut file = PathBuf::new();
     let mut parts = key.split('/').peekable();
     while let Some(part) = parts.next() {
@@ -98,6 +91,7 @@ fn decode(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_core::ports::ErrorKind;
     use std::collections::HashSet;
 
     #[test]
