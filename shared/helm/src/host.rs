@@ -12,6 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 pub(crate) struct Host {
     /// What was asked for: time, entropy, which Helm is followed.
     pub options: Options,
+    /// What is random, from the seed in the options.
+    pub random: crate::funcs::Random,
     needs: RefCell<BTreeSet<Lookup>>,
     /// How many includes of each name are running.
     included: RefCell<HashMap<Str, usize>>,
@@ -21,6 +23,7 @@ impl Host {
     pub fn new(options: &Options) -> Self {
         Host {
             options: options.clone(),
+            random: crate::funcs::Random::new(options.entropy),
             needs: RefCell::default(),
             included: RefCell::default(),
         }

@@ -16,11 +16,12 @@ mod release;
 mod render;
 pub mod semver;
 pub mod values;
+mod work;
 
-pub use chart::{Chart, ChartFile, Dependency, LoadLimits, Metadata};
+pub use chart::{Chart, ChartFile, Dependency, IgnoreRules, LoadLimits, Metadata};
 pub use compat::Compat;
 pub use error::HelmError;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
-pub use release::{Outcome, Rendered, manifest_text, render};
-pub use render::{Lookup, Options, ReleaseInfo, Templated, render_templates};
+pub use release::{Outcome, Rendered, manifest_text, render, show_only};
+pub use render::{Lookup, Options, ReleaseInfo};

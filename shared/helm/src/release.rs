@@ -2,15 +2,21 @@
 
 use crate::chart::Chart;
 use crate::compat::Compat;
+use crate::convert::to_map;
 use crate::error::HelmError;
 use crate::manifests::{self, Hook, Manifest};
-use crate::render::{Lookup, Options, Templated, render_templates};
+use crate::render::{Lookup, Options, Templated, on_large_stack, render_templates};
 use crate::semver::is_compatible;
-use crate::values::{self, Table};
+use crate::values::glob::path_match;
+use crate::values::{self, Mode, Table};
+use crate::work::Work;
+use std::collections::BTreeMap;
 
 /// What a chart rendered to.
 #[derive(Clone, Debug, Default)]
 pub struct Rendered {
+    /// Which Helm was followed.
+    pub compat: Compat,
     /// The files under crds/, with their full names, untouched.
     pub crds: Vec<(String, String)>,
     /// The documents in the order of installation.
@@ -19,8 +25,6 @@ pub struct Rendered {
     pub hooks: Vec<Hook>,
     /// The chart's own NOTES.txt.
     pub notes: String,
-    /// The coalesced values that were rendered with.
-    pub values: Table,
 }
 
 /// What [`render`] came to.
@@ -37,41 +41,66 @@ pub enum Outcome {
 /// # Errors
 /// Every [`HelmError`].
 pub fn render(
-    mut chart: Chart,
+    chart: &Chart,
     user_values: &Table,
     options: &Options,
     check_schema: bool,
 ) -> Result<Outcome, HelmError> {
-    installable(&chart, options)?;
-    values::process_dependencies(&mut chart, user_values, options.compat)?;
-    let values = values::coalesce(&chart, user_values, options.compat)?;
-    if check_schema {
-        values::validate(&chart, &values)?;
-    }
-    kube_version(&chart, options)?;
-    let mut files = match render_templates(&chart, &values, options)? {
-        Templated::Done(files) => files,
-        Templated::Needs(needs) => return Ok(Outcome::Needs(needs)),
-    };
-    let own_notes = format!("{}/templates/NOTES.txt", chart.name());
+    installable(chart, options)?;
+    on_large_stack(|| {
+        let mut work = Work::new(chart);
+        let user_values = to_map(user_values);
+        values::process_dependencies(&mut work, &user_values, options.compat)?;
+        let values = values::coalesce(&work, &user_values, Mode::Coalesce, options.compat)?;
+        if check_schema {
+            values::validate(&work, &values)?;
+        }
+        kube_version(chart, options)?;
+        match render_templates(&work, &values, options)? {
+            Templated::Done(files) => sorted(&work, files, options.compat),
+            Templated::Needs(needs) => Ok(Outcome::Needs(needs)),
+        }
+    })
+}
+
+fn sorted(
+    work: &Work<'_>,
+    mut files: BTreeMap<String, Vec<u8>>,
+    compat: Compat,
+) -> Result<Outcome, HelmError> {
+    let own_notes = format!("{}/templates/NOTES.txt", work.name());
     let notes = files
         .get(&own_notes)
         .map(|n| String::from_utf8_lossy(n).into_owned())
         .unwrap_or_default();
     files.retain(|name, _| !name.ends_with("NOTES.txt"));
-    let (manifests, hooks) = manifests::sort(&files, options.compat)?;
-    let crds = chart
-        .crds()
-        .into_iter()
-        .map(|(name, file)| (name, String::from_utf8_lossy(&file.data).into_owned()))
-        .collect();
+    let (manifests, hooks) = manifests::sort(&files, compat)?;
+    let mut crds = Vec::new();
+    collect_crds(work, work.name(), &mut crds);
     Ok(Outcome::Done(Box::new(Rendered {
+        compat,
         crds,
         manifests,
         hooks,
         notes,
-        values,
     })))
+}
+
+/// The files under crds/ of the chart, then of its subcharts.
+fn collect_crds(chart: &Work<'_>, path: &str, out: &mut Vec<(String, String)>) {
+    for file in &chart.source.files {
+        let manifest = file
+            .name
+            .rsplit_once('.')
+            .is_some_and(|(_, e)| ["yaml", "yml", "json"].contains(&&*e.to_ascii_lowercase()));
+        if file.name.starts_with("crds/") && manifest {
+            let text = String::from_utf8_lossy(&file.data).into_owned();
+            out.push((format!("{path}/{}", file.name), text));
+        }
+    }
+    for sub in &chart.dependencies {
+        collect_crds(sub, &format!("{path}/charts/{}", sub.name()), out);
+    }
 }
 
 fn installable(chart: &Chart, options: &Options) -> Result<(), HelmError> {
@@ -128,4 +157,38 @@ pub fn manifest_text(rendered: &Rendered, include_crds: bool) -> String {
         out.push_str(&format!("---\n# Source: {}\n{}\n", m.source, m.content));
     }
     out
+}
+
+/// The documents of a release's text whose template fits one of the names or patterns, in the order of those: Helm's
+/// `--show-only`.
+///
+/// # Errors
+/// [`HelmError::Usage`] for a name that nothing fits.
+pub fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, HelmError> {
+    let documents = manifests::split(text, compat);
+    let mut out = String::new();
+    for pattern in wanted {
+        let mut found = false;
+        for document in &documents {
+            if source(document).is_some_and(|s| path_match(pattern, s) == Some(true)) {
+                out.push_str(&format!("---\n{document}\n"));
+                found = true;
+            }
+        }
+        if !found {
+            return Err(HelmError::Usage(format!(
+                "could not find template {pattern} in chart"
+            )));
+        }
+    }
+    Ok(out)
+}
+
+/// The path that the first `# Source:` names, without the chart.
+fn source(document: &str) -> Option<&str> {
+    document.lines().find_map(|line| {
+        let (_, path) = line.split_once("# Source: ")?;
+        let (chart, rest) = path.split_once('/')?;
+        (!chart.is_empty() && !rest.is_empty()).then_some(rest)
+    })
 }

@@ -1,6 +1,5 @@
 //! Templates of a chart -> texts.
 
-use crate::chart::Chart;
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::funcs::functions;
@@ -8,7 +7,7 @@ use crate::host::{self, Host};
 use crate::objects::{
     Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
 };
-use crate::values::Table;
+use crate::work::{Work, table};
 use driftless_gotmpl::fmt::quote;
 use driftless_gotmpl::{
     Error, ErrorKind, Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value,
@@ -63,30 +62,25 @@ pub struct Options {
 }
 
 /// What rendering templates came to.
-pub enum Templated {
+pub(crate) enum Templated {
     /// The texts by the templates' full names, partials left out.
     Done(BTreeMap<String, Vec<u8>>),
     /// Objects that must be known first.
     Needs(Vec<Lookup>),
 }
 
-/// Stack of the thread that renders: templates may include each other 1,000 times over.
+/// Stack of the thread that renders: templates may include each other 1,000 times over. Only what is used is memory.
 const STACK: usize = 256 << 20;
 
-/// Executes every template of a chart on coalesced values.
-///
-/// # Errors
-/// [`HelmError::Render`], worded as Helm's.
-pub fn render_templates(
-    chart: &Chart,
-    values: &Table,
-    options: &Options,
-) -> Result<Templated, HelmError> {
+/// Runs `f` on a thread whose stack holds what hostile charts may nest.
+pub(crate) fn on_large_stack<T: Send>(
+    f: impl FnOnce() -> Result<T, HelmError> + Send,
+) -> Result<T, HelmError> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("render".to_owned())
             .stack_size(STACK)
-            .spawn_scoped(scope, || run(chart, values, options))
+            .spawn_scoped(scope, f)
             .map_err(|e| HelmError::render(format!("no thread to render in: {e}")))?
             .join()
             .unwrap_or_else(|_| Err(HelmError::render("the renderer panicked")))
@@ -101,12 +95,21 @@ struct Source<'c> {
     scope: Map,
 }
 
-fn run(chart: &Chart, values: &Table, options: &Options) -> Result<Templated, HelmError> {
-    let mut sources = Vec::new();
+/// Executes every template of a chart on coalesced values.
+///
+/// # Errors
+/// [`HelmError::Render`], worded as Helm's.
+pub(crate) fn render_templates(
+    chart: &Work<'_>,
+    values: &Map,
+    options: &Options,
+) -> Result<Templated, HelmError> {
+    let mut sources = BTreeMap::new();
     let root = Root::new(options);
     let info = values_type(options.compat);
-    let all = Value::Map(crate::convert::to_map(values).retyped(info));
+    let all = Value::Map(values.retyped(info));
     root.scope(chart, all, None, &mut sources);
+    let mut sources: Vec<Source<'_>> = sources.into_values().collect();
     // Deepest first, within one depth in reverse order: the last definition of a name wins.
     sources.sort_by(|a, b| {
         let depth = |s: &Source<'_>| s.name.matches('/').count();
@@ -194,10 +197,10 @@ impl Root {
 
     fn scope<'c>(
         &self,
-        chart: &'c Chart,
+        chart: &'c Work<'c>,
         values: Value,
         parent: Option<&str>,
-        sources: &mut Vec<Source<'c>>,
+        sources: &mut BTreeMap<String, Source<'c>>,
     ) -> Map {
         let path = match parent {
             None => chart.name().to_owned(),
@@ -205,8 +208,11 @@ impl Root {
         };
         let subcharts = Map::new();
         let scope = Map::from_pairs([
-            ("Chart", chart_value(chart, parent.is_none(), self.compat)),
-            ("Files", files_value(&chart.files)),
+            (
+                "Chart",
+                chart_value(&chart.metadata, parent.is_none(), self.compat),
+            ),
+            ("Files", files_value(&chart.source.files)),
             ("Release", self.release.clone()),
             ("Capabilities", self.capabilities.clone()),
             ("Values", values.clone()),
@@ -215,35 +221,29 @@ impl Root {
         for sub in &chart.dependencies {
             let info = values_type(self.compat);
             let found = match &values {
-                Value::Map(map) => path_table(map, sub.name()),
+                Value::Map(map) => table(map, sub.name()),
                 _ => None,
             };
             let inner = found.unwrap_or_default().retyped(info);
             let inner = self.scope(sub, Value::Map(inner), Some(&path), sources);
             subcharts.insert(sub.name(), Value::Map(inner));
         }
-        for file in &chart.templates {
+        for file in &chart.source.templates {
             let base = file.name.rsplit('/').next().unwrap_or_default();
-            if chart.is_library() && !base.starts_with('_') {
+            if chart.source.is_library() && !base.starts_with('_') {
                 continue;
             }
-            sources.push(Source {
-                name: crate::paths::clean(&format!("{path}/{}", file.name)),
+            let name = crate::paths::clean(&format!("{path}/{}", file.name));
+            let source = Source {
+                name: name.clone(),
                 base: format!("{path}/templates"),
                 text: &file.data,
                 scope: scope.clone(),
-            });
+            };
+            sources.insert(name, source);
         }
         scope
     }
-}
-
-fn path_table(map: &Map, path: &str) -> Option<Map> {
-    let mut table = map.clone();
-    for part in path.split('.') {
-        table = table.get(part)?.as_map()?.clone();
-    }
-    Some(table)
 }
 
 pub(crate) fn without_no_value(text: Vec<u8>) -> Vec<u8> {

@@ -4,8 +4,10 @@ use crate::error::HelmError;
 use crate::values::glob::path_match;
 
 /// The rules of a .helmignore file, with Helm's own default.
-pub(super) struct Rules(Vec<Rule>);
+#[derive(Debug)]
+pub struct IgnoreRules(Vec<Rule>);
 
+#[derive(Debug)]
 struct Rule {
     pattern: String,
     negate: bool,
@@ -14,9 +16,13 @@ struct Rule {
     base: bool,
 }
 
-impl Rules {
+impl IgnoreRules {
+    /// Reads the file's text; empty if there is no such file.
+    ///
+    /// # Errors
+    /// [`HelmError::Chart`] for a pattern that Helm refuses.
     pub fn parse(text: &str) -> Result<Self, HelmError> {
-        let mut rules = Rules(Vec::new());
+        let mut rules = IgnoreRules(Vec::new());
         for line in text.trim_start_matches('\u{feff}').lines() {
             rules.add(line)?;
         }

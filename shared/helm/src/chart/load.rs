@@ -1,7 +1,7 @@
 //! Files -> chart.
 
 use super::archive::{strip_bom, unpack};
-use super::ignore::Rules;
+use super::ignore::IgnoreRules;
 use super::{Chart, ChartFile, LoadLimits};
 use crate::compat::Compat;
 use crate::convert::read_yaml;
@@ -37,7 +37,7 @@ impl Chart {
             Some(Kind::File) => reader.read(&ignore).map_err(|e| fail(&e))?,
             _ => bytes::Bytes::new(),
         };
-        let rules = Rules::parse(&String::from_utf8_lossy(&text))?;
+        let rules = IgnoreRules::parse(&String::from_utf8_lossy(&text))?;
         let mut files = Vec::new();
         let mut walk = Walk {
             reader,
@@ -82,7 +82,7 @@ impl Chart {
 
 struct Walk<'a, 't> {
     reader: &'a Reader<'t>,
-    rules: &'a Rules,
+    rules: &'a IgnoreRules,
     limits: &'a LoadLimits,
     bytes: u64,
     files: &'a mut Vec<ChartFile>,

@@ -5,6 +5,7 @@ mod ignore;
 mod load;
 mod metadata;
 
+pub use ignore::IgnoreRules;
 pub use metadata::{Dependency, Maintainer, Metadata};
 
 use serde_json::{Map, Value as Json};
@@ -73,27 +74,5 @@ impl Chart {
     /// Whether it only serves others.
     pub fn is_library(&self) -> bool {
         self.metadata.kind.eq_ignore_ascii_case("library")
-    }
-
-    /// The files under crds/ of the chart and its subcharts with their full names, in Helm's order.
-    pub fn crds(&self) -> Vec<(String, &ChartFile)> {
-        let mut out = Vec::new();
-        self.collect_crds(self.name(), &mut out);
-        out
-    }
-
-    fn collect_crds<'a>(&'a self, path: &str, out: &mut Vec<(String, &'a ChartFile)>) {
-        for file in &self.files {
-            let manifest = file
-                .name
-                .rsplit_once('.')
-                .is_some_and(|(_, e)| ["yaml", "yml", "json"].contains(&&*e.to_ascii_lowercase()));
-            if file.name.starts_with("crds/") && manifest {
-                out.push((format!("{path}/{}", file.name), file));
-            }
-        }
-        for sub in &self.dependencies {
-            sub.collect_crds(&format!("{path}/charts/{}", sub.name()), out);
-        }
     }
 }

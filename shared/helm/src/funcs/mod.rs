@@ -1,28 +1,118 @@
 //! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, a file a family.
 //!
 //! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::host`, with the [`Host`](crate::host::Host) that
-//! gives time and entropy.
+//! gives time and entropy. Each file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter
+//! may come any number of times; parameters have Go's types, so that what a template passes is checked before the code
+//! runs. Where Go panics, the function fails with the panic's text, as Go's templates make an error of it.
 
+mod arg;
+mod cast;
+mod certificate;
+mod crypto;
+mod dates;
+mod decimal;
+mod defaults;
+mod dict;
+mod dsa_key;
+mod duration;
+mod encode;
+mod equal;
+mod json_read;
+mod json_write;
+mod keys;
+mod layout;
+mod layout_read;
+mod list;
+mod merge;
+mod number;
+mod pad;
+mod password;
+mod paths;
+mod pretty;
+mod random;
+mod re2;
+mod reflect;
+mod regex;
+mod split;
+mod text;
+mod time;
+mod toml_read;
+mod toml_write;
+mod url;
 mod version;
+mod words;
+
+pub(crate) use encode::to_yaml_text;
+pub(crate) use random::Random;
 
 use crate::compat::Compat;
-use driftless_gotmpl::{FuncError, Function, Functions, Param, Value};
+use driftless_gotmpl::{FuncError, Function, Functions, Native, Param, Value};
+
+/// What a function gives.
+type Out = Result<Value, FuncError>;
+
+/// A function: name, parameters, code.
+type Entry = (&'static str, &'static [Param], Native);
+
+const NONE: &[Param] = &[];
+const S: &[Param] = &[Param::Str];
+const SS: &[Param] = &[Param::Str, Param::Str];
+const SSS: &[Param] = &[Param::Str, Param::Str, Param::Str];
+const I: &[Param] = &[Param::Int];
+const IS: &[Param] = &[Param::Int, Param::Str];
+const IIS: &[Param] = &[Param::Int, Param::Int, Param::Str];
+const A: &[Param] = &[Param::Any];
+const AA: &[Param] = &[Param::Any, Param::Any];
+const SA: &[Param] = &[Param::Str, Param::Any];
+const M: &[Param] = &[Param::Map];
+const MS: &[Param] = &[Param::Map, Param::Str];
 
 /// Every function but those that are bound to a chart.
-pub(crate) fn functions(_compat: Compat) -> Functions {
+pub(crate) fn functions(compat: Compat) -> Functions {
     let mut functions = Functions::new();
-    functions.insert(
-        "toYaml",
-        Function::new(&[Param::Any], |_, args| {
-            Ok(Value::str(to_yaml_text(&args[0])?.trim_end_matches('\n')))
-        }),
-    );
+    for (name, params, call) in [
+        cast::TABLE,
+        crypto::TABLE,
+        dates::TABLE,
+        defaults::TABLE,
+        dict::TABLE,
+        encode::TABLE,
+        keys::TABLE,
+        list::TABLE,
+        number::TABLE,
+        pad::TABLE,
+        password::TABLE,
+        paths::TABLE,
+        random::TABLE,
+        reflect::TABLE,
+        regex::TABLE,
+        split::TABLE,
+        text::TABLE,
+        url::TABLE,
+        words::TABLE,
+    ]
+    .into_iter()
+    .flatten()
+    {
+        functions.insert(name, Function::new(params, *call));
+    }
+    for (name, params, call) in [
+        defaults::VARIADIC,
+        dict::VARIADIC,
+        list::VARIADIC,
+        number::VARIADIC,
+        text::VARIADIC,
+    ]
+    .into_iter()
+    .flatten()
+    {
+        functions.insert(name, Function::variadic(params, *call));
+    }
     version::register(&mut functions);
+    if compat == Compat::Helm4 {
+        for (name, params, call) in [duration::HELM4, encode::HELM4].into_iter().flatten() {
+            functions.insert(name, Function::new(params, *call));
+        }
+    }
     functions
-}
-
-/// A value as Go's YAML, with a line break at its end.
-pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
-    let json = crate::convert::to_json(value)?;
-    Ok(driftless_manifest::yaml::to_string(&json))
 }

@@ -31,12 +31,12 @@ pub fn default_api_versions() -> Vec<String> {
 }
 
 impl Default for Capabilities {
-    /// Kubernetes 1.34 with the default API versions.
+    /// Kubernetes 1.37, as of the client library of Helm 3.22 and 4.3, with the default API versions.
     fn default() -> Self {
         Capabilities {
-            kube_version: "v1.34.0".to_owned(),
+            kube_version: "v1.37.0".to_owned(),
             major: "1".to_owned(),
-            minor: "34".to_owned(),
+            minor: "37".to_owned(),
             api_versions: default_api_versions(),
         }
     }

@@ -1,6 +1,6 @@
 //! `.Chart` and the methods of `.Values`.
 
-use crate::chart::{Chart, Dependency, Maintainer, Metadata};
+use crate::chart::{Dependency, Maintainer, Metadata};
 use crate::compat::Compat;
 use crate::convert::to_value;
 use crate::funcs::to_yaml_text;
@@ -13,8 +13,8 @@ const MAINTAINERS: TypeInfo = TypeInfo::plain("[]*chart.Maintainer", Elem::Host)
 const DEPENDENCIES: TypeInfo = TypeInfo::plain("[]*chart.Dependency", Elem::Host);
 
 /// `.Chart` as templates see it.
-pub(crate) fn chart_value(chart: &Chart, root: bool, compat: Compat) -> Value {
-    let metadata = MetadataObject::new(&chart.metadata, compat);
+pub(crate) fn chart_value(metadata: &Metadata, root: bool, compat: Compat) -> Value {
+    let metadata = MetadataObject::new(metadata, compat);
     match compat {
         Compat::Helm3 => Value::Object(Rc::new(ChartObject {
             metadata: Rc::new(metadata),

@@ -1,162 +1,160 @@
 //! A chart's own values under the user's, for the chart and its subcharts.
 
-use super::Table;
-use crate::chart::Chart;
 use crate::compat::Compat;
 use crate::error::HelmError;
-use serde_json::Value as Json;
+use crate::work::{Work, deep_copy};
+use driftless_gotmpl::{Map, Value};
 
 const GLOBAL: &str = "global";
 
-/// Puts a chart's values under `values`, with those of its subcharts: Helm's `CoalesceValues`.
-///
-/// # Errors
-/// A value that is no table where a subchart stands.
-pub fn coalesce(chart: &Chart, values: &Table, compat: Compat) -> Result<Table, HelmError> {
-    let mut values = values.clone();
-    chart_values(chart, &mut values, Mode::Coalesce, compat)?;
-    Ok(values)
-}
-
-/// The same without taking nulls as deletions: Helm's `MergeValues`.
-pub(super) fn merge_values(chart: &Chart, compat: Compat) -> Result<Table, HelmError> {
-    let mut values = Table::new();
-    chart_values(chart, &mut values, Mode::Merge, compat)?;
-    Ok(values)
-}
-
+/// What null means.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Mode {
-    /// Null deletes.
+pub(crate) enum Mode {
+    /// It deletes a chart's default.
     Coalesce,
-    /// Null is a value.
+    /// It is a value.
     Merge,
 }
 
-fn chart_values(
-    chart: &Chart,
-    dest: &mut Table,
+/// Puts a chart's values under a copy of `values`, with those of its subcharts: Helm's `CoalesceValues` and `MergeValues`.
+///
+/// # Errors
+/// A value that is no table where a subchart stands.
+pub(crate) fn coalesce(
+    chart: &Work<'_>,
+    values: &Map,
     mode: Mode,
     compat: Compat,
-) -> Result<(), HelmError> {
+) -> Result<Map, HelmError> {
+    let values = deep_copy(values);
+    chart_values(chart, &values, mode, compat)?;
+    Ok(values)
+}
+
+fn chart_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Result<(), HelmError> {
     own_values(chart, dest, mode, compat);
     for sub in &chart.dependencies {
         let name = sub.name();
-        let mut inner = match dest.get_mut(name) {
-            None => Table::new(),
-            Some(Json::Object(table)) => std::mem::take(table),
+        let inner = match dest.get(name) {
+            None => {
+                let inner = Map::new();
+                dest.insert(name, Value::Map(inner.clone()));
+                inner
+            }
+            Some(Value::Map(inner)) => inner,
             Some(_) => {
                 return Err(HelmError::Values(format!(
                     "type mismatch on {name}: the values of a subchart must be a table"
                 )));
             }
         };
-        globals(&mut inner, dest);
-        chart_values(sub, &mut inner, mode, compat)?;
-        dest.insert(name.to_owned(), Json::Object(inner));
+        globals(&inner, dest);
+        chart_values(sub, &inner, mode, compat)?;
     }
     Ok(())
 }
 
-fn own_values(chart: &Chart, dest: &mut Table, mode: Mode, compat: Compat) {
-    let clean = compat == Compat::Helm4 && mode == Mode::Coalesce;
-    for (key, value) in &chart.values {
-        match dest.get_mut(key) {
-            Some(Json::Null) if mode == Mode::Coalesce => {
-                dest.remove(key);
+fn own_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) {
+    let clean = compat == Compat::Helm4;
+    for (key, own) in deep_copy(&chart.values).pairs() {
+        match (dest.get(&*key), own) {
+            (Some(Value::Nil), _) if mode == Mode::Coalesce => {
+                dest.remove(&*key);
             }
-            Some(Json::Object(have)) => {
-                if let Json::Object(own) = value {
-                    let is_subchart = chart.dependencies.iter().any(|d| d.name() == key);
-                    let inner = if is_subchart { Mode::Merge } else { mode };
-                    let mut own = own.clone();
-                    if clean {
-                        drop_nulls(&mut own);
+            (Some(Value::Map(have)), Value::Map(own)) => {
+                let is_subchart = chart
+                    .dependencies
+                    .iter()
+                    .any(|d| d.name().as_bytes() == key.as_bytes());
+                let inner = if is_subchart { Mode::Merge } else { mode };
+                if clean && inner == Mode::Coalesce {
+                    drop_nulls(&own);
+                }
+                tables(&have, &own, inner);
+            }
+            (Some(_), _) => {}
+            (None, own) => {
+                if clean && mode == Mode::Coalesce {
+                    match &own {
+                        Value::Nil => continue,
+                        Value::Map(table) => drop_nulls(table),
+                        _ => {}
                     }
-                    tables(have, own, inner);
                 }
-            }
-            Some(_) => {}
-            None => {
-                if clean && value.is_null() {
-                    continue;
-                }
-                let mut value = value.clone();
-                if clean && let Json::Object(table) = &mut value {
-                    drop_nulls(table);
-                }
-                dest.insert(key.clone(), value);
+                dest.insert(key, own);
             }
         }
     }
 }
 
-fn drop_nulls(table: &mut Table) {
-    table.retain(|_, v| !v.is_null());
-    for value in table.values_mut() {
-        if let Json::Object(inner) = value {
-            drop_nulls(inner);
+fn drop_nulls(table: &Map) {
+    for (key, value) in table.pairs() {
+        match value {
+            Value::Nil => {
+                table.remove(&*key);
+            }
+            Value::Map(inner) => drop_nulls(&inner),
+            _ => {}
         }
     }
 }
 
-/// Lays `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`.
-pub(super) fn tables(dst: &mut Table, mut src: Table, mode: Mode) {
-    let mut known: Vec<String> = Vec::new();
-    for (key, value) in &src {
-        if !value.is_null() {
-            known.push(key.clone());
-        }
-    }
+/// Lays `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`. `src` is changed, too, and `dst` takes its tables
+/// over, as there.
+pub(crate) fn tables(dst: &Map, src: &Map, mode: Mode) {
+    let before = src.pairs();
     // A null of the destination hides the source's value, but is told from a null of the source.
-    for (key, value) in dst.iter() {
-        if value.is_null() {
-            src.insert(key.clone(), Json::Null);
+    for (key, value) in dst.pairs() {
+        if value.is_nil() {
+            src.insert(key, Value::Nil);
         }
     }
-    for (key, value) in src {
-        match dst.get_mut(&key) {
-            Some(Json::Null) if mode == Mode::Coalesce && known.contains(&key) => {
-                dst.remove(&key);
+    let known = |key: &[u8]| {
+        // In order of key.
+        before
+            .binary_search_by(|(k, _)| k.as_bytes().cmp(key))
+            .is_ok_and(|at| !before[at].1.is_nil())
+    };
+    for (key, value) in src.pairs() {
+        match (dst.get(&*key), value) {
+            (Some(Value::Nil), _) if mode == Mode::Coalesce && known(&key) => {
+                dst.remove(&*key);
             }
-            None => {
-                dst.insert(key, value);
-            }
-            Some(Json::Object(have)) => {
-                if let Json::Object(value) = value {
-                    tables(have, value, mode);
-                }
-            }
-            Some(_) => {}
+            (None, value) => dst.insert(key, value),
+            (Some(Value::Map(have)), Value::Map(value)) => tables(&have, &value, mode),
+            (Some(_), _) => {}
         }
     }
 }
 
-/// A parent's globals over a subchart's.
-fn globals(dest: &mut Table, source: &Table) {
-    let empty = Table::new();
-    let from = match source.get(GLOBAL) {
-        None => &empty,
-        Some(Json::Object(table)) => table,
+/// A parent's globals over a subchart's. Tables are copied one level deep, as Helm does: what lies deeper is the parent's own.
+fn globals(dest: &Map, source: &Map) {
+    let to = match dest.get(GLOBAL) {
+        None => Map::new(),
+        Some(Value::Map(to)) => to,
         Some(_) => return,
     };
-    let entry = dest
-        .entry(GLOBAL)
-        .or_insert_with(|| Json::Object(Table::new()));
-    let Json::Object(to) = entry else {
-        return;
+    let from = match source.get(GLOBAL) {
+        None => Map::new(),
+        Some(Value::Map(from)) => from,
+        Some(_) => return,
     };
-    for (key, value) in from {
-        match (to.get_mut(key), value) {
-            (Some(Json::Object(have)), Json::Object(value)) => {
-                let under = std::mem::replace(have, value.clone());
-                tables(have, under, Mode::Merge);
+    for (key, value) in from.pairs() {
+        match (to.get(&*key), value) {
+            (have, Value::Map(value)) => {
+                let copy = Map::typed(value.info(), value.pairs().into_iter().collect());
+                match have {
+                    None => to.insert(key, Value::Map(copy)),
+                    Some(Value::Map(have)) => {
+                        tables(&copy, &have, Mode::Merge);
+                        to.insert(key, Value::Map(copy));
+                    }
+                    Some(_) => {}
+                }
             }
-            (Some(Json::Object(_)), _) => {}
-            (Some(_), Json::Object(_)) => {}
-            (_, value) => {
-                to.insert(key.clone(), value.clone());
-            }
+            (Some(Value::Map(_)), _) => {}
+            (_, value) => to.insert(key, value),
         }
     }
+    dest.insert(GLOBAL, Value::Map(to));
 }

@@ -1,28 +1,29 @@
 //! Which subcharts count, under which names, and what they give to their parent.
 
-use super::coalesce::{Mode, coalesce, merge_values, tables};
-use super::{Table, table};
-use crate::chart::{Chart, Dependency};
+use super::coalesce::{Mode, coalesce, tables};
+use crate::chart::Dependency;
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::semver::is_compatible;
+use crate::work::{Work, deep_copy, path_value, table};
 use driftless_gotmpl::fmt::display;
-use serde_json::Value as Json;
+use driftless_gotmpl::{Map, Value};
+use serde_json::{Value as Json, json};
 
 /// Applies conditions, tags, aliases and import-values: Helm's `ProcessDependenciesWithMerge`.
 ///
 /// # Errors
 /// Values that do not fit the subcharts.
-pub fn process_dependencies(
-    chart: &mut Chart,
-    values: &Table,
+pub(crate) fn process_dependencies(
+    chart: &mut Work<'_>,
+    values: &Map,
     compat: Compat,
 ) -> Result<(), HelmError> {
     enable(chart, values, "", compat)?;
     import_all(chart, compat)
 }
 
-fn enable(chart: &mut Chart, values: &Table, path: &str, compat: Compat) -> Result<(), HelmError> {
+fn enable(chart: &mut Work<'_>, values: &Map, path: &str, compat: Compat) -> Result<(), HelmError> {
     let Some(mut requirements) = chart.metadata.dependencies.take() else {
         return Ok(());
     };
@@ -30,17 +31,18 @@ fn enable(chart: &mut Chart, values: &Table, path: &str, compat: Compat) -> Resu
     for requirement in &mut requirements {
         requirement.enabled = true;
     }
-    let own = coalesce(chart, values, compat)?;
+    let own = coalesce(chart, values, Mode::Coalesce, compat)?;
     tags(&mut requirements, &own);
     conditions(&mut requirements, &own, path);
     let off = |name: &str| requirements.iter().any(|r| !r.enabled && r.name == name);
     chart.dependencies.retain(|d| !off(d.name()));
-    let kept = requirements
+    let kept: Vec<Dependency> = requirements
         .iter()
         .filter(|r| !off(&r.name))
         .cloned()
         .collect();
-    chart.metadata.dependencies = Some(kept);
+    // An empty list is none, as an appended nil slice is in Go.
+    chart.metadata.dependencies = (!kept.is_empty()).then_some(kept);
     for sub in &mut chart.dependencies {
         let path = format!("{path}{}.", sub.name());
         enable(sub, &own, &path, compat)?;
@@ -49,11 +51,11 @@ fn enable(chart: &mut Chart, values: &Table, path: &str, compat: Compat) -> Resu
 }
 
 /// The subcharts that no entry names, then one for each entry, under its alias.
-fn renamed(charts: &[Chart], requirements: &mut [Dependency]) -> Vec<Chart> {
-    let fits = |chart: &Chart, r: &Dependency| {
+fn renamed<'c>(charts: &[Work<'c>], requirements: &mut [Dependency]) -> Vec<Work<'c>> {
+    let fits = |chart: &Work<'_>, r: &Dependency| {
         chart.name() == r.name && is_compatible(&r.version, &chart.metadata.version)
     };
-    let mut out: Vec<Chart> = charts
+    let mut out: Vec<Work<'c>> = charts
         .iter()
         .filter(|c| !requirements.iter().any(|r| fits(c, r)))
         .cloned()
@@ -73,7 +75,7 @@ fn renamed(charts: &[Chart], requirements: &mut [Dependency]) -> Vec<Chart> {
     out
 }
 
-fn tags(requirements: &mut [Dependency], values: &Table) {
+fn tags(requirements: &mut [Dependency], values: &Map) {
     let Some(tags) = table(values, "tags") else {
         return;
     };
@@ -81,8 +83,8 @@ fn tags(requirements: &mut [Dependency], values: &Table) {
         let (mut on, mut off) = (false, false);
         for tag in &requirement.tags {
             match tags.get(tag) {
-                Some(Json::Bool(true)) => on = true,
-                Some(Json::Bool(false)) => off = true,
+                Some(Value::Bool(true)) => on = true,
+                Some(Value::Bool(false)) => off = true,
                 _ => {}
             }
         }
@@ -90,74 +92,68 @@ fn tags(requirements: &mut [Dependency], values: &Table) {
     }
 }
 
-fn conditions(requirements: &mut [Dependency], values: &Table, path: &str) {
+fn conditions(requirements: &mut [Dependency], values: &Map, path: &str) {
     for requirement in requirements {
         for condition in requirement.condition.trim().split(',') {
             if condition.is_empty() {
                 continue;
             }
-            if let Some(Json::Bool(on)) = path_value(values, &format!("{path}{condition}")) {
-                requirement.enabled = *on;
+            if let Some(Value::Bool(on)) = path_value(values, &format!("{path}{condition}")) {
+                requirement.enabled = on;
                 break;
             }
         }
     }
 }
 
-/// The value at a dotted path that is no table.
-pub(crate) fn path_value<'v>(values: &'v Table, path: &str) -> Option<&'v Json> {
-    let value = match path.rsplit_once('.') {
-        Some((parent, key)) => table(values, parent)?.get(key)?,
-        None => values.get(path)?,
-    };
-    (!value.is_object()).then_some(value)
-}
-
-fn import_all(chart: &mut Chart, compat: Compat) -> Result<(), HelmError> {
+fn import_all(chart: &mut Work<'_>, compat: Compat) -> Result<(), HelmError> {
     for sub in &mut chart.dependencies {
         import_all(sub, compat)?;
     }
-    let Some(requirements) = &chart.metadata.dependencies else {
+    let Some(mut requirements) = chart.metadata.dependencies.take() else {
         return Ok(());
     };
-    let mut values = merge_values(chart, compat)?;
-    let mut imported = Table::new();
-    for requirement in requirements {
-        for import in &requirement.import_values {
-            let (child, parent) = match import {
-                Json::String(name) => (format!("exports.{name}"), ".".to_owned()),
-                Json::Object(map) => (named(map, "child"), named(map, "parent")),
-                _ => continue,
-            };
-            let Some(found) = table(&values, &format!("{}.{child}", requirement.name)) else {
-                continue;
-            };
-            tables(
-                &mut imported,
-                under_path(&parent, found.clone()),
-                Mode::Merge,
-            );
+    let values = coalesce(chart, &Map::new(), Mode::Merge, compat)?;
+    let imported = Map::new();
+    for requirement in &mut requirements {
+        let imports = std::mem::take(&mut requirement.import_values);
+        for (child, parent) in imports.iter().filter_map(import) {
+            let found = table(&values, &format!("{}.{child}", requirement.name));
+            if let Some(found) = found {
+                tables(&imported, &under_path(&parent, found), Mode::Merge);
+            }
+            let read = json!({ "child": child, "parent": parent });
+            requirement.import_values.push(read);
         }
     }
-    tables(&mut values, imported, Mode::Merge);
+    chart.metadata.dependencies = Some(requirements);
+    // The imported tables may be those of the values: what is merged must not be changed by that.
+    let values = deep_copy(&values);
+    tables(&values, &imported, Mode::Merge);
     chart.values = values;
     Ok(())
 }
 
-fn named(map: &Table, key: &str) -> String {
-    let value = map.get(key).unwrap_or(&Json::Null);
-    display(&crate::convert::to_value(value))
+/// The paths of an entry of `import-values`.
+fn import(entry: &Json) -> Option<(String, String)> {
+    let named = |key| {
+        let value = entry.get(key).unwrap_or(&Json::Null);
+        display(&crate::convert::to_value(value))
+    };
+    match entry {
+        Json::String(name) => Some((format!("exports.{name}"), ".".to_owned())),
+        Json::Object(_) => Some((named("child"), named("parent"))),
+        _ => None,
+    }
 }
 
-fn under_path(path: &str, value: Table) -> Table {
+fn under_path(path: &str, value: Map) -> Map {
     if path == "." {
         return value;
     }
     let mut out = value;
     for part in path.split('.').rev() {
-        let mut outer = Table::new();
-        outer.insert(part.to_owned(), Json::Object(out));
-        out = outer;
+        out = Map::from_pairs([(part, Value::Map(out))]);
     }
     out
 }

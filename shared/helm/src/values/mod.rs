@@ -6,9 +6,9 @@ pub(crate) mod glob;
 mod schema;
 mod set;
 
-pub use coalesce::coalesce;
-pub use dependencies::process_dependencies;
-pub use schema::validate;
+pub(crate) use coalesce::{Mode, coalesce};
+pub(crate) use dependencies::process_dependencies;
+pub(crate) use schema::validate;
 pub use set::{SetKind, set};
 
 use crate::compat::Compat;
@@ -73,13 +73,4 @@ pub fn merge(mut base: Table, over: Table) -> Table {
         }
     }
     base
-}
-
-/// The table at a dotted path.
-pub(crate) fn table<'t>(values: &'t Table, path: &str) -> Option<&'t Table> {
-    let mut table = values;
-    for part in path.split('.') {
-        table = table.get(part)?.as_object()?;
-    }
-    Some(table)
 }

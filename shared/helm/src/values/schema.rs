@@ -1,16 +1,16 @@
 //! values.schema.json.
 
-use super::Table;
-use crate::chart::Chart;
 use crate::convert;
 use crate::error::HelmError;
+use crate::work::Work;
+use driftless_gotmpl::{Map, Value};
 use serde_json::Value as Json;
 
 /// Checks coalesced values against the schemas of the chart and its subcharts. References to files and hosts are refused.
 ///
 /// # Errors
 /// [`HelmError::Schema`] with the places that do not fit; their values are not repeated.
-pub fn validate(chart: &Chart, values: &Table) -> Result<(), HelmError> {
+pub(crate) fn validate(chart: &Work<'_>, values: &Map) -> Result<(), HelmError> {
     let mut problems = String::new();
     check(chart, values, &mut problems);
     if problems.is_empty() {
@@ -19,16 +19,16 @@ pub fn validate(chart: &Chart, values: &Table) -> Result<(), HelmError> {
     Err(HelmError::Schema(problems))
 }
 
-fn check(chart: &Chart, values: &Table, problems: &mut String) {
-    if let Some(schema) = &chart.schema
+fn check(chart: &Work<'_>, values: &Map, problems: &mut String) {
+    if let Some(schema) = &chart.source.schema
         && let Err(message) = one(schema, values)
     {
         problems.push_str(&format!("{}:\n{message}", chart.name()));
     }
     for sub in &chart.dependencies {
         match values.get(sub.name()) {
-            None | Some(Json::Null) => {}
-            Some(Json::Object(inner)) => check(sub, inner, problems),
+            None | Some(Value::Nil) => {}
+            Some(Value::Map(inner)) => check(sub, &inner, problems),
             Some(_) => problems.push_str(&format!(
                 "{}:\ninvalid type for values: expected object (map)\n",
                 sub.name()
@@ -48,25 +48,23 @@ fn depth(value: &Json) -> usize {
     }
 }
 
-fn one(schema: &[u8], values: &Table) -> Result<(), String> {
+fn one(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema: Json = serde_json::from_slice(schema)
         .map_err(|e| format!("values.schema.json is no JSON: line {}\n", e.line()))?;
     if depth(&schema) > MAX_DEPTH {
         return Err("values.schema.json is nested too deeply\n".to_owned());
     }
+    // Linear in time, as Go's own engine is.
     let validator = jsonschema::options()
+        .with_pattern_options(jsonschema::PatternOptions::regex())
         .build(&schema)
         .map_err(|e| format!("values.schema.json cannot be used: {}\n", e.masked()))?;
-    let values = plain(&Json::Object(values.clone()));
+    // Numbers as their JSON text reads: 1.0 is the integer 1.
+    let values = convert::to_json(&Value::Map(values.clone())).map_err(|e| format!("{e}\n"))?;
     let mut out = String::new();
     for error in validator.iter_errors(&values).take(100) {
         let place = error.instance_path().to_string();
         out.push_str(&format!("- at '{place}': {}\n", error.masked()));
     }
     if out.is_empty() { Ok(()) } else { Err(out) }
-}
-
-/// Numbers as their JSON text reads: 1.0 is the integer 1.
-fn plain(value: &Json) -> Json {
-    convert::to_json(&convert::to_value(value)).unwrap_or(Json::Null)
 }

@@ -1,6 +1,7 @@
 //! `--set` and its kin.
 
 use super::Table;
+use crate::compat::Compat;
 use crate::convert::floats;
 use crate::error::HelmError;
 use driftless_gotmpl::fmt::quote;
@@ -24,6 +25,18 @@ pub enum SetKind {
 const MAX_INDEX: usize = 65_536;
 const MAX_NESTING: usize = 30;
 
+impl SetKind {
+    fn flag(self) -> &'static str {
+        match self {
+            SetKind::Typed => "--set",
+            SetKind::Text => "--set-string",
+            SetKind::Json => "--set-json",
+            SetKind::Literal => "--set-literal",
+            SetKind::File => "--set-file",
+        }
+    }
+}
+
 /// Applies one override to `values`. `file` reads a file for [`SetKind::File`].
 ///
 /// # Errors
@@ -32,8 +45,21 @@ pub fn set(
     values: &mut Table,
     kind: SetKind,
     argument: &str,
+    compat: Compat,
     file: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<(), HelmError> {
+    if kind == SetKind::Json && compat == Compat::Helm4 && argument.trim().starts_with('{') {
+        let Ok(Json::Object(table)) = serde_json::from_str(argument.trim()) else {
+            return Err(HelmError::Values(
+                "failed parsing --set-json data: the value is no JSON".to_owned(),
+            ));
+        };
+        let Json::Object(table) = floats(Json::Object(table)) else {
+            return Ok(());
+        };
+        *values = super::merge(std::mem::take(values), table);
+        return Ok(());
+    }
     let mut parser = Parser {
         text: argument,
         kind,
@@ -45,7 +71,8 @@ pub fn set(
             Err(Stop::End) => return Ok(()),
             Err(Stop::Error(message)) => {
                 return Err(HelmError::Values(format!(
-                    "failed parsing --set data: {message}"
+                    "failed parsing {} data: {message}",
+                    kind.flag()
                 )));
             }
         }

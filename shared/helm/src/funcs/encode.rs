@@ -1,0 +1,167 @@
+//! YAML, JSON and TOML, written and read.
+
+use super::arg::{any, bytes, out, text};
+use super::json_write::Form;
+use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
+use driftless_gotmpl::{Exec, FuncError, List, Map, TypeInfo, Value};
+use serde_json::Value as Json;
+
+pub(super) const TABLE: &[Entry] = &[
+    ("toYaml", A, |e, a| quiet(yaml(e, any(a, 0)))),
+    ("toYamlPretty", A, |e, a| quiet(pretty::write(e, any(a, 0)).and_then(|t| out(e, t)))),
+    ("fromYaml", S, |e, a| {
+        let read = read_yaml(e, bytes(a, 0))?;
+        Ok(map_or_error(read))
+    }),
+    ("fromYamlArray", S, |e, a| {
+        let read = read_yaml(e, bytes(a, 0))?;
+        Ok(list_or_error(read))
+    }),
+    ("toJson", A, |e, a| quiet(json(e, any(a, 0), Form::default()))),
+    ("mustToJson", A, |e, a| json(e, any(a, 0), Form::default())),
+    ("toPrettyJson", A, |e, a| quiet(json(e, any(a, 0), PRETTY))),
+    ("mustToPrettyJson", A, |e, a| json(e, any(a, 0), PRETTY)),
+    ("toRawJson", A, |e, a| json(e, any(a, 0), RAW)),
+    ("mustToRawJson", A, |e, a| json(e, any(a, 0), RAW)),
+    ("fromJson", S, |e, a| {
+        let read = json_read::read(e, bytes(a, 0))?;
+        Ok(map_or_error(read.and_then(|v| as_map(v, ""))))
+    }),
+    ("mustFromJson", S, |e, a| {
+        json_read::read(e, bytes(a, 0))?.map_err(FuncError::new)
+    }),
+    ("fromJsonArray", S, |e, a| {
+        let read = json_read::read(e, bytes(a, 0))?;
+        Ok(list_or_error(read.and_then(|v| as_list(v, ""))))
+    }),
+    ("toToml", A, |e, a| match toml_write::write(e, any(a, 0)) {
+        Ok(text) => Ok(Value::str(text)),
+        Err(toml_write::Failure::Encode(message)) => out(e, message),
+        Err(toml_write::Failure::Function(error)) => Err(error),
+    }),
+    ("fromToml", S, |e, a| {
+        e.charge_bytes(bytes(a, 0).len().saturating_mul(16))?;
+        Ok(match text(a, 0).parse::<toml::Table>() {
+            Ok(table) => super::toml_read::table(&table),
+            Err(error) => error_map(&format!("toml: {}", error.message())),
+        })
+    }),
+];
+
+/// What only Helm 4 has.
+pub(super) const HELM4: &[Entry] = &[
+    ("mustToYaml", A, |e, a| yaml(e, any(a, 0))),
+    ("mustToToml", A, |e, a| match toml_write::write(e, any(a, 0)) {
+        Ok(text) => Ok(Value::str(text)),
+        Err(toml_write::Failure::Encode(message)) => Err(message.into()),
+        Err(toml_write::Failure::Function(error)) => Err(error),
+    }),
+];
+
+const PRETTY: Form = Form { pretty: true, raw: false };
+const RAW: Form = Form { pretty: false, raw: true };
+
+fn json(exec: &mut Exec<'_>, value: &Value, form: Form) -> Out {
+    Ok(Value::str(json_write::write(exec, value, form)?))
+}
+
+/// An error becomes an empty text, as Helm's functions swallow it; a budget does not.
+fn quiet(result: Out) -> Out {
+    match result {
+        Err(error) if !error.budget => Ok(Value::str("")),
+        other => other,
+    }
+}
+
+fn yaml(exec: &mut Exec<'_>, value: &Value) -> Out {
+    pay(exec, value, 0)?;
+    let text = to_yaml_text(value)?;
+    out(exec, text.strip_suffix('\n').unwrap_or(&text))
+}
+
+/// Takes what writing a value will cost: it may be far larger than what holds it, since parts can be shared.
+pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<(), FuncError> {
+    exec.charge(1)?;
+    if depth > super::equal::MAX_DEPTH {
+        return Err(super::equal::too_deep());
+    }
+    match value {
+        Value::Str(s) => exec.charge_bytes(s.len()),
+        Value::Bytes(b) => exec.charge_bytes(b.len()),
+        Value::List(list) => {
+            exec.charge_bytes(list.len().saturating_mul(size_of::<Json>()))?;
+            list.items().iter().try_for_each(|v| pay(exec, v, depth + 1))
+        }
+        Value::Map(map) => {
+            exec.charge_bytes(map.len().saturating_mul(2 * size_of::<Json>()))?;
+            let entries = map.entries();
+            entries.values().try_for_each(|v| pay(exec, v, depth + 1))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A value as Go's YAML, with a line break at its end.
+pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
+    let json = crate::convert::to_json(value)?;
+    Ok(driftless_manifest::yaml::to_string(&json))
+}
+
+fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
+    exec.charge_bytes(text.len().saturating_mul(16))?;
+    Ok(match crate::convert::read_yaml(text, "yaml") {
+        Ok(json) => Ok(crate::convert::to_value(&json)),
+        Err(message) => Err(format!("error converting YAML to JSON: {message}")),
+    })
+}
+
+const IN_YAML: &str = "error unmarshaling JSON: while decoding JSON: ";
+
+/// A map, or what Go says of anything else; null is the nil map.
+fn as_map(value: Value, context: &str) -> Result<Value, String> {
+    match value {
+        Value::Map(_) => Ok(value),
+        Value::Nil | Value::NoValue => Ok(Value::Map(Map::nil(&TypeInfo::MAP))),
+        other => Err(mismatch(&other, context, "map[string]interface {}")),
+    }
+}
+
+fn as_list(value: Value, context: &str) -> Result<Value, String> {
+    match value {
+        Value::List(_) => Ok(value),
+        Value::Nil | Value::NoValue => Ok(super::arg::no_list()),
+        other => Err(mismatch(&other, context, "[]interface {}")),
+    }
+}
+
+fn mismatch(value: &Value, context: &str, wanted: &str) -> String {
+    let have = match value {
+        Value::Map(_) => "object",
+        Value::List(_) => "array",
+        Value::Str(_) => "string",
+        Value::Bool(_) => "bool",
+        _ => "number",
+    };
+    format!("{context}json: cannot unmarshal {have} into Go value of type {wanted}")
+}
+
+fn error_map(message: &str) -> Value {
+    Value::map([("Error", Value::str(message))])
+}
+
+fn map_or_error(read: Result<Value, String>) -> Value {
+    match read.and_then(|v| as_map(v, IN_YAML)) {
+        // sigs.k8s.io/yaml leaves the map that is there when the text is empty.
+        Ok(Value::Map(map)) if map.is_nil() => Value::Map(map),
+        Ok(value) => value,
+        Err(message) => error_map(&message),
+    }
+}
+
+fn list_or_error(read: Result<Value, String>) -> Value {
+    match read.and_then(|v| as_list(v, IN_YAML)) {
+        Ok(Value::List(list)) if list.is_nil() => Value::List(List::nil(&TypeInfo::LIST)),
+        Ok(value) => value,
+        Err(message) => Value::list(vec![Value::str(message)]),
+    }
+}

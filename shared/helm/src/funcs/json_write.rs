@@ -1,0 +1,168 @@
+//! Values -> JSON as Go's `encoding/json` writes it.
+
+use super::equal::{MAX_DEPTH, too_deep};
+use crate::convert::json_float;
+use base64::Engine as _;
+use driftless_gotmpl::fmt::display;
+use driftless_gotmpl::{Exec, FuncError, Value};
+
+/// How JSON is written.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Form {
+    /// Two spaces a level, one entry a line.
+    pub pretty: bool,
+    /// `<`, `>` and `&` stay as they are.
+    pub raw: bool,
+}
+
+/// Writes a value.
+///
+/// # Errors
+/// NaN and infinities, as Go words it; a budget that is used up; values that hold themselves.
+pub(super) fn write(exec: &mut Exec<'_>, value: &Value, form: Form) -> Result<String, FuncError> {
+    let mut writer = Writer { out: String::new(), form, paid: 0 };
+    writer.value(exec, value, 0)?;
+    writer.pay(exec)?;
+    Ok(writer.out)
+}
+
+struct Writer {
+    out: String,
+    form: Form,
+    paid: usize,
+}
+
+impl Writer {
+    fn pay(&mut self, exec: &mut Exec<'_>) -> Result<(), FuncError> {
+        exec.charge_bytes(self.out.len() - self.paid)?;
+        self.paid = self.out.len();
+        exec.charge(1)
+    }
+
+    fn line(&mut self, depth: usize) {
+        if self.form.pretty {
+            self.out.push('\n');
+            self.out.extend(std::iter::repeat_n("  ", depth));
+        }
+    }
+
+    fn value(&mut self, exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<(), FuncError> {
+        self.pay(exec)?;
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        match value {
+            Value::NoValue | Value::Nil => self.out.push_str("null"),
+            Value::Bool(b) => self.out.push_str(if *b { "true" } else { "false" }),
+            Value::Int(i, t) if t.unsigned() => self.out.push_str(&(*i as u64).to_string()),
+            Value::Int(i, _) => self.out.push_str(&i.to_string()),
+            Value::Float(f) if f.is_finite() => self.out.push_str(&json_float(*f)),
+            Value::Float(_) => {
+                return Err(format!("json: unsupported value: {}", display(value)).into());
+            }
+            Value::Str(s) => self.string(s),
+            Value::Bytes(b) => {
+                let text = base64::engine::general_purpose::STANDARD.encode(b);
+                self.out.push('"');
+                self.out.push_str(&text);
+                self.out.push('"');
+            }
+            Value::List(list) if list.is_nil() => self.out.push_str("null"),
+            Value::List(list) => self.list(exec, &list.items().clone(), depth)?,
+            Value::Map(map) if map.is_nil() => self.out.push_str("null"),
+            Value::Map(map) => {
+                let entries = map.pairs();
+                self.object(exec, entries.iter().map(|(k, v)| (&**k, v)), depth)?;
+            }
+            Value::Object(object) => match object.json() {
+                Some(value) => self.value(exec, &value, depth + 1)?,
+                None => {
+                    let fields = object.fields();
+                    self.object(exec, fields.iter().map(|(k, v)| (k.as_bytes(), v)), depth)?;
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn list(
+        &mut self,
+        exec: &mut Exec<'_>,
+        items: &[Value],
+        depth: usize,
+    ) -> Result<(), FuncError> {
+        self.out.push('[');
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                self.out.push(',');
+            }
+            self.line(depth + 1);
+            self.value(exec, item, depth + 1)?;
+        }
+        if !items.is_empty() {
+            self.line(depth);
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    fn object<'v>(
+        &mut self,
+        exec: &mut Exec<'_>,
+        entries: impl Iterator<Item = (&'v [u8], &'v Value)>,
+        depth: usize,
+    ) -> Result<(), FuncError> {
+        self.out.push('{');
+        let mut any = false;
+        for (key, value) in entries {
+            if std::mem::replace(&mut any, true) {
+                self.out.push(',');
+            }
+            self.line(depth + 1);
+            self.string(key);
+            self.out.push(':');
+            if self.form.pretty {
+                self.out.push(' ');
+            }
+            self.value(exec, value, depth + 1)?;
+        }
+        if any {
+            self.line(depth);
+        }
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn string(&mut self, s: &[u8]) {
+        self.out.push('"');
+        for chunk in s.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                self.char(c);
+            }
+            for _ in chunk.invalid() {
+                self.out.push_str("\\ufffd");
+            }
+        }
+        self.out.push('"');
+    }
+
+    fn char(&mut self, c: char) {
+        match c {
+            '"' => self.out.push_str("\\\""),
+            '\\' => self.out.push_str("\\\\"),
+            '\n' => self.out.push_str("\\n"),
+            '\r' => self.out.push_str("\\r"),
+            '\t' => self.out.push_str("\\t"),
+            '\u{8}' => self.out.push_str("\\b"),
+            '\u{c}' => self.out.push_str("\\f"),
+            '<' | '>' | '&' if !self.form.raw => self.escaped(c),
+            '\u{2028}' | '\u{2029}' => self.escaped(c),
+            c if c < ' ' => self.escaped(c),
+            c => self.out.push(c),
+        }
+    }
+
+    fn escaped(&mut self, c: char) {
+        self.out.push_str(&format!("\\u{:04x}", u32::from(c)));
+    }
+}

@@ -1,0 +1,212 @@
+//! Private keys and the functions that make certificates.
+
+use super::arg::{any, int, text};
+use super::certificate::{Certificate, Names, issue, object, parse_certificate};
+use super::random::random;
+use super::split::base64_decode;
+use super::{Entry, Out, S, SS};
+use driftless_gotmpl::{Exec, FuncError, Param, Value};
+use ed25519_dalek::pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _};
+use p256::SecretKey;
+use p256::pkcs8::LineEnding;
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPrivateKey as _};
+
+pub(super) const TABLE: &[Entry] = &[
+    ("genPrivateKey", S, generate),
+    ("buildCustomCert", SS, custom),
+    ("genCA", &[Param::Str, Param::Int], |e, a| {
+        let key = new_rsa(e, 2048)?;
+        authority(e, a, key)
+    }),
+    ("genCAWithKey", &[Param::Str, Param::Int, Param::Str], |e, a| {
+        let key = given(&text(a, 2))?;
+        authority(e, a, key)
+    }),
+    ("genSelfSignedCert", NAMES, |e, a| {
+        let key = new_rsa(e, 2048)?;
+        self_signed(e, a, key)
+    }),
+    ("genSelfSignedCertWithKey", &[STR, LIST, LIST, INT, STR], |e, a| {
+        let key = given(&text(a, 4))?;
+        self_signed(e, a, key)
+    }),
+    ("genSignedCert", &[STR, LIST, LIST, INT, CERT], |e, a| {
+        let key = new_rsa(e, 2048)?;
+        signed(e, a, key)
+    }),
+    ("genSignedCertWithKey", &[STR, LIST, LIST, INT, CERT, STR], |e, a| {
+        let key = given(&text(a, 5))?;
+        signed(e, a, key)
+    }),
+];
+
+const STR: Param = Param::Str;
+const INT: Param = Param::Int;
+const LIST: Param = Param::List;
+const CERT: Param = Param::Host("sprig.certificate");
+const NAMES: &[Param] = &[STR, LIST, LIST, INT];
+
+/// A private key that can sign certificates, or be given out.
+pub(super) enum Key {
+    Rsa(Box<RsaPrivateKey>),
+    Ec(SecretKey),
+    Ed(Box<ed25519_dalek::SigningKey>),
+}
+
+/// Steps that a new RSA key costs: about a second of work.
+const RSA_STEPS: u64 = 2_000_000;
+
+fn new_rsa(exec: &mut Exec<'_>, bits: usize) -> Result<Key, FuncError> {
+    exec.charge(RSA_STEPS * (bits as u64 / 2048))?;
+    let key = random(exec)?.with(|rng| RsaPrivateKey::new(rng, bits));
+    key.map(|k| Key::Rsa(Box::new(k)))
+        .map_err(|e| format!("error generating rsa key: {e}").into())
+}
+
+fn generate(exec: &mut Exec<'_>, a: &[Value]) -> Out {
+    let kind = text(a, 0);
+    let key = match &*kind {
+        "" | "rsa" => new_rsa(exec, 4096)?,
+        "ecdsa" => Key::Ec(random(exec)?.with(|rng| SecretKey::random(rng))),
+        "ed25519" => {
+            let mut seed = [0; 32];
+            random(exec)?.fill(&mut seed);
+            Key::Ed(Box::new(ed25519_dalek::SigningKey::from_bytes(&seed)))
+        }
+        "dsa" => return super::dsa_key::generate(exec),
+        other => return Ok(Value::str(format!("Unknown type {other}"))),
+    };
+    Ok(Value::str(key.pem()?))
+}
+
+impl Key {
+    /// The key as Go's `pem.Encode` writes it.
+    pub fn pem(&self) -> Result<String, FuncError> {
+        let bad = |e: &dyn std::fmt::Display| FuncError::new(format!("error pem-encoding key: {e}"));
+        let text = match self {
+            Key::Rsa(key) => key.to_pkcs1_pem(LineEnding::LF).map_err(|e| bad(&e))?,
+            Key::Ec(key) => key.to_sec1_pem(LineEnding::LF).map_err(|e| bad(&e))?,
+            Key::Ed(key) => {
+                let bytes = ed25519_dalek::pkcs8::KeypairBytes {
+                    secret_key: key.to_bytes(),
+                    public_key: None,
+                };
+                bytes.to_pkcs8_pem(LineEnding::LF).map_err(|e| bad(&e))?
+            }
+        };
+        Ok(text.to_string())
+    }
+
+    /// Reads a key in PEM; the message never has a part of it.
+    pub fn parse(pem: &str) -> Result<Key, String> {
+        let label = pem
+            .split_once("-----BEGIN ")
+            .and_then(|(_, rest)| rest.split_once("-----"))
+            .map(|(label, _)| label)
+            .ok_or("no PEM data in input")?;
+        // Go takes the first block, wherever it stands.
+        let start = pem.find("-----BEGIN ").unwrap_or(0);
+        let tail = format!("-----END {label}-----");
+        let end = pem.find(&tail).map(|i| i + tail.len()).ok_or("no PEM data in input")?;
+        let block = pem.get(start..end).ok_or("no PEM data in input")?;
+        match label {
+            "RSA PRIVATE KEY" => RsaPrivateKey::from_pkcs1_pem(block)
+                .map(|k| Key::Rsa(Box::new(k)))
+                .map_err(|e| format!("parsing RSA private key from PEM: {e}")),
+            "EC PRIVATE KEY" => SecretKey::from_sec1_pem(block).map(Key::Ec).map_err(|_| {
+                "parsing EC private key from PEM: only P-256 keys are supported".to_owned()
+            }),
+            "PRIVATE KEY" => Key::parse_pkcs8(block),
+            other => match other.strip_suffix(" PRIVATE KEY") {
+                Some(kind) => Err(format!("invalid private key type {kind}")),
+                None => Err(format!("no private key data in PEM block of type {other}")),
+            },
+        }
+    }
+
+    fn parse_pkcs8(block: &str) -> Result<Key, String> {
+        if let Ok(key) = RsaPrivateKey::from_pkcs8_pem(block) {
+            return Ok(Key::Rsa(Box::new(key)));
+        }
+        if let Ok(key) = SecretKey::from_pkcs8_pem(block) {
+            return Ok(Key::Ec(key));
+        }
+        ed25519_dalek::SigningKey::from_pkcs8_pem(block)
+            .map(|k| Key::Ed(Box::new(k)))
+            .map_err(|_| "decoding PEM as PKCS#8: neither RSA, nor P-256, nor Ed25519".to_owned())
+    }
+}
+
+fn given(pem: &str) -> Result<Key, FuncError> {
+    Key::parse(pem).map_err(|e| format!("parsing private key: {e}").into())
+}
+
+/// `len` addresses or names as texts.
+fn texts(value: &Value, complaint: impl Fn(&Value) -> String) -> Result<Vec<String>, FuncError> {
+    let Value::List(list) = value else {
+        return Ok(Vec::new());
+    };
+    let items = list.items();
+    let texts = items.iter().map(|item| match item {
+        Value::Str(s) => Ok(s.lossy().into_owned()),
+        other => Err(FuncError::new(complaint(other))),
+    });
+    texts.collect()
+}
+
+fn names(exec: &mut Exec<'_>, a: &[Value]) -> Result<Names, FuncError> {
+    use driftless_gotmpl::fmt::display;
+    let mut ips = Vec::new();
+    let not_text = |v: &Value| format!("error parsing ip: {} is not a string", display(v));
+    for ip in texts(any(a, 1), not_text)? {
+        ips.push(ip.parse().map_err(|_| format!("error parsing ip: {ip}"))?);
+    }
+    let dns = texts(any(a, 2), |v| {
+        format!("error processing alternate dns name: {} is not a string", display(v))
+    })?;
+    exec.charge_bytes(64 * (ips.len() + dns.len()))?;
+    Ok(Names { common: text(a, 0).into_owned(), ips, dns, days: int(a, 3), authority: false })
+}
+
+fn authority(exec: &mut Exec<'_>, a: &[Value], key: Key) -> Out {
+    let names = Names {
+        common: text(a, 0).into_owned(),
+        ips: Vec::new(),
+        dns: Vec::new(),
+        days: int(a, 1),
+        authority: true,
+    };
+    let cert = issue(exec, &names, &key, None)?;
+    object(cert, key.pem()?)
+}
+
+fn self_signed(exec: &mut Exec<'_>, a: &[Value], key: Key) -> Out {
+    let names = names(exec, a)?;
+    let cert = issue(exec, &names, &key, None)?;
+    object(cert, key.pem()?)
+}
+
+fn signed(exec: &mut Exec<'_>, a: &[Value], key: Key) -> Out {
+    let Some(ca) = Certificate::of(any(a, 4)) else {
+        return Err("unable to decode certificate".into());
+    };
+    let parent = parse_certificate(&ca.cert, "decodedSignerCert")?;
+    let signer = Key::parse(&ca.key).map_err(|e| format!("error parsing private key: {e}"))?;
+    let names = names(exec, a)?;
+    let cert = issue(exec, &names, &key, Some((&parent, &signer)))?;
+    object(cert, key.pem()?)
+}
+
+fn custom(_: &mut Exec<'_>, a: &[Value]) -> Out {
+    let decode = |at: usize, what: &str| -> Result<String, FuncError> {
+        let bytes = base64_decode(super::arg::bytes(a, at))
+            .map_err(|_| format!("unable to decode base64 {what}"))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let cert = decode(0, "certificate")?;
+    let key = decode(1, "private key")?;
+    parse_certificate(&cert, "decodedCert")?;
+    Key::parse(&key).map_err(|e| format!("error parsing private key: {e}"))?;
+    object(cert, key)
+}

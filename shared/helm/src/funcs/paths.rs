@@ -1,0 +1,72 @@
+//! Paths with slashes.
+
+use super::arg::{bytes, out};
+use super::{Entry, Out, S};
+use driftless_gotmpl::{Exec, Value};
+
+pub(super) const TABLE: &[Entry] = &[
+    ("base", S, base),
+    ("dir", S, dir),
+    ("clean", S, clean_path),
+    ("ext", S, ext),
+    ("isAbs", S, is_abs),
+    ("osBase", S, base),
+    ("osDir", S, dir),
+    ("osClean", S, clean_path),
+    ("osExt", S, ext),
+    ("osIsAbs", S, is_abs),
+];
+
+fn base(exec: &mut Exec<'_>, a: &[Value]) -> Out {
+    let path = bytes(a, 0);
+    let end = path.len() - path.iter().rev().take_while(|b| **b == b'/').count();
+    let last = path[..end].rsplit(|b| *b == b'/').next().unwrap_or_default();
+    out(exec, match (path.is_empty(), last.is_empty()) {
+        (true, _) => b".",
+        (false, true) => b"/",
+        _ => last,
+    })
+}
+
+fn dir(exec: &mut Exec<'_>, a: &[Value]) -> Out {
+    let path = bytes(a, 0);
+    let end = path.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
+    out(exec, clean(&path[..end]))
+}
+
+fn clean_path(exec: &mut Exec<'_>, a: &[Value]) -> Out {
+    out(exec, clean(bytes(a, 0)))
+}
+
+fn ext(exec: &mut Exec<'_>, a: &[Value]) -> Out {
+    let path = bytes(a, 0);
+    let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    let dot = name.iter().rposition(|b| *b == b'.').unwrap_or(name.len());
+    out(exec, &name[dot..])
+}
+
+fn is_abs(_: &mut Exec<'_>, a: &[Value]) -> Out {
+    Ok(Value::Bool(bytes(a, 0).starts_with(b"/")))
+}
+
+/// Go's `path.Clean`.
+fn clean(path: &[u8]) -> Vec<u8> {
+    let rooted = path.starts_with(b"/");
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|b| *b == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if parts.last().is_some_and(|last| *last != b"..") => {
+                parts.pop();
+            }
+            b".." if rooted => {}
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join(&b'/');
+    match (rooted, joined.is_empty()) {
+        (true, _) => [b"/", &joined[..]].concat(),
+        (false, true) => b".".to_vec(),
+        (false, false) => joined,
+    }
+}

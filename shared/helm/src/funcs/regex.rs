@@ -1,0 +1,233 @@
+//! Regular expressions in RE2's syntax, in linear time.
+
+use super::arg::{bytes, int, no_strings, out, string_list, text};
+use super::re2::{Regexp, compile};
+use super::{Entry, Out, S, SS, SSS};
+use driftless_gotmpl::{Exec, FuncError, Param, Value};
+use std::ops::Range;
+
+pub(super) const TABLE: &[Entry] = &[
+    ("regexMatch", SS, |e, a| {
+        // An error is no match here.
+        let found = compile(e, &text(a, 0))?.map(|re| re.is_match(bytes(a, 1)));
+        e.charge_bytes(bytes(a, 1).len())?;
+        Ok(Value::Bool(found.unwrap_or(false)))
+    }),
+    ("mustRegexMatch", SS, |e, a| {
+        let re = must(e, a)?;
+        e.charge_bytes(bytes(a, 1).len())?;
+        Ok(Value::Bool(re.is_match(bytes(a, 1))))
+    }),
+    ("regexFind", SS, |e, a| {
+        let re = panicking(e, a)?;
+        find(e, &re, a)
+    }),
+    ("mustRegexFind", SS, |e, a| {
+        let re = must(e, a)?;
+        find(e, &re, a)
+    }),
+    ("regexFindAll", SSI, |e, a| {
+        let re = panicking(e, a)?;
+        find_all(e, &re, a)
+    }),
+    ("mustRegexFindAll", SSI, |e, a| {
+        let re = must(e, a)?;
+        find_all(e, &re, a)
+    }),
+    ("regexReplaceAll", SSS, |e, a| {
+        let re = panicking(e, a)?;
+        replace(e, &re, a, true)
+    }),
+    ("mustRegexReplaceAll", SSS, |e, a| {
+        let re = must(e, a)?;
+        replace(e, &re, a, true)
+    }),
+    ("regexReplaceAllLiteral", SSS, |e, a| {
+        let re = panicking(e, a)?;
+        replace(e, &re, a, false)
+    }),
+    ("mustRegexReplaceAllLiteral", SSS, |e, a| {
+        let re = must(e, a)?;
+        replace(e, &re, a, false)
+    }),
+    ("regexSplit", SSI, |e, a| {
+        let re = panicking(e, a)?;
+        split(e, &re, a)
+    }),
+    ("mustRegexSplit", SSI, |e, a| {
+        let re = must(e, a)?;
+        split(e, &re, a)
+    }),
+    ("regexQuoteMeta", S, |e, a| {
+        let mut quoted = Vec::with_capacity(bytes(a, 0).len());
+        for b in bytes(a, 0) {
+            if b"\\.+*?()|[]{}^$".contains(b) {
+                quoted.push(b'\\');
+            }
+            quoted.push(*b);
+        }
+        out(e, quoted)
+    }),
+];
+
+const SSI: &[Param] = &[Param::Str, Param::Str, Param::Int];
+
+fn must(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
+    compile(exec, &text(a, 0))?.map_err(|m| format!("error parsing regexp: {m}").into())
+}
+
+/// `regexp.MustCompile`, with the text of its panic.
+fn panicking(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
+    let pattern = text(a, 0);
+    compile(exec, &pattern)?.map_err(|m| {
+        let quoted = if pattern.contains('`') || pattern.contains(char::is_control) {
+            driftless_gotmpl::fmt::quote(pattern.as_bytes())
+        } else {
+            format!("`{pattern}`")
+        };
+        format!("regexp: Compile({quoted}): error parsing regexp: {m}").into()
+    })
+}
+
+/// The matches, at most `n` unless it is negative.
+fn matches(
+    exec: &mut Exec<'_>,
+    re: &Regexp,
+    s: &[u8],
+    n: i64,
+) -> Result<Vec<Range<usize>>, FuncError> {
+    exec.charge_bytes(s.len())?;
+    let limit = usize::try_from(n).unwrap_or(usize::MAX);
+    let mut found = Vec::new();
+    for m in re.find_iter(s).take(limit) {
+        exec.charge_bytes(32)?;
+        found.push(m.range());
+    }
+    Ok(found)
+}
+
+fn find(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
+    let s = bytes(a, 1);
+    exec.charge_bytes(s.len())?;
+    let found = re.find(s).map(|m| m.range());
+    out(exec, found.map_or(&b""[..], |range| &s[range]))
+}
+
+fn find_all(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
+    let s = bytes(a, 1);
+    let found = matches(exec, re, s, int(a, 2))?;
+    if found.is_empty() {
+        return Ok(no_strings());
+    }
+    exec.charge_bytes(found.len().saturating_mul(size_of::<Value>()))?;
+    let items = found.into_iter().map(|range| Value::str(&s[range]));
+    Ok(string_list(items.collect()))
+}
+
+fn split(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
+    let (s, n) = (bytes(a, 1), int(a, 2));
+    if n == 0 {
+        return Ok(no_strings());
+    }
+    if s.is_empty() && !re.is_empty_pattern() {
+        return Ok(Value::strings([""]));
+    }
+    let mut parts = Vec::new();
+    let (mut from, mut end) = (0, 0);
+    for range in matches(exec, re, s, n)? {
+        if n > 0 && parts.len() as i64 == n - 1 {
+            break;
+        }
+        end = range.start;
+        if range.end != 0 {
+            parts.push(&s[from..end]);
+        }
+        from = range.end;
+    }
+    if end != s.len() {
+        parts.push(&s[from..]);
+    }
+    exec.charge_bytes(parts.len().saturating_mul(size_of::<Value>()))?;
+    Ok(Value::strings(parts))
+}
+
+fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
+    let (s, template) = (bytes(a, 1), bytes(a, 2));
+    exec.charge_bytes(s.len())?;
+    let pieces = if expand { pieces(template) } else { vec![Piece::Text(template)] };
+    let mut text = Vec::with_capacity(s.len());
+    let mut from = 0;
+    for captures in re.captures_iter(s) {
+        let Some(whole) = captures.get(0) else {
+            continue;
+        };
+        text.extend_from_slice(&s[from..whole.start()]);
+        let before = text.len();
+        for piece in &pieces {
+            let group = match piece {
+                Piece::Text(plain) => {
+                    text.extend_from_slice(plain);
+                    continue;
+                }
+                Piece::Number(n) => captures.get(*n),
+                Piece::Name(name) => captures.name(name),
+            };
+            text.extend_from_slice(group.map_or(&b""[..], |g| g.as_bytes()));
+        }
+        exec.charge_bytes(text.len() - before + 16)?;
+        from = whole.end();
+    }
+    text.extend_from_slice(&s[from..]);
+    Ok(Value::str(text))
+}
+
+/// A part of a replacement.
+enum Piece<'t> {
+    Text(&'t [u8]),
+    Number(usize),
+    Name(&'t str),
+}
+
+/// Go's `Regexp.Expand`: `$1`, `${1}`, `$name`, `$$`; what is malformed stays as it is.
+fn pieces(template: &[u8]) -> Vec<Piece<'_>> {
+    let mut out = Vec::new();
+    let mut rest = template;
+    while let Some(at) = rest.iter().position(|b| *b == b'$') {
+        out.push(Piece::Text(&rest[..at]));
+        rest = &rest[at + 1..];
+        if rest.first() == Some(&b'$') {
+            out.push(Piece::Text(b"$"));
+            rest = &rest[1..];
+            continue;
+        }
+        match reference(rest) {
+            Some((piece, length)) => {
+                out.push(piece);
+                rest = &rest[length..];
+            }
+            None => out.push(Piece::Text(b"$")),
+        }
+    }
+    out.push(Piece::Text(rest));
+    out
+}
+
+/// What stands behind a `$`, and its length.
+fn reference(rest: &[u8]) -> Option<(Piece<'_>, usize)> {
+    let braced = rest.first() == Some(&b'{');
+    let body = std::str::from_utf8(&rest[usize::from(braced)..]).ok();
+    let body = body.or_else(|| rest.utf8_chunks().next().map(|c| c.valid()))?;
+    let word = |c: char| c == '_' || c.is_alphanumeric();
+    let length = body.find(|c| !word(c)).unwrap_or(body.len());
+    let name = &body[..length];
+    if name.is_empty() || braced && body.as_bytes().get(length) != Some(&b'}') {
+        return None;
+    }
+    let numeric = name.bytes().all(|b| b.is_ascii_digit());
+    let leading_zero = name.len() > 1 && name.starts_with('0');
+    let piece = match name.parse() {
+        Ok(n) if numeric && !leading_zero => Piece::Number(n),
+        _ => Piece::Name(name),
+    };
+    Some((piece, length + if braced { 2 } else { 0 }))
+}
