@@ -1,5 +1,12 @@
 //! Holds the local drift detection against a real API server's dry-runs (`tests/oracle/drift`).
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test reads its cases and says how many hold"
+)]
+
 use driftless_core::apply::drift::{Drift, compare};
 use driftless_core::apply::normalize;
 use driftless_manifest::Object;

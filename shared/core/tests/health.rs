@@ -1,5 +1,12 @@
 //! Holds health against the answers of the code that Flux runs (`tests/oracle/kstatus`).
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test reads its cases and says how many hold"
+)]
+
 use driftless_core::health::{
     Assessment, HealthCheck, HealthError, HealthExprs, ReadyExpr, assess, kstatus,
 };

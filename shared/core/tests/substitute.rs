@@ -1,5 +1,12 @@
 //! Holds the substitution against the answers of Flux's own code (`tests/oracle/envsubst`).
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test reads its cases and says how many hold"
+)]
+
 use driftless_core::substitute::{SubstituteOptions, object, text};
 use driftless_manifest::Object;
 use serde::Deserialize;

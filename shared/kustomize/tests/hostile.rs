@@ -1,5 +1,7 @@
 //! Input that wants to cost more than it may, or to read what it may not.
 
+#![expect(clippy::unwrap_used, reason = "the tests' own input")]
+
 use driftless_kustomize::{
     ErrorKind, Limits, LoadRestrictor, Options, build, build_with, kustomization_of,
 };
