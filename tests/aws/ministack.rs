@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use driftless_tests::aws::MiniStack;
 use driftless_tests::http::Http;
+use driftless_tests::process::PATIENCE;
 use driftless_tests::tools;
 use serde_json::json;
 
@@ -88,7 +89,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     while aws.messages(stack.output("QueueUrl")) != (0, 0) {
         let tail = ministack.log_tail();
         assert!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < PATIENCE,
             "nobody takes the messages:\n{tail}"
         );
         std::thread::sleep(Duration::from_millis(100));

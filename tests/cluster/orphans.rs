@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use driftless_tests::process::Server;
+use driftless_tests::process::{PATIENCE, Server};
 
 /// Set for the inner run, which is killed.
 const INNER: &str = "DRIFTLESS_TEST_STARTS_A_SERVER";
@@ -36,10 +36,7 @@ fn a_killed_test_takes_its_servers_with_it() {
 
     let start = Instant::now();
     while runs(&pid) {
-        assert!(
-            start.elapsed() < Duration::from_secs(5),
-            "the process {pid} still runs"
-        );
+        assert!(start.elapsed() < PATIENCE, "the process {pid} still runs");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// What a test waits for something that comes for sure: only a hang takes this
+/// long, a machine with much else to do does not.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Runs its arguments as a child and ends the whole process group when its
 /// standard input closes, which the kernel does when the test process ends in
 /// any way. (A parent-death signal would fire when the *thread* that spawned
@@ -61,16 +65,16 @@ impl Server {
     }
 
     /// Polls `ready` until it is true; panics with the end of the log when the
-    /// server ends or `limit` passes.
-    pub fn wait_ready(&mut self, limit: Duration, ready: impl Fn() -> bool) {
+    /// server ends or [`PATIENCE`] does.
+    pub fn wait_ready(&mut self, ready: impl Fn() -> bool) {
         let start = Instant::now();
         while !ready() {
             if let Ok(Some(status)) = self.child.try_wait() {
                 panic!("{} ended ({status}):\n{}", self.name, self.log_tail());
             }
             assert!(
-                start.elapsed() < limit,
-                "{} is not ready after {limit:?}:\n{}",
+                start.elapsed() < PATIENCE,
+                "{} is not ready after {PATIENCE:?}:\n{}",
                 self.name,
                 self.log_tail()
             );

@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -52,9 +51,7 @@ impl LocalFunctions {
         let mut server = Server::start("cargo lambda watch", &program, arguments, &[], &log);
         let url = format!("http://127.0.0.1:{port}");
         // A request to `/` would start a function; an open port is enough.
-        server.wait_ready(Duration::from_secs(60), || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
-        });
+        server.wait_ready(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
         Self {
             url,
             _server: server,

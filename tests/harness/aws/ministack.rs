@@ -1,8 +1,6 @@
 //! MiniStack: S3, SQS, Secrets Manager, CloudFormation, EventBridge, and Lambda
 //! functions as processes of this machine. It enforces IAM policies here.
 
-use std::time::Duration;
-
 use super::Aws;
 use crate::http::Http;
 use crate::process::Server;
@@ -47,7 +45,7 @@ impl MiniStack {
         let log = folder.path().join("ministack.log");
         let mut server = Server::start("MiniStack", &program, [""; 0], &environment, &log);
         let health = format!("http://127.0.0.1:{port}/_ministack/ready");
-        server.wait_ready(Duration::from_secs(60), || {
+        server.wait_ready(|| {
             let answer = Http::plain().send("GET", &health, &[], None);
             answer.is_ok_and(|answer| answer.status == 200)
         });

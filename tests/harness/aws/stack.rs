@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::ministack::REGION;
 use super::{MiniStack, emulate};
-use crate::{process, tools};
+use crate::process::{self, PATIENCE};
+use crate::tools;
 
 const CODE: &str = "driftless-code";
 
@@ -107,7 +109,8 @@ impl MiniStack {
     }
 
     fn wait_for(&self, name: &str) -> Stack {
-        for _ in 0..600 {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
             let answer = self.aws().must(
                 "cloudformation",
                 "describe_stacks",
@@ -116,12 +119,12 @@ impl MiniStack {
             let stack = &answer["Stacks"][0];
             match stack["StackStatus"].as_str().unwrap_or_default() {
                 "CREATE_COMPLETE" => return read(name, stack),
-                "CREATE_IN_PROGRESS" => std::thread::sleep(std::time::Duration::from_millis(100)),
+                "CREATE_IN_PROGRESS" => std::thread::sleep(Duration::from_millis(100)),
                 status => panic!("the stack {name} is {status}:\n{}", self.failures(name)),
             }
         }
         panic!(
-            "the stack {name} is not complete after a minute:\n{}",
+            "the stack {name} is not complete after {PATIENCE:?}:\n{}",
             self.failures(name)
         );
     }

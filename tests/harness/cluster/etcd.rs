@@ -1,7 +1,6 @@
 //! One etcd a test process; each cluster has a prefix of its own.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use crate::http::Http;
 use crate::process::Server;
@@ -67,7 +66,7 @@ fn start() -> Etcd {
     );
     let http = Http::plain();
     let health = format!("{url}/health");
-    server.wait_ready(Duration::from_secs(30), || {
+    server.wait_ready(|| {
         http.send("GET", &health, &[], None)
             .is_ok_and(|answer| answer.status == 200)
     });

@@ -14,7 +14,6 @@ mod remote;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 pub use api::{Api, Refused};
 pub use audit::Request;
@@ -118,7 +117,7 @@ impl Cluster {
             &[],
             &self.log(),
         );
-        server.wait_ready(Duration::from_secs(60), || {
+        server.wait_ready(|| {
             self.api.is_ready() && STARTED.iter().all(|path| self.api.get(path).is_ok())
         });
         *slot = Some(server);
