@@ -2,11 +2,11 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, load};
-use crate::serve::setup::{follow, repository, tell};
+use crate::serve::setup::{follow, install, repository};
 use crate::term;
 use driftless_adapters::aws::{self, SecretsManagerKeys};
 use driftless_adapters::config::{self, Config};
-use driftless_core::bootstrap::{self, Root};
+use driftless_core::bootstrap::Root;
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::Secret;
 
@@ -17,8 +17,8 @@ const EXAMPLES: &str = "Examples:
 Environment:
   DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL  outputs of the stack in infra/template.yaml
   DRIFTLESS_SECRETS_PREFIX               the stack's SecretsPrefix, driftless/ when absent
-  AWS_PROFILE, AWS_REGION and so on      as for every AWS tool; needs s3:PutObject on hubs/*,
-                                         secretsmanager:PutSecretValue and CreateSecret
+  AWS_PROFILE, AWS_REGION and so on      as for every AWS tool; needs s3:ListBucket, s3:GetObject and PutObject on hubs/*,
+                                         secretsmanager:GetSecretValue, PutSecretValue and CreateSecret on PREFIXhubs/*
 
 The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME. It must not need a program: use a token or a certificate.";
 
@@ -80,6 +80,16 @@ impl Rules {
 
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
+    if args
+        .repository
+        .as_deref()
+        .is_some_and(|url| url.starts_with("file://"))
+    {
+        return Err(
+            Error::usage("--repository: a function on AWS reads no local folder")
+                .next("give OWNER/NAME, or use driftless serve"),
+        );
+    }
     let config = Config::from_env().map_err(|error| {
         Error::new(error.to_string())
             .next("take them from the outputs of the stack (infra/template.yaml)")
@@ -95,7 +105,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let settings = args.rules.settings(&args.name);
     hub::register(&ports, &settings).await?;
     let hub = hub::connect(&ports, &args.name).await?;
-    tell(&bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await?);
+    install(&hub, &ports).await?;
     if let Some(url) = args.repository {
         follow(
             hub.cluster.as_ref(),

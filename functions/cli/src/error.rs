@@ -36,6 +36,15 @@ impl Error {
         }
     }
 
+    /// The same, with the server it is about, unless the message names it already.
+    #[must_use]
+    pub fn at(mut self, server: &str) -> Self {
+        if !self.message.contains(server) {
+            self.message = format!("{server}: {}", self.message);
+        }
+        self
+    }
+
     /// The same, with a next step.
     #[must_use]
     pub fn next(mut self, step: impl Display) -> Self {

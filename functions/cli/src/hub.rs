@@ -16,10 +16,10 @@ pub use kubeconfig::{access, load};
 #[derive(clap::Args)]
 pub struct Connection {
     /// The kubeconfig; else KUBECONFIG, else ~/.kube/config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
 }
 
@@ -39,6 +39,10 @@ impl Connection {
         let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
         let access = access(&text)?;
         let cluster = KubeClusters::new().connect(&access, None).await?;
+        // What every command asks first anyway: a wrong address or wrong credentials are told with the server's name.
+        let kind = FluxKind::Kustomization;
+        let asked = cluster.versions(kind.group(), kind.as_str()).await;
+        asked.map_err(|error| Error::from(error).at(&access.server))?;
         Ok(hub::Hub {
             settings: Settings {
                 name: "hub".to_owned(),

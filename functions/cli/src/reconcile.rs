@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::ready::{conditions, ready, revision, suspended, text};
 use crate::term;
 use clap::Subcommand;
-use driftless_core::flux::{FluxKind, REQUESTED_AT, parse_duration};
+use driftless_core::flux::{FluxKind, REQUESTED_AT, parse_duration, reason};
 use driftless_core::hub::Hub;
 use driftless_core::ports::Patch;
 use driftless_manifest::Object;
@@ -196,7 +196,8 @@ impl Wait<'_> {
     }
 }
 
-/// Whether a reconciliation came to an end: `Ready` is known, speaks of this generation, and nothing is going on.
+/// Whether a reconciliation came to an end: `Ready` is known, speaks of this generation, and nothing is going on. A failure
+/// that is tried again later is an end; another object that must be ready first is not.
 pub fn is_settled(object: &Object) -> bool {
     let conditions = conditions(object);
     let Some(ready) = conditions.get("Ready") else {
@@ -206,9 +207,13 @@ pub fn is_settled(object: &Object) -> bool {
         .pointer("/metadata/generation")
         .and_then(Value::as_i64)
         .unwrap_or(0);
+    let going_on = conditions.get("Reconciling").is_some_and(|reconciling| {
+        reconciling.status == "True" && reconciling.reason != reason::PROGRESSING_WITH_RETRY
+    });
     ready.status != "Unknown"
         && ready.observed_generation >= generation
-        && !conditions.is_true("Reconciling")
+        && ready.reason != reason::DEPENDENCY_NOT_READY
+        && !going_on
 }
 
 /// Tells the outcome as Flux does.
@@ -290,6 +295,18 @@ mod tests {
             condition("Ready", "False", 2),
             condition("Reconciling", "True", 2)
         ]))));
+        let reasons = |ready: &str, reconciling: &str| {
+            object(json!([
+                {"type": "Ready", "status": "False", "reason": ready, "observedGeneration": 2},
+                {"type": "Reconciling", "status": "True", "reason": reconciling, "observedGeneration": 2},
+            ]))
+        };
+        assert!(is_settled(&reasons("BuildFailed", "ProgressingWithRetry")));
+        assert!(!is_settled(&reasons(
+            "DependencyNotReady",
+            "ProgressingWithRetry"
+        )));
+        assert!(!is_settled(&reasons("BuildFailed", "Progressing")));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use tracing_subscriber::EnvFilter;
 
 /// The variable with the levels, such as `info` or `driftless_core=debug`.
 const LEVELS: &str = "DRIFTLESS_LOG";
+/// The client of API servers logs each failure that its caller is told anyway.
+const DEFAULT: &str = "info,kube_client=off";
 
 /// The form of the log.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,7 +27,7 @@ pub fn start(format: Format) -> Result<(), Error> {
     let levels = std::env::var(LEVELS)
         .ok()
         .filter(|levels| !levels.is_empty());
-    let filter = EnvFilter::try_new(levels.as_deref().unwrap_or("info")).map_err(|error| {
+    let filter = EnvFilter::try_new(levels.as_deref().unwrap_or(DEFAULT)).map_err(|error| {
         Error::usage(format!("{LEVELS}: {error}")).next("give a level such as info or debug")
     })?;
     let log = tracing_subscriber::fmt()

@@ -1,5 +1,6 @@
 //! `driftless serve`: a whole installation in one process.
 
+mod data;
 mod http;
 mod log;
 mod look;
@@ -30,6 +31,9 @@ Environment:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
   DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
+
+A hub at a loopback address, such as kind's and k3d's, may have remote clusters at loopback addresses without
+--allow-local-clusters. What is changed on the hub is seen within two seconds.
 
 POST /webhook takes GitHub's deliveries; GET /healthz and GET /metrics answer everybody; GET /api/objects and POST /sweep
 answer this machine alone.";
@@ -105,6 +109,8 @@ async fn serve(args: &Args) -> Result<(), Error> {
         metrics: metrics::Metrics::default(),
     });
     announce(args, address, &installation.server);
+    // Locked until the end.
+    let _data = installation.data;
 
     let workers = work::workers(&shared, usize::from(args.workers));
     let timer = work::timer(&shared, &args.name, args.sweep_interval);

@@ -1,6 +1,7 @@
 //! What a process needs before it serves: ports of this machine, the hub's definitions and root, the hub's registration.
 
 use super::Args;
+use super::data::{self, Data};
 use crate::error::Error;
 use crate::hub::{access, load};
 use crate::term;
@@ -8,12 +9,12 @@ use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
 use driftless_adapters::local::LocalQueue;
 use driftless_core::bootstrap::{self, Report, Root};
-use driftless_core::hub;
+use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{Cluster, Ports, Secret};
 use driftless_core::webhook;
 use std::collections::BTreeMap;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The variable with the webhook's secret.
 pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
@@ -29,6 +30,8 @@ pub struct Installation {
     pub queue: LocalQueue,
     /// The hub's address.
     pub server: String,
+    /// The folder of `ports`.
+    pub data: Data,
 }
 
 /// The URL of `--repository`.
@@ -58,11 +61,14 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     )?;
     let mut settings = args.rules.settings(&args.name);
     // A hub on this machine: its remote clusters are on this machine, too.
-    settings.allow_local_clusters |= is_loopback(&access(&kubeconfig)?.server);
-    let (ports, queue) = config::local_ports(options(args, kubeconfig)?)?;
+    let server = access(&kubeconfig)?.server;
+    settings.allow_local_clusters |= is_loopback(&server);
+    let data = data::open(args.data.as_deref(), &args.name, &server)?;
+    let (ports, queue) = config::local_ports(options(args, &data.folder, kubeconfig)?)?;
+    data::forget(&ports).await?;
     hub::register(&ports, &settings).await?;
     let hub = hub::connect(&ports, &args.name).await?;
-    tell(&bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await?);
+    install(&hub, &ports).await?;
     if let Some(url) = &args.repository {
         let root = Root {
             url: url.clone(),
@@ -74,8 +80,16 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     Ok(Installation {
         ports,
         queue,
-        server: hub.access.server,
+        server,
+        data,
     })
+}
+
+/// Installs what a hub needs, and says so.
+pub async fn install(hub: &Hub, ports: &Ports) -> Result<(), Error> {
+    let report = bootstrap::install(hub.cluster.as_ref(), ports.clock.as_ref()).await;
+    tell(&report.map_err(|error| Error::from(error).at(&hub.access.server))?);
+    Ok(())
 }
 
 /// Creates the root source and Kustomization when they are missing.
@@ -94,14 +108,14 @@ pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
 }
 
 /// Says what was made on the hub.
-pub fn tell(report: &Report) {
+fn tell(report: &Report) {
     for made in &report.made {
         term::success(&format!("created {made}"));
     }
 }
 
 /// GitHub's API; repositories in folders only when `--repository` names one, and only that one.
-fn options(args: &Args, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
+fn options(args: &Args, data: &Path, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
     let url = args.repository.as_deref().unwrap_or_default();
     let hosts = match &args.github_api {
         Some(api) => Hosts::default().with(host(url), api),
@@ -115,7 +129,7 @@ fn options(args: &Args, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
             .into_iter()
             .collect(),
         hosts,
-        ..LocalOptions::new(data(args)?)
+        ..LocalOptions::new(data)
     })
 }
 
@@ -173,35 +187,6 @@ fn secrets(args: &Args, kubeconfig: Vec<u8>) -> Result<BTreeMap<String, Secret>,
         secrets.insert(format!("{github}/token"), Secret::new(token));
     }
     Ok(secrets)
-}
-
-/// `--data`, else the user's state folder, else a temporary one.
-fn data(args: &Args) -> Result<PathBuf, Error> {
-    let state = || {
-        let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-        let given = env::var_os("XDG_STATE_HOME")
-            .map(PathBuf::from)
-            .and_then(absolute);
-        given.or_else(|| {
-            env::home_dir()
-                .and_then(absolute)
-                .map(|home| home.join(".local/state"))
-        })
-    };
-    let folder = match (&args.data, state()) {
-        (Some(given), _) => given.clone(),
-        (None, Some(state)) => state
-            .join("driftless")
-            .join(driftless_core::state::key_part(&args.name)),
-        (None, None) => env::temp_dir().join(format!("driftless-{}", std::process::id())),
-    };
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| Error::new(format!("make {}: {error}", folder.display())))?;
-    term::success(&format!(
-        "artifacts and state are kept in {}",
-        folder.display()
-    ));
-    Ok(folder)
 }
 
 #[cfg(test)]

@@ -1,0 +1,92 @@
+//! The folder in place of the bucket: which one, for one process alone, and what of it must not outlive a process.
+
+use crate::error::Error;
+use crate::term;
+use driftless_core::ports::{Ports, Result as PortResult};
+use driftless_core::state::key_part;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// What is about the queue, which is in memory, and about workers that are gone: when an object was queued, who works on it.
+const OF_A_PROCESS: [&str; 2] = ["schedule/", "leases/"];
+
+/// A folder that no other process uses.
+pub struct Data {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+/// Opens `given`, else a folder of this hub in the user's state folder, else a temporary one. A hub is its name and its
+/// server: the state of one cluster says nothing about another.
+pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Error> {
+    let folder = match (given, state()) {
+        (Some(given), _) => given.to_owned(),
+        (None, Some(state)) => state
+            .join("driftless")
+            .join(key_part(name))
+            .join(key_part(server.trim_start_matches("https://"))),
+        (None, None) => env::temp_dir().join(format!("driftless-{}", std::process::id())),
+    };
+    let shown = folder.display();
+    fs::create_dir_all(&folder).map_err(|error| Error::new(format!("make {shown}: {error}")))?;
+    let lock = File::create(folder.join("lock"))
+        .map_err(|error| Error::new(format!("{shown}/lock: {error}")))?;
+    lock.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => Error::new(format!("another driftless serve uses {shown}"))
+            .next("end it, or give another folder with --data"),
+        TryLockError::Error(error) => Error::new(format!("lock {shown}/lock: {error}")),
+    })?;
+    term::success(&format!("artifacts and state are kept in {shown}"));
+    Ok(Data {
+        folder,
+        _lock: lock,
+    })
+}
+
+/// The user's folder for state.
+fn state() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let given = env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .and_then(absolute);
+    given.or_else(|| {
+        env::home_dir()
+            .and_then(absolute)
+            .map(|home| home.join(".local/state"))
+    })
+}
+
+/// Forgets what an earlier process left behind: nothing is in the queue now, and nobody works.
+pub async fn forget(ports: &Ports) -> PortResult<()> {
+    for prefix in OF_A_PROCESS {
+        for (key, _) in ports.blobs.list(prefix).await? {
+            ports.blobs.delete(&key).await?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_for_one_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = open(Some(folder.path()), "hub", "https://hub").unwrap();
+        let Err(error) = open(Some(folder.path()), "hub", "https://hub") else {
+            unreachable!("opened twice")
+        };
+        assert!(
+            error.message.contains("another driftless serve"),
+            "{}",
+            error.message
+        );
+        assert!(error.next.is_some_and(|next| next.contains("--data")));
+        drop(first);
+        assert!(open(Some(folder.path()), "hub", "https://hub").is_ok());
+    }
+}

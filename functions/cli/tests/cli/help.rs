@@ -1,0 +1,64 @@
+//! The texts that people read, held against snapshots. `UPDATE_SNAPSHOTS=1 cargo test -p driftless` writes them anew.
+
+use crate::command::run;
+use std::path::Path;
+
+fn is_snapshot(name: &str, text: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
+    let file = folder.join(name);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::create_dir_all(&folder).expect("make the folder");
+        std::fs::write(&file, text).expect("write the snapshot");
+    }
+    let want = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(
+        text, want,
+        "{name}: UPDATE_SNAPSHOTS=1 accepts the new text"
+    );
+}
+
+#[test]
+fn help_of_every_command_of_a_hub() {
+    let commands: [&[&str]; 9] = [
+        &["bootstrap"],
+        &["get"],
+        &["get", "kustomizations"],
+        &["get", "sources"],
+        &["reconcile"],
+        &["reconcile", "kustomization"],
+        &["suspend"],
+        &["resume"],
+        &["serve"],
+    ];
+    for command in commands {
+        let args = [command, &["--help"]].concat();
+        let help = run(&args).ok();
+        is_snapshot(&format!("{}.txt", command.join("-")), &help);
+        if command.len() == 1 {
+            for part in ["Examples:", "Exit codes: 0"] {
+                assert!(help.contains(part), "{command:?}: no {part}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_words() {
+    let help = run(&["--help"]).ok();
+    for part in [
+        "bootstrap",
+        "build",
+        "get",
+        "reconcile",
+        "resume",
+        "serve",
+        "suspend",
+        "Exit codes: 0",
+    ] {
+        assert!(help.contains(part), "{part} is not in:\n{help}");
+    }
+    assert!(run(&["--version"]).ok().starts_with("driftless "));
+    let nothing = run(&[]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.err.contains("Usage: driftless"), "{}", nothing.err);
+}

@@ -1,0 +1,13 @@
+//! The `driftless` command as people use it: the built binary against real API servers and a GitHub stub.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by a panic that says what was expected"
+)]
+
+mod command;
+mod fleet;
+mod help;
+mod refusals;
+mod serve;

@@ -1,0 +1,143 @@
+//! What goes wrong before anything happens: an error, what to do next, and the exit code. No cluster is needed.
+
+use crate::command::{Done, run, run_in};
+use driftless_tests::ports;
+use std::net::TcpListener;
+
+/// A kubeconfig of a server at this address, with a user's fields.
+fn kubeconfig(server: &str, user: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+         contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+         clusters: [{{name: k, cluster: {{server: '{server}'}}}}]\n\
+         users: [{{name: u, user: {user}}}]\n"
+    )
+}
+
+/// Runs a command with this text as its kubeconfig.
+fn with(text: &str, args: &[&str]) -> Done {
+    let home = tempfile::tempdir().expect("a home");
+    let file = home.path().join("config");
+    std::fs::write(&file, text).expect("write");
+    run_in(
+        home.path(),
+        args,
+        &[("KUBECONFIG", file.to_str().expect("UTF-8"))],
+    )
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    for (args, words) in [
+        (&["get"][..], "Usage: driftless get"),
+        (&["get", "nothing"], "unrecognized subcommand 'nothing'"),
+        (&["get", "all", "--output", "xml"], "invalid value 'xml'"),
+        (
+            &["get", "all", "--status-selector", "ready"],
+            "expected TYPE=STATUS",
+        ),
+        (&["suspend", "kustomization"], "<NAMES>"),
+        (
+            &["reconcile", "kustomization", "a", "--timeout", "5"],
+            "--timeout",
+        ),
+        (&["serve", "--repository", "fleet"], "expected OWNER/NAME"),
+        (&["serve", "--branch", "main"], "--repository"),
+        (&["serve", "--listen", "nowhere"], "--listen"),
+        (
+            &["serve", "--sweep-interval", "1ms"],
+            "--sweep-interval is below 1s",
+        ),
+        (&["serve", "--workers", "0"], "--workers"),
+    ] {
+        run(args).refused(2, &[words]);
+    }
+}
+
+#[test]
+fn no_kubeconfig() {
+    for args in [
+        &["get", "all"][..],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["suspend", "ks", "a"],
+    ] {
+        run(args).refused(
+            1,
+            &["no kubeconfig was found", "Next:", "--kubeconfig FILE"],
+        );
+    }
+    let missing = run(&["get", "all", "--kubeconfig", "missing.yaml"]);
+    missing.refused(1, &["missing.yaml", "No such file"]);
+}
+
+#[test]
+fn a_program_is_never_run_for_a_login() {
+    let text = kubeconfig(
+        "https://127.0.0.1:1",
+        "{exec: {command: touch, args: [ran]}}",
+    );
+    with(&text, &["get", "all"]).refused(1, &["exec", "kubectl create token"]);
+}
+
+#[test]
+fn secrets_of_a_kubeconfig_are_not_repeated() {
+    let broken = kubeconfig("https://127.0.0.1:1", "{token: very-secret, [}");
+    let done = with(&broken, &["get", "all"]);
+    done.refused(1, &["config"]);
+    assert!(!done.err.contains("very-secret"), "{}", done.err);
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    let address = format!("127.0.0.1:{}", ports::free());
+    let text = kubeconfig(&format!("https://{address}"), "{token: t}");
+    for args in [&["get", "all"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        with(&text, args).refused(1, &[&address, "Next: check that the server can be reached"]);
+    }
+}
+
+#[test]
+fn a_port_in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address").to_string();
+    let text = kubeconfig("https://127.0.0.1:1", "{token: t}");
+    let done = with(&text, &["serve", "--listen", &address]);
+    done.refused(
+        1,
+        &[
+            &format!("listen on {address}"),
+            "Next: give another address with --listen",
+        ],
+    );
+}
+
+#[test]
+fn an_environment_without_an_installation() {
+    let text = kubeconfig("https://127.0.0.1:1", "{token: t}");
+    let done = with(&text, &["bootstrap", "--name", "staging"]);
+    done.refused(
+        1,
+        &[
+            "DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL",
+            "outputs of the stack",
+        ],
+    );
+    let done = with(
+        "",
+        &[
+            "bootstrap",
+            "--name",
+            "staging",
+            "--repository",
+            "file:///srv/fleet",
+        ],
+    );
+    done.refused(2, &["reads no local folder"]);
+    let half = [("DRIFTLESS_GITHUB_APP_ID", "1")];
+    let home = tempfile::tempdir().expect("a home");
+    let file = home.path().join(".kube/config");
+    std::fs::create_dir_all(home.path().join(".kube")).expect("a folder");
+    std::fs::write(&file, text).expect("write");
+    let done = run_in(home.path(), &["serve", "--listen", "127.0.0.1:0"], &half);
+    done.refused(2, &["DRIFTLESS_GITHUB_APP_KEY_FILE", "belong together"]);
+}
