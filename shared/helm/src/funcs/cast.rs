@@ -5,7 +5,9 @@ use super::{A, Entry, S};
 use driftless_gotmpl::{IntType, Kind, Value};
 
 pub(super) const TABLE: &[Entry] = &[
-    ("atoi", S, |_, a| Ok(Value::int(parse_int(bytes(a, 0), 10).unwrap_or(0)))),
+    ("atoi", S, |_, a| {
+        Ok(Value::int(parse_int(bytes(a, 0), 10).unwrap_or(0)))
+    }),
     ("int", A, |_, a| Ok(Value::int(to_int(any(a, 0))))),
     ("int64", A, |_, a| Ok(Value::int64(to_int(any(a, 0))))),
     ("float64", A, |_, a| Ok(Value::Float(to_float(any(a, 0))))),
@@ -78,7 +80,11 @@ pub(super) fn parse_int(s: &[u8], base: u32) -> Option<i64> {
         b'+' => (false, &text[1..]),
         _ => (false, text),
     };
-    let (base, digits) = if base != 0 { (base, digits.to_owned()) } else { based(digits)? };
+    let (base, digits) = if base != 0 {
+        (base, digits.to_owned())
+    } else {
+        based(digits)?
+    };
     if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return None;
     }

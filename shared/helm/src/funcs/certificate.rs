@@ -12,12 +12,12 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
+use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::der::asn1::{
     BitString, GeneralizedTime, Ia5String, ObjectIdentifier, OctetString, SetOfVec, UtcTime,
     Utf8StringRef,
 };
 use x509_cert::der::{Any as DerAny, Decode as _, DecodePem as _, Encode as _, EncodePem as _};
-use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{
@@ -51,7 +51,10 @@ impl Object for Certificate {
         Cow::Borrowed("sprig.certificate")
     }
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        vec![("Cert", Value::str(&self.cert)), ("Key", Value::str(&self.key))]
+        vec![
+            ("Cert", Value::str(&self.cert)),
+            ("Key", Value::str(&self.key)),
+        ]
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -103,7 +106,9 @@ pub(super) fn issue(
     let issuer = match parent {
         Some((certificate, signer)) => {
             if signer.public()? != certificate.tbs_certificate.subject_public_key_info {
-                return Err(failed("x509: provided PrivateKey doesn't match parent's PublicKey"));
+                return Err(failed(
+                    "x509: provided PrivateKey doesn't match parent's PublicKey",
+                ));
             }
             certificate.tbs_certificate.subject.clone()
         }
@@ -177,7 +182,10 @@ fn validity(exec: &Exec<'_>, days: i64) -> Result<Validity, FuncError> {
                 .map_err(failed),
         }
     };
-    Ok(Validity { not_before: time(from.seconds)?, not_after: time(to.seconds)? })
+    Ok(Validity {
+        not_before: time(from.seconds)?,
+        not_after: time(to.seconds)?,
+    })
 }
 
 fn extension(oid: &str, critical: bool, value: Vec<u8>) -> Result<Extension, FuncError> {
@@ -203,7 +211,10 @@ fn extensions(
         ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"),
         ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"),
     ]);
-    let constraints = BasicConstraints { ca: names.authority, path_len_constraint: None };
+    let constraints = BasicConstraints {
+        ca: names.authority,
+        path_len_constraint: None,
+    };
     let der = |d: x509_cert::der::Result<Vec<u8>>| d.map_err(failed);
     let mut all = vec![
         extension("2.5.29.15", true, der(KeyUsage(usage).to_der())?)?,
@@ -213,10 +224,17 @@ fn extensions(
     if names.authority {
         let key = public.subject_public_key.raw_bytes();
         let id = OctetString::new(&Sha256::digest(key)[..20]).map_err(failed)?;
-        all.push(extension(SUBJECT_KEY_ID, false, der(SubjectKeyIdentifier(id).to_der())?)?);
+        all.push(extension(
+            SUBJECT_KEY_ID,
+            false,
+            der(SubjectKeyIdentifier(id).to_der())?,
+        )?);
     }
     if let Some(id) = authority_key {
-        let id = AuthorityKeyIdentifier { key_identifier: Some(id), ..Default::default() };
+        let id = AuthorityKeyIdentifier {
+            key_identifier: Some(id),
+            ..Default::default()
+        };
         all.push(extension("2.5.29.35", false, der(id.to_der())?)?);
     }
     let mut alternatives = Vec::new();
@@ -231,11 +249,17 @@ fn extensions(
                 None => ip.octets().to_vec(),
             },
         };
-        alternatives.push(GeneralName::IpAddress(OctetString::new(bytes).map_err(failed)?));
+        alternatives.push(GeneralName::IpAddress(
+            OctetString::new(bytes).map_err(failed)?,
+        ));
     }
     if !alternatives.is_empty() {
         let critical = names.common.is_empty();
-        all.push(extension("2.5.29.17", critical, der(SubjectAltName(alternatives).to_der())?)?);
+        all.push(extension(
+            "2.5.29.17",
+            critical,
+            der(SubjectAltName(alternatives).to_der())?,
+        )?);
     }
     Ok(all)
 }
@@ -267,7 +291,10 @@ impl Key {
             Key::Ec(_) => ("1.2.840.10045.4.3.2", None),
             Key::Ed(_) => ("1.3.101.112", None),
         };
-        AlgorithmIdentifierOwned { oid: ObjectIdentifier::new_unwrap(oid), parameters }
+        AlgorithmIdentifierOwned {
+            oid: ObjectIdentifier::new_unwrap(oid),
+            parameters,
+        }
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, FuncError> {

@@ -12,10 +12,18 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 
 pub(super) const TABLE: &[Entry] = &[
-    ("sha1sum", S, |e, a| out(e, hex::encode(Sha1::digest(bytes(a, 0))))),
-    ("sha256sum", S, |e, a| out(e, hex::encode(Sha256::digest(bytes(a, 0))))),
-    ("sha512sum", S, |e, a| out(e, hex::encode(Sha512::digest(bytes(a, 0))))),
-    ("adler32sum", S, |e, a| out(e, adler32(bytes(a, 0)).to_string())),
+    ("sha1sum", S, |e, a| {
+        out(e, hex::encode(Sha1::digest(bytes(a, 0))))
+    }),
+    ("sha256sum", S, |e, a| {
+        out(e, hex::encode(Sha256::digest(bytes(a, 0))))
+    }),
+    ("sha512sum", S, |e, a| {
+        out(e, hex::encode(Sha512::digest(bytes(a, 0))))
+    }),
+    ("adler32sum", S, |e, a| {
+        out(e, adler32(bytes(a, 0)).to_string())
+    }),
     ("encryptAES", SS, encrypt),
     ("decryptAES", SS, decrypt),
 ];

@@ -12,9 +12,15 @@ use jiff::tz::TimeZone;
 pub(super) const TABLE: &[Entry] = &[
     ("now", NONE, |e, _| Ok(now(e)?.value())),
     ("date", SA, |e, a| date(e, &text(a, 0), any(a, 1), "Local")),
-    ("dateInZone", SAS, |e, a| date(e, &text(a, 0), any(a, 1), &text(a, 2))),
-    ("date_in_zone", SAS, |e, a| date(e, &text(a, 0), any(a, 1), &text(a, 2))),
-    ("htmlDate", A, |e, a| date(e, "2006-01-02", any(a, 0), "Local")),
+    ("dateInZone", SAS, |e, a| {
+        date(e, &text(a, 0), any(a, 1), &text(a, 2))
+    }),
+    ("date_in_zone", SAS, |e, a| {
+        date(e, &text(a, 0), any(a, 1), &text(a, 2))
+    }),
+    ("htmlDate", A, |e, a| {
+        date(e, "2006-01-02", any(a, 0), "Local")
+    }),
     ("htmlDateInZone", &[Param::Any, Param::Str], |e, a| {
         date(e, "2006-01-02", any(a, 0), &text(a, 1))
     }),
@@ -35,7 +41,10 @@ pub(super) const TABLE: &[Entry] = &[
     ("ago", A, |e, a| {
         let now = now(e)?;
         let then = moment(any(a, 0), false).unwrap_or_else(|| now.clone());
-        out(e, duration::format(duration::round(now.since(&then), SECOND)))
+        out(
+            e,
+            duration::format(duration::round(now.since(&then), SECOND)),
+        )
     }),
     ("duration", A, |e, a| {
         let seconds = match any(a, 0) {
@@ -85,7 +94,10 @@ fn date(exec: &mut Exec<'_>, form: &str, value: &Value, zone_name: &str) -> Out 
         Some(at) => at,
         None => now(exec)?,
     };
-    let local = Time { zone: zone(zone_name), ..at };
+    let local = Time {
+        zone: zone(zone_name),
+        ..at
+    };
     exec.charge_bytes(form.len().saturating_mul(4))?;
     out(exec, layout::format(&local, form))
 }
@@ -130,4 +142,3 @@ fn duration_round(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     }
     Ok(Value::str("0s"))
 }
-

@@ -34,7 +34,9 @@ impl Decimal {
 
     /// The nearest float64.
     pub fn to_f64(&self) -> f64 {
-        format!("{}e{}", self.value, self.exp).parse().unwrap_or(f64::NAN)
+        format!("{}e{}", self.value, self.exp)
+            .parse()
+            .unwrap_or(f64::NAN)
     }
 
     /// Both values at the smaller exponent.

@@ -21,8 +21,12 @@ pub(super) const VARIADIC: &[Entry] = &[
         let found = a.iter().find(|v| !empty(v));
         Ok(found.cloned().unwrap_or(Value::Nil))
     }),
-    ("all", A, |_, a| Ok(Value::Bool(a.iter().all(|v| !empty(v))))),
-    ("any", A, |_, a| Ok(Value::Bool(a.iter().any(|v| !empty(v))))),
+    ("all", A, |_, a| {
+        Ok(Value::Bool(a.iter().all(|v| !empty(v))))
+    }),
+    ("any", A, |_, a| {
+        Ok(Value::Bool(a.iter().any(|v| !empty(v))))
+    }),
 ];
 
 /// sprig's `empty`: the zero value of its type, but a struct never is.

@@ -23,7 +23,9 @@ pub(super) const TABLE: &[Entry] = &[
         dict.remove(bytes(a, 1));
         Ok(Value::Map(dict))
     }),
-    ("hasKey", MS, |_, a| Ok(Value::Bool(map(a, 0).get(bytes(a, 1)).is_some()))),
+    ("hasKey", MS, |_, a| {
+        Ok(Value::Bool(map(a, 0).get(bytes(a, 1)).is_some()))
+    }),
     ("values", M, |e, a| {
         let values = map(a, 0).entries().values().cloned().collect();
         out_list(e, values)
@@ -75,10 +77,18 @@ pub(super) const VARIADIC: &[Entry] = &[
         }
         Ok(Value::Map(kept))
     }),
-    ("merge", &[Param::Map, Param::Map], |e, a| merged(e, a, false)),
-    ("mustMerge", &[Param::Map, Param::Map], |e, a| merged(e, a, false)),
-    ("mergeOverwrite", &[Param::Map, Param::Map], |e, a| merged(e, a, true)),
-    ("mustMergeOverwrite", &[Param::Map, Param::Map], |e, a| merged(e, a, true)),
+    ("merge", &[Param::Map, Param::Map], |e, a| {
+        merged(e, a, false)
+    }),
+    ("mustMerge", &[Param::Map, Param::Map], |e, a| {
+        merged(e, a, false)
+    }),
+    ("mergeOverwrite", &[Param::Map, Param::Map], |e, a| {
+        merged(e, a, true)
+    }),
+    ("mustMergeOverwrite", &[Param::Map, Param::Map], |e, a| {
+        merged(e, a, true)
+    }),
     ("dig", A, dig),
 ];
 

@@ -4,8 +4,8 @@ use super::Out;
 use super::random::random;
 use base64::Engine as _;
 use driftless_gotmpl::{Exec, Value};
-use rsa::pkcs8::der::asn1::UintRef;
 use rsa::pkcs8::der::Encode as _;
+use rsa::pkcs8::der::asn1::UintRef;
 
 /// Steps that a new key costs: some seconds of work.
 const STEPS: u64 = 6_000_000;

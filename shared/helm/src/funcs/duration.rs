@@ -38,27 +38,43 @@ pub(super) fn parse(text: &str) -> Result<i64, String> {
     }
     let mut total: u64 = 0;
     while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (whole, mut tail) = rest.split_at(end);
         let mut fraction = "";
         if let Some(behind) = tail.strip_prefix('.') {
-            let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+            let end = behind
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(behind.len());
             (fraction, tail) = behind.split_at(end);
         }
         if whole.is_empty() && fraction.is_empty() {
             return Err(invalid());
         }
-        let end = tail.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(tail.len());
+        let end = tail
+            .find(|c: char| c == '.' || c.is_ascii_digit())
+            .unwrap_or(tail.len());
         let (unit, left) = tail.split_at(end);
         if unit.is_empty() {
             return Err(format!("time: missing unit in duration {}", quoted()));
         }
         let Some((_, size)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             let unit = quote(unit.as_bytes());
-            return Err(format!("time: unknown unit {unit} in duration {}", quoted()));
+            return Err(format!(
+                "time: unknown unit {unit} in duration {}",
+                quoted()
+            ));
         };
-        let number = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
-        let part = number.ok().and_then(|n| n.checked_mul(*size)).ok_or_else(invalid)?;
+        let number = if whole.is_empty() {
+            Ok(0)
+        } else {
+            whole.parse::<u64>()
+        };
+        let part = number
+            .ok()
+            .and_then(|n| n.checked_mul(*size))
+            .ok_or_else(invalid)?;
         let extra = format!("0.{fraction}").parse::<f64>().unwrap_or(0.0) * *size as f64;
         total = part
             .checked_add(extra as u64)
@@ -137,15 +153,29 @@ pub(super) fn truncate(nanos: i64, to: i64) -> i64 {
 pub(super) const HELM4: &[Entry] = &[
     ("mustToDuration", A, |_, a| Ok(duration(of(any(a, 0))?))),
     ("durationNanoseconds", A, |_, a| Ok(Value::int64(quiet(a)))),
-    ("durationMicroseconds", A, |_, a| Ok(Value::int64(quiet(a) / 1_000))),
-    ("durationMilliseconds", A, |_, a| Ok(Value::int64(quiet(a) / 1_000_000))),
-    ("durationSeconds", A, |_, a| Ok(Value::Float(float(quiet(a), SECOND)))),
-    ("durationMinutes", A, |_, a| Ok(Value::Float(float(quiet(a), 60 * SECOND)))),
+    ("durationMicroseconds", A, |_, a| {
+        Ok(Value::int64(quiet(a) / 1_000))
+    }),
+    ("durationMilliseconds", A, |_, a| {
+        Ok(Value::int64(quiet(a) / 1_000_000))
+    }),
+    ("durationSeconds", A, |_, a| {
+        Ok(Value::Float(float(quiet(a), SECOND)))
+    }),
+    ("durationMinutes", A, |_, a| {
+        Ok(Value::Float(float(quiet(a), 60 * SECOND)))
+    }),
     ("durationHours", A, |_, a| Ok(Value::Float(hours(a)))),
     ("durationDays", A, |_, a| Ok(Value::Float(hours(a) / 24.0))),
-    ("durationWeeks", A, |_, a| Ok(Value::Float(hours(a) / 24.0 / 7.0))),
-    ("durationRoundTo", AA, |_, a| Ok(duration(to_multiple(a, round)))),
-    ("durationTruncateTo", AA, |_, a| Ok(duration(to_multiple(a, truncate)))),
+    ("durationWeeks", A, |_, a| {
+        Ok(Value::Float(hours(a) / 24.0 / 7.0))
+    }),
+    ("durationRoundTo", AA, |_, a| {
+        Ok(duration(to_multiple(a, round)))
+    }),
+    ("durationTruncateTo", AA, |_, a| {
+        Ok(duration(to_multiple(a, truncate)))
+    }),
 ];
 
 fn quiet(a: &[Value]) -> i64 {

@@ -8,7 +8,9 @@ use serde_json::Value as Json;
 
 pub(super) const TABLE: &[Entry] = &[
     ("toYaml", A, |e, a| quiet(yaml(e, any(a, 0)))),
-    ("toYamlPretty", A, |e, a| quiet(pretty::write(e, any(a, 0)).and_then(|t| out(e, t)))),
+    ("toYamlPretty", A, |e, a| {
+        quiet(pretty::write(e, any(a, 0)).and_then(|t| out(e, t)))
+    }),
     ("fromYaml", S, |e, a| {
         let read = read_yaml(e, bytes(a, 0))?;
         Ok(map_or_error(read))
@@ -17,7 +19,9 @@ pub(super) const TABLE: &[Entry] = &[
         let read = read_yaml(e, bytes(a, 0))?;
         Ok(list_or_error(read))
     }),
-    ("toJson", A, |e, a| quiet(json(e, any(a, 0), Form::default()))),
+    ("toJson", A, |e, a| {
+        quiet(json(e, any(a, 0), Form::default()))
+    }),
     ("mustToJson", A, |e, a| json(e, any(a, 0), Form::default())),
     ("toPrettyJson", A, |e, a| quiet(json(e, any(a, 0), PRETTY))),
     ("mustToPrettyJson", A, |e, a| json(e, any(a, 0), PRETTY)),
@@ -51,15 +55,23 @@ pub(super) const TABLE: &[Entry] = &[
 /// What only Helm 4 has.
 pub(super) const HELM4: &[Entry] = &[
     ("mustToYaml", A, |e, a| yaml(e, any(a, 0))),
-    ("mustToToml", A, |e, a| match toml_write::write(e, any(a, 0)) {
-        Ok(text) => Ok(Value::str(text)),
-        Err(toml_write::Failure::Encode(message)) => Err(message.into()),
-        Err(toml_write::Failure::Function(error)) => Err(error),
+    ("mustToToml", A, |e, a| {
+        match toml_write::write(e, any(a, 0)) {
+            Ok(text) => Ok(Value::str(text)),
+            Err(toml_write::Failure::Encode(message)) => Err(message.into()),
+            Err(toml_write::Failure::Function(error)) => Err(error),
+        }
     }),
 ];
 
-const PRETTY: Form = Form { pretty: true, raw: false };
-const RAW: Form = Form { pretty: false, raw: true };
+const PRETTY: Form = Form {
+    pretty: true,
+    raw: false,
+};
+const RAW: Form = Form {
+    pretty: false,
+    raw: true,
+};
 
 fn json(exec: &mut Exec<'_>, value: &Value, form: Form) -> Out {
     Ok(Value::str(json_write::write(exec, value, form)?))
@@ -90,7 +102,9 @@ pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<()
         Value::Bytes(b) => exec.charge_bytes(b.len()),
         Value::List(list) => {
             exec.charge_bytes(list.len().saturating_mul(size_of::<Json>()))?;
-            list.items().iter().try_for_each(|v| pay(exec, v, depth + 1))
+            list.items()
+                .iter()
+                .try_for_each(|v| pay(exec, v, depth + 1))
         }
         Value::Map(map) => {
             exec.charge_bytes(map.len().saturating_mul(2 * size_of::<Json>()))?;

@@ -20,7 +20,11 @@ pub(super) struct Form {
 /// # Errors
 /// NaN and infinities, as Go words it; a budget that is used up; values that hold themselves.
 pub(super) fn write(exec: &mut Exec<'_>, value: &Value, form: Form) -> Result<String, FuncError> {
-    let mut writer = Writer { out: String::new(), form, paid: 0 };
+    let mut writer = Writer {
+        out: String::new(),
+        form,
+        paid: 0,
+    };
     writer.value(exec, value, 0)?;
     writer.pay(exec)?;
     Ok(writer.out)

@@ -19,26 +19,38 @@ pub(super) const TABLE: &[Entry] = &[
         let key = new_rsa(e, 2048)?;
         authority(e, a, key)
     }),
-    ("genCAWithKey", &[Param::Str, Param::Int, Param::Str], |e, a| {
-        let key = given(&text(a, 2))?;
-        authority(e, a, key)
-    }),
+    (
+        "genCAWithKey",
+        &[Param::Str, Param::Int, Param::Str],
+        |e, a| {
+            let key = given(&text(a, 2))?;
+            authority(e, a, key)
+        },
+    ),
     ("genSelfSignedCert", NAMES, |e, a| {
         let key = new_rsa(e, 2048)?;
         self_signed(e, a, key)
     }),
-    ("genSelfSignedCertWithKey", &[STR, LIST, LIST, INT, STR], |e, a| {
-        let key = given(&text(a, 4))?;
-        self_signed(e, a, key)
-    }),
+    (
+        "genSelfSignedCertWithKey",
+        &[STR, LIST, LIST, INT, STR],
+        |e, a| {
+            let key = given(&text(a, 4))?;
+            self_signed(e, a, key)
+        },
+    ),
     ("genSignedCert", &[STR, LIST, LIST, INT, CERT], |e, a| {
         let key = new_rsa(e, 2048)?;
         signed(e, a, key)
     }),
-    ("genSignedCertWithKey", &[STR, LIST, LIST, INT, CERT, STR], |e, a| {
-        let key = given(&text(a, 5))?;
-        signed(e, a, key)
-    }),
+    (
+        "genSignedCertWithKey",
+        &[STR, LIST, LIST, INT, CERT, STR],
+        |e, a| {
+            let key = given(&text(a, 5))?;
+            signed(e, a, key)
+        },
+    ),
 ];
 
 const STR: Param = Param::Str;
@@ -83,7 +95,8 @@ fn generate(exec: &mut Exec<'_>, a: &[Value]) -> Out {
 impl Key {
     /// The key as Go's `pem.Encode` writes it.
     pub fn pem(&self) -> Result<String, FuncError> {
-        let bad = |e: &dyn std::fmt::Display| FuncError::new(format!("error pem-encoding key: {e}"));
+        let bad =
+            |e: &dyn std::fmt::Display| FuncError::new(format!("error pem-encoding key: {e}"));
         let text = match self {
             Key::Rsa(key) => key.to_pkcs1_pem(LineEnding::LF).map_err(|e| bad(&e))?,
             Key::Ec(key) => key.to_sec1_pem(LineEnding::LF).map_err(|e| bad(&e))?,
@@ -108,7 +121,10 @@ impl Key {
         // Go takes the first block, wherever it stands.
         let start = pem.find("-----BEGIN ").unwrap_or(0);
         let tail = format!("-----END {label}-----");
-        let end = pem.find(&tail).map(|i| i + tail.len()).ok_or("no PEM data in input")?;
+        let end = pem
+            .find(&tail)
+            .map(|i| i + tail.len())
+            .ok_or("no PEM data in input")?;
         let block = pem.get(start..end).ok_or("no PEM data in input")?;
         match label {
             "RSA PRIVATE KEY" => RsaPrivateKey::from_pkcs1_pem(block)
@@ -163,10 +179,19 @@ fn names(exec: &mut Exec<'_>, a: &[Value]) -> Result<Names, FuncError> {
         ips.push(ip.parse().map_err(|_| format!("error parsing ip: {ip}"))?);
     }
     let dns = texts(any(a, 2), |v| {
-        format!("error processing alternate dns name: {} is not a string", display(v))
+        format!(
+            "error processing alternate dns name: {} is not a string",
+            display(v)
+        )
     })?;
     exec.charge_bytes(64 * (ips.len() + dns.len()))?;
-    Ok(Names { common: text(a, 0).into_owned(), ips, dns, days: int(a, 3), authority: false })
+    Ok(Names {
+        common: text(a, 0).into_owned(),
+        ips,
+        dns,
+        days: int(a, 3),
+        authority: false,
+    })
 }
 
 fn authority(exec: &mut Exec<'_>, a: &[Value], key: Key) -> Out {

@@ -4,12 +4,28 @@ use super::time::{Civil, Time};
 use std::fmt::Write as _;
 
 pub(super) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 pub(super) const DAYS: [&str; 7] = [
-    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
 ];
 
 /// An element of a layout.
@@ -39,9 +55,16 @@ pub(super) enum Element {
     SmallPm,
     ZoneName,
     /// An offset: whether `Z` stands for none.
-    Offset { z: bool, form: Offset },
+    Offset {
+        z: bool,
+        form: Offset,
+    },
     /// A fraction of a second with its separator and digits: `.000` (fixed) or `.999` (cut).
-    Fraction { comma: bool, fixed: bool, digits: usize },
+    Fraction {
+        comma: bool,
+        fixed: bool,
+        digits: usize,
+    },
 }
 
 /// How an offset is written.
@@ -191,7 +214,11 @@ fn write_element(out: &mut String, element: Element, c: &Civil, nanos: u32) -> s
         E::ZoneName => out.write_str(&c.zone),
         E::Offset { z: true, .. } if c.offset == 0 => out.write_char('Z'),
         E::Offset { form, .. } => write_offset(out, form, c.offset),
-        E::Fraction { comma, fixed, digits } => {
+        E::Fraction {
+            comma,
+            fixed,
+            digits,
+        } => {
             let all = format!("{nanos:09}");
             let mut shown = all[..digits.min(9)].to_owned();
             if !fixed {
@@ -200,7 +227,10 @@ fn write_element(out: &mut String, element: Element, c: &Civil, nanos: u32) -> s
                     return Ok(());
                 }
             }
-            shown.extend(std::iter::repeat_n('0', if fixed { digits.saturating_sub(9) } else { 0 }));
+            shown.extend(std::iter::repeat_n(
+                '0',
+                if fixed { digits.saturating_sub(9) } else { 0 },
+            ));
             write!(out, "{}{shown}", if comma { ',' } else { '.' })
         }
     }

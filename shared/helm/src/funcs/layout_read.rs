@@ -84,7 +84,11 @@ struct Fields {
 
 /// The first `max` digits, at least `min`.
 fn digits(value: &str, min: usize, max: usize) -> Result<(i64, &str), Bad> {
-    let count = value.bytes().take(max).take_while(u8::is_ascii_digit).count();
+    let count = value
+        .bytes()
+        .take(max)
+        .take_while(u8::is_ascii_digit)
+        .count();
     if count < min {
         return Err(Bad::Value);
     }
@@ -104,8 +108,16 @@ fn name<'v>(value: &'v str, names: &[&str], length: usize) -> Result<(usize, &'v
     Err(Bad::Value)
 }
 
-fn range(number: i64, limit: std::ops::RangeInclusive<i64>, what: &'static str) -> Result<i64, Bad> {
-    if limit.contains(&number) { Ok(number) } else { Err(Bad::Range(what)) }
+fn range(
+    number: i64,
+    limit: std::ops::RangeInclusive<i64>,
+    what: &'static str,
+) -> Result<i64, Bad> {
+    if limit.contains(&number) {
+        Ok(number)
+    } else {
+        Err(Bad::Range(what))
+    }
 }
 
 impl Fields {
@@ -136,7 +148,11 @@ impl Fields {
             E::Offset { z, form } => return self.offset(value, z, form),
             E::Pm | E::SmallPm => {
                 let head = value.get(..2).ok_or(Bad::Value)?;
-                let (am, pm) = if element == E::Pm { ("AM", "PM") } else { ("am", "pm") };
+                let (am, pm) = if element == E::Pm {
+                    ("AM", "PM")
+                } else {
+                    ("am", "pm")
+                };
                 self.pm = Some(match head {
                     h if h == am => false,
                     h if h == pm => true,
@@ -203,7 +219,11 @@ impl Fields {
             self.offset = Some(0);
             return Ok(rest);
         }
-        let count = value.bytes().take(6).take_while(u8::is_ascii_uppercase).count();
+        let count = value
+            .bytes()
+            .take(6)
+            .take_while(u8::is_ascii_uppercase)
+            .count();
         if !(3..=5).contains(&count) {
             return Err(Bad::Value);
         }

@@ -186,7 +186,10 @@ fn chunk(exec: &mut Exec<'_>, a: &[Value]) -> Out {
         return Err("runtime error: makeslice: len out of range".into());
     }
     let size = usize::try_from(size).unwrap_or(1).max(1);
-    let chunks = items.chunks(size).map(|c| Value::list(c.to_vec())).collect();
+    let chunks = items
+        .chunks(size)
+        .map(|c| Value::list(c.to_vec()))
+        .collect();
     exec.charge_bytes(size_of_val(items.as_slice()))?;
     Ok(Value::List(List::typed(&CHUNKS, chunks)))
 }

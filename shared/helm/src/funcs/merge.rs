@@ -1,9 +1,9 @@
 //! Merging and copying of dictionaries, with Go's aliasing: what is merged in stays shared with where it came from.
 
+use super::Out;
 use super::arg::map;
 use super::defaults::empty;
 use super::equal::{MAX_DEPTH, too_deep};
-use super::Out;
 use driftless_gotmpl::{Exec, FuncError, List, Map, Value};
 
 /// `dario.cat/mergo`'s `Merge` of the first dictionary with each of the others; the first is changed.
@@ -75,8 +75,10 @@ pub(super) fn deep_copy(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Out
     Ok(match value {
         Value::List(list) if !list.is_nil() => {
             let items = list.items().clone();
-            let copies: Result<Vec<_>, _> =
-                items.iter().map(|v| deep_copy(exec, v, depth + 1)).collect();
+            let copies: Result<Vec<_>, _> = items
+                .iter()
+                .map(|v| deep_copy(exec, v, depth + 1))
+                .collect();
             Value::List(List::typed(list.info(), copies?))
         }
         Value::Map(dict) if !dict.is_nil() => {

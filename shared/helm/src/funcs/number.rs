@@ -7,30 +7,47 @@ use super::{A, AA, Entry, I, Out};
 use driftless_gotmpl::{Exec, FuncError, List, Param, TypeInfo, Value};
 
 pub(super) const TABLE: &[Entry] = &[
-    ("add1", A, |_, a| Ok(Value::int64(to_int(any(a, 0)).wrapping_add(1)))),
-    ("sub", AA, |_, a| Ok(Value::int64(to_int(any(a, 0)).wrapping_sub(to_int(any(a, 1)))))),
+    ("add1", A, |_, a| {
+        Ok(Value::int64(to_int(any(a, 0)).wrapping_add(1)))
+    }),
+    ("sub", AA, |_, a| {
+        Ok(Value::int64(
+            to_int(any(a, 0)).wrapping_sub(to_int(any(a, 1))),
+        ))
+    }),
     ("div", AA, |_, a| divide(a, i64::wrapping_div)),
     ("mod", AA, |_, a| divide(a, i64::wrapping_rem)),
-    ("add1f", A, |_, a| decimal(to_float(any(a, 0)), &[Value::int(1)], |x, y| Some(x.add(y)))),
-    ("floor", A, |_, a| Ok(Value::Float(to_float(any(a, 0)).floor()))),
-    ("ceil", A, |_, a| Ok(Value::Float(to_float(any(a, 0)).ceil()))),
+    ("add1f", A, |_, a| {
+        decimal(to_float(any(a, 0)), &[Value::int(1)], |x, y| Some(x.add(y)))
+    }),
+    ("floor", A, |_, a| {
+        Ok(Value::Float(to_float(any(a, 0)).floor()))
+    }),
+    ("ceil", A, |_, a| {
+        Ok(Value::Float(to_float(any(a, 0)).ceil()))
+    }),
     ("until", I, |e, a| {
         let count = int(a, 0);
         ints(e, 0, count, if count < 0 { -1 } else { 1 })
     }),
-    ("untilStep", &[Param::Int, Param::Int, Param::Int], |e, a| {
-        ints(e, int(a, 0), int(a, 1), int(a, 2))
-    }),
+    (
+        "untilStep",
+        &[Param::Int, Param::Int, Param::Int],
+        |e, a| ints(e, int(a, 0), int(a, 1), int(a, 2)),
+    ),
 ];
 
 pub(super) const VARIADIC: &[Entry] = &[
     ("add", A, |_, a| {
-        Ok(Value::int64(a.iter().fold(0, |sum, v| sum.wrapping_add(to_int(v)))))
+        Ok(Value::int64(
+            a.iter().fold(0, |sum, v| sum.wrapping_add(to_int(v))),
+        ))
     }),
     ("mul", AA, |_, a| {
         let rest = a.get(1..).unwrap_or_default();
         Ok(Value::int64(
-            rest.iter().fold(to_int(any(a, 0)), |p, v| p.wrapping_mul(to_int(v))),
+            rest.iter()
+                .fold(to_int(any(a, 0)), |p, v| p.wrapping_mul(to_int(v))),
         ))
     }),
     ("max", AA, |_, a| extreme(a, i64::max)),
@@ -62,7 +79,11 @@ fn extreme(a: &[Value], pick: fn(i64, i64) -> i64) -> Out {
 fn extreme_float(a: &[Value], pick: fn(f64, f64) -> f64) -> Out {
     let numbers = a.iter().map(to_float);
     let best = numbers.reduce(|x, y| {
-        if x.is_nan() || y.is_nan() { f64::NAN } else { pick(x, y) }
+        if x.is_nan() || y.is_nan() {
+            f64::NAN
+        } else {
+            pick(x, y)
+        }
     });
     Ok(Value::Float(best.unwrap_or(0.0)))
 }
@@ -70,7 +91,11 @@ fn extreme_float(a: &[Value], pick: fn(f64, f64) -> f64) -> Out {
 type Operation = fn(&Decimal, &Decimal) -> Option<Decimal>;
 
 fn over(a: &[Value], operation: Operation) -> Out {
-    decimal(to_float(any(a, 0)), a.get(1..).unwrap_or_default(), operation)
+    decimal(
+        to_float(any(a, 0)),
+        a.get(1..).unwrap_or_default(),
+        operation,
+    )
 }
 
 fn decimal(first: f64, rest: &[Value], operation: Operation) -> Out {
@@ -95,24 +120,27 @@ fn round(_: &mut Exec<'_>, a: &[Value]) -> Out {
     };
     let power = 10f64.powi(i32::try_from(int(a, 1)).unwrap_or(i32::MAX));
     let digit = power * to_float(any(a, 0));
-    let rounded = if digit.fract() >= on { digit.ceil() } else { digit.floor() };
+    let rounded = if digit.fract() >= on {
+        digit.ceil()
+    } else {
+        digit.floor()
+    };
     Ok(Value::Float(rounded / power))
 }
 
 /// The numbers from `start` to before `stop`.
-fn steps(
-    exec: &mut Exec<'_>,
-    start: i64,
-    stop: i64,
-    step: i64,
-) -> Result<Vec<i64>, FuncError> {
+fn steps(exec: &mut Exec<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, FuncError> {
     let forward = stop >= start;
     if forward && step <= 0 || !forward && step >= 0 {
         return Ok(Vec::new());
     }
     let distance = stop.abs_diff(start);
     let count = distance.div_ceil(step.unsigned_abs());
-    exec.charge_bytes(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(32))?;
+    exec.charge_bytes(
+        usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(32),
+    )?;
     let mut out = Vec::new();
     let mut at = start;
     while if forward { at < stop } else { at > stop } {

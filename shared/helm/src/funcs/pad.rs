@@ -12,8 +12,12 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Value::str(s.repeat(count)))
     }),
     ("indent", IS, |e, a| indent(e, int(a, 0), bytes(a, 1), b"")),
-    ("nindent", IS, |e, a| indent(e, int(a, 0), bytes(a, 1), b"\n")),
-    ("wrap", IS, |e, a| wrap(e, int(a, 0), b"\n", bytes(a, 1), false)),
+    ("nindent", IS, |e, a| {
+        indent(e, int(a, 0), bytes(a, 1), b"\n")
+    }),
+    ("wrap", IS, |e, a| {
+        wrap(e, int(a, 0), b"\n", bytes(a, 1), false)
+    }),
     ("wrapWith", &[Param::Int, Param::Str, Param::Str], |e, a| {
         wrap(e, int(a, 0), bytes(a, 1), bytes(a, 2), true)
     }),

@@ -20,12 +20,18 @@ pub(super) const TABLE: &[Entry] = &[
 fn base(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let path = bytes(a, 0);
     let end = path.len() - path.iter().rev().take_while(|b| **b == b'/').count();
-    let last = path[..end].rsplit(|b| *b == b'/').next().unwrap_or_default();
-    out(exec, match (path.is_empty(), last.is_empty()) {
-        (true, _) => b".",
-        (false, true) => b"/",
-        _ => last,
-    })
+    let last = path[..end]
+        .rsplit(|b| *b == b'/')
+        .next()
+        .unwrap_or_default();
+    out(
+        exec,
+        match (path.is_empty(), last.is_empty()) {
+            (true, _) => b".",
+            (false, true) => b"/",
+            _ => last,
+        },
+    )
 }
 
 fn dir(exec: &mut Exec<'_>, a: &[Value]) -> Out {

@@ -49,9 +49,15 @@ pub(super) fn random<'h>(exec: &Exec<'h>) -> Result<&'h Random, FuncError> {
 }
 
 pub(super) const TABLE: &[Entry] = &[
-    ("randAlphaNum", I, |e, a| letters(e, int(a, 0), ALPHANUMERIC)),
-    ("randAlpha", I, |e, a| letters(e, int(a, 0), &ALPHANUMERIC[10..])),
-    ("randNumeric", I, |e, a| letters(e, int(a, 0), &ALPHANUMERIC[..10])),
+    ("randAlphaNum", I, |e, a| {
+        letters(e, int(a, 0), ALPHANUMERIC)
+    }),
+    ("randAlpha", I, |e, a| {
+        letters(e, int(a, 0), &ALPHANUMERIC[10..])
+    }),
+    ("randNumeric", I, |e, a| {
+        letters(e, int(a, 0), &ALPHANUMERIC[..10])
+    }),
     ("randAscii", I, |e, a| {
         let all: Vec<u8> = (b' '..=b'~').collect();
         letters(e, int(a, 0), &all)
@@ -71,7 +77,9 @@ pub(super) const TABLE: &[Entry] = &[
         e.charge_bytes(count.saturating_mul(2))?;
         let mut buffer = vec![0; count];
         random(e)?.fill(&mut buffer);
-        Ok(Value::str(base64::engine::general_purpose::STANDARD.encode(buffer)))
+        Ok(Value::str(
+            base64::engine::general_purpose::STANDARD.encode(buffer),
+        ))
     }),
     ("uuidv4", NONE, |e, _| {
         let mut b = [0; 16];
@@ -79,7 +87,13 @@ pub(super) const TABLE: &[Entry] = &[
         b[6] = b[6] & 0x0f | 0x40;
         b[8] = b[8] & 0x3f | 0x80;
         let text = hex::encode(b);
-        let (a, b, c, d, e) = (&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]);
+        let (a, b, c, d, e) = (
+            &text[..8],
+            &text[8..12],
+            &text[12..16],
+            &text[16..20],
+            &text[20..],
+        );
         Ok(Value::str(format!("{a}-{b}-{c}-{d}-{e}")))
     }),
     ("shuffle", S, |e, a| {
@@ -101,6 +115,8 @@ fn letters(exec: &mut Exec<'_>, count: i64, alphabet: &[u8]) -> Out {
     exec.charge(count as u64)?;
     let source = random(exec)?;
     let limit = alphabet.len() as u64;
-    let text: Vec<u8> = (0..count).map(|_| alphabet[source.below(limit) as usize]).collect();
+    let text: Vec<u8> = (0..count)
+        .map(|_| alphabet[source.below(limit) as usize])
+        .collect();
     Ok(Value::str(text))
 }

@@ -66,7 +66,10 @@ pub(super) fn compile(
             .nest_limit(1_000)
             .build();
         match built {
-            Ok(regex) => Ok(Regexp { regex: Rc::new(regex), empty: pattern.is_empty() }),
+            Ok(regex) => Ok(Regexp {
+                regex: Rc::new(regex),
+                empty: pattern.is_empty(),
+            }),
             Err(_) => Err("expression too large".to_owned()),
         }
     });
@@ -199,7 +202,9 @@ impl<'p> Translator<'p> {
             return Err(format!("invalid nested repetition operator: `{both}`"));
         }
         if !self.can_repeat {
-            return Err(format!("missing argument to repetition operator: `{written}`"));
+            return Err(format!(
+                "missing argument to repetition operator: `{written}`"
+            ));
         }
         self.out.push_str(text);
         if lazy {
@@ -406,7 +411,10 @@ impl<'p> Translator<'p> {
             _ => None,
         };
         found.ok_or_else(|| {
-            format!("invalid escape sequence: `{}`", &self.pattern[start..self.at])
+            format!(
+                "invalid escape sequence: `{}`",
+                &self.pattern[start..self.at]
+            )
         })
     }
 

@@ -14,11 +14,15 @@ pub(super) const TABLE: &[Entry] = &[
         let have = any(a, 1).type_name();
         let bare = have.strip_prefix('*').unwrap_or(&have);
         let wanted = bytes(a, 0);
-        Ok(Value::Bool(have.as_bytes() == wanted || bare.as_bytes() == wanted))
+        Ok(Value::Bool(
+            have.as_bytes() == wanted || bare.as_bytes() == wanted,
+        ))
     }),
     ("kindOf", A, |e, a| out(e, any(a, 0).kind().name())),
     ("kindIs", SA, |_, a| {
-        Ok(Value::Bool(any(a, 1).kind().name().as_bytes() == bytes(a, 0)))
+        Ok(Value::Bool(
+            any(a, 1).kind().name().as_bytes() == bytes(a, 0),
+        ))
     }),
     ("deepEqual", AA, |e, a| {
         Ok(Value::Bool(deep_equal(e, any(a, 0), any(a, 1), 0)?))

@@ -154,7 +154,11 @@ fn split(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
 fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
     let (s, template) = (bytes(a, 1), bytes(a, 2));
     exec.charge_bytes(s.len())?;
-    let pieces = if expand { pieces(template) } else { vec![Piece::Text(template)] };
+    let pieces = if expand {
+        pieces(template)
+    } else {
+        vec![Piece::Text(template)]
+    };
     let mut text = Vec::with_capacity(s.len());
     let mut from = 0;
     for captures in re.captures_iter(s) {

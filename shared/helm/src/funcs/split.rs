@@ -8,7 +8,9 @@ use driftless_gotmpl::{Exec, Map, Param, Str, TypeInfo, Value};
 use std::collections::BTreeMap;
 
 pub(super) const TABLE: &[Entry] = &[
-    ("split", SS, |e, a| numbered(e, bytes(a, 1), bytes(a, 0), -1)),
+    ("split", SS, |e, a| {
+        numbered(e, bytes(a, 1), bytes(a, 0), -1)
+    }),
     ("splitn", &[Param::Str, Param::Int, Param::Str], |e, a| {
         numbered(e, bytes(a, 2), bytes(a, 0), int(a, 1))
     }),
@@ -19,11 +21,17 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     ("b64enc", S, |e, a| out(e, STANDARD.encode(bytes(a, 0)))),
     ("b64dec", S, |e, a| {
-        out(e, base64_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes))
+        out(
+            e,
+            base64_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes),
+        )
     }),
     ("b32enc", S, |e, a| out(e, base32_encode(bytes(a, 0)))),
     ("b32dec", S, |e, a| {
-        out(e, base32_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes))
+        out(
+            e,
+            base32_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes),
+        )
     }),
 ];
 
@@ -37,7 +45,11 @@ fn parts<'s>(s: &'s [u8], separator: &[u8], n: i64) -> Vec<&'s [u8]> {
     if separator.is_empty() {
         let mut rest = s;
         while !rest.is_empty() {
-            let length = if out.len() + 1 == limit { rest.len() } else { first_char(rest) };
+            let length = if out.len() + 1 == limit {
+                rest.len()
+            } else {
+                first_char(rest)
+            };
             let (head, tail) = rest.split_at(length);
             out.push(head);
             rest = tail;
@@ -88,7 +100,11 @@ pub(super) fn base64_decode(s: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 fn base32_decode(s: &[u8]) -> Result<Vec<u8>, String> {
-    let kept: Vec<u8> = s.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
+    let kept: Vec<u8> = s
+        .iter()
+        .copied()
+        .filter(|b| !matches!(b, b'\r' | b'\n'))
+        .collect();
     decode(&kept, 8, 5, |b| match b {
         b'A'..=b'Z' => Some(b - b'A'),
         b'2'..=b'7' => Some(b - b'2' + 26),

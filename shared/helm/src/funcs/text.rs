@@ -23,11 +23,14 @@ pub(super) const TABLE: &[Entry] = &[
     ("trunc", IS, |e, a| {
         let (s, c) = (bytes(a, 1), int(a, 0));
         let len = s.len() as i64;
-        out(e, match c {
-            c if c < 0 && len.saturating_add(c) > 0 => &s[(len + c) as usize..],
-            c if c >= 0 && len > c => &s[..c as usize],
-            _ => s,
-        })
+        out(
+            e,
+            match c {
+                c if c < 0 && len.saturating_add(c) > 0 => &s[(len + c) as usize..],
+                c if c >= 0 && len > c => &s[..c as usize],
+                _ => s,
+            },
+        )
     }),
     ("trim", S, |e, a| out(e, trim_space(bytes(a, 0)))),
     ("trimall", SS, trim_all),
@@ -40,11 +43,21 @@ pub(super) const TABLE: &[Entry] = &[
         let s = bytes(a, 1);
         out(e, s.strip_prefix(bytes(a, 0)).unwrap_or(s))
     }),
-    ("substr", IIS, |e, a| substr(e, int(a, 0), int(a, 1), bytes(a, 2))),
-    ("contains", SS, |_, a| Ok(Value::Bool(find(bytes(a, 1), bytes(a, 0)).is_some()))),
-    ("hasPrefix", SS, |_, a| Ok(Value::Bool(bytes(a, 1).starts_with(bytes(a, 0))))),
-    ("hasSuffix", SS, |_, a| Ok(Value::Bool(bytes(a, 1).ends_with(bytes(a, 0))))),
-    ("replace", SSS, |e, a| replace(e, bytes(a, 2), bytes(a, 0), bytes(a, 1))),
+    ("substr", IIS, |e, a| {
+        substr(e, int(a, 0), int(a, 1), bytes(a, 2))
+    }),
+    ("contains", SS, |_, a| {
+        Ok(Value::Bool(find(bytes(a, 1), bytes(a, 0)).is_some()))
+    }),
+    ("hasPrefix", SS, |_, a| {
+        Ok(Value::Bool(bytes(a, 1).starts_with(bytes(a, 0))))
+    }),
+    ("hasSuffix", SS, |_, a| {
+        Ok(Value::Bool(bytes(a, 1).ends_with(bytes(a, 0))))
+    }),
+    ("replace", SSS, |e, a| {
+        replace(e, bytes(a, 2), bytes(a, 0), bytes(a, 1))
+    }),
     ("plural", &[Param::Str, Param::Str, Param::Int], |_, a| {
         Ok(any(a, usize::from(int(a, 2) != 1)).clone())
     }),
@@ -162,7 +175,11 @@ fn substr(exec: &mut Exec<'_>, start: i64, end: i64, s: &[u8]) -> Out {
     let part = if start < 0 {
         usize::try_from(end).ok().and_then(|end| s.get(..end))
     } else if end < 0 || end > len as i64 {
-        return out(exec, s.get(start as usize..).ok_or_else(|| bad(start, len as i64, true))?);
+        return out(
+            exec,
+            s.get(start as usize..)
+                .ok_or_else(|| bad(start, len as i64, true))?,
+        );
     } else {
         s.get(start as usize..end as usize)
     };

@@ -61,14 +61,22 @@ fn date(days: i64) -> (i64, i64, i64) {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 impl Time {
     /// A moment in UTC.
     pub fn utc(seconds: i64, nanos: u32) -> Self {
-        Time { seconds, nanos, zone: None }
+        Time {
+            seconds,
+            nanos,
+            zone: None,
+        }
     }
 
     /// Go's zero time: the first of January of the year 1.
@@ -99,7 +107,10 @@ impl Time {
         match jiff::Timestamp::from_second(nearest) {
             Ok(at) => {
                 let info = zone.to_offset_info(at);
-                (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
+                (
+                    i64::from(info.offset().seconds()),
+                    info.abbreviation().to_owned(),
+                )
             }
             Err(_) => utc(),
         }
@@ -253,38 +264,75 @@ const TIME_METHODS: &[Method] = &[
     }),
     method!("Day", &[], time, |t, _a| Ok(Value::int(t.civil().day))),
     method!("Hour", &[], time, |t, _a| Ok(Value::int(t.civil().hour))),
-    method!("Minute", &[], time, |t, _a| Ok(Value::int(t.civil().minute))),
-    method!("Second", &[], time, |t, _a| Ok(Value::int(t.civil().second))),
-    method!("Nanosecond", &[], time, |t, _a| Ok(Value::int(i64::from(t.nanos)))),
-    method!("YearDay", &[], time, |t, _a| Ok(Value::int(t.civil().year_day))),
+    method!("Minute", &[], time, |t, _a| Ok(Value::int(
+        t.civil().minute
+    ))),
+    method!("Second", &[], time, |t, _a| Ok(Value::int(
+        t.civil().second
+    ))),
+    method!("Nanosecond", &[], time, |t, _a| Ok(Value::int(i64::from(
+        t.nanos
+    )))),
+    method!("YearDay", &[], time, |t, _a| Ok(Value::int(
+        t.civil().year_day
+    ))),
     method!("Weekday", &[], time, |t, _a| {
         let day = t.civil().weekday;
         Ok(named("time.Weekday", day as i64, layout::DAYS[day]))
     }),
     method!("Unix", &[], time, |t, _a| Ok(Value::int64(t.seconds))),
     method!("UnixMilli", &[], time, |t, _a| {
-        Ok(Value::int64(t.seconds.wrapping_mul(1_000).wrapping_add(i64::from(t.nanos) / 1_000_000)))
+        Ok(Value::int64(
+            t.seconds
+                .wrapping_mul(1_000)
+                .wrapping_add(i64::from(t.nanos) / 1_000_000),
+        ))
     }),
     method!("UnixMicro", &[], time, |t, _a| {
-        Ok(Value::int64(t.seconds.wrapping_mul(1_000_000).wrapping_add(i64::from(t.nanos) / 1_000)))
+        Ok(Value::int64(
+            t.seconds
+                .wrapping_mul(1_000_000)
+                .wrapping_add(i64::from(t.nanos) / 1_000),
+        ))
     }),
     method!("UnixNano", &[], time, |t, _a| {
-        Ok(Value::int64(t.seconds.wrapping_mul(SECOND).wrapping_add(i64::from(t.nanos))))
+        Ok(Value::int64(
+            t.seconds
+                .wrapping_mul(SECOND)
+                .wrapping_add(i64::from(t.nanos)),
+        ))
     }),
     method!("IsZero", &[], time, |t, _a| {
         Ok(Value::Bool(t.order(&Time::zero()).is_eq()))
     }),
-    method!("UTC", &[], time, |t, _a| Ok(Time::utc(t.seconds, t.nanos).value())),
-    method!("Local", &[], time, |t, _a| Ok(Time::utc(t.seconds, t.nanos).value())),
-    method!("String", &[], time, |t, _a| Ok(Value::str(t.string().unwrap_or_default()))),
+    method!("UTC", &[], time, |t, _a| Ok(
+        Time::utc(t.seconds, t.nanos).value()
+    )),
+    method!("Local", &[], time, |t, _a| Ok(Time::utc(
+        t.seconds, t.nanos
+    )
+    .value())),
+    method!("String", &[], time, |t, _a| Ok(Value::str(
+        t.string().unwrap_or_default()
+    ))),
     method!("Format", &[Param::Str], time, |t, a| {
         Ok(Value::str(layout::format(t, &text(a, 0))))
     }),
-    method!("Before", OTHER, time, |t, a| Ok(Value::Bool(t.order(time(&a[0])?).is_lt()))),
-    method!("After", OTHER, time, |t, a| Ok(Value::Bool(t.order(time(&a[0])?).is_gt()))),
-    method!("Equal", OTHER, time, |t, a| Ok(Value::Bool(t.order(time(&a[0])?).is_eq()))),
-    method!("Compare", OTHER, time, |t, a| Ok(Value::int(t.order(time(&a[0])?) as i64))),
-    method!("Sub", OTHER, time, |t, a| Ok(duration(t.since(time(&a[0])?)))),
+    method!("Before", OTHER, time, |t, a| Ok(Value::Bool(
+        t.order(time(&a[0])?).is_lt()
+    ))),
+    method!("After", OTHER, time, |t, a| Ok(Value::Bool(
+        t.order(time(&a[0])?).is_gt()
+    ))),
+    method!("Equal", OTHER, time, |t, a| Ok(Value::Bool(
+        t.order(time(&a[0])?).is_eq()
+    ))),
+    method!("Compare", OTHER, time, |t, a| Ok(Value::int(
+        t.order(time(&a[0])?) as i64
+    ))),
+    method!("Sub", OTHER, time, |t, a| Ok(duration(
+        t.since(time(&a[0])?)
+    ))),
     method!("Add", SPAN, time, |t, a| Ok(t.plus(nanos(&a[0])?).value())),
     method!("AddDate", DATE, time, |t, a| {
         Ok(add_date(t, int(a, 0), int(a, 1), int(a, 2)).value())
@@ -292,11 +340,19 @@ const TIME_METHODS: &[Method] = &[
 ];
 
 const DURATION_METHODS: &[Method] = &[
-    method!("String", &[], nanos, |n, _a| Ok(Value::str(super::duration::format(n)))),
+    method!("String", &[], nanos, |n, _a| Ok(Value::str(
+        super::duration::format(n)
+    ))),
     method!("Nanoseconds", &[], nanos, |n, _a| Ok(Value::int64(n))),
-    method!("Microseconds", &[], nanos, |n, _a| Ok(Value::int64(n / 1_000))),
-    method!("Milliseconds", &[], nanos, |n, _a| Ok(Value::int64(n / 1_000_000))),
-    method!("Seconds", &[], nanos, |n, _a| Ok(Value::Float(super::duration::float(n, SECOND)))),
+    method!("Microseconds", &[], nanos, |n, _a| Ok(Value::int64(
+        n / 1_000
+    ))),
+    method!("Milliseconds", &[], nanos, |n, _a| Ok(Value::int64(
+        n / 1_000_000
+    ))),
+    method!("Seconds", &[], nanos, |n, _a| Ok(Value::Float(
+        super::duration::float(n, SECOND)
+    ))),
     method!("Minutes", &[], nanos, |n, _a| {
         Ok(Value::Float(super::duration::float(n, 60 * SECOND)))
     }),
@@ -316,8 +372,15 @@ const DURATION_METHODS: &[Method] = &[
 fn add_date(t: &Time, years: i64, months: i64, more_days: i64) -> Time {
     let c = t.civil();
     let month = (c.month as i64 - 1).saturating_add(months);
-    let year = c.year.saturating_add(years).saturating_add(month.div_euclid(12));
-    let first = days(year.clamp(-100_000_000, 100_000_000), month.rem_euclid(12) + 1, 1);
+    let year = c
+        .year
+        .saturating_add(years)
+        .saturating_add(month.div_euclid(12));
+    let first = days(
+        year.clamp(-100_000_000, 100_000_000),
+        month.rem_euclid(12) + 1,
+        1,
+    );
     let day = first.saturating_add(c.day - 1).saturating_add(more_days);
     let local = day
         .saturating_mul(DAY)
@@ -340,7 +403,10 @@ impl Object for Time {
         TIME_METHODS
     }
     fn string(&self) -> Option<String> {
-        Some(layout::format(self, "2006-01-02 15:04:05.999999999 -0700 MST"))
+        Some(layout::format(
+            self,
+            "2006-01-02 15:04:05.999999999 -0700 MST",
+        ))
     }
     fn json(&self) -> Option<Value> {
         Some(Value::str(self.rfc3339()))

@@ -125,7 +125,9 @@ impl Writer {
 
     fn tables(&mut self, key: &[Str], value: &Value) -> Done {
         if key.is_empty() {
-            return Err(Failure::Encode("toml: top-level values must be Go maps or structs".into()));
+            return Err(Failure::Encode(
+                "toml: top-level values must be Go maps or structs".into(),
+            ));
         }
         if let Value::List(list) = resolved(value) {
             for item in list.items().iter() {

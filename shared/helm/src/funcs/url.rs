@@ -36,9 +36,8 @@ enum Part {
 fn parse_url(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let s = text(a, 0);
     exec.charge_bytes(s.len().saturating_mul(4))?;
-    let url = parse(&s).map_err(|why| {
-        format!("unable to parse url: parse {}: {why}", quote(bytes(a, 0)))
-    })?;
+    let url = parse(&s)
+        .map_err(|why| format!("unable to parse url: parse {}: {why}", quote(bytes(a, 0))))?;
     let dict = Map::new();
     let entries = [
         ("scheme", url.scheme.clone()),
@@ -122,8 +121,8 @@ fn parse_body(url: &mut Url, body: &str) -> Result<(), String> {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
-    let has_authority = rest.starts_with("//")
-        && (!url.scheme.is_empty() || !rest.starts_with("///"));
+    let has_authority =
+        rest.starts_with("//") && (!url.scheme.is_empty() || !rest.starts_with("///"));
     if has_authority {
         let end = rest[2..].find('/').map_or(rest.len(), |i| i + 2);
         authority(url, &rest[2..end])?;
@@ -159,15 +158,18 @@ fn authority(url: &mut Url, s: &str) -> Result<(), String> {
     }
     url.user = Some(match user.split_once(':') {
         None => (unescape(user, Part::User)?, None),
-        Some((name, password)) => {
-            (unescape(name, Part::User)?, Some(unescape(password, Part::User)?))
-        }
+        Some((name, password)) => (
+            unescape(name, Part::User)?,
+            Some(unescape(password, Part::User)?),
+        ),
     });
     Ok(())
 }
 
 fn valid_port(s: &str) -> bool {
-    s.is_empty() || s.strip_prefix(':').is_some_and(|p| p.bytes().all(|b| b.is_ascii_digit()))
+    s.is_empty()
+        || s.strip_prefix(':')
+            .is_some_and(|p| p.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn parse_host(host: &str) -> Result<String, String> {
@@ -205,7 +207,9 @@ fn unescape(s: &str, part: Part) -> Result<String, String> {
     while i < b.len() {
         match b[i] {
             b'%' => {
-                let digits = s.get(i + 1..i + 3).filter(|d| d.bytes().all(|c| c.is_ascii_hexdigit()));
+                let digits = s
+                    .get(i + 1..i + 3)
+                    .filter(|d| d.bytes().all(|c| c.is_ascii_hexdigit()));
                 let bad = |i: usize| {
                     let end = (i + 3).min(s.len());
                     let shown = String::from_utf8_lossy(&b[i..end]);
@@ -286,7 +290,11 @@ fn userinfo(url: &Url) -> String {
         None => String::new(),
         Some((name, None)) => escape(name, Part::User),
         Some((name, Some(password))) => {
-            format!("{}:{}", escape(name, Part::User), escape(password, Part::User))
+            format!(
+                "{}:{}",
+                escape(name, Part::User),
+                escape(password, Part::User)
+            )
         }
     }
 }
@@ -310,7 +318,11 @@ fn write(url: &Url) -> String {
             }
             out.push_str(&escape(&url.host, Part::Host));
         }
-        let path = if url.path == "*" { "*".to_owned() } else { escape(&url.path, Part::Path) };
+        let path = if url.path == "*" {
+            "*".to_owned()
+        } else {
+            escape(&url.path, Part::Path)
+        };
         if !path.is_empty() && !path.starts_with('/') && !url.host.is_empty() {
             out.push('/');
         }

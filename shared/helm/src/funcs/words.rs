@@ -85,7 +85,11 @@ fn untitle(s: &str) -> String {
                 first = true;
                 return c;
             }
-            if std::mem::take(&mut first) { lower(c) } else { c }
+            if std::mem::take(&mut first) {
+                lower(c)
+            } else {
+                c
+            }
         })
         .collect()
 }
@@ -99,7 +103,11 @@ fn swap_case(s: &str) -> String {
                 space = false;
                 lower(c)
             } else if c.is_lowercase() {
-                if std::mem::take(&mut space) { title_char(c) } else { upper(c) }
+                if std::mem::take(&mut space) {
+                    title_char(c)
+                } else {
+                    upper(c)
+                }
             } else {
                 space = c.is_whitespace();
                 c
@@ -211,7 +219,8 @@ fn is_alphabet(c: char) -> bool {
 
 /// The length of the leading characters that `keep` takes.
 fn run(s: &str, keep: impl Fn(char) -> bool) -> usize {
-    s.find(|c: char| !keep(c) && c != '\u{fffd}').unwrap_or(s.len())
+    s.find(|c: char| !keep(c) && c != '\u{fffd}')
+        .unwrap_or(s.len())
 }
 
 /// The first word of a text, and its kind.
@@ -229,9 +238,8 @@ fn next_word(s: &str) -> (Word, &str, &str) {
         c if is_alphabet(c) => (Word::Alphabet, lower_run(s)),
         c if c.is_numeric() => (Word::Number, run(s, char::is_numeric)),
         _ => {
-            let other = |c: char| {
-                !(is_connector(c) || is_alphabet(c) || c.is_numeric() || is_punct(c))
-            };
+            let other =
+                |c: char| !(is_connector(c) || is_alphabet(c) || c.is_numeric() || is_punct(c));
             (Word::Other, size + run(&s[size..], other))
         }
     };
