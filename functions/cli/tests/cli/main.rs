@@ -3,7 +3,8 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    reason = "tests fail by a panic that says what was expected"
+    clippy::print_stderr,
+    reason = "tests fail by a panic that says what was expected, and tell how long things took"
 )]
 
 mod command;
