@@ -16,7 +16,9 @@ pub fn folder() -> &'static Path {
         let target = own.ancestors().nth(2).expect("TARGET/PROFILE").to_owned();
         eprintln!("building {}", names.join(", "));
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(tools::workspace()).args(["build", "--quiet", "--workspace", "--bins"]);
+        cargo
+            .current_dir(tools::workspace())
+            .args(["build", "--quiet", "--workspace", "--bins"]);
         if target.file_name().is_some_and(|name| name == "release") {
             cargo.arg("--release");
         }
@@ -28,7 +30,11 @@ pub fn folder() -> &'static Path {
         std::fs::create_dir_all(&folder).expect("a folder for the binaries");
         for name in names {
             let mut strip = Command::new("strip");
-            strip.arg("--strip-debug").arg("-o").arg(folder.join(name)).arg(target.join(name));
+            strip
+                .arg("--strip-debug")
+                .arg("-o")
+                .arg(folder.join(name))
+                .arg(target.join(name));
             process::run(&mut strip);
         }
         folder

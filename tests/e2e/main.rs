@@ -1,5 +1,6 @@
 //! A push to a fleet repository lands on management and remote clusters: the whole way, with real parts.
 
+mod bad_input;
 mod binaries;
 mod multi_tenancy;
 mod multicluster;

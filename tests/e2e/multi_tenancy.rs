@@ -35,11 +35,23 @@ spec:
 
 #[test]
 fn push_lands_everywhere_multi_tenancy() {
-    let Some(fleet) = shared_fleet("flux2-multi-tenancy") else { return };
-    let hub = |name, path| HubSpec { name, repository: "fluxcd/flux2-multi-tenancy", branch: "main", path };
-    let hubs = [hub("staging", "./clusters/staging"), hub("production", "./clusters/production")];
+    let Some(fleet) = shared_fleet("flux2-multi-tenancy") else {
+        return;
+    };
+    let hub = |name, path| HubSpec {
+        name,
+        repository: "fluxcd/flux2-multi-tenancy",
+        branch: "main",
+        path,
+    };
+    let hubs = [
+        hub("staging", "./clusters/staging"),
+        hub("production", "./clusters/production"),
+    ];
     let world = World::start(false, &hubs, &[]);
-    let repository = world.github.repository_from("fluxcd/flux2-multi-tenancy", &fleet.join("main"));
+    let repository = world
+        .github
+        .repository_from("fluxcd/flux2-multi-tenancy", &fleet.join("main"));
     repository.commit_folder("dev-team", &fleet.join("dev-team"), "The tenant's branch");
     let hubs = [world.hub("staging"), world.hub("production")];
     let state = |hub, name: &str| ready(hub, "Kustomization", "flux-system", name);
@@ -47,17 +59,33 @@ fn push_lands_everywhere_multi_tenancy() {
     world.sweep();
     world.eventually("what can be ready is ready, the rest says why not", || {
         for hub in hubs {
-            is_ready(hub, "flux-system", "flux-system", &repository.resolve("main").expect("a head"))?;
+            is_ready(
+                hub,
+                "flux-system",
+                "flux-system",
+                &repository.resolve("main").expect("a head"),
+            )?;
             let source = ready(hub, "OCIRepository", "flux-system", "kyverno-controller");
             for (what, found, expected) in [
                 ("source", source.1, "NotSupported"),
-                ("kyverno-controller", state(hub, "kyverno-controller").1, "ArtifactFailed"),
+                (
+                    "kyverno-controller",
+                    state(hub, "kyverno-controller").1,
+                    "ArtifactFailed",
+                ),
                 ("kyverno", state(hub, "kyverno").1, "HealthCheckFailed"),
-                ("kyverno-policies", state(hub, "kyverno-policies").1, "DependencyNotReady"),
+                (
+                    "kyverno-policies",
+                    state(hub, "kyverno-policies").1,
+                    "DependencyNotReady",
+                ),
                 ("tenants", state(hub, "tenants").1, "DependencyNotReady"),
             ] {
                 if found != expected {
-                    return Err(format!("{}: {what}: {found}, expected {expected}", hub.name()));
+                    return Err(format!(
+                        "{}: {what}: {found}, expected {expected}",
+                        hub.name()
+                    ));
                 }
             }
         }
@@ -66,10 +94,13 @@ fn push_lands_everywhere_multi_tenancy() {
 
     let kyverno = world.github.repository("kyverno/manifests");
     kyverno.commit("main", &[Change::write("crds.yaml", CRD)], "Kyverno");
-    let sync = std::fs::read_to_string(fleet.join("main/infrastructure/kyverno/sync.yaml")).expect("sync.yaml");
+    let sync = std::fs::read_to_string(fleet.join("main/infrastructure/kyverno/sync.yaml"))
+        .expect("sync.yaml");
     let sync = sync.replace("kind: OCIRepository", "kind: GitRepository");
-    let changes =
-        [Change::write("infrastructure/kyverno/source.yaml", SOURCE), Change::write("infrastructure/kyverno/sync.yaml", sync)];
+    let changes = [
+        Change::write("infrastructure/kyverno/source.yaml", SOURCE),
+        Change::write("infrastructure/kyverno/sync.yaml", sync),
+    ];
     let push = world.github.push(&repository, "main", &changes);
     accepted(&push.deliveries);
     world.eventually("all is ready with a source that can be read", || {
@@ -77,33 +108,70 @@ fn push_lands_everywhere_multi_tenancy() {
             for name in ["flux-system", "kyverno", "kyverno-policies", "tenants"] {
                 is_ready(hub, "flux-system", name, &push.sha)?;
             }
-            is_ready(hub, "flux-system", "kyverno-controller", &kyverno.resolve("main").expect("a head"))?;
-            is_ready(hub, "apps", "dev-team", &repository.resolve("dev-team").expect("a head"))?;
+            is_ready(
+                hub,
+                "flux-system",
+                "kyverno-controller",
+                &kyverno.resolve("main").expect("a head"),
+            )?;
+            is_ready(
+                hub,
+                "apps",
+                "dev-team",
+                &repository.resolve("dev-team").expect("a head"),
+            )?;
         }
         Ok(())
     });
     let release = ready(hubs[0], "HelmRelease", "apps", "podinfo");
     world.eventually("the release says that it is not served yet", || {
         let (status, reason, _) = ready(hubs[0], "HelmRelease", "apps", "podinfo");
-        if (status.as_str(), reason.as_str()) == ("False", "NotSupported") { Ok(()) } else { Err(format!("{status} {reason} {release:?}")) }
+        if (status.as_str(), reason.as_str()) == ("False", "NotSupported") {
+            Ok(())
+        } else {
+            Err(format!("{status} {reason} {release:?}"))
+        }
     });
     for (hub, replicas) in hubs.into_iter().zip([1, 2]) {
-        let podinfo = hub.api().get(&path("HelmRelease", "apps", "podinfo")).expect("podinfo");
+        let podinfo = hub
+            .api()
+            .get(&path("HelmRelease", "apps", "podinfo"))
+            .expect("podinfo");
         let values = &podinfo["spec"]["values"]["replicaCount"];
-        assert!(values == &json!(replicas) || values.is_number(), "{}: {values}", hub.name());
-        assert!(hub.api().find("/apis/kyverno.io/v1/clusterpolicies/verify-flux-images").is_some());
+        assert!(
+            values == &json!(replicas) || values.is_number(),
+            "{}: {values}",
+            hub.name()
+        );
+        assert!(
+            hub.api()
+                .find("/apis/kyverno.io/v1/clusterpolicies/verify-flux-images")
+                .is_some()
+        );
     }
 
     // The tenant's objects were written as the tenant, nothing of the tenant's in the platform's name.
     let tenant = "system:serviceaccount:apps:dev-team";
     let writes = writes_since(hubs[0], 0);
-    let of_tenant: Vec<_> = writes.iter().filter(|write| write.name == "podinfo" && write.subresource.is_empty()).collect();
-    assert!(!of_tenant.is_empty() && of_tenant.iter().all(|write| write.as_user == tenant), "{of_tenant:?}");
+    let of_tenant: Vec<_> = writes
+        .iter()
+        .filter(|write| write.name == "podinfo" && write.subresource.is_empty())
+        .collect();
+    assert!(
+        !of_tenant.is_empty() && of_tenant.iter().all(|write| write.as_user == tenant),
+        "{of_tenant:?}"
+    );
 
     world.settle();
     let before = hubs.map(driftless_tests::cluster::Cluster::writes);
     for hub in ["staging", "production"] {
-        for name in ["flux-system", "kyverno", "kyverno-controller", "kyverno-policies", "tenants"] {
+        for name in [
+            "flux-system",
+            "kyverno",
+            "kyverno-controller",
+            "kyverno-policies",
+            "tenants",
+        ] {
             world.request(hub, "Kustomization", "flux-system", name, "timer");
         }
         world.request(hub, "Kustomization", "apps", "dev-team", "timer");

@@ -52,19 +52,35 @@ fn application(name: &str, place: &str) -> Vec<Change> {
     let config = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  place: {place}\n"
     );
-    vec![Change::write(&format!("{name}/{place}/config.yaml"), config)]
+    vec![Change::write(
+        &format!("{name}/{place}/config.yaml"),
+        config,
+    )]
 }
 
 #[test]
 fn push_lands_everywhere_multicluster() {
-    let Some(fleet) = shared_fleet("multicluster-gitops") else { return };
-    let hub = HubSpec { name: "k3d-america", repository: "kaizentm/multicluster-gitops", branch: "main", path: "./clusters/k3d-america" };
+    let Some(fleet) = shared_fleet("multicluster-gitops") else {
+        return;
+    };
+    let hub = HubSpec {
+        name: "k3d-america",
+        repository: "kaizentm/multicluster-gitops",
+        branch: "main",
+        path: "./clusters/k3d-america",
+    };
     let world = World::start(false, &[hub], &["k3s-america-south"]);
-    let repository = world.github.repository_from("kaizentm/multicluster-gitops", &fleet.join("main"));
+    let repository = world
+        .github
+        .repository_from("kaizentm/multicluster-gitops", &fleet.join("main"));
     repository.commit_folder("dev", &fleet.join("dev"), "The environment");
     let manifests = world.github.repository("kaizentm/gitops-manifests");
     for (branch, name) in [("dev", "azure-vote"), ("multi-dev", "katana-vote")] {
-        let changes = [application(name, "k3d-america"), application(name, "k3s-america-south")].concat();
+        let changes = [
+            application(name, "k3d-america"),
+            application(name, "k3s-america-south"),
+        ]
+        .concat();
         manifests.commit(branch, &changes, "Applications");
     }
     let (hub, remote) = (world.hub("k3d-america"), world.remote("k3s-america-south"));
@@ -79,8 +95,12 @@ fn push_lands_everywhere_multicluster() {
         let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": tenant, "namespace": namespace}]});
-        let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
-        remote.api().create(&bindings, &binding).expect("bind the tenant");
+        let bindings =
+            format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
+        remote
+            .api()
+            .create(&bindings, &binding)
+            .expect("bind the tenant");
     }
 
     world.sweep();
@@ -89,24 +109,42 @@ fn push_lands_everywhere_multicluster() {
         is_ready(hub, "flux-system", "flux-system", &head)?;
         is_ready(hub, "flux-system", "infrastructure", &head)
     });
-    let push = world.github.push(&repository, "main", &[Change::write("clusters/k3d-america/dev.yaml", ENVIRONMENT)]);
+    let push = world.github.push(
+        &repository,
+        "main",
+        &[Change::write("clusters/k3d-america/dev.yaml", ENVIRONMENT)],
+    );
     accepted(&push.deliveries);
     let head = || repository.resolve("dev").expect("a head");
-    world.eventually("infrastructure lands on both, the tenants' conflict is told", || {
-        is_ready(hub, "flux-system", "dev", &head())?;
-        is_ready(hub, "dev-flux-system", "infrastructure", &head())?;
-        is_ready(hub, "dev-flux-system", "k3s-america-south-infrastructure", &head())?;
-        // kustomize itself refuses the tenants' folder: two namespaces become one.
-        for name in ["tenants", "k3s-america-south-tenants"] {
-            let (status, reason, message) = ready(hub, "Kustomization", "dev-flux-system", name);
-            if (status.as_str(), reason.as_str()) != ("False", "BuildFailed") || !message.contains("conflict") {
-                return Err(format!("{name}: {status} {reason}: {message}"));
+    world.eventually(
+        "infrastructure lands on both, the tenants' conflict is told",
+        || {
+            is_ready(hub, "flux-system", "dev", &head())?;
+            is_ready(hub, "dev-flux-system", "infrastructure", &head())?;
+            is_ready(
+                hub,
+                "dev-flux-system",
+                "k3s-america-south-infrastructure",
+                &head(),
+            )?;
+            // kustomize itself refuses the tenants' folder: two namespaces become one.
+            for name in ["tenants", "k3s-america-south-tenants"] {
+                let (status, reason, message) =
+                    ready(hub, "Kustomization", "dev-flux-system", name);
+                if (status.as_str(), reason.as_str()) != ("False", "BuildFailed")
+                    || !message.contains("conflict")
+                {
+                    return Err(format!("{name}: {status} {reason}: {message}"));
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        },
+    );
     let deployment = |cluster: &driftless_tests::cluster::Cluster| {
-        cluster.api().get(&path("Deployment", "dev-redis", "redis-master")).expect("redis")
+        cluster
+            .api()
+            .get(&path("Deployment", "dev-redis", "redis-master"))
+            .expect("redis")
     };
     let cpu = "/spec/template/spec/containers/0/resources/requests/cpu";
     assert_eq!(deployment(hub).pointer(cpu), Some(&json!("200m")));
@@ -124,12 +162,26 @@ fn push_lands_everywhere_multicluster() {
         for name in ["tenants", "k3s-america-south-tenants"] {
             is_ready(hub, "dev-flux-system", name, &head())?;
         }
-        for (tenant, application, branch) in [("kaizentm", "azure-vote", "dev"), ("yakuza", "katana-vote", "multi-dev")] {
-            let (namespace, sha) = (format!("dev-{tenant}"), manifests.resolve(branch).expect("a head"));
+        for (tenant, application, branch) in [
+            ("kaizentm", "azure-vote", "dev"),
+            ("yakuza", "katana-vote", "multi-dev"),
+        ] {
+            let (namespace, sha) = (
+                format!("dev-{tenant}"),
+                manifests.resolve(branch).expect("a head"),
+            );
             is_ready(hub, &namespace, application, &sha)?;
-            is_ready(hub, &namespace, &format!("k3s-america-south-{application}"), &sha)?;
+            is_ready(
+                hub,
+                &namespace,
+                &format!("k3s-america-south-{application}"),
+                &sha,
+            )?;
             for (cluster, place) in [(hub, "k3d-america"), (remote, "k3s-america-south")] {
-                let config = cluster.api().get(&path("ConfigMap", &namespace, application)).map_err(|e| e.to_string())?;
+                let config = cluster
+                    .api()
+                    .get(&path("ConfigMap", &namespace, application))
+                    .map_err(|e| e.to_string())?;
                 if config["data"]["place"] != place {
                     return Err(format!("{}: {}", cluster.name(), config["data"]));
                 }
@@ -141,10 +193,26 @@ fn push_lands_everywhere_multicluster() {
     // Two Kustomizations render the same tenants' objects: neither takes them from the other, sync after sync.
     world.settle();
     let before = [hub.writes(), remote.writes()];
-    for name in ["infrastructure", "k3s-america-south-infrastructure", "tenants", "k3s-america-south-tenants"] {
-        world.request("k3d-america", "Kustomization", "dev-flux-system", name, "timer");
+    for name in [
+        "infrastructure",
+        "k3s-america-south-infrastructure",
+        "tenants",
+        "k3s-america-south-tenants",
+    ] {
+        world.request(
+            "k3d-america",
+            "Kustomization",
+            "dev-flux-system",
+            name,
+            "timer",
+        );
     }
-    for name in ["flux-system", "infrastructure", "dev", "dev-k3s-america-south"] {
+    for name in [
+        "flux-system",
+        "infrastructure",
+        "dev",
+        "dev-k3s-america-south",
+    ] {
         world.request("k3d-america", "Kustomization", "flux-system", name, "timer");
     }
     world.settle();

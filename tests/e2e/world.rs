@@ -46,8 +46,12 @@ impl World {
         let github = GitHub::start();
         let ministack = MiniStack::start();
         let functions = crate::binaries::folder();
-        let bootstraps = [("WebhookFunction", "webhook"), ("ReconcileFunction", "reconcile"), ("DriftFunction", "drift")]
-            .map(|(id, name)| (id, functions.join(name)));
+        let bootstraps = [
+            ("WebhookFunction", "webhook"),
+            ("ReconcileFunction", "reconcile"),
+            ("DriftFunction", "drift"),
+        ]
+        .map(|(id, name)| (id, functions.join(name)));
         let template = tools::workspace().join("infra/template.yaml");
         let parameters = [("GitHubApi", github.url()), ("LogLevel", "info")];
         let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
@@ -59,20 +63,36 @@ impl World {
         let remotes = remotes.iter().map(|name| start(name)).collect();
         let mut environment = ministack.environment();
         environment.extend([
-            ("DRIFTLESS_BUCKET".to_owned(), stack.output("Bucket").to_owned()),
-            ("DRIFTLESS_QUEUE_URL".to_owned(), stack.output("QueueUrl").to_owned()),
+            (
+                "DRIFTLESS_BUCKET".to_owned(),
+                stack.output("Bucket").to_owned(),
+            ),
+            (
+                "DRIFTLESS_QUEUE_URL".to_owned(),
+                stack.output("QueueUrl").to_owned(),
+            ),
             ("DRIFTLESS_GITHUB_API".to_owned(), github.url().to_owned()),
         ]);
         for hub in hubs {
             bootstrap(hub, &clusters[hub.name], &environment);
         }
         let driver = if watch {
-            let environment: Vec<(&str, &str)> = environment.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+            let environment: Vec<(&str, &str)> = environment
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str()))
+                .collect();
             Driver::Watch(LocalFunctions::start(&environment))
         } else {
             Driver::Deployed
         };
-        let world = Self { github, ministack, stack, hubs: clusters, remotes, driver };
+        let world = Self {
+            github,
+            ministack,
+            stack,
+            hubs: clusters,
+            remotes,
+            driver,
+        };
         let url = match &world.driver {
             Driver::Deployed => world.ministack.reach(world.stack.output("WebhookUrl")),
             Driver::Watch(functions) => functions.function_url("webhook"),
@@ -100,11 +120,16 @@ impl World {
     /// Runs the timer's event now, and says what it answered.
     pub fn sweep(&self) -> Value {
         let event: Value = serde_json::from_str(
-            &std::fs::read_to_string(tools::workspace().join("events/drift-schedule.json")).expect("read the event"),
+            &std::fs::read_to_string(tools::workspace().join("events/drift-schedule.json"))
+                .expect("read the event"),
         )
         .expect("JSON");
         match &self.driver {
-            Driver::Deployed => self.ministack.aws().invoke(self.stack.output("DriftFunction"), &event).expect("drift"),
+            Driver::Deployed => self
+                .ministack
+                .aws()
+                .invoke(self.stack.output("DriftFunction"), &event)
+                .expect("drift"),
             Driver::Watch(functions) => functions.invoke("drift", &event).expect("drift"),
         }
     }
@@ -112,12 +137,16 @@ impl World {
     /// Puts a request into the queue, as a step would.
     pub fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str, cause: &str) {
         let body = json!({"hub": hub, "cause": cause, "object": {"kind": kind, "namespace": namespace, "name": name}});
-        self.ministack.aws().send(self.stack.output("QueueUrl"), &body.to_string());
+        self.ministack
+            .aws()
+            .send(self.stack.output("QueueUrl"), &body.to_string());
     }
 
     /// Carries messages where nobody else does.
     pub fn pump(&self) {
-        let Driver::Watch(functions) = &self.driver else { return };
+        let Driver::Watch(functions) = &self.driver else {
+            return;
+        };
         let queue = self.stack.output("QueueUrl");
         loop {
             let received = self.ministack.aws().must(
@@ -149,7 +178,12 @@ impl World {
     }
 
     /// The same with another limit.
-    pub fn within(&self, limit: Duration, what: &str, mut check: impl FnMut() -> Result<(), String>) {
+    pub fn within(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut check: impl FnMut() -> Result<(), String>,
+    ) {
         let start = Instant::now();
         let mut last = String::new();
         while start.elapsed() < limit {
@@ -163,7 +197,11 @@ impl World {
             }
             std::thread::sleep(Duration::from_millis(200));
         }
-        panic!("{what}: not within {} s: {last}\n{}", limit.as_secs(), self.logs());
+        panic!(
+            "{what}: not within {} s: {last}\n{}",
+            limit.as_secs(),
+            self.logs()
+        );
     }
 
     /// Waits until the queue is empty and stays so.
@@ -173,18 +211,29 @@ impl World {
         self.eventually("the queue is empty", || {
             let (waiting, flying) = self.ministack.aws().messages(&queue);
             quiet = if waiting + flying == 0 { quiet + 1 } else { 0 };
-            if quiet >= 5 { Ok(()) } else { Err(format!("{waiting} waiting, {flying} in flight")) }
+            if quiet >= 5 {
+                Ok(())
+            } else {
+                Err(format!("{waiting} waiting, {flying} in flight"))
+            }
         });
     }
 
     /// The last lines of every function's log.
     pub fn logs(&self) -> String {
-        let groups = self.ministack.aws().call("logs", "describe_log_groups", &json!({})).unwrap_or_default();
+        let groups = self
+            .ministack
+            .aws()
+            .call("logs", "describe_log_groups", &json!({}))
+            .unwrap_or_default();
         let mut text = self.ministack.log_tail();
         for group in groups["logGroups"].as_array().into_iter().flatten() {
             let name = group["logGroupName"].as_str().unwrap_or_default();
             let lines = self.ministack.aws().logs(name);
-            text.push_str(&format!("\n== {name}\n{}", lines[lines.len().saturating_sub(60)..].join("\n")));
+            text.push_str(&format!(
+                "\n== {name}\n{}",
+                lines[lines.len().saturating_sub(60)..].join("\n")
+            ));
         }
         text
     }
@@ -197,7 +246,9 @@ impl World {
             ("x-github-delivery", "00000000-0000-0000-0000-000000000000"),
             ("x-hub-signature-256", signature),
         ];
-        Http::plain().send("POST", &self.webhook_url(), &headers, Some(body)).map_or(0, |answer| answer.status)
+        Http::plain()
+            .send("POST", &self.webhook_url(), &headers, Some(body))
+            .map_or(0, |answer| answer.status)
     }
 }
 
@@ -207,12 +258,26 @@ fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, Strin
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
     let mut command = std::process::Command::new(crate::binaries::folder().join("driftless"));
-    command.args(["bootstrap", "--name", hub.name, "--repository", hub.repository, "--branch", hub.branch]);
-    command.args(["--path", hub.path, "--allow-local-clusters", "--kubeconfig"]).arg(&kubeconfig);
+    command.args([
+        "bootstrap",
+        "--name",
+        hub.name,
+        "--repository",
+        hub.repository,
+        "--branch",
+        hub.branch,
+    ]);
+    command
+        .args(["--path", hub.path, "--allow-local-clusters", "--kubeconfig"])
+        .arg(&kubeconfig);
     command.envs(environment.iter().map(|(key, value)| (key, value)));
     let output = command.output().expect("run driftless bootstrap");
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "driftless bootstrap --name {}: {text}", hub.name);
+    assert!(
+        output.status.success(),
+        "driftless bootstrap --name {}: {text}",
+        hub.name
+    );
 }
 
 /// A custom resource's path on the API server.
@@ -238,10 +303,24 @@ fn core(plural: &str, namespace: &str, name: &str) -> String {
 }
 
 /// The Ready condition of a Flux object, as `status reason message`.
-pub fn ready(cluster: &Cluster, kind: &str, namespace: &str, name: &str) -> (String, String, String) {
-    let object = cluster.api().find(&path(kind, namespace, name)).unwrap_or_default();
-    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let found = conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap_or_default();
+pub fn ready(
+    cluster: &Cluster,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> (String, String, String) {
+    let object = cluster
+        .api()
+        .find(&path(kind, namespace, name))
+        .unwrap_or_default();
+    let conditions = object["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let found = conditions
+        .into_iter()
+        .find(|condition| condition["type"] == "Ready")
+        .unwrap_or_default();
     let text = |key: &str| found[key].as_str().unwrap_or("none").to_owned();
     (text("status"), text("reason"), text("message"))
 }
@@ -249,18 +328,22 @@ pub fn ready(cluster: &Cluster, kind: &str, namespace: &str, name: &str) -> (Str
 /// Fails unless a Kustomization is ready at a revision that ends in `sha`.
 pub fn is_ready(cluster: &Cluster, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
     let (status, reason, message) = ready(cluster, "Kustomization", namespace, name);
-    let object = cluster.api().find(&path("Kustomization", namespace, name)).unwrap_or_default();
-    let revision = object["status"]["lastAppliedRevision"].as_str().unwrap_or_default().to_owned();
+    let object = cluster
+        .api()
+        .find(&path("Kustomization", namespace, name))
+        .unwrap_or_default();
+    let revision = object["status"]["lastAppliedRevision"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if status == "True" && revision.ends_with(sha) {
         Ok(())
     } else {
-        Err(format!("{}: {namespace}/{name}: {status} {reason}: {message} ({revision})", cluster.name()))
+        Err(format!(
+            "{}: {namespace}/{name}: {status} {reason}: {message} ({revision})",
+            cluster.name()
+        ))
     }
-}
-
-/// Every check, the first failure wins.
-pub fn all(checks: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
-    checks.into_iter().collect()
 }
 
 /// The writes of a cluster since a mark, without Events.
@@ -269,7 +352,9 @@ pub fn writes_since(cluster: &Cluster, mark: usize) -> Vec<Request> {
         .requests()
         .into_iter()
         .skip(mark)
-        .filter(|request| request.is_write() && request.resource != "events" && !request.uri.contains("dryRun"))
+        .filter(|request| {
+            request.is_write() && request.resource != "events" && !request.uri.contains("dryRun")
+        })
         .collect()
 }
 
@@ -282,7 +367,10 @@ pub fn mark(cluster: &Cluster) -> usize {
 pub fn accepted(deliveries: &[Delivery]) {
     assert!(!deliveries.is_empty(), "no webhook was sent");
     for delivery in deliveries {
-        assert!(delivery.status.is_some_and(|status| status < 300), "{delivery:?}");
+        assert!(
+            delivery.status.is_some_and(|status| status < 300),
+            "{delivery:?}"
+        );
     }
 }
 
