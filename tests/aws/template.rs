@@ -134,6 +134,58 @@ fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
     assert!(allowed("ReconcileRole").contains("sqs:SendMessage ${Queue.Arn}"));
 }
 
+/// What the core keeps in the bucket (ARCHITECTURE.md), and who may do what with it.
+#[test]
+fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
+    let folders = |role: &str| -> BTreeSet<String> {
+        let of_bucket = |pair: &String| {
+            let (action, key) = pair.split_once(" ${Bucket.Arn}/")?;
+            let folder = key.trim_end_matches("/*");
+            Some(format!("{folder} {}", action.trim_start_matches("s3:")))
+        };
+        allowed(role).iter().filter_map(of_bucket).collect()
+    };
+    let expect = |role: &str, list: &[(&str, &[&str])]| {
+        let pairs = list.iter().flat_map(|(folder, actions)| {
+            actions
+                .iter()
+                .map(move |action| format!("{folder} {action}"))
+        });
+        assert_eq!(folders(role), pairs.collect::<BTreeSet<_>>(), "{role}");
+    };
+    let (read, keep) = (&["GetObject"][..], &["GetObject", "PutObject"][..]);
+    let all = &["GetObject", "PutObject", "DeleteObject"][..];
+    expect("WebhookRole", &[("index", read)]);
+    expect(
+        "DriftRole",
+        &[("hubs", read), ("state", read), ("schedule", keep)],
+    );
+    expect(
+        "ReconcileRole",
+        &[
+            ("hubs", read),
+            ("commits", keep),
+            ("artifacts", keep),
+            ("index", all),
+            ("leases", keep),
+            ("state", all),
+        ],
+    );
+}
+
+#[test]
+fn alarms_are_made_for_a_topic_and_reach_it() {
+    let alarms = of_type("AWS::CloudWatch::Alarm");
+    assert_eq!(alarms.len(), 2);
+    for (name, alarm) in alarms {
+        assert_eq!(alarm["Condition"], "Alarms", "{name}");
+        assert_eq!(
+            alarm["Properties"]["AlarmActions"],
+            json!([{"Ref": "AlarmTopic"}])
+        );
+    }
+}
+
 #[test]
 fn the_queue_outlives_the_function_and_loses_nothing() {
     let queue = properties("Queue");
@@ -187,6 +239,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
         let expected = [
             "DRIFTLESS_BUCKET",
             "DRIFTLESS_GITHUB_API",
+            "DRIFTLESS_GITHUB_HOSTS",
             "DRIFTLESS_LOG",
             "DRIFTLESS_QUEUE_URL",
             "DRIFTLESS_SECRETS_PREFIX",
