@@ -11,6 +11,8 @@ pub enum Param {
     Any,
     /// `reflect.Value`: also what is no value.
     Value,
+    /// `reflect.Value` of a function that refuses what is still in an interface, as `slice` does with its indexes.
+    Bare,
     /// `string`
     Str,
     /// `int`
@@ -19,6 +21,8 @@ pub enum Param {
     Int64,
     /// `int32`
     Int32,
+    /// `uint32`
+    Uint32,
     /// `float64`
     Float64,
     /// `bool`
@@ -42,11 +46,12 @@ impl Param {
     pub fn name(self) -> &'static str {
         match self {
             Param::Any => "interface {}",
-            Param::Value => "reflect.Value",
+            Param::Value | Param::Bare => "reflect.Value",
             Param::Str => "string",
             Param::Int => "int",
             Param::Int64 => "int64",
             Param::Int32 => "int32",
+            Param::Uint32 => "uint32",
             Param::Float64 => "float64",
             Param::Bool => "bool",
             Param::List => "[]interface {}",
@@ -64,6 +69,7 @@ impl Param {
             self,
             Param::Any
                 | Param::Value
+                | Param::Bare
                 | Param::List
                 | Param::Strings
                 | Param::Map
@@ -76,11 +82,12 @@ impl Param {
     pub(crate) fn accepts(self, value: &Value) -> bool {
         use crate::value::IntType as I;
         match (self, value) {
-            (Param::Any | Param::Value, _)
+            (Param::Any | Param::Value | Param::Bare, _)
             | (Param::Str, Value::Str(_))
             | (Param::Int, Value::Int(_, I::Int))
             | (Param::Int64, Value::Int(_, I::Int64))
             | (Param::Int32, Value::Int(_, I::Int32))
+            | (Param::Uint32, Value::Int(_, I::Uint32))
             | (Param::Float64, Value::Float(_))
             | (Param::Bool, Value::Bool(_))
             | (Param::Bytes, Value::Bytes(_)) => true,
@@ -150,6 +157,8 @@ pub(crate) enum Special {
     No,
     And,
     Or,
+    /// Its message names what was called.
+    Call,
 }
 
 impl Function {

@@ -1,7 +1,7 @@
 //! `eq` and its kin.
 
 use super::Out;
-use crate::fmt::display;
+use crate::fmt::sprintf_within;
 use crate::function::FuncError;
 use crate::value::{Kind, Value};
 use std::cmp::Ordering;
@@ -83,6 +83,12 @@ pub fn equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     })
 }
 
+/// `%s` of a value in a message: as much of it as a message can bear.
+fn shown(value: &Value) -> String {
+    let text = sprintf_within(4096, b"%s", std::slice::from_ref(value));
+    String::from_utf8_lossy(&text).into_owned()
+}
+
 fn other_equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     if is_nil(a) || is_nil(b) {
         return Ok(is_nil(a) == is_nil(b));
@@ -90,17 +96,17 @@ fn other_equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     if a.kind() != b.kind() {
         return Err(FuncError::new(format!(
             "non-comparable types {}: {}, {}: {}",
-            display(a),
+            shown(a),
             a.type_name(),
             b.type_name(),
-            display(b)
+            shown(b)
         )));
     }
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => Ok(Rc::ptr_eq(a, b)),
         _ => Err(FuncError::new(format!(
             "non-comparable type {}: {}",
-            display(b),
+            shown(b),
             b.type_name()
         ))),
     }

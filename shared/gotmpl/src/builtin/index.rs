@@ -110,10 +110,13 @@ pub(super) fn len(value: &Value) -> Out {
     Ok(Value::int(len as i64))
 }
 
-/// No value is a function here, so every call fails.
-pub(super) fn call(value: &Value) -> Out {
-    if value.is_nil() {
-        return Err("call of nil".into());
+/// No value is a function here, so every call fails. The last argument is the name of what is called.
+pub(super) fn call(args: &[Value]) -> Out {
+    match args {
+        [value, .., name] if !value.is_nil() => {
+            let name = name.as_str().cloned().unwrap_or_default();
+            Err(format!("non-function {name} of type {}", value.type_name()).into())
+        }
+        _ => Err("call of nil".into()),
     }
-    Err(format!("non-function of type {}", value.type_name()).into())
 }

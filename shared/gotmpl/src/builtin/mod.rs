@@ -15,6 +15,7 @@ type Out = Result<Value, FuncError>;
 
 const VALUE: &[Param] = &[Param::Value];
 const TWO: &[Param] = &[Param::Value, Param::Value];
+const SLICE: &[Param] = &[Param::Value, Param::Bare];
 const ANY: &[Param] = &[Param::Any];
 const FORMAT: &[Param] = &[Param::Str, Param::Any];
 
@@ -39,28 +40,49 @@ pub(crate) fn register(functions: &mut Functions) {
     functions.insert("ge", Function::new(TWO, |_, a| compare::ge(a)));
     functions.insert("len", Function::new(VALUE, |_, a| index::len(&a[0])));
     functions.insert("index", Function::variadic(TWO, |_, a| index::index(a)));
-    functions.insert("slice", Function::variadic(TWO, |_, a| index::slice(a)));
-    functions.insert("call", Function::variadic(TWO, |_, a| index::call(&a[0])));
+    functions.insert("slice", Function::variadic(SLICE, |_, a| index::slice(a)));
+    functions.insert(
+        "call",
+        Function {
+            special: Special::Call,
+            ..Function::variadic(TWO, |_, a| index::call(a))
+        },
+    );
     functions.insert(
         "print",
-        Function::variadic(ANY, |e, a| charged(e, fmt::sprint(a))),
+        Function::variadic(ANY, |e, a| {
+            let text = fmt::sprint_within(e.bytes_left(), a);
+            charged(e, text)
+        }),
     );
     functions.insert(
         "println",
-        Function::variadic(ANY, |e, a| charged(e, fmt::sprintln(a))),
+        Function::variadic(ANY, |e, a| {
+            let text = fmt::sprintln_within(e.bytes_left(), a);
+            charged(e, text)
+        }),
     );
     functions.insert("printf", Function::variadic(FORMAT, printf));
     functions.insert(
         "html",
-        Function::variadic(ANY, |e, a| charged(e, html_escape(&joined(a)))),
+        Function::variadic(ANY, |e, a| {
+            let text = html_escape(&joined(e, a));
+            charged(e, text)
+        }),
     );
     functions.insert(
         "js",
-        Function::variadic(ANY, |e, a| charged(e, escape::js_escape(&joined(a)))),
+        Function::variadic(ANY, |e, a| {
+            let text = escape::js_escape(&joined(e, a));
+            charged(e, text)
+        }),
     );
     functions.insert(
         "urlquery",
-        Function::variadic(ANY, |e, a| charged(e, escape::query_escape(&joined(a)))),
+        Function::variadic(ANY, |e, a| {
+            let text = escape::query_escape(&joined(e, a));
+            charged(e, text)
+        }),
     );
 }
 
@@ -73,14 +95,15 @@ fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
     let Some((Value::Str(format), rest)) = args.split_first() else {
         return Err("printf: the format is no string".into());
     };
-    charged(exec, fmt::sprintf(format, rest))
+    let text = fmt::sprintf_within(exec.bytes_left(), format, rest);
+    charged(exec, text)
 }
 
 /// Go's `evalArgs`: one string as it is, everything else as `Sprint`.
-fn joined(args: &[Value]) -> Vec<u8> {
+fn joined(exec: &crate::Exec<'_>, args: &[Value]) -> Vec<u8> {
     match args {
         [Value::Str(s)] => s.as_bytes().to_vec(),
         [one] if one.is_nil() => b"<no value>".to_vec(),
-        args => fmt::sprint(args),
+        args => fmt::sprint_within(exec.bytes_left(), args),
     }
 }

@@ -5,7 +5,10 @@ use super::{Exec, Result, constant};
 use crate::error::{Error, ErrorKind};
 use crate::function::{FuncError, Function, Param, Special};
 use crate::parse::{Term, TermKind};
-use crate::value::{IntType, List, Map, Method, TypeInfo, Value};
+use crate::value::{IntType, List, Map, Method, Object, TypeInfo, Value};
+use std::any::Any;
+use std::borrow::Cow;
+use std::rc::Rc;
 
 impl Exec<'_> {
     #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
@@ -20,10 +23,14 @@ impl Exec<'_> {
         last: Option<Value>,
     ) -> Result<Value> {
         check_count(frame, name, function.params, function.variadic, args, &last)?;
-        if function.special != Special::No {
+        if matches!(function.special, Special::And | Special::Or) {
             return self.lazy(frame, dot, function.special == Special::Or, args, last);
         }
-        let values = self.arguments(frame, dot, function.params, function.variadic, args, last)?;
+        let mut values =
+            self.arguments(frame, dot, function.params, function.variadic, args, last)?;
+        if function.special == Special::Call {
+            values.push(Value::str(callee(args, values.first())));
+        }
         let result = (function.call)(self, &values);
         result.map_err(|e| call_error(frame, node, name, e))
     }
@@ -145,6 +152,16 @@ impl Exec<'_> {
     }
 }
 
+/// What is called, as messages name it.
+fn callee(args: &[Term], piped: Option<&Value>) -> String {
+    match (args.first(), piped) {
+        (Some(term), _) => term.to_string(),
+        (None, Some(Value::Str(s))) => s.to_string(),
+        (None, Some(value)) => format!("<{} Value>", value.type_name()),
+        (None, None) => "<invalid Value>".to_owned(),
+    }
+}
+
 fn call_error<'t>(frame: &mut Frame<'t>, node: At<'t>, name: &str, error: FuncError) -> Error {
     frame.at = node;
     let mut out = frame.error(format!("error calling {name}: {}", error.message));
@@ -186,8 +203,8 @@ fn zero(param: Param) -> Value {
         Param::Strings => Value::List(List::nil(&TypeInfo::STRINGS)),
         Param::Map => Value::Map(Map::nil(&TypeInfo::MAP)),
         Param::StringMap => Value::Map(Map::nil(&TypeInfo::STRING_MAP)),
-        Param::Bytes => Value::Bytes(std::rc::Rc::from(&b""[..])),
-        Param::Value => Value::NoValue,
+        Param::Bytes => Value::Bytes(Rc::from(&b""[..])),
+        Param::Value | Param::Bare => Value::NoValue,
         _ => Value::Nil,
     }
 }
@@ -199,8 +216,11 @@ fn validate(frame: &Frame<'_>, slot: Slot, param: Param) -> Result<Value> {
         }
         return Err(frame.error(format!("invalid value; expected {}", param.name())));
     }
+    if param == Param::Bare && slot.iface {
+        return Ok(Value::Object(Rc::new(InInterface)));
+    }
     if param.accepts(&slot.value) {
-        return Ok(slot.value);
+        return Ok(assigned(slot.value, param));
     }
     let have = match &slot.value {
         Value::Nil => "interface {}".into(),
@@ -212,17 +232,45 @@ fn validate(frame: &Frame<'_>, slot: Slot, param: Param) -> Result<Value> {
     )))
 }
 
+/// What Go makes of a value by assigning it: a named map or list takes the parameter's type.
+fn assigned(value: Value, param: Param) -> Value {
+    match (param, value) {
+        (Param::Map, Value::Map(m)) => Value::Map(m.retyped(&TypeInfo::MAP)),
+        (Param::StringMap, Value::Map(m)) => Value::Map(m.retyped(&TypeInfo::STRING_MAP)),
+        (Param::List, Value::List(l)) => Value::List(l.retyped(&TypeInfo::LIST)),
+        (Param::Strings, Value::List(l)) => Value::List(l.retyped(&TypeInfo::STRINGS)),
+        (_, value) => value,
+    }
+}
+
+/// Stands for a value that Go has not taken out of its interface, where it refuses that.
+struct InInterface;
+
+impl Object for InInterface {
+    fn type_name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("interface {}")
+    }
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// A constant as a value of the wanted type.
 fn literal(frame: &Frame<'_>, term: &Term, param: Param) -> Result<Value> {
     let expected = |what: &str| -> Result<Value> {
         Err(frame.error(format!("expected {what}; found {term}")))
     };
     match (param, &term.kind) {
-        (Param::Any | Param::Value | Param::Bool, TermKind::Bool(b)) => Ok(Value::Bool(*b)),
-        (Param::Any | Param::Value | Param::Str, TermKind::Text { text, .. }) => {
+        (Param::Any | Param::Value | Param::Bare | Param::Bool, TermKind::Bool(b)) => {
+            Ok(Value::Bool(*b))
+        }
+        (Param::Any | Param::Value | Param::Bare | Param::Str, TermKind::Text { text, .. }) => {
             Ok(Value::Str(text.clone()))
         }
-        (Param::Any | Param::Value, TermKind::Number(n)) => constant(frame, n),
+        (Param::Any | Param::Value | Param::Bare, TermKind::Number(n)) => constant(frame, n),
         (Param::Int | Param::Int64 | Param::Int32, TermKind::Number(n)) => match n.int {
             Some(i) => Ok(Value::Int(
                 i,
@@ -234,6 +282,10 @@ fn literal(frame: &Frame<'_>, term: &Term, param: Param) -> Result<Value> {
             )),
             None => expected("integer"),
         },
+        (Param::Uint32, TermKind::Number(n)) => match n.int.map(u32::try_from) {
+            Some(Ok(i)) => Ok(Value::Int(i64::from(i), IntType::Uint32)),
+            _ => expected("unsigned integer"),
+        },
         (Param::Float64, TermKind::Number(n)) => match n.float {
             Some(f) => Ok(Value::Float(f)),
             None => expected("float"),
@@ -241,6 +293,7 @@ fn literal(frame: &Frame<'_>, term: &Term, param: Param) -> Result<Value> {
         (Param::Bool, _) => expected("bool"),
         (Param::Str, _) => expected("string"),
         (Param::Int | Param::Int64 | Param::Int32, _) => expected("integer"),
+        (Param::Uint32, _) => expected("unsigned integer"),
         (Param::Float64, _) => expected("float"),
         _ => Err(frame.error(format!(
             "can't handle {term} for arg of type {}",

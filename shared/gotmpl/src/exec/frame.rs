@@ -108,10 +108,14 @@ impl<'t> Frame<'t> {
         }
     }
 
-    /// Assigns to the innermost variable of this name; the parser has seen its declaration.
-    pub fn set(&mut self, name: &str, slot: Slot) {
-        if let Some((_, old)) = self.vars.iter_mut().rev().find(|(n, _)| **n == *name) {
-            *old = slot;
+    /// Assigns to the innermost variable of this name.
+    pub fn set(&mut self, name: &str, slot: Slot) -> Result<(), Error> {
+        match self.vars.iter_mut().rev().find(|(n, _)| **n == *name) {
+            Some((_, old)) => {
+                *old = slot;
+                Ok(())
+            }
+            None => Err(self.error(format!("undefined variable: {name}"))),
         }
     }
 

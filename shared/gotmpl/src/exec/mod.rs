@@ -10,7 +10,7 @@ use crate::function::FuncError;
 use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
-use crate::value::{Kind, Value};
+use crate::value::{Elem, Kind, Value};
 use frame::{At, Frame, Slot};
 use std::any::Any;
 use std::collections::HashMap;
@@ -120,6 +120,21 @@ impl<'h> Exec<'h> {
         }
     }
 
+    /// The bytes that are left of the budget.
+    pub(crate) fn bytes_left(&self) -> usize {
+        usize::try_from(self.left.bytes).unwrap_or(usize::MAX)
+    }
+
+    /// A value as `%v` prints it, paid for.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    pub fn display(&mut self, value: &Value) -> Result<Vec<u8>, FuncError> {
+        let text = fmt::sprint_within(self.bytes_left(), std::slice::from_ref(value));
+        self.charge_bytes(text.len())?;
+        Ok(text)
+    }
+
     /// Executes the template `name` on `data`; its text.
     ///
     /// # Errors
@@ -223,8 +238,7 @@ impl<'h> Exec<'h> {
         match value {
             Value::Str(s) => self.write(frame, s),
             value => {
-                let mut text = Vec::new();
-                fmt::print_value(&mut text, value);
+                let text = fmt::print_value(self.bytes_left(), value);
                 self.write(frame, &text)
             }
         }
@@ -282,9 +296,9 @@ impl<'h> Exec<'h> {
         value: Value,
         mark: usize,
     ) -> Result<Option<Flow>> {
-        let iface = |v: Value| Slot {
-            value: v,
-            iface: true,
+        let slot = |value: Value, elem: Elem| Slot {
+            value,
+            iface: elem == Elem::Any,
         };
         match value {
             Value::NoValue | Value::Nil => Ok(None),
@@ -305,11 +319,11 @@ impl<'h> Exec<'h> {
                 Ok((n > 0).then_some(Flow::Next))
             }
             Value::List(list) => {
-                let any = !list.is_empty();
+                let (any, elem) = (!list.is_empty(), list.info().elem);
                 let mut i = 0;
                 while let Some(element) = list.get(i) {
                     let index = Value::int(i as i64);
-                    if self.turn(frame, branch, index, iface(element), mark)? == Flow::Break {
+                    if self.turn(frame, branch, index, slot(element, elem), mark)? == Flow::Break {
                         break;
                     }
                     i += 1;
@@ -329,9 +343,9 @@ impl<'h> Exec<'h> {
             }
             Value::Map(map) => {
                 let pairs = map.pairs();
-                let any = !pairs.is_empty();
+                let (any, elem) = (!pairs.is_empty(), map.info().elem);
                 for (key, element) in pairs {
-                    if self.turn(frame, branch, Value::Str(key), iface(element), mark)?
+                    if self.turn(frame, branch, Value::Str(key), slot(element, elem), mark)?
                         == Flow::Break
                     {
                         break;
@@ -359,10 +373,10 @@ impl<'h> Exec<'h> {
         let decl = &branch.pipe.decl;
         if branch.pipe.assign {
             match decl.as_slice() {
-                [only] => frame.set(only, element.clone()),
+                [only] => frame.set(only, element.clone())?,
                 [first, second] => {
-                    frame.set(first, Slot::plain(index));
-                    frame.set(second, element.clone());
+                    frame.set(first, Slot::plain(index))?;
+                    frame.set(second, element.clone())?;
                 }
                 _ => {}
             }
@@ -414,7 +428,7 @@ impl<'h> Exec<'h> {
         let value = value.unwrap_or_default();
         for name in &pipe.decl {
             if pipe.assign {
-                frame.set(name, Slot::plain(value.clone()));
+                frame.set(name, Slot::plain(value.clone()))?;
             } else {
                 frame.vars.push((name.clone(), Slot::plain(value.clone())));
             }

@@ -1,5 +1,8 @@
 //! Go's `strconv.FormatFloat`.
 
+/// Digits behind the point that a float64 can have; Rust's formatting takes no precision above 65,535.
+const EXACT: usize = 1_100;
+
 /// Formats as `strconv.FormatFloat(f, verb, precision, 64)`: `e`, `E`, `f`, `g`, `G`, `b`, `x`, `X`; no precision means as
 /// many digits as are needed to read the same number again.
 pub fn format_float(f: f64, verb: char, precision: Option<usize>) -> String {
@@ -11,7 +14,10 @@ pub fn format_float(f: f64, verb: char, precision: Option<usize>) -> String {
     }
     match verb {
         'f' | 'F' => match precision {
-            Some(p) => format!("{f:.p$}"),
+            Some(p) => {
+                let kept = p.min(EXACT);
+                format!("{f:.kept$}{}", "0".repeat(p - kept))
+            }
             None => format!("{f}"),
         },
         'e' | 'E' => exponent(&scientific(f, precision), verb),
@@ -25,7 +31,16 @@ pub fn format_float(f: f64, verb: char, precision: Option<usize>) -> String {
 /// `d.ddde±x` as Rust writes it.
 fn scientific(f: f64, precision: Option<usize>) -> String {
     match precision {
-        Some(p) => format!("{f:.p$e}"),
+        Some(p) => {
+            let kept = p.min(EXACT);
+            let text = format!("{f:.kept$e}");
+            match text.split_once('e') {
+                Some((mantissa, exp)) if p > kept => {
+                    format!("{mantissa}{}e{exp}", "0".repeat(p - kept))
+                }
+                _ => text,
+            }
+        }
         None => format!("{f:e}"),
     }
 }

@@ -13,12 +13,25 @@ use print::Printer;
 
 /// Go's `fmt.Sprintf`.
 pub fn sprintf(format: &[u8], args: &[Value]) -> Vec<u8> {
-    spec::sprintf(format, args)
+    spec::sprintf(format, args, Printer::default())
+}
+
+/// [`sprintf`] that stops somewhere behind `limit` bytes.
+pub(crate) fn sprintf_within(limit: usize, format: &[u8], args: &[Value]) -> Vec<u8> {
+    spec::sprintf(format, args, Printer::within(limit))
 }
 
 /// Go's `fmt.Sprint`: a space between two operands when neither is a string.
 pub fn sprint(args: &[Value]) -> Vec<u8> {
-    let mut printer = Printer::default();
+    sprint_with(Printer::default(), args)
+}
+
+/// [`sprint`] that stops somewhere behind `limit` bytes.
+pub(crate) fn sprint_within(limit: usize, args: &[Value]) -> Vec<u8> {
+    sprint_with(Printer::within(limit), args)
+}
+
+fn sprint_with(mut printer: Printer, args: &[Value]) -> Vec<u8> {
     let mut last_string = false;
     for (i, arg) in args.iter().enumerate() {
         let string = arg.kind() == Kind::String;
@@ -31,9 +44,9 @@ pub fn sprint(args: &[Value]) -> Vec<u8> {
     printer.out
 }
 
-/// Go's `fmt.Sprintln`.
-pub fn sprintln(args: &[Value]) -> Vec<u8> {
-    let mut printer = Printer::default();
+/// Go's `fmt.Sprintln`, which stops somewhere behind `limit` bytes.
+pub(crate) fn sprintln_within(limit: usize, args: &[Value]) -> Vec<u8> {
+    let mut printer = Printer::within(limit);
     for (i, arg) in args.iter().enumerate() {
         if i > 0 {
             printer.out.push(b' ');
@@ -59,16 +72,15 @@ pub fn display_bytes(value: &Value) -> Vec<u8> {
 }
 
 /// What an action writes: `%v`, `<no value>` for nothing, and what a pointer points to.
-pub(crate) fn print_value(out: &mut Vec<u8>, value: &Value) {
+/// Stops somewhere behind `limit` bytes.
+pub(crate) fn print_value(limit: usize, value: &Value) -> Vec<u8> {
     if value.is_nil() {
-        out.extend_from_slice(b"<no value>");
-        return;
+        return b"<no value>".to_vec();
     }
     let mut printer = Printer {
-        out: std::mem::take(out),
         pointed: true,
-        ..Printer::default()
+        ..Printer::within(limit)
     };
     printer.arg(value, 'v');
-    *out = printer.out;
+    printer.out
 }

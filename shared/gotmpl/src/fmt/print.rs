@@ -26,10 +26,28 @@ pub(super) struct Printer {
     pub flags: Flags,
     /// Whether a pointer at the top is printed as what it points to, without `&`.
     pub pointed: bool,
+    /// Nothing more is written once there are more bytes than this: a value can be far larger in print than in memory,
+    /// since its parts can be shared.
+    pub limit: Option<usize>,
 }
 
 impl Printer {
+    /// A printer that stops behind so many bytes.
+    pub fn within(limit: usize) -> Self {
+        Printer {
+            limit: Some(limit),
+            ..Printer::default()
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.limit.is_some_and(|limit| self.out.len() > limit)
+    }
+
     pub fn arg(&mut self, value: &Value, verb: char) {
+        if self.full() {
+            return;
+        }
         match (value, verb) {
             (Value::NoValue | Value::Nil, 'T' | 'v') => self.pad(b"<nil>"),
             (Value::NoValue | Value::Nil, _) => self.bad(value, verb),
@@ -57,6 +75,9 @@ impl Printer {
     fn value(&mut self, value: &Value, verb: char, depth: usize) {
         if depth > MAX_DEPTH {
             return self.text("...");
+        }
+        if self.full() {
+            return;
         }
         match value {
             Value::NoValue | Value::Nil if self.flags.sharp_v => self.text("interface {}(nil)"),
@@ -108,7 +129,9 @@ impl Printer {
     /// `U+0041`, with `#` also the character.
     fn code_point(&mut self, u: u64) {
         let digits = self.flags.precision.unwrap_or(4).max(4);
-        let mut text = format!("U+{u:0digits$X}");
+        let hex = format!("{u:X}");
+        let zeros = "0".repeat(digits.saturating_sub(hex.len()));
+        let mut text = format!("U+{zeros}{hex}");
         if self.flags.sharp
             && let Some(c) = u32::try_from(u).ok().and_then(char::from_u32)
             && is_print(c)
@@ -147,7 +170,7 @@ impl Printer {
             _ => u.to_string(),
         };
         if text.len() < least {
-            text = format!("{text:0>least$}");
+            text.insert_str(0, &"0".repeat(least - text.len()));
         }
         let mut prefix = String::new();
         if negative {

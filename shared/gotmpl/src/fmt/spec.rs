@@ -6,7 +6,7 @@ use crate::value::Value;
 /// Go's limit of widths, precisions and argument numbers.
 const TOO_LARGE: usize = 1_000_000;
 
-pub(super) fn sprintf(format: &[u8], args: &[Value]) -> Vec<u8> {
+pub(super) fn sprintf(format: &[u8], args: &[Value], printer: Printer) -> Vec<u8> {
     let mut state = State {
         format,
         at: 0,
@@ -15,7 +15,7 @@ pub(super) fn sprintf(format: &[u8], args: &[Value]) -> Vec<u8> {
         reordered: false,
         good: true,
         after_index: false,
-        printer: Printer::default(),
+        printer,
     };
     state.run();
     state.printer.out

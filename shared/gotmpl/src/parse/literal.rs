@@ -130,7 +130,15 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
 }
 
 fn char_constant(mut n: Number) -> Result<Number, String> {
-    let bad = || format!("malformed character constant: {}", n.text);
+    let bad = || {
+        // Go reads one character, and only then looks whether there is more.
+        let body = n.text.get(1..n.text.len() - 1).unwrap_or_default();
+        let sound = !body.is_empty() && unquote(&format!("\"{body}\"")).is_some();
+        match sound {
+            true => format!("malformed character constant: {}", n.text),
+            false => "invalid syntax".to_owned(),
+        }
+    };
     let text = unquote(&n.text).ok_or_else(bad)?;
     let code = match text.utf8() {
         Some(s) => s.chars().next().map(u32::from),

@@ -3,14 +3,16 @@ use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
 struct Data {
-    info: &'static TypeInfo,
     nil: bool,
     items: RefCell<Vec<Value>>,
 }
 
 /// A Go slice: shared by its clones. Two lists never share a part of their elements, as Go's subslices do.
 #[derive(Clone)]
-pub struct List(Rc<Data>);
+pub struct List {
+    info: &'static TypeInfo,
+    data: Rc<Data>,
+}
 
 impl List {
     /// A `[]interface {}`.
@@ -20,35 +22,39 @@ impl List {
 
     /// A list of a given type.
     pub fn typed(info: &'static TypeInfo, items: Vec<Value>) -> Self {
-        List(Rc::new(Data {
+        List {
             info,
-            nil: false,
-            items: RefCell::new(items),
-        }))
+            data: Rc::new(Data {
+                nil: false,
+                items: RefCell::new(items),
+            }),
+        }
     }
 
     /// The nil slice of a type.
     pub fn nil(info: &'static TypeInfo) -> Self {
-        List(Rc::new(Data {
+        List {
             info,
-            nil: true,
-            items: RefCell::default(),
-        }))
+            data: Rc::new(Data {
+                nil: true,
+                items: RefCell::default(),
+            }),
+        }
     }
 
     /// Whether it is the nil slice.
     pub fn is_nil(&self) -> bool {
-        self.0.nil
+        self.data.nil
     }
 
     /// The type.
     pub fn info(&self) -> &'static TypeInfo {
-        self.0.info
+        self.info
     }
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.0.items.borrow().len()
+        self.data.items.borrow().len()
     }
 
     /// Whether there is no element.
@@ -58,21 +64,29 @@ impl List {
 
     /// The element at `index`.
     pub fn get(&self, index: usize) -> Option<Value> {
-        self.0.items.borrow().get(index).cloned()
+        self.data.items.borrow().get(index).cloned()
     }
 
     /// The elements. Not to be held while the list may change.
     pub fn items(&self) -> Ref<'_, Vec<Value>> {
-        self.0.items.borrow()
+        self.data.items.borrow()
     }
 
     /// The elements, to change in place: every clone sees it.
     pub fn items_mut(&self) -> RefMut<'_, Vec<Value>> {
-        self.0.items.borrow_mut()
+        self.data.items.borrow_mut()
+    }
+
+    /// The same list under another type; the elements stay shared.
+    pub fn retyped(&self, info: &'static TypeInfo) -> List {
+        List {
+            info,
+            data: self.data.clone(),
+        }
     }
 
     /// Whether both are the same list in memory.
     pub fn same(&self, other: &List) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+        Rc::ptr_eq(&self.data, &other.data)
     }
 }

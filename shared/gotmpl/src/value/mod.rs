@@ -122,7 +122,7 @@ impl Value {
             Value::Bytes(b) => !b.is_empty(),
             Value::List(l) => !l.is_empty(),
             Value::Map(m) => !m.is_empty(),
-            Value::Object(_) => true,
+            Value::Object(o) => o.integer() != Some(0),
         }
     }
 

@@ -70,6 +70,11 @@ pub trait Object: Any {
         Kind::Struct
     }
 
+    /// The number, if [`Object::kind`] is an integer kind.
+    fn integer(&self) -> Option<i64> {
+        None
+    }
+
     /// The exported fields in their order, embedded structs as one field.
     fn fields(&self) -> Vec<(&'static str, Value)>;
 

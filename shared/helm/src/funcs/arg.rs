@@ -1,7 +1,6 @@
 //! Arguments as Rust's types, and results as values.
 
 use super::Out;
-use driftless_gotmpl::fmt::display_bytes;
 use driftless_gotmpl::{Exec, FuncError, List, Map, Str, TypeInfo, Value};
 use std::borrow::Cow;
 
@@ -91,12 +90,12 @@ pub(super) fn slice(
 }
 
 /// sprig's `strval`.
-pub(super) fn string(value: &Value) -> Str {
-    match value {
+pub(super) fn string(exec: &mut Exec<'_>, value: &Value) -> Result<Str, FuncError> {
+    Ok(match value {
         Value::Str(s) => s.clone(),
         Value::Bytes(b) => Str::from(&b[..]),
-        other => Str::from(display_bytes(other)),
-    }
+        other => Str::from(exec.display(other)?),
+    })
 }
 
 /// sprig's `strslice`: the texts of a slice without its nils, or of one value.
@@ -108,7 +107,7 @@ pub(super) fn strings(exec: &mut Exec<'_>, value: &Value) -> Result<Vec<Str>, Fu
     };
     let typed = matches!(value, Value::List(l) if l.info().elem != driftless_gotmpl::Elem::Any);
     let kept = all.iter().filter(|v| typed || !v.is_nil());
-    Ok(kept.map(string).collect())
+    kept.map(|v| string(exec, v)).collect()
 }
 
 /// A `[]string` as a result.

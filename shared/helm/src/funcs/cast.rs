@@ -11,10 +11,10 @@ pub(super) const TABLE: &[Entry] = &[
     ("int", A, |_, a| Ok(Value::int(to_int(any(a, 0))))),
     ("int64", A, |_, a| Ok(Value::int64(to_int(any(a, 0))))),
     ("float64", A, |_, a| Ok(Value::Float(to_float(any(a, 0))))),
-    ("toDecimal", A, |_, a| {
+    ("toDecimal", A, |e, a| {
         let text = match any(a, 0) {
             Value::NoValue | Value::Nil => "<nil>".into(),
-            value => string(value),
+            value => string(e, value)?,
         };
         Ok(Value::int64(parse_int(&text, 8).unwrap_or(0)))
     }),

@@ -40,7 +40,7 @@ pub(super) const VARIADIC: &[Entry] = &[
         let dict = Map::new();
         for pair in a.chunks(2) {
             let value = pair.get(1).cloned().unwrap_or_else(|| Value::str(""));
-            dict.insert(string(any(pair, 0)), value);
+            dict.insert(string(e, any(pair, 0))?, value);
         }
         Ok(Value::Map(dict))
     }),

@@ -2,7 +2,7 @@
 
 use super::arg::{any, bytes, int, out, string, strings, text};
 use super::{A, Entry, IIS, IS, Out, S, SA, SS, SSS};
-use driftless_gotmpl::fmt::{display_bytes, quote};
+use driftless_gotmpl::fmt::quote;
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
 
 pub(super) const TABLE: &[Entry] = &[
@@ -61,7 +61,10 @@ pub(super) const TABLE: &[Entry] = &[
     ("plural", &[Param::Str, Param::Str, Param::Int], |_, a| {
         Ok(any(a, usize::from(int(a, 2) != 1)).clone())
     }),
-    ("toString", A, |e, a| out(e, string(any(a, 0)))),
+    ("toString", A, |e, a| {
+        let text = string(e, any(a, 0))?;
+        out(e, text)
+    }),
     ("join", SA, |e, a| {
         let parts = strings(e, any(a, 1))?;
         let length: usize = parts.iter().map(|p| p.len() + bytes(a, 0).len()).sum();
@@ -83,20 +86,24 @@ pub(super) const TABLE: &[Entry] = &[
 
 pub(super) const VARIADIC: &[Entry] = &[
     ("quote", A, |e, a| {
-        let parts = a.iter().filter(|v| !v.is_nil());
-        let parts: Vec<String> = parts.map(|v| quote(&string(v))).collect();
+        let mut parts = Vec::new();
+        for value in a.iter().filter(|v| !v.is_nil()) {
+            parts.push(quote(&string(e, value)?));
+        }
         out(e, parts.join(" "))
     }),
     ("squote", A, |e, a| {
-        let parts = a.iter().filter(|v| !v.is_nil());
-        let parts: Vec<Vec<u8>> = parts
-            .map(|v| [b"'", &display_bytes(v)[..], b"'"].concat())
-            .collect();
+        let mut parts = Vec::new();
+        for value in a.iter().filter(|v| !v.is_nil()) {
+            parts.push([b"'", &e.display(value)?[..], b"'"].concat());
+        }
         out(e, parts.join(&b' '))
     }),
     ("cat", A, |e, a| {
-        let parts = a.iter().filter(|v| !v.is_nil());
-        let parts: Vec<Vec<u8>> = parts.map(display_bytes).collect();
+        let mut parts = Vec::new();
+        for value in a.iter().filter(|v| !v.is_nil()) {
+            parts.push(e.display(value)?);
+        }
         out(e, parts.join(&b' '))
     }),
 ];

@@ -1,0 +1,3 @@
+module driftless.dev/oracle/gotmpl
+
+go 1.26.0
