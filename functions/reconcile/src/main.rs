@@ -2,12 +2,11 @@
 
 mod handler;
 
-use driftless_adapters::config::Config;
 use lambda_runtime::{Error, run, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     driftless_adapters::log::init_lambda();
-    let ports = driftless_adapters::config::aws_ports(&Config::from_env()?).await?;
+    let ports = driftless_adapters::config::function_ports().await?;
     run(service_fn(|event| handler::handle(&ports, event))).await
 }

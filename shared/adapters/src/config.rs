@@ -3,10 +3,10 @@
 use crate::aws::{self, S3Blobs, SecretsManagerKeys, SqsQueue};
 use crate::cluster::KubeClusters;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
-use crate::local::{FolderBlobs, LocalKeys, LocalQueue, SystemClock};
+use crate::local::{FolderBlobs, LocalKeys, LocalQueue, OutboxQueue, SystemClock};
 use driftless_core::ports::{Keys, Ports, Result, Secret};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the functions are told by their environment.
@@ -130,6 +130,40 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
     })
 }
 
+/// The ports of a function, as its environment says.
+///
+/// On AWS see [`Config`]. A function that runs alone on a developer's machine is given `DRIFTLESS_STORE` instead of a
+/// bucket and a queue: a folder with `store/` in place of the bucket, `secrets/` with a file for each secret
+/// (`secrets/github/webhook`, `secrets/hubs/staging`), and `queue/` where [`OutboxQueue`] puts what the function queues.
+///
+/// # Errors
+/// What is missing or wrong in the environment; a folder that cannot be used.
+pub async fn function_ports() -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>>
+{
+    let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let Some(folder) = get("DRIFTLESS_STORE") else {
+        return Ok(aws_ports(&Config::from_env()?).await?);
+    };
+    let hosts = hosts(
+        get("DRIFTLESS_GITHUB_API").as_deref(),
+        get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
+    )?;
+    Ok(folder_ports(&PathBuf::from(folder), hosts)?)
+}
+
+fn folder_ports(folder: &Path, hosts: Hosts) -> Result<Ports> {
+    let options = LocalOptions {
+        keys: Some(folder.join("secrets")),
+        hosts,
+        ..LocalOptions::new(folder.join("store"))
+    };
+    let (ports, _) = local_ports(options)?;
+    Ok(Ports {
+        queue: Arc::new(OutboxQueue::open(&folder.join("queue"))?),
+        ..ports
+    })
+}
+
 /// What a process on one machine works with.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
@@ -226,5 +260,32 @@ mod tests {
             "{shown}"
         );
         assert!(read(&[needed.as_slice(), &[("DRIFTLESS_GITHUB_HOSTS", "x")]].concat()).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_a_whole_installation() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("secrets/github")).unwrap();
+        std::fs::write(folder.path().join("secrets/github/webhook"), "s").unwrap();
+        let ports = folder_ports(folder.path(), Hosts::default()).unwrap();
+        let secret = ports.keys.secret("github/webhook").await.unwrap();
+        assert_eq!(secret.unwrap().expose(), b"s");
+        assert!(ports.blobs.url("a").contains("/store/"));
+        let request = driftless_core::ports::Request {
+            hub: "h".into(),
+            object: driftless_core::flux::ObjectRef::new(
+                driftless_core::flux::FluxKind::Kustomization,
+                "a",
+                "b",
+            ),
+            cause: driftless_core::ports::Cause::Timer,
+        };
+        ports
+            .queue
+            .send(vec![(request, std::time::Duration::ZERO)])
+            .await
+            .unwrap();
+        let queued = std::fs::read_dir(folder.path().join("queue")).unwrap();
+        assert_eq!(queued.count(), 1);
     }
 }

@@ -175,12 +175,12 @@ impl Caller<'_> {
 
     /// The object of a successful answer.
     fn object(&self, what: &str, resource: &Resource, answer: &Answer) -> Result<Object> {
+        let what = format!("{what} on {}", self.server);
         let object: Object =
-            serde_json::from_slice(&answer.body).map_err(|error| unreadable(what, &error))?;
+            serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
         if object.kind() != resource.gvk.kind {
             let message = format!(
-                "{what} on {}: a {} came back, not a {}",
-                self.server,
+                "{what}: a {} came back, not a {}",
                 object.kind(),
                 resource.gvk.kind
             );

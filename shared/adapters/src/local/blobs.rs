@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Numbers the files that this process wrote aside, whichever handle it used.
+static ASIDE: AtomicU64 = AtomicU64::new(0);
+
 /// A folder in place of the bucket, with the same conditional writes, for any number of processes on one machine.
 ///
 /// A blob's version is a hash of its content. A blob appears at once and whole (written aside, then renamed). Nothing is
@@ -26,7 +29,6 @@ struct Folder {
     locks: PathBuf,
     /// Where blobs are written before they get their name.
     aside: PathBuf,
-    count: AtomicU64,
 }
 
 impl FolderBlobs {
@@ -42,7 +44,6 @@ impl FolderBlobs {
                 blobs: root.join("blobs"),
                 locks: root.join("locks"),
                 aside: root.join("aside"),
-                count: AtomicU64::new(0),
             };
             for dir in [&folder.blobs, &folder.locks, &folder.aside] {
                 fs::create_dir_all(dir)?;
@@ -143,7 +144,7 @@ impl Folder {
         if !holds {
             return Ok(Put::Refused);
         }
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let count = ASIDE.fetch_add(1, Ordering::Relaxed);
         let aside = self.aside.join(format!("{}-{count}", std::process::id()));
         let written = fs::write(&aside, content)
             .and_then(|()| file.parent().map_or(Ok(()), fs::create_dir_all))

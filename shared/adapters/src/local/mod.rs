@@ -4,9 +4,11 @@ mod blobs;
 mod clock;
 mod keys;
 mod names;
+mod outbox;
 mod queue;
 
 pub use blobs::FolderBlobs;
 pub use clock::SystemClock;
 pub use keys::LocalKeys;
+pub use outbox::OutboxQueue;
 pub use queue::{LocalQueue, Work};

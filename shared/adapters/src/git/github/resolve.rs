@@ -1,5 +1,6 @@
 use super::Session;
 use super::client::{Answer, Ask};
+use crate::git::url::Repository;
 use crate::git::{Wanted, highest, is_sha};
 use driftless_core::ports::{Commit, ErrorKind, GitReference, PortError, Result};
 use http::{HeaderValue, header};
@@ -54,7 +55,7 @@ impl Session<'_> {
             "git/{}",
             encode(&full.replacen("refs/", "ref/", 1))
         ));
-        let asked = Asked::new(&path, &full);
+        let asked = Asked::new(self.repository, &full);
         let answer = self
             .conditional(&path, asked.validator(known))
             .await
@@ -81,7 +82,7 @@ impl Session<'_> {
     /// The highest tag of a range.
     async fn semver(&self, range: &str, known: Option<&Commit>) -> Result<Commit> {
         let mut path = self.path("git/matching-refs/tags/?per_page=100");
-        let asked = Asked::new(&path, range);
+        let asked = Asked::new(self.repository, range);
         let mut validator = asked.validator(known);
         let mut tags: Vec<Reference> = Vec::new();
         let mut etag = None;
@@ -162,9 +163,9 @@ impl Session<'_> {
 struct Asked(String);
 
 impl Asked {
-    fn new(path: &str, reference: &str) -> Self {
+    fn new(repository: &Repository, reference: &str) -> Self {
         Self(hex::encode(
-            &Sha256::digest(format!("{path}\n{reference}"))[..8],
+            &Sha256::digest(format!("{repository}\n{reference}"))[..8],
         ))
     }
 

@@ -1,0 +1,240 @@
+use bytes::Bytes;
+use driftless_adapters::aws::S3Blobs;
+use driftless_adapters::local::FolderBlobs;
+use driftless_core::ports::{Blobs, ErrorKind, Precondition, Put, Version};
+use driftless_core::testing::MemoryBlobs;
+use serde_json::json;
+use std::sync::Arc;
+
+type Store = Arc<dyn Blobs>;
+
+/// Names that a file system, a URL or a signature could take for something else.
+const KEYS: [&str; 9] = [
+    "plain",
+    "A/plain",
+    "a/plain",
+    "a",
+    "a/b+c/d.json",
+    "a/with space",
+    "a/%2e%2e",
+    "a/ü~!'()*&=@:,;$",
+    "a/plain.blob",
+];
+
+fn done(put: Put) -> Version {
+    match put {
+        Put::Done(version) => version,
+        Put::Refused => panic!("refused"),
+    }
+}
+
+fn keys(listed: Vec<(String, Version)>) -> Vec<String> {
+    listed.into_iter().map(|(key, _)| key).collect()
+}
+
+async fn write(store: &Store, key: &str, text: &str, when: Precondition) -> Put {
+    let content = Bytes::from(text.to_owned());
+    store.put(key, content, when).await.expect("an answer")
+}
+
+async fn conditions(store: &Store) {
+    let is = |version: &Version| Precondition::Is(version.clone());
+    assert_eq!(store.get("x/lease").await.expect("read"), None);
+    let other = Version("\"9e107d9d372bb6826bd81d3542a419d6\"".into());
+    assert_eq!(
+        write(store, "x/lease", "0", is(&other)).await,
+        Put::Refused,
+        "nothing to replace"
+    );
+    assert_eq!(store.get("x/lease").await.expect("read"), None);
+    let first = done(write(store, "x/lease", "1", Precondition::Absent).await);
+    assert_eq!(
+        write(store, "x/lease", "2", Precondition::Absent).await,
+        Put::Refused
+    );
+    let stands = Some((Bytes::from("1"), first.clone()));
+    assert_eq!(store.get("x/lease").await.expect("read"), stands);
+    let second = done(write(store, "x/lease", "2", is(&first)).await);
+    assert_ne!(first, second);
+    assert_eq!(
+        write(store, "x/lease", "3", is(&first)).await,
+        Put::Refused,
+        "an old version"
+    );
+    let listed = store.list("x/lease").await.expect("list");
+    assert_eq!(
+        listed,
+        [("x/lease".to_owned(), second.clone())],
+        "one version in all answers"
+    );
+    store.delete("x/lease").await.expect("delete");
+    store.delete("x/lease").await.expect("delete what is gone");
+    assert_eq!(
+        write(store, "x/lease", "4", is(&second)).await,
+        Put::Refused,
+        "it is gone"
+    );
+    done(write(store, "x/lease", "5", Precondition::Absent).await);
+    done(write(store, "x/lease", "6", Precondition::None).await);
+}
+
+async fn names(store: &Store) {
+    for key in KEYS {
+        done(write(store, key, key, Precondition::Absent).await);
+    }
+    for key in KEYS {
+        let (content, _) = store.get(key).await.expect("read").expect(key);
+        assert_eq!(content, key);
+    }
+    let mut sorted = KEYS.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(keys(store.list("").await.expect("list")), sorted);
+    for prefix in ["a/", "a/with", "a", "nothing", "a/plain"] {
+        let expected: Vec<_> = sorted
+            .iter()
+            .filter(|key| key.starts_with(prefix))
+            .collect();
+        assert_eq!(
+            keys(store.list(prefix).await.expect("list")),
+            expected.iter().map(|k| k.to_string()).collect::<Vec<_>>()
+        );
+    }
+    for key in KEYS {
+        store.delete(key).await.expect("delete");
+    }
+    assert!(store.list("").await.expect("list").is_empty());
+}
+
+async fn sizes(store: &Store) {
+    for size in [0, 1, 9 << 20] {
+        let content = Bytes::from(vec![7; size]);
+        done(
+            store
+                .put("size", content.clone(), Precondition::None)
+                .await
+                .expect("write"),
+        );
+        assert_eq!(
+            store.get("size").await.expect("read").expect("a blob").0,
+            content
+        );
+    }
+    // More than one page of a listing.
+    let all: Vec<String> = (0..1005).map(|n| format!("many/{n:04}")).collect();
+    for some in all.chunks(16) {
+        futures::future::join_all(
+            some.iter()
+                .map(|key| write(store, key, "", Precondition::None)),
+        )
+        .await;
+    }
+    assert_eq!(keys(store.list("many/").await.expect("list")), all);
+}
+
+/// Of many writers with one precondition, one wins, and what stands there is the winner's.
+async fn races(store: &Store) {
+    let mut stands = done(write(store, "race", "start", Precondition::Absent).await);
+    for round in 0..10 {
+        let when = if round % 2 == 0 {
+            Precondition::Is(stands.clone())
+        } else {
+            store.delete("race").await.expect("delete");
+            Precondition::Absent
+        };
+        let writers = (0..12).map(|n| {
+            let (store, when) = (store.clone(), when.clone());
+            tokio::spawn(async move {
+                (
+                    n,
+                    write(&store, "race", &format!("{round}-{n}"), when).await,
+                )
+            })
+        });
+        let mut winners = Vec::new();
+        for writer in futures::future::join_all(writers).await {
+            if let (n, Put::Done(version)) = writer.expect("a writer") {
+                winners.push((n, version));
+            }
+        }
+        assert_eq!(winners.len(), 1, "round {round}: {winners:?}");
+        let (content, version) = store.get("race").await.expect("read").expect("a blob");
+        assert_eq!(
+            (content, &version),
+            (format!("{round}-{}", winners[0].0).into(), &winners[0].1)
+        );
+        stands = version;
+    }
+}
+
+async fn refuses(store: &Store) {
+    for key in ["", "/a", "a/", "a//b", &"x".repeat(1025)] {
+        let refused = store
+            .put(key, Bytes::new(), Precondition::None)
+            .await
+            .expect_err(key);
+        assert_eq!(refused.kind, ErrorKind::Invalid, "{key}");
+        assert_eq!(
+            store.get(key).await.expect_err(key).kind,
+            ErrorKind::Invalid,
+            "{key}"
+        );
+        assert_eq!(
+            store.delete(key).await.expect_err(key).kind,
+            ErrorKind::Invalid,
+            "{key}"
+        );
+    }
+}
+
+async fn contract(store: Store) {
+    conditions(&store).await;
+    store.delete("x/lease").await.expect("delete");
+    names(&store).await;
+    sizes(&store).await;
+    races(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_memory() {
+    contract(Arc::new(MemoryBlobs::default())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store: Store = Arc::new(FolderBlobs::open(folder.path()).expect("a store"));
+    refuses(&store).await;
+    contract(store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn in_s3() {
+    let settings = crate::settings().await;
+    let aws = crate::ministack().aws();
+    aws.must("s3", "create_bucket", json!({"Bucket": "contract"}));
+    let store: Store = Arc::new(S3Blobs::new(&settings, "contract", true));
+    refuses(&store).await;
+    contract(store.clone()).await;
+    assert_eq!(store.url("a/b"), "s3://contract/a/b");
+    // No bucket is not the same as no blob, for a read and for a write.
+    let nowhere: Store = Arc::new(S3Blobs::new(&settings, "nowhere", true));
+    assert_eq!(
+        nowhere.get("a").await.expect_err("no bucket").kind,
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        nowhere.list("a").await.expect_err("no bucket").kind,
+        ErrorKind::NotFound
+    );
+    for when in [
+        Precondition::None,
+        Precondition::Absent,
+        Precondition::Is(Version("\"x\"".into())),
+    ] {
+        let error = nowhere
+            .put("a", Bytes::new(), when)
+            .await
+            .expect_err("no bucket");
+        assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+    }
+}

@@ -1,0 +1,80 @@
+use driftless_adapters::aws::SecretsManagerKeys;
+use driftless_adapters::local::LocalKeys;
+use driftless_core::ports::{ErrorKind, Keys, Secret};
+use driftless_core::testing::MemoryKeys;
+use std::collections::BTreeMap;
+
+const SECRETS: [(&str, &str); 3] = [
+    ("github/webhook", "It's a Secret to Everybody"),
+    ("hubs/staging.eu-west_1", "apiVersion: v1\nkind: Config\n"),
+    ("tenants/staging/apps", "ü"),
+];
+
+async fn contract(keys: &dyn Keys) {
+    for (name, value) in SECRETS {
+        let secret = keys.secret(name).await.expect("an answer").expect(name);
+        assert_eq!(secret.expose(), value.as_bytes(), "{name}");
+        // Asked again, perhaps answered from memory.
+        assert_eq!(
+            keys.secret(name).await.expect("an answer"),
+            Some(secret.clone())
+        );
+        assert_eq!(format!("{secret:?}"), "[redacted]");
+    }
+    // Neither a part of a name nor a folder of names is a secret.
+    for name in ["github/token", "hubs/staging", "tenants/staging/apps2"] {
+        assert_eq!(keys.secret(name).await.expect("an answer"), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn in_memory() {
+    let secrets = SECRETS.map(|(name, value)| (name.to_owned(), Secret::new(value)));
+    contract(&MemoryKeys(BTreeMap::from(secrets))).await;
+}
+
+#[tokio::test]
+async fn in_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, value) in SECRETS {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        std::fs::write(file, value).expect("a file");
+    }
+    contract(&LocalKeys::new(
+        BTreeMap::new(),
+        Some(folder.path().to_owned()),
+    ))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_secrets_manager() {
+    let settings = crate::settings().await;
+    let aws = crate::ministack().aws();
+    for (name, value) in SECRETS {
+        aws.put_secret(&format!("contract/{name}"), value);
+    }
+    aws.put_secret("other/github/token", "of another installation");
+    let keys = SecretsManagerKeys::new(&settings, "contract/");
+    contract(&keys).await;
+    // Written by bootstrap, as a new secret and as a new value.
+    let fresh = || SecretsManagerKeys::new(&settings, "contract/");
+    for value in ["one", "two"] {
+        keys.store("hubs/new", &Secret::new(value))
+            .await
+            .expect("written");
+        assert_eq!(
+            fresh().secret("hubs/new").await.expect("an answer"),
+            Some(Secret::new(value))
+        );
+    }
+    let bytes = Secret::new(vec![0xff, 0]);
+    assert_eq!(
+        keys.store("hubs/new", &bytes)
+            .await
+            .expect_err("not text")
+            .kind,
+        ErrorKind::Invalid
+    );
+}

@@ -1,0 +1,21 @@
+//! The adapters against real components: one suite for each port over every implementation of it (what holds in memory
+//! holds in a folder and in AWS), GitHub with its failures, and a real API server.
+
+mod blobs;
+mod cluster;
+mod github;
+mod keys;
+mod queue;
+
+use driftless_tests::aws::MiniStack;
+use std::sync::OnceLock;
+
+/// One AWS for all tests of this binary.
+fn ministack() -> &'static MiniStack {
+    static AWS: OnceLock<MiniStack> = OnceLock::new();
+    AWS.get_or_init(MiniStack::start)
+}
+
+async fn settings() -> driftless_adapters::aws::Settings {
+    driftless_adapters::aws::settings_at(&ministack().url(), "us-east-1", "test", "test").await
+}

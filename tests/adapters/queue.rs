@@ -1,0 +1,133 @@
+use driftless_adapters::aws::SqsQueue;
+use driftless_adapters::local::LocalQueue;
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::ports::{Cause, ErrorKind, Queue, Request};
+use serde_json::json;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+fn request(name: &str) -> Request {
+    Request {
+        hub: "staging".into(),
+        object: ObjectRef::new(FluxKind::Kustomization, "apps", name),
+        cause: Cause::Source,
+    }
+}
+
+/// A queue and a way to take what is visible now.
+trait Taken {
+    fn queue(&self) -> &dyn Queue;
+    async fn take(&self) -> Vec<Request>;
+}
+
+struct InProcess(LocalQueue);
+
+impl Taken for InProcess {
+    fn queue(&self) -> &dyn Queue {
+        &self.0
+    }
+    async fn take(&self) -> Vec<Request> {
+        let mut taken = Vec::new();
+        while let Ok(Some(work)) =
+            tokio::time::timeout(Duration::from_millis(20), self.0.next()).await
+        {
+            taken.push(work.request().clone());
+        }
+        taken
+    }
+}
+
+struct Sqs {
+    queue: SqsQueue,
+    url: String,
+}
+
+impl Taken for Sqs {
+    fn queue(&self) -> &dyn Queue {
+        &self.queue
+    }
+    async fn take(&self) -> Vec<Request> {
+        let mut taken = Vec::new();
+        loop {
+            let ask = json!({"QueueUrl": self.url, "MaxNumberOfMessages": 10});
+            let answer = crate::ministack().aws().must("sqs", "receive_message", ask);
+            let messages = answer["Messages"].as_array().cloned().unwrap_or_default();
+            if messages.is_empty() {
+                return taken;
+            }
+            for message in messages {
+                let body = message["Body"].as_str().expect("a body");
+                taken.push(serde_json::from_str(body).expect("a request"));
+                let handle =
+                    json!({"QueueUrl": self.url, "ReceiptHandle": message["ReceiptHandle"]});
+                crate::ministack()
+                    .aws()
+                    .must("sqs", "delete_message", handle);
+            }
+        }
+    }
+}
+
+async fn contract(queue: &impl Taken) {
+    // Nothing is fine, and more than one call can carry is too.
+    queue.queue().send(Vec::new()).await.expect("nothing");
+    let many: Vec<Request> = (0..25).map(|n| request(&format!("app-{n}"))).collect();
+    let at_once = many
+        .iter()
+        .map(|one| (one.clone(), Duration::ZERO))
+        .collect();
+    queue.queue().send(at_once).await.expect("sent");
+    let taken = queue.take().await;
+    assert_eq!(taken.len(), 25);
+    assert_eq!(
+        taken.into_iter().collect::<HashSet<_>>(),
+        many.into_iter().collect::<HashSet<_>>()
+    );
+    assert!(queue.take().await.is_empty());
+
+    // A delay holds, part of a second too, and one above the longest is the longest.
+    let start = Instant::now();
+    let later = [
+        ("soon", Duration::from_millis(1200)),
+        ("never", Duration::from_secs(86_400)),
+    ];
+    let later = later.map(|(name, delay)| (request(name), delay)).to_vec();
+    queue.queue().send(later).await.expect("sent");
+    assert!(queue.take().await.is_empty(), "it is not due");
+    let taken = loop {
+        let taken = queue.take().await;
+        if !taken.is_empty() {
+            break taken;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "it never comes");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert_eq!(taken, [request("soon")]);
+    assert!(
+        start.elapsed() >= Duration::from_millis(1100),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_this_process() {
+    contract(&InProcess(LocalQueue::new(1000))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_sqs() {
+    let settings = crate::settings().await;
+    let aws = crate::ministack().aws();
+    let made = aws.must("sqs", "create_queue", json!({"QueueName": "contract"}));
+    let url = made["QueueUrl"].as_str().expect("an address").to_owned();
+    let queue = SqsQueue::new(&settings, url.as_str());
+    contract(&Sqs {
+        queue,
+        url: url.clone(),
+    })
+    .await;
+    let nowhere = SqsQueue::new(&settings, url.replace("contract", "nowhere"));
+    let error = nowhere.send(vec![(request("a"), Duration::ZERO)]).await;
+    assert_eq!(error.expect_err("no queue").kind, ErrorKind::NotFound);
+}
