@@ -5,6 +5,7 @@ use crate::serve::{Foreground, Serve};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::github::{Change, GitHub, Repository, sign};
 use driftless_tests::http::Http;
+use driftless_tests::process::PATIENCE;
 use driftless_tests::{ports, tools};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -412,15 +413,7 @@ fn a_broken_push_is_told_with_its_file(world: &World, serve: &Serve) {
             Err(source.to_string())
         }
     });
-    let done = world.run(&[
-        "reconcile",
-        "kustomization",
-        "apps",
-        "-n",
-        "team-b",
-        "--timeout",
-        "30s",
-    ]);
+    let done = world.run(&["reconcile", "kustomization", "apps", "-n", "team-b"]);
     done.refused(1, &["team-b/apps", "reconciliation failed", "motd.yaml"]);
     assert_eq!(
         world.data("team-b", "motd"),
@@ -547,7 +540,7 @@ fn a_folder_is_a_source_and_the_end_is_graceful(world: &World) {
 fn wait(what: &str, done: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(start.elapsed() < PATIENCE, "{what}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -3,14 +3,11 @@
 use crate::command::driftless;
 use driftless_tests::http::{Answer, Http};
 use driftless_tests::ports;
-use driftless_tests::process::{Server, run, tail};
+use driftless_tests::process::{PATIENCE, Server, run, tail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// How long a fleet may take.
-const LIMIT: Duration = Duration::from_secs(90);
 
 /// The process, ended when it is dropped.
 pub struct Serve {
@@ -91,7 +88,7 @@ impl Serve {
             match check() {
                 Ok(()) => break,
                 Err(why) => assert!(
-                    start.elapsed() < LIMIT,
+                    start.elapsed() < PATIENCE,
                     "{what}: {why}\n{}",
                     tail(&self.log, 60)
                 ),
@@ -129,7 +126,7 @@ impl Foreground {
             if let Some(status) = self.child.try_wait().expect("wait for the process") {
                 break status;
             }
-            assert!(start.elapsed() < Duration::from_secs(15), "it does not end");
+            assert!(start.elapsed() < PATIENCE, "it does not end");
             std::thread::sleep(Duration::from_millis(20));
         };
         let text = std::fs::read_to_string(&self.log).expect("read the log");
