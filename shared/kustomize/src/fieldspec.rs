@@ -139,11 +139,7 @@ fn prepare(map: &mut node::Map, name: &str, make: Make) {
         (None, _) => map.insert(name, Node::map()),
         (Some(field), make) if field.is_null() => {
             *field = match make {
-                Make::Scalar => Node::Scalar(Scalar {
-                    tag: Tag::Str,
-                    text: field.text().to_owned(),
-                    style: Style::Plain,
-                }),
+                Make::Scalar => Node::Scalar(Scalar::new(Tag::Str, field.text(), Style::Plain)),
                 _ => Node::map(),
             };
         }

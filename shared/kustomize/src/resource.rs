@@ -1,5 +1,5 @@
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar, Style};
+use crate::node::{self, Map, Node, Scalar, Shares, Style};
 use crate::resid::{Gvk, Id};
 use crate::schema::Schema;
 use driftless_manifest::yaml;
@@ -14,12 +14,16 @@ pub(crate) struct Resource {
     pub prefixes: Vec<String>,
     pub suffixes: Vec<String>,
     pub behavior: Behavior,
+    /// Whether a generator made it.
+    pub generated: bool,
     /// Whether a hash of the content goes to the end of the name.
     pub needs_hash: bool,
     /// Whether a chart's template made it: the namespace transformer leaves it alone.
     pub from_helm: bool,
     /// The vars that read from it.
     pub vars: Vec<String>,
+    /// The scalars that change together.
+    pub shares: Shares,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +66,11 @@ impl Resource {
             prefixes: Vec::new(),
             suffixes: Vec::new(),
             behavior: Behavior::Create,
+            generated: false,
             needs_hash: false,
             from_helm: false,
             vars: Vec::new(),
+            shares: Shares::default(),
         }
     }
 
@@ -106,6 +112,7 @@ impl Resource {
         });
         let previous = previous.collect();
         let (prefixes, suffixes) = (list("prefixes"), list("suffixes"));
+        let generated = text("generatorBehavior").is_some();
         let behavior = Behavior::new(text("generatorBehavior").unwrap_or_default());
         let needs_hash = text("needsHashSuffix") == Some("enabled");
         let from_helm = text("helm-generated") == Some("true");
@@ -114,6 +121,7 @@ impl Resource {
             prefixes,
             suffixes,
             behavior,
+            generated,
             needs_hash,
             from_helm,
             ..Self::new(std::mem::replace(&mut self.node, Node::null()))
@@ -186,14 +194,53 @@ impl Resource {
     }
 
     /// Remembers the id it has now.
-    pub fn remember_id(&mut self, schema: &Schema) {
+    ///
+    /// # Errors
+    /// It has lost its name since it was remembered last, which kustomize does not survive.
+    pub fn remember_id(&mut self, schema: &Schema) -> Result<(), Error> {
         let id = self.id(schema);
+        if id.name.is_empty() {
+            return match self.previous.last() {
+                None => Ok(()),
+                Some(PreviousId { kind, name, .. }) => {
+                    Err(ErrorKind::Object(format!("{kind} {name} has lost its name")).into())
+                }
+            };
+        }
         let previous = PreviousId {
             kind: id.gvk.kind.to_owned(),
             name: id.name.to_owned(),
             namespace: id.effective_namespace().to_owned(),
         };
         self.previous.push(previous);
+        Ok(())
+    }
+
+    /// The annotations that kustomize keeps the history in, for what can see them.
+    pub fn history(&self) -> Vec<(String, String)> {
+        let ids = |part: fn(&PreviousId) -> &str| -> Vec<&str> {
+            self.previous.iter().map(part).collect()
+        };
+        let texts = |list: &[String]| list.join(",");
+        let behavior = match (self.generated, self.behavior) {
+            (false, _) => "",
+            (true, Behavior::Create) => "unspecified",
+            (true, Behavior::Merge) => "merge",
+            (true, Behavior::Replace) => "replace",
+        };
+        let needs_hash = if self.needs_hash { "enabled" } else { "" };
+        let all = [
+            ("previousNames", ids(|id| &id.name).join(",")),
+            ("previousNamespaces", ids(|id| &id.namespace).join(",")),
+            ("previousKinds", ids(|id| &id.kind).join(",")),
+            ("prefixes", texts(&self.prefixes)),
+            ("suffixes", texts(&self.suffixes)),
+            ("generatorBehavior", behavior.to_owned()),
+            ("needsHashSuffix", needs_hash.to_owned()),
+        ];
+        let kept = all.into_iter().filter(|(_, text)| !text.is_empty());
+        kept.map(|(name, text)| (format!("{INTERNAL}{name}"), text))
+            .collect()
     }
 
     pub fn meta_mut(&mut self) -> Option<&mut Map> {

@@ -1,4 +1,4 @@
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::node::{self, Node};
 use crate::resmap::ResMap;
 use crate::schema::Schema;
@@ -16,7 +16,7 @@ pub(crate) fn add_hashes(map: &mut ResMap, schema: &Schema) -> Result<(), Error>
         .filter(|resource| resource.needs_hash)
     {
         let hash = hash(&resource.node, resource.kind())?;
-        resource.remember_id(schema);
+        resource.remember_id(schema)?;
         let name = format!("{}-{hash}", resource.name());
         resource.set_name(&name);
     }
@@ -24,6 +24,14 @@ pub(crate) fn add_hashes(map: &mut ResMap, schema: &Schema) -> Result<(), Error>
 }
 
 fn hash(node: &Node, kind: &str) -> Result<String, Error> {
+    if !["ConfigMap", "Secret"].contains(&kind) {
+        // kustomize hashes the memory of its YAML library then, lines and columns included.
+        return Err(ErrorKind::Unsupported {
+            field: format!("the hash of a generated object that a patch made a {kind}"),
+            reason: "set disableNameSuffixHash for it".to_owned(),
+        }
+        .into());
+    }
     let mut fields = Map::new();
     fields.insert("kind".to_owned(), kind.into());
     // kustomize asks for a field that is called `metadata/name`, which there is not.

@@ -98,13 +98,10 @@ fn finish(fields: Map, args: &Generator, globals: Option<&GeneratorOptions>) -> 
     if let (true, Node::Map(map)) = (options.immutable, &mut resource.node) {
         map.insert(
             "immutable",
-            Node::Scalar(Scalar {
-                tag: Tag::Bool,
-                text: "true".to_owned(),
-                style: Style::Plain,
-            }),
+            Node::Scalar(Scalar::new(Tag::Bool, "true", Style::Plain)),
         );
     }
+    resource.generated = true;
     resource.needs_hash = !options.disable_name_suffix_hash;
     resource.behavior = Behavior::new(&args.behavior);
     resource

@@ -229,6 +229,13 @@ impl Kustomization {
                 generator.envs.push(env);
             }
         }
+        // kustomize hands them on as YAML, which leaves empty lists out.
+        for entry in &mut self.replacements {
+            entry
+                .replacement
+                .targets
+                .take_if(|targets| targets.is_empty());
+        }
     }
 
     /// Whether `buildMetadata` names an option.

@@ -176,10 +176,11 @@ impl<'w> Walker<'w> {
         for (name, value) in dest.0 {
             let patch = added.remove(&name);
             let rewritten = patch.is_some();
-            let style = value.style();
+            let (style, share) = (value.style(), value.share());
             if let Some(mut merged) = self.field(&name, Some(value), patch, schema)? {
                 if let (true, Node::Scalar(scalar)) = (rewritten, &mut merged) {
                     scalar.rewrite(style);
+                    scalar.share = share;
                 }
                 fields.push((name, merged));
             }

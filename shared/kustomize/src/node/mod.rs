@@ -6,10 +6,12 @@
 
 mod path;
 mod read;
+mod share;
 mod write;
 
 pub(crate) use path::{lookup, lookup_mut, parts, smart_split, split};
 pub(crate) use read::{documents, first_document, from_value};
+pub(crate) use share::{Shares, unshare};
 pub(crate) use write::{escape_as_go, to_text, to_value};
 
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
@@ -33,6 +35,8 @@ pub(crate) struct Scalar {
     /// The text after YAML's unquoting, with the spelling of numbers kept.
     pub text: String,
     pub style: Style,
+    /// The mark of scalars that are one in kustomize; 0 for all others.
+    pub share: u32,
 }
 
 /// How a scalar is written. What overwrites it is then written so, too.
@@ -75,31 +79,33 @@ pub(crate) enum Tag {
 pub(crate) struct Map(pub Vec<(String, Node)>);
 
 impl Scalar {
-    pub fn str(text: impl Into<String>) -> Self {
+    pub fn new(tag: Tag, text: impl Into<String>, style: Style) -> Self {
         Self {
-            tag: Tag::Str,
+            tag,
             text: text.into(),
-            style: Style::Plain,
+            style,
+            share: 0,
         }
+    }
+
+    pub fn str(text: impl Into<String>) -> Self {
+        Self::new(Tag::Str, text, Style::Plain)
+    }
+
+    /// Whether it is the same value, written the same way.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.tag, self.style, &self.text) == (other.tag, other.style, &other.text)
     }
 
     /// An unquoted text, which is typed when it is printed.
     pub fn plain(text: impl Into<String>) -> Self {
-        Self {
-            tag: Tag::Auto,
-            text: text.into(),
-            style: Style::Plain,
-        }
+        Self::new(Tag::Auto, text, Style::Plain)
     }
 
     /// An unquoted text, typed as YAML types it.
     pub fn typed(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self {
-            tag: resolve(&text),
-            text,
-            style: Style::Plain,
-        }
+        Self::new(resolve(&text), text, Style::Plain)
     }
 
     /// Sets the text and leaves the way it is written: a quoted one stays a string, a plain one is typed anew.
@@ -181,11 +187,7 @@ impl Node {
 
     /// An explicit null, which a patch keeps.
     pub fn null() -> Self {
-        Node::Scalar(Scalar {
-            tag: Tag::Null,
-            text: "null".to_owned(),
-            style: Style::Plain,
-        })
+        Node::Scalar(Scalar::new(Tag::Null, "null", Style::Plain))
     }
 
     pub fn is_null(&self) -> bool {
@@ -235,6 +237,14 @@ impl Node {
         match self {
             Node::Scalar(scalar) => scalar.style,
             _ => Style::Plain,
+        }
+    }
+
+    /// The mark that a scalar shares with others.
+    pub fn share(&self) -> u32 {
+        match self {
+            Node::Scalar(scalar) => scalar.share,
+            _ => 0,
         }
     }
 
@@ -302,6 +312,7 @@ impl Map {
             Some(old) => {
                 if let Node::Scalar(new) = &mut value {
                     new.rewrite(old.style());
+                    new.share = old.share();
                 }
                 *old = value;
             }

@@ -134,11 +134,7 @@ fn scalar(node: &yaml::Node, text: &str, style: ScalarStyle, file: &str) -> Resu
             });
         }
     };
-    Ok(Scalar {
-        tag,
-        text: text.to_owned(),
-        style,
-    })
+    Ok(Scalar::new(tag, text, style))
 }
 
 fn map(pairs: &[(yaml::Node, yaml::Node)], file: &str, outermost: bool) -> Result<Map, Error> {
@@ -237,28 +233,16 @@ fn refuse_duplicates(
 pub(crate) fn from_value(value: &Value) -> Node {
     match value {
         Value::Null => Node::null(),
-        Value::Bool(yes) => Node::Scalar(Scalar {
-            tag: Tag::Bool,
-            text: yes.to_string(),
-            style: Style::Plain,
-        }),
+        Value::Bool(yes) => Node::Scalar(Scalar::new(Tag::Bool, yes.to_string(), Style::Plain)),
         Value::Number(number) => {
             let tag = if number.is_f64() {
                 Tag::Float
             } else {
                 Tag::Int
             };
-            Node::Scalar(Scalar {
-                tag,
-                text: number.to_string(),
-                style: Style::Plain,
-            })
+            Node::Scalar(Scalar::new(tag, number.to_string(), Style::Plain))
         }
-        Value::String(text) => Node::Scalar(Scalar {
-            tag: Tag::Str,
-            text: text.clone(),
-            style: Style::Quoted,
-        }),
+        Value::String(text) => Node::Scalar(Scalar::new(Tag::Str, text.clone(), Style::Quoted)),
         Value::Array(items) => Node::Seq(items.iter().map(from_value).collect()),
         Value::Object(map) => Node::Map(Map(map
             .iter()

@@ -100,6 +100,7 @@ fn inline(node: &Node, indent: usize) -> String {
             tag: Tag::Str,
             text,
             style,
+            ..
         }) => {
             let written = yaml::to_string(&Value::String(text.clone()));
             let written = written.trim_end_matches('\n');
@@ -113,7 +114,9 @@ fn inline(node: &Node, indent: usize) -> String {
 }
 
 fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
-    let Scalar { tag, text, style } = scalar;
+    let Scalar {
+        tag, text, style, ..
+    } = scalar;
     match tag {
         Tag::Str | Tag::Auto if *style == Style::Folded => return Ok(Value::String(refold(text))),
         Tag::Str => return Ok(Value::String(text.clone())),

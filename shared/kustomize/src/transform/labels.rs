@@ -2,13 +2,19 @@ use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Texts;
 use crate::loader::Context;
-use crate::node::Node;
+use crate::node::{Node, Scalar};
 use crate::resmap::ResMap;
 
 /// Adds texts to maps: labels and annotations.
 pub(crate) struct Labels {
     texts: Texts,
     specs: Vec<FieldSpec>,
+}
+
+/// A key that is new in some places of an object.
+struct Added {
+    share: u32,
+    places: usize,
 }
 
 impl Labels {
@@ -21,10 +27,21 @@ impl Labels {
             return Ok(());
         }
         for resource in map.list_mut() {
+            let mut added: Vec<Added> = resource
+                .shares
+                .reserve(self.texts.len())
+                .map(|share| Added { share, places: 0 })
+                .collect();
             for spec in &self.specs {
                 spec.visit(&mut resource.node, Make::Map, &mut |node| {
-                    self.set(node, spec, context)
+                    self.set(node, spec, &mut added, context)
                 })?;
+            }
+            resource.shares.level(&mut resource.node);
+            for (added, text) in added.iter().zip(self.texts.values()) {
+                if added.places > 1 {
+                    resource.shares.keep(added.share, Scalar::str(text.clone()));
+                }
             }
         }
         Ok(())
@@ -34,14 +51,27 @@ impl Labels {
         &self,
         node: &mut Node,
         spec: &FieldSpec,
+        added: &mut [Added],
         context: &Context<'_, '_>,
     ) -> Result<(), Error> {
         match node {
-            Node::Map(map) => self.texts.iter().try_for_each(|(key, value)| {
-                map.set(key, Node::str(value.clone()));
-                context.spend_text(key)?;
-                context.spend_text(value)
-            }),
+            Node::Map(map) => self
+                .texts
+                .iter()
+                .zip(added)
+                .try_for_each(|((key, value), added)| {
+                    added.places += usize::from(map.get(key).is_none());
+                    let share = added.share;
+                    map.set(
+                        key,
+                        Node::Scalar(Scalar {
+                            share,
+                            ..Scalar::str(value.clone())
+                        }),
+                    );
+                    context.spend_text(key)?;
+                    context.spend_text(value)
+                }),
             // A null that is not to be made a map has no labels to add to.
             node if node.is_null() => Ok(()),
             node => Err(ErrorKind::Transform {

@@ -54,7 +54,7 @@ impl Affix {
                     End::Front => resource.prefixes.push(self.text.clone()),
                     End::Back => resource.suffixes.push(self.text.clone()),
                 }
-                resource.remember_id(schema);
+                resource.remember_id(schema)?;
             }
             spec.visit(&mut resource.node, Make::Scalar, &mut |node| {
                 self.set(node, end, spec)

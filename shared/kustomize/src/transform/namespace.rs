@@ -78,7 +78,7 @@ impl Namespace {
             if resource.node.is_empty() || resource.from_helm {
                 continue;
             }
-            resource.remember_id(schema);
+            resource.remember_id(schema)?;
             context.spend_text(&self.namespace)?;
             self.apply_to(resource, schema)?;
             changed.push(at);

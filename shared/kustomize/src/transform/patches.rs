@@ -3,8 +3,9 @@ use super::strategic::{Flags, SmPatch, apply_selected};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization;
 use crate::loader::{Context, Loader};
+use crate::node::Node;
 use crate::resmap::ResMap;
-use crate::resource;
+use crate::resource::{self, Resource};
 use crate::selector::Selector;
 
 /// An entry of `patches`: strategic or JSON, from a file or inline.
@@ -137,21 +138,46 @@ fn apply_json(
     for at in select(map, target, context)? {
         let resource = &mut map.list_mut()[at];
         if remember {
-            resource.remember_id(&context.schema.borrow());
+            resource.remember_id(&context.schema.borrow())?;
         }
         context.spend_steps(resource.node.size())?;
         let patched = patch
-            .apply(&resource.node)
+            .apply(&with_history(resource))
             .map_err(|error| match error.kind {
                 ErrorKind::Patch(reason) => {
                     fault(format!("{} {}: {reason}", resource.kind(), resource.name()))
                 }
                 _ => error,
             })?;
-        context.spend_nodes(patched.size().saturating_sub(resource.node.size()))?;
+        let before = resource.node.size();
         resource.node = patched;
+        resource.shares.clear();
+        drop_history(resource);
+        context.spend_nodes(resource.node.size().saturating_sub(before))?;
     }
     Ok(())
+}
+
+/// The object as a JSON patch sees it: with the annotations that kustomize keeps for itself, so that there are annotations
+/// to add to where the file has none.
+fn with_history(resource: &Resource) -> Node {
+    let mut seen = Resource::new(resource.node.clone());
+    let history = resource.history();
+    if !history.is_empty() {
+        let mut annotations = seen.texts("annotations");
+        annotations.extend(history);
+        seen.set_texts("annotations", annotations);
+    }
+    seen.node
+}
+
+/// Takes them out again. All other annotations have become texts.
+fn drop_history(resource: &mut Resource) {
+    let mut annotations = resource.texts("annotations");
+    for (key, _) in resource.history() {
+        annotations.remove(&key);
+    }
+    resource.set_texts("annotations", annotations);
 }
 
 /// An entry of `patchesJson6902`.

@@ -57,11 +57,7 @@ impl Replicas {
                 )));
             }
         };
-        let mut scalar = Scalar {
-            tag: Tag::Int,
-            text: self.replica.count.to_string(),
-            style: Style::Plain,
-        };
+        let mut scalar = Scalar::new(Tag::Int, self.replica.count.to_string(), Style::Plain);
         scalar.rewrite(style);
         *node = Node::Scalar(scalar);
         Ok(())

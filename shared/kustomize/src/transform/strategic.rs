@@ -90,7 +90,7 @@ fn patch_resource(
         resource.kind().to_owned(),
     );
     if flags.rename || flags.retype {
-        resource.remember_id(&schema);
+        resource.remember_id(&schema)?;
     }
     let wiped = wipes_annotations(&patch);
     let before = resource.node.size();
@@ -117,6 +117,7 @@ fn patch_resource(
         resource.set_name(&name);
     }
     resource.set_namespace(&namespace);
+    resource.shares.level(&mut resource.node);
     Ok(())
 }
 
@@ -145,6 +146,7 @@ fn forget(resource: &mut Resource) {
     resource.prefixes = forgotten.prefixes;
     resource.suffixes = forgotten.suffixes;
     resource.behavior = forgotten.behavior;
+    resource.generated = false;
     resource.needs_hash = false;
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn resolve_vars(
             spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
                 set(node, &values, spec, context)
             })?;
+            resource.shares.level(&mut resource.node);
         }
     }
     Ok(())
@@ -133,6 +134,7 @@ fn replace(scalar: &mut Scalar, values: &Values, context: &Context<'_, '_>) -> R
     // The value is written without quotes of its own, but stays what it is.
     *scalar = Scalar {
         style: Style::Plain,
+        share: scalar.share,
         ..value
     };
     Ok(())
@@ -205,11 +207,7 @@ fn typed(scalar: &Scalar) -> Scalar {
     } else {
         scalar.tag
     };
-    Scalar {
-        tag,
-        text,
-        style: Style::Plain,
-    }
+    Scalar::new(tag, text, Style::Plain)
 }
 
 #[cfg(test)]
@@ -222,11 +220,7 @@ mod tests {
             ("A".to_owned(), Some(Scalar::str("x"))),
             (
                 "N".to_owned(),
-                Some(Scalar {
-                    tag: Tag::Int,
-                    text: "8".to_owned(),
-                    style: Style::Plain,
-                }),
+                Some(Scalar::new(Tag::Int, "8", Style::Plain)),
             ),
             ("MAP".to_owned(), None),
         ]);

@@ -157,7 +157,9 @@ fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Re
 /// The part of a text that `delimiter` and `index` ask for.
 fn refine(value: &Node, options: Option<&FieldOptions>) -> Result<Node, Error> {
     let Some(options) = options.filter(|options| !options.delimiter.is_empty()) else {
-        return Ok(value.clone());
+        let mut value = value.clone();
+        node::unshare(&mut value);
+        return Ok(value);
     };
     let Node::Scalar(scalar) = value else {
         return Err(fault("delimiter is for texts only".to_owned()));
@@ -170,6 +172,7 @@ fn refine(value: &Node, options: Option<&FieldOptions>) -> Result<Node, Error> {
         part.ok_or_else(|| fault(format!("options.index {} is out of bounds", options.index)))?;
     Ok(Node::Scalar(Scalar {
         text: (*part).to_owned(),
+        share: 0,
         ..scalar.clone()
     }))
 }
@@ -210,6 +213,7 @@ fn apply_target(
                     path.join(".")
                 ))
             })?;
+            resource.shares.level(&mut resource.node);
             context.spend_nodes(copied.saturating_mul(size))?;
             context.spend_nodes(resource.node.size().saturating_sub(before))?;
         }

@@ -1,0 +1,93 @@
+//! Scalars that are one and the same in kustomize.
+//!
+//! When labels or annotations are added, kustomize puts one node into all the places of an object that lack the key. Whatever
+//! changes the value in one of them later, a label of an overlay or a patch, changes it in all: a label that `labels` sets
+//! without selectors reaches the selectors that `commonLabels` of the base has filled.
+
+use super::{Node, Scalar};
+use std::collections::BTreeMap;
+
+/// What an object's scalars have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shares {
+    last: u32,
+    values: BTreeMap<u32, Scalar>,
+}
+
+impl Shares {
+    /// Marks for new scalars; those that stand in several places are then told to [`Shares::keep`].
+    pub fn reserve(&mut self, count: usize) -> impl Iterator<Item = u32> + use<> {
+        let first = self.last + 1;
+        self.last = self
+            .last
+            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        first..=self.last
+    }
+
+    /// Notes a mark and the value of its scalars.
+    pub fn keep(&mut self, mark: u32, value: Scalar) {
+        self.values.insert(mark, value);
+    }
+
+    /// Forgets all: the object was written and read anew.
+    pub fn clear(&mut self) {
+        self.values.clear();
+    }
+
+    /// Gives all scalars of a mark the value that one of them has been given.
+    pub fn level(&mut self, node: &mut Node) {
+        if self.values.is_empty() {
+            return;
+        }
+        let mut changed = BTreeMap::new();
+        self.find(node, &mut changed);
+        if !changed.is_empty() {
+            write(node, &changed);
+            self.values.extend(changed);
+        }
+    }
+
+    /// The scalars that have another value than before; the last one counts, in the order in which kustomize goes.
+    fn find(&self, node: &Node, changed: &mut BTreeMap<u32, Scalar>) {
+        match node {
+            Node::Scalar(scalar) => {
+                let before = self.values.get(&scalar.share);
+                if before.is_some_and(|before| !before.is_like(scalar)) {
+                    changed.insert(scalar.share, scalar.clone());
+                }
+            }
+            Node::Seq(items) => items.iter().for_each(|item| self.find(item, changed)),
+            Node::Map(map) => {
+                let mut fields: Vec<_> = map.0.iter().collect();
+                fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+                fields
+                    .into_iter()
+                    .for_each(|(_, value)| self.find(value, changed));
+            }
+        }
+    }
+}
+
+fn write(node: &mut Node, changed: &BTreeMap<u32, Scalar>) {
+    match node {
+        Node::Scalar(scalar) => {
+            if let Some(value) = changed.get(&scalar.share) {
+                scalar.clone_from(value);
+            }
+        }
+        Node::Seq(items) => items.iter_mut().for_each(|item| write(item, changed)),
+        Node::Map(map) => map
+            .0
+            .iter_mut()
+            .for_each(|(_, value)| write(value, changed)),
+    }
+}
+
+/// Takes the marks off a value that goes to another object.
+pub(crate) fn unshare(node: &mut Node) {
+    match node {
+        Node::Scalar(scalar) => scalar.share = 0,
+        Node::Seq(items) => items.iter_mut().for_each(unshare),
+        Node::Map(map) => map.0.iter_mut().for_each(|(_, value)| unshare(value)),
+    }
+}
