@@ -15,7 +15,9 @@ struct Bad {
 }
 
 fn config_map(name: &str, text: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: apps\ndata:\n  text: {text}\n")
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: apps\ndata:\n  text: {text}\n"
+    )
 }
 
 /// A Kustomization of the folder of its name; `more` is the end of its spec.
@@ -27,55 +29,96 @@ fn sync(name: &str, more: &str) -> String {
 }
 
 fn overlay(resources: &str) -> String {
-    format!("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}")
+    format!(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}"
+    )
 }
 
 fn bad() -> Vec<Bad> {
-    let secret = std::fs::read_to_string(tools::tests().join("fleet/team-a/staging/database.yaml")).expect("read the Secret");
+    let secret = std::fs::read_to_string(tools::tests().join("fleet/team-a/staging/database.yaml"))
+        .expect("read the Secret");
     let one = |name, file: &str, text: String, reason, says| Bad {
         name,
         changes: vec![Change::write(&format!("{name}/{file}"), text)],
         reason,
         says,
     };
-    let broken = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: broken\n  labels: {a: [1, 2\n";
+    let broken =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: broken\n  labels: {a: [1, 2\n";
     vec![
-        one("broken", "config.yaml", broken.to_owned(), "BuildFailed", &["config.yaml", "line"]),
+        one(
+            "broken",
+            "config.yaml",
+            broken.to_owned(),
+            "BuildFailed",
+            &["config.yaml", "line"],
+        ),
         Bad {
             name: "cyclic",
             changes: vec![
-                Change::write("cyclic/kustomization.yaml", overlay("- config.yaml\n- base\n")),
+                Change::write(
+                    "cyclic/kustomization.yaml",
+                    overlay("- config.yaml\n- base\n"),
+                ),
                 Change::write("cyclic/base/kustomization.yaml", overlay("- ..\n")),
             ],
             reason: "BuildFailed",
             says: &["cycl", "cyclic/base"],
         },
-        one("outside", "kustomization.yaml", overlay("- config.yaml\n- ../../../../etc/passwd\n"), "BuildFailed", &["etc/passwd"]),
-        one("secret", "config.yaml", secret, "DecryptionFailed", &["config.yaml", "age1"]),
+        one(
+            "outside",
+            "kustomization.yaml",
+            overlay("- config.yaml\n- ../../../../etc/passwd\n"),
+            "BuildFailed",
+            &["etc/passwd"],
+        ),
+        one(
+            "secret",
+            "config.yaml",
+            secret,
+            "DecryptionFailed",
+            &["config.yaml", "age1"],
+        ),
     ]
 }
 
 const GOOD: [&str; 6] = ["good", "broken", "cyclic", "outside", "secret", "exec"];
 
-fn says(cluster: &Cluster, kind: &str, name: &str, reason: &str, words: &[&str]) -> Result<(), String> {
+fn says(
+    cluster: &Cluster,
+    kind: &str,
+    name: &str,
+    reason: &str,
+    words: &[&str],
+) -> Result<(), String> {
     let (status, found, message) = ready(cluster, kind, "flux-system", name);
     let all = words.iter().all(|word| message.contains(word));
     if status == "False" && found == reason && all {
         return Ok(());
     }
-    Err(format!("{kind} {name}: {status} {found}: {message:?}; expected {reason} with {words:?}"))
+    Err(format!(
+        "{kind} {name}: {status} {found}: {message:?}; expected {reason} with {words:?}"
+    ))
 }
 
 #[test]
 fn bad_input_is_told_and_nothing_is_lost() {
-    let hubs = [HubSpec { name: "hub", repository: "acme/bad", branch: "main", path: "./clusters/hub" }];
+    let hubs = [HubSpec {
+        name: "hub",
+        repository: "acme/bad",
+        branch: "main",
+        path: "./clusters/hub",
+    }];
     let world = World::start(false, &hubs, &[]);
     let hub = world.hub("hub");
     hub.namespace("apps");
     hub.add_remote("flux-system", "self", hub);
-    let stranger = std::fs::read_to_string(tools::tests().join("corpus/sops/stranger.agekey")).expect("read the key");
+    let stranger = std::fs::read_to_string(tools::tests().join("corpus/sops/stranger.agekey"))
+        .expect("read the key");
     let key = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sops-age"}, "stringData": {"age.agekey": stranger}});
-    hub.api().create("/api/v1/namespaces/flux-system/secrets", &key).expect("create the key");
+    hub.api()
+        .create("/api/v1/namespaces/flux-system/secrets", &key)
+        .expect("create the key");
 
     let fleet = world.github.repository("acme/bad");
     let mut changes: Vec<Change> = GOOD
@@ -83,7 +126,9 @@ fn bad_input_is_told_and_nothing_is_lost() {
         .flat_map(|name| {
             let more = match *name {
                 "exec" => "  kubeConfig:\n    secretRef:\n      name: self\n",
-                "secret" => "  decryption:\n    provider: sops\n    secretRef:\n      name: sops-age\n",
+                "secret" => {
+                    "  decryption:\n    provider: sops\n    secretRef:\n      name: sops-age\n"
+                }
                 _ => "",
             };
             [
@@ -96,12 +141,20 @@ fn bad_input_is_told_and_nothing_is_lost() {
                   spec:\n  interval: 1m\n  url: https://github.com/acme/unreadable\n  ref:\n    branch: main\n";
     changes.push(Change::write("clusters/hub/source.yaml", source));
     let unreadable = world.github.repository("acme/unreadable");
-    unreadable.commit("main", &[Change::write("a.yaml", config_map("a", "a"))], "First");
+    unreadable.commit(
+        "main",
+        &[Change::write("a.yaml", config_map("a", "a"))],
+        "First",
+    );
     let first = fleet.commit("main", &changes, "All is well");
     world.sweep();
     world.eventually("the good fleet is ready", || {
-        GOOD.iter().try_for_each(|name| is_ready(hub, "flux-system", name, &first))?;
-        match ready(hub, "GitRepository", "flux-system", "unreadable").0.as_str() {
+        GOOD.iter()
+            .try_for_each(|name| is_ready(hub, "flux-system", name, &first))?;
+        match ready(hub, "GitRepository", "flux-system", "unreadable")
+            .0
+            .as_str()
+        {
             "True" => Ok(()),
             other => Err(format!("the source is {other}")),
         }
@@ -115,7 +168,9 @@ fn bad_input_is_told_and_nothing_is_lost() {
                 - name: c\n  cluster: {server: \"https://cluster.example\"}\nusers:\n- name: u\n  user:\n    exec:\n\
                 \x20     apiVersion: client.authentication.k8s.io/v1\n      command: /bin/secret-command\n";
     let patch = json!({"stringData": {"value": exec}});
-    hub.api().patch("/api/v1/namespaces/flux-system/secrets/self", &patch).expect("break the kubeconfig");
+    hub.api()
+        .patch("/api/v1/namespaces/flux-system/secrets/self", &patch)
+        .expect("break the kubeconfig");
     let cases = bad();
     let mut changes = vec![
         Change::write("good/config.yaml", config_map("good", "second")),
@@ -129,20 +184,47 @@ fn bad_input_is_told_and_nothing_is_lost() {
         for case in &cases {
             says(hub, "Kustomization", case.name, case.reason, case.says)?;
         }
-        says(hub, "Kustomization", "exec", "ReconciliationFailed", &["flux-system/self", "exec"])
+        says(
+            hub,
+            "Kustomization",
+            "exec",
+            "ReconciliationFailed",
+            &["flux-system/self", "exec"],
+        )
     });
-    world.within(std::time::Duration::from_secs(180), "the unreadable repository is told", || {
-        world.sweep();
-        says(hub, "GitRepository", "unreadable", "GitOperationFailed", &["acme/unreadable"])
-    });
+    world.within(
+        std::time::Duration::from_secs(180),
+        "the unreadable repository is told",
+        || {
+            world.sweep();
+            says(
+                hub,
+                "GitRepository",
+                "unreadable",
+                "GitOperationFailed",
+                &["acme/unreadable"],
+            )
+        },
+    );
     world.settle();
     let (_, _, message) = ready(hub, "Kustomization", "flux-system", "exec");
-    assert!(!message.contains("secret-command"), "the message repeats the Secret: {message}");
+    assert!(
+        !message.contains("secret-command"),
+        "the message repeats the Secret: {message}"
+    );
     for name in GOOD {
-        let text = hub.api().get(&path("ConfigMap", "apps", name)).expect(name)["data"]["text"].clone();
-        assert_eq!(text, if name == "good" { "second" } else { "first" }, "{name}");
+        let text =
+            hub.api().get(&path("ConfigMap", "apps", name)).expect(name)["data"]["text"].clone();
+        assert_eq!(
+            text,
+            if name == "good" { "second" } else { "first" },
+            "{name}"
+        );
     }
-    let deletes: Vec<_> = writes_since(hub, start).into_iter().filter(|write| write.verb.starts_with("delete")).collect();
+    let deletes: Vec<_> = writes_since(hub, start)
+        .into_iter()
+        .filter(|write| write.verb.starts_with("delete"))
+        .collect();
     assert_eq!(deletes, [], "bad input deleted something");
 
     // A body that no webhook of GitHub has.
@@ -156,14 +238,22 @@ fn bad_input_is_told_and_nothing_is_lost() {
         .iter()
         .flat_map(|case| {
             [
-                Change::write(&format!("{}/config.yaml", case.name), config_map(case.name, "third")),
-                Change::write(&format!("{}/kustomization.yaml", case.name), overlay("- config.yaml\n")),
+                Change::write(
+                    &format!("{}/config.yaml", case.name),
+                    config_map(case.name, "third"),
+                ),
+                Change::write(
+                    &format!("{}/kustomization.yaml", case.name),
+                    overlay("- config.yaml\n"),
+                ),
             ]
         })
         .collect();
     let push = world.github.push(&fleet, "main", &fixes);
     accepted(&push.deliveries);
     world.eventually("the mended fleet is ready", || {
-        cases.iter().try_for_each(|case| is_ready(hub, "flux-system", case.name, &push.sha))
+        cases
+            .iter()
+            .try_for_each(|case| is_ready(hub, "flux-system", case.name, &push.sha))
     });
 }

@@ -1,7 +1,7 @@
 //! The world of the end-to-end tests: GitHub, AWS with the deployed functions, and real API servers.
 
 use driftless_tests::aws::{LocalFunctions, MiniStack, Stack};
-use driftless_tests::cluster::{Cluster, Request};
+use driftless_tests::cluster::{Cluster, Request, Writes};
 use driftless_tests::github::{Delivery, GitHub};
 use driftless_tests::http::Http;
 use driftless_tests::tools;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
 pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// What runs the functions.
 enum Driver {
@@ -44,6 +44,7 @@ impl World {
     /// Starts everything: the stack from infra/template.yaml, the hubs with what `driftless bootstrap` puts there, the remotes.
     pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
         let github = GitHub::start();
+        github.add_token(TOKEN, &[]);
         let ministack = MiniStack::start();
         let functions = crate::binaries::folder();
         let bootstraps = [
@@ -356,6 +357,39 @@ pub fn writes_since(cluster: &Cluster, mark: usize) -> Vec<Request> {
             request.is_write() && request.resource != "events" && !request.uri.contains("dryRun")
         })
         .collect()
+}
+
+/// Where clusters are before something that must not write: the API server's own counts, and the audit log to tell what it was.
+pub struct Still<'c>(Vec<(&'c Cluster, Writes, usize)>);
+
+impl<'c> Still<'c> {
+    pub fn watch(clusters: impl IntoIterator<Item = &'c Cluster>) -> Self {
+        let now = |cluster: &'c Cluster| (cluster, cluster.writes(), mark(cluster));
+        Self(clusters.into_iter().map(now).collect())
+    }
+
+    /// Panics with the requests when there was a write.
+    pub fn check(self) {
+        for (cluster, before, mark) in self.0 {
+            let writes = cluster.writes().since(&before);
+            let told: Vec<String> = writes_since(cluster, mark)
+                .iter()
+                .map(|write| {
+                    format!(
+                        "{} {} {} {}",
+                        write.verb, write.uri, write.code, write.as_user
+                    )
+                })
+                .collect();
+            assert_eq!(
+                writes.total(),
+                0,
+                "{}: {writes:?}\n{}",
+                cluster.name(),
+                told.join("\n")
+            );
+        }
+    }
 }
 
 /// Where a cluster's requests are now.

@@ -1,11 +1,22 @@
 //! Writing an object's status: only what changed, only over the version that was read.
 
 use crate::failure::Failure;
-use crate::flux::{Conditions, FINALIZER, ObjectRef, REQUESTED_AT, reason, rfc3339};
+use crate::flux::{
+    Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, ObjectRef, REQUESTED_AT, reason, rfc3339,
+};
 use crate::ports::{Patch, PortError};
 use crate::step::Context;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};
+
+/// The field manager of a controller's writes to its own objects. kustomize-controller writes status and finalizers under a
+/// name of its own, because it takes over the updates that stand under the name that it applies with.
+fn own_manager(controller: &str) -> &str {
+    match controller {
+        KUSTOMIZE_CONTROLLER => "gotk-kustomize-controller",
+        other => other,
+    }
+}
 
 /// Writes `status` over the one the object has. Nothing is written when nothing differs. Returns the object as it is then.
 ///
@@ -39,7 +50,7 @@ pub async fn write(
             name,
             Some("status"),
             &Patch::Merge(patch),
-            manager,
+            own_manager(manager),
         )
         .await
 }
@@ -164,7 +175,7 @@ impl<'a> Context<'a> {
                 &self.id.name,
                 None,
                 &patch,
-                manager,
+                own_manager(manager),
             )
             .await?;
         Ok(())
