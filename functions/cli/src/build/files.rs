@@ -5,7 +5,8 @@
 
 use crate::error::Error;
 use driftless_kustomize::{ErrorKind, Options};
-use driftless_manifest::{EntryKind, FileTree, Object, ReadError, Reader, TreePath};
+use driftless_manifest::{EntryKind, FileTree, ReadError, Reader, TreePath};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
@@ -137,11 +138,11 @@ impl Files {
     }
 
     /// Renders a folder.
-    pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Object>, BuildError> {
+    pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Value>, BuildError> {
         self.guess(dir).map_err(BuildError::Disk)?;
         loop {
             let reader = Reader::new(&self.tree);
-            let done = driftless_kustomize::build(&reader, dir, options);
+            let done = driftless_kustomize::build_documents(&reader, dir, options);
             let index = self.tree.index();
             let read = reader.into_read_set();
             let missed = read

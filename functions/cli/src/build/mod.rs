@@ -161,16 +161,16 @@ pub fn run(args: &Args) -> Result<(), Error> {
         managed_by_label: args.enable_managedby_label,
         ..Options::default()
     };
-    let objects = render(Path::new(&args.dir), &options)?;
+    let documents = render(Path::new(&args.dir), &options)?;
     match &args.output {
-        None => term::result(&driftless_kustomize::to_yaml(&objects)),
-        Some(path) if path.is_dir() => output::folder(path, &objects),
-        Some(path) => output::file(path, &objects),
+        None => term::result(&driftless_kustomize::documents_to_yaml(&documents)),
+        Some(path) if path.is_dir() => output::folder(path, &documents),
+        Some(path) => output::file(path, &documents),
     }
 }
 
 /// Builds in the repository around the folder, and in the whole disk if the folder asks for more.
-fn render(dir: &Path, options: &Options) -> Result<Vec<driftless_manifest::Object>, Error> {
+fn render(dir: &Path, options: &Options) -> Result<Vec<serde_json::Value>, Error> {
     let place = Place::of(dir)?;
     let mut files = Files::new(place.root.clone());
     match files.build(&place.dir, options) {

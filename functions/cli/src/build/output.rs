@@ -1,5 +1,5 @@
 use crate::error::Error;
-use driftless_manifest::Object;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -35,47 +35,63 @@ const CLUSTER_SCOPED: [&str; 26] = [
 ];
 
 /// Writes everything into one file.
-pub fn file(path: &Path, objects: &[Object]) -> Result<(), Error> {
-    write(path, objects)
+pub fn file(path: &Path, documents: &[Value]) -> Result<(), Error> {
+    write(path, documents)
 }
 
 /// Writes one file an object, under kustomize's names: `group_version_kind_name.yaml` in lower case, with the namespace
 /// before it when there is more than one.
-pub fn folder(path: &Path, objects: &[Object]) -> Result<(), Error> {
-    let namespaces: BTreeSet<&str> = objects.iter().filter_map(namespace).collect();
-    for object in objects {
-        let gvk = object.gvk();
-        let place = namespace(object)
+pub fn folder(path: &Path, documents: &[Value]) -> Result<(), Error> {
+    let namespaces: BTreeSet<&str> = documents.iter().filter_map(namespace).collect();
+    for document in documents {
+        let (group, version) = group_and_version(document);
+        let place = namespace(document)
             .filter(|_| namespaces.len() > 1)
             .unwrap_or_default();
-        let parts = [place, &gvk.group, &gvk.version, &gvk.kind, object.name()];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let name = format!("{}.yaml", parts.join("_").to_lowercase());
-        if name.contains('/') {
+        let (kind, name) = (text(document, "/kind"), text(document, "/metadata/name"));
+        let parts = [place, group, version, kind];
+        let mut parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.push(name);
+        let file = format!("{}.yaml", parts.join("_").to_lowercase());
+        if file.contains('/') {
             return Err(Error::new(format!(
-                "{} {}: its name is no file name",
-                object.kind(),
-                object.name()
+                "{kind} {name}: its name is no file name"
             )));
         }
-        write(&path.join(name), std::slice::from_ref(object))?;
+        write(&path.join(file), std::slice::from_ref(document))?;
     }
     Ok(())
 }
 
+fn text<'d>(document: &'d Value, pointer: &str) -> &'d str {
+    document
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn group_and_version(document: &Value) -> (&str, &str) {
+    let api_version = text(document, "/apiVersion");
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
 /// The namespace an object goes to; `None` for cluster-scoped kinds.
-fn namespace(object: &Object) -> Option<&str> {
-    let kind = format!("{}/{}", object.group(), object.kind());
+fn namespace(document: &Value) -> Option<&str> {
+    let kind = format!(
+        "{}/{}",
+        group_and_version(document).0,
+        text(document, "/kind")
+    );
     if CLUSTER_SCOPED.contains(&kind.as_str()) {
         return None;
     }
-    Some(match object.namespace() {
+    Some(match text(document, "/metadata/namespace") {
         "" => "default",
         namespace => namespace,
     })
 }
 
-fn write(path: &Path, objects: &[Object]) -> Result<(), Error> {
-    let text = driftless_kustomize::to_yaml(objects);
+fn write(path: &Path, documents: &[Value]) -> Result<(), Error> {
+    let text = driftless_kustomize::documents_to_yaml(documents);
     fs::write(path, text).map_err(|error| Error::new(format!("write {}: {error}", path.display())))
 }
