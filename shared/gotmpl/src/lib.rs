@@ -12,7 +12,7 @@
 //! # Ok::<(), driftless_gotmpl::Error>(())
 //! ```
 //!
-//! Not there: complex numbers, channels, functions as values, delimiters other than `{{` and `}}`.
+//! Not there: channels, functions as values, delimiters other than `{{` and `}}`.
 
 mod builtin;
 mod error;

@@ -2,7 +2,6 @@
 
 use driftless_gotmpl::fmt::{display, format_float};
 use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
-use driftless_manifest::yaml::{self, Dialect, Limits};
 use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 
@@ -45,13 +44,7 @@ pub(crate) fn floats(json: Json) -> Json {
 
 /// Reads the first document of a YAML text as `sigs.k8s.io/yaml` does, numbers as float64.
 pub(crate) fn read_yaml(text: &[u8], file: &str) -> Result<Json, String> {
-    let nodes = yaml::parse(text, file, &Limits::default()).map_err(|e| e.to_string())?;
-    match nodes.first() {
-        None => Ok(Json::Null),
-        Some(node) => yaml::node_to_value(node, file, Dialect::V2)
-            .map(floats)
-            .map_err(|e| e.to_string()),
-    }
+    crate::funcs::first_document(text, file).map_err(|e| e.to_string())
 }
 
 /// What Go's `encoding/json` writes for a float64.

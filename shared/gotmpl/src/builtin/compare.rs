@@ -3,7 +3,7 @@
 use super::Out;
 use crate::fmt::sprintf_within;
 use crate::function::FuncError;
-use crate::value::{Kind, Value};
+use crate::value::{Complex, Kind, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -103,7 +103,10 @@ fn other_equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
         )));
     }
     match (a, b) {
-        (Value::Object(a), Value::Object(b)) => Ok(Rc::ptr_eq(a, b)),
+        (Value::Object(a), Value::Object(b)) => match (Complex::of(&**a), Complex::of(&**b)) {
+            (Some(a), Some(b)) => Ok(a == b),
+            _ => Ok(Rc::ptr_eq(a, b)),
+        },
         _ => Err(FuncError::new(format!(
             "non-comparable type {}: {}",
             shown(b),

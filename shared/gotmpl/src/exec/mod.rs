@@ -10,7 +10,7 @@ use crate::function::FuncError;
 use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
-use crate::value::{Elem, Kind, Value};
+use crate::value::{Complex, Elem, Kind, Value};
 use frame::{At, Frame, Slot};
 use std::any::Any;
 use std::collections::HashMap;
@@ -549,6 +549,9 @@ fn not_a_function(
 
 /// The value of a constant without a wanted type: int, or float64 if it is written so.
 fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
+    if let Some((re, im)) = n.complex {
+        return Ok(Complex { re, im }.value());
+    }
     let b = n.text.as_bytes();
     let hex =
         b.len() > 2 && b[0] == b'0' && matches!(b[1], b'x' | b'X') && !n.text.contains(['p', 'P']);

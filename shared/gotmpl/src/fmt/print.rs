@@ -2,7 +2,7 @@
 
 use super::float::format_float;
 use super::quote::{is_print, quoted};
-use crate::value::{Elem, IntType, Kind, List, Map, Object, Value};
+use crate::value::{Complex, Elem, IntType, Kind, List, Map, Object, Value};
 
 /// How deep values are printed; a value that holds itself ends there.
 const MAX_DEPTH: usize = 200;
@@ -368,6 +368,12 @@ impl Printer {
         {
             return self.string(text.as_bytes(), verb);
         }
+        if let Some(c) = Complex::of(object) {
+            return self.complex(value, c, verb);
+        }
+        if let (Some(n), Kind::Int(t)) = (object.integer(), object.kind()) {
+            return self.integer(&Value::Int(n, t), n, t, verb);
+        }
         match object.kind() {
             Kind::Ptr if depth > 0 => return self.text("0xc000000000"),
             Kind::Ptr if !self.pointed => self.text("&"),
@@ -390,6 +396,18 @@ impl Printer {
             self.value(item, verb, depth + 1);
         }
         self.out.push(b'}');
+    }
+
+    fn complex(&mut self, value: &Value, c: Complex, verb: char) {
+        if !"vbgGxXfFeE".contains(verb) {
+            return self.bad(value, verb);
+        }
+        self.text("(");
+        self.float(value, c.re, verb);
+        let plus = std::mem::replace(&mut self.flags.plus, true);
+        self.float(value, c.im, verb);
+        self.flags.plus = plus;
+        self.text("i)");
     }
 
     fn pad(&mut self, text: &[u8]) {

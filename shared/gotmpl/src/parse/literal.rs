@@ -89,12 +89,13 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
         int: None,
         uint: None,
         float: None,
+        complex: None,
     };
     if kind == Kind::CharConstant {
         return char_constant(n);
     }
     if kind == Kind::Complex || text.ends_with('i') {
-        return Err(format!("complex numbers are not supported: {text}"));
+        return complex(n);
     }
     n.uint = parse_uint(text);
     n.int = parse_int(text);
@@ -125,6 +126,33 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
             "illegal number syntax: {}",
             crate::fmt::quote(text.as_bytes())
         ));
+    }
+    Ok(n)
+}
+
+/// `3i`, `2+3i`
+fn complex(mut n: Number) -> Result<Number, String> {
+    let bad = || {
+        format!(
+            "illegal number syntax: {}",
+            crate::fmt::quote(n.text.as_bytes())
+        )
+    };
+    let body = n.text.strip_suffix('i').ok_or_else(bad)?;
+    let b = body.as_bytes();
+    let sign = (1..b.len())
+        .rev()
+        .find(|i| matches!(b[*i], b'+' | b'-') && !matches!(b[i - 1], b'e' | b'E' | b'p' | b'P'));
+    let (re, im) = match sign {
+        Some(at) => (parse_float(&body[..at]).ok_or_else(bad)?, &body[at..]),
+        None => (0.0, body),
+    };
+    let im = parse_float(im).ok_or_else(bad)?;
+    n.complex = Some((re, im));
+    if im == 0.0 {
+        n.float = Some(re);
+        n.int = (re == re.trunc() && re.abs() < 9.2e18).then_some(re as i64);
+        n.uint = (re == re.trunc() && (0.0..1.8e19).contains(&re)).then_some(re as u64);
     }
     Ok(n)
 }

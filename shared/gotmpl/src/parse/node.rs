@@ -107,6 +107,8 @@ pub(crate) struct Number {
     pub int: Option<i64>,
     pub uint: Option<u64>,
     pub float: Option<f64>,
+    /// As complex128, if it is written so.
+    pub complex: Option<(f64, f64)>,
 }
 
 fn dotted(f: &mut Formatter<'_>, fields: &[Str]) -> fmt::Result {

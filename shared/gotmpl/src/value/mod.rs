@@ -1,11 +1,13 @@
 //! Go's values, as far as templates meet them.
 
+mod complex;
 mod list;
 mod map;
 mod object;
 mod text;
 mod types;
 
+pub(crate) use complex::Complex;
 pub use list::List;
 pub use map::Map;
 pub use object::{Kind, Method, Object};
@@ -122,7 +124,7 @@ impl Value {
             Value::Bytes(b) => !b.is_empty(),
             Value::List(l) => !l.is_empty(),
             Value::Map(m) => !m.is_empty(),
-            Value::Object(o) => o.integer() != Some(0),
+            Value::Object(o) => !o.is_zero(),
         }
     }
 

@@ -15,6 +15,8 @@ pub enum Kind {
     Int(IntType),
     /// float64
     Float64,
+    /// complex128
+    Complex128,
     /// string
     String,
     /// slice
@@ -37,6 +39,7 @@ impl Kind {
             Kind::Bool => "bool",
             Kind::Int(t) => t.name(),
             Kind::Float64 => "float64",
+            Kind::Complex128 => "complex128",
             Kind::String => "string",
             Kind::Slice => "slice",
             Kind::Map => "map",
@@ -75,6 +78,11 @@ pub trait Object: Any {
         None
     }
 
+    /// Whether it is the zero value of a number; a struct never counts as such.
+    fn is_zero(&self) -> bool {
+        self.integer() == Some(0)
+    }
+
     /// The exported fields in their order, embedded structs as one field.
     fn fields(&self) -> Vec<(&'static str, Value)>;
 
@@ -98,6 +106,11 @@ pub trait Object: Any {
 
     /// The object as JSON sees it; `None` for its fields by their names.
     fn json(&self) -> Option<Value> {
+        None
+    }
+
+    /// The object's fields as JSON writes them, in their order; `None` if [`Object::json`] tells all.
+    fn json_fields(&self) -> Option<Vec<(String, Value)>> {
         None
     }
 

@@ -6,7 +6,7 @@ use driftless_gotmpl::{IntType, Kind, Value};
 
 pub(super) const TABLE: &[Entry] = &[
     ("atoi", S, |_, a| {
-        Ok(Value::int(parse_int(bytes(a, 0), 10).unwrap_or(0)))
+        Ok(Value::int(saturating_int(bytes(a, 0))))
     }),
     ("int", A, |_, a| Ok(Value::int(to_int(any(a, 0))))),
     ("int64", A, |_, a| Ok(Value::int64(to_int(any(a, 0))))),
@@ -96,6 +96,19 @@ pub(super) fn parse_int(s: &[u8], base: u32) -> Option<i64> {
     }
 }
 
+/// What Go's `strconv.ParseInt(s, 10, 64)` gives beside its error: the nearest number that fits, or 0.
+pub(super) fn saturating_int(s: &[u8]) -> i64 {
+    if let Some(n) = parse_int(s, 10) {
+        return n;
+    }
+    let digits = s.strip_prefix(b"-").or(s.strip_prefix(b"+")).unwrap_or(s);
+    match !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+        true if s.starts_with(b"-") => i64::MIN,
+        true => i64::MAX,
+        false => 0,
+    }
+}
+
 /// The base that a literal's prefix tells, and its digits without `_`.
 fn based(digits: &str) -> Option<(u32, String)> {
     let bytes = digits.as_bytes();
@@ -123,9 +136,21 @@ pub(super) fn parse_float(s: &[u8]) -> Option<f64> {
     if body.len() > 1 && body.as_bytes()[..2].eq_ignore_ascii_case(b"0x") {
         return hex_float(&body[2..]).map(|f| if text.starts_with('-') { -f } else { f });
     }
-    let f: f64 = text.parse().ok()?;
+    let f: f64 = match text.contains('_') {
+        true => separated(text)?.parse().ok()?,
+        false => text.parse().ok()?,
+    };
     let named = body.starts_with(['i', 'I', 'n', 'N']);
     (named || f.is_finite()).then_some(f)
+}
+
+/// A number without its `_`, each of which must stand between two digits.
+fn separated(text: &str) -> Option<String> {
+    let b = text.as_bytes();
+    let digit = |i: Option<usize>| i.and_then(|i| b.get(i)).is_some_and(u8::is_ascii_digit);
+    let fine = |i: usize| digit(i.checked_sub(1)) && digit(Some(i + 1));
+    let all = b.iter().enumerate().all(|(i, c)| *c != b'_' || fine(i));
+    all.then(|| text.replace('_', ""))
 }
 
 /// `1.8p3`: the exponent must be there.

@@ -1,7 +1,7 @@
 //! Dates. The local time zone is UTC; `now` is an input of the render.
 
 use super::arg::{any, out, text};
-use super::cast::parse_int;
+use super::cast::saturating_int;
 use super::duration;
 use super::time::{SECOND, Time};
 use super::{A, Entry, NONE, Out, SA, SS, layout, layout_read};
@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     ("duration", A, |e, a| {
         let seconds = match any(a, 0) {
-            Value::Str(s) => parse_int(s, 10).unwrap_or(0),
+            Value::Str(s) => saturating_int(s),
             Value::Int(n, IntType::Int64) => *n,
             _ => 0,
         };

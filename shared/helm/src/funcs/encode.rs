@@ -3,7 +3,7 @@
 use super::arg::{any, bytes, out, text};
 use super::json_write::Form;
 use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
-use driftless_gotmpl::{Exec, FuncError, List, Map, TypeInfo, Value};
+use driftless_gotmpl::{Exec, FuncError, Map, TypeInfo, Value};
 use serde_json::Value as Json;
 
 pub(super) const TABLE: &[Entry] = &[
@@ -13,11 +13,18 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     ("fromYaml", S, |e, a| {
         let read = read_yaml(e, bytes(a, 0))?;
-        Ok(map_or_error(read))
+        // sigs.k8s.io/yaml leaves the map that is there when the text is null.
+        Ok(match read {
+            Ok(Value::Nil) => Value::map::<&str>([]),
+            read => map_or_error(read),
+        })
     }),
     ("fromYamlArray", S, |e, a| {
         let read = read_yaml(e, bytes(a, 0))?;
-        Ok(list_or_error(read))
+        Ok(match read {
+            Ok(Value::Nil) => Value::list(Vec::new()),
+            read => list_or_error(read),
+        })
     }),
     ("toJson", A, |e, a| {
         quiet(json(e, any(a, 0), Form::default()))
@@ -123,10 +130,7 @@ pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
 
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
     exec.charge_bytes(text.len().saturating_mul(16))?;
-    Ok(match crate::convert::read_yaml(text, "yaml") {
-        Ok(json) => Ok(crate::convert::to_value(&json)),
-        Err(message) => Err(format!("error converting YAML to JSON: {message}")),
-    })
+    Ok(super::yaml_read::read(text).map(|json| crate::convert::to_value(&json)))
 }
 
 const IN_YAML: &str = "error unmarshaling JSON: while decoding JSON: ";
@@ -165,8 +169,6 @@ fn error_map(message: &str) -> Value {
 
 fn map_or_error(read: Result<Value, String>) -> Value {
     match read.and_then(|v| as_map(v, IN_YAML)) {
-        // sigs.k8s.io/yaml leaves the map that is there when the text is empty.
-        Ok(Value::Map(map)) if map.is_nil() => Value::Map(map),
         Ok(value) => value,
         Err(message) => error_map(&message),
     }
@@ -174,7 +176,6 @@ fn map_or_error(read: Result<Value, String>) -> Value {
 
 fn list_or_error(read: Result<Value, String>) -> Value {
     match read.and_then(|v| as_list(v, IN_YAML)) {
-        Ok(Value::List(list)) if list.is_nil() => Value::List(List::nil(&TypeInfo::LIST)),
         Ok(value) => value,
         Err(message) => Value::list(vec![Value::str(message)]),
     }

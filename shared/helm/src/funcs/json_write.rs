@@ -78,11 +78,17 @@ impl Writer {
                 let entries = map.pairs();
                 self.object(exec, entries.iter().map(|(k, v)| (&**k, v)), depth)?;
             }
-            Value::Object(object) => match object.json() {
-                Some(value) => self.value(exec, &value, depth + 1)?,
-                None => {
-                    let fields = object.fields();
-                    self.object(exec, fields.iter().map(|(k, v)| (k.as_bytes(), v)), depth)?;
+            Value::Object(object) => match (object.json_fields(), object.json()) {
+                (None, Some(value)) => self.value(exec, &value, depth + 1)?,
+                (fields, _) => {
+                    let fields = fields.unwrap_or_else(|| {
+                        let fields = object.fields().into_iter();
+                        fields
+                            .map(|(name, value)| (name.to_owned(), value))
+                            .collect()
+                    });
+                    let entries = fields.iter().map(|(k, v)| (k.as_bytes(), v));
+                    self.object(exec, entries, depth)?;
                 }
             },
         }

@@ -80,7 +80,7 @@ fn generate(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let kind = text(a, 0);
     let key = match &*kind {
         "" | "rsa" => new_rsa(exec, 4096)?,
-        "ecdsa" => Key::Ec(random(exec)?.with(|rng| SecretKey::random(rng))),
+        "ecdsa" => Key::Ec(random(exec)?.with(SecretKey::random)),
         "ed25519" => {
             let mut seed = [0; 32];
             random(exec)?.fill(&mut seed);

@@ -41,9 +41,11 @@ mod toml_write;
 mod url;
 mod version;
 mod words;
+mod yaml_read;
 
 pub(crate) use encode::to_yaml_text;
 pub(crate) use random::Random;
+pub(crate) use yaml_read::first_document;
 
 use crate::compat::Compat;
 use driftless_gotmpl::{FuncError, Function, Functions, Native, Param, Value};

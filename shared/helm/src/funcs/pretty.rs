@@ -1,108 +1,219 @@
-//! Values -> YAML as go-yaml v3 writes it with two spaces: lists stand indented below their key.
+//! Values -> YAML as go-yaml v3 writes it with two spaces: lists stand indented below their key, nothing is folded.
 
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_gotmpl::fmt::format_float;
-use driftless_gotmpl::{Exec, FuncError, Value};
+use driftless_gotmpl::{Exec, FuncError, Str, Value};
 use serde_json::Value as Json;
+use std::cmp::Ordering;
 
 /// Writes a value without the line break at its end.
 pub(super) fn write(exec: &mut Exec<'_>, value: &Value) -> Result<String, FuncError> {
     super::encode::pay(exec, value, 0)?;
-    let mut writer = Writer { out: String::new() };
-    writer.node(value, 0, false)?;
+    let mut writer = Writer {
+        out: String::new(),
+        fresh: true,
+    };
+    writer.node(value, 0)?;
+    if !writer.fresh {
+        writer.out.push('\n');
+    }
+    writer.out.pop();
     Ok(writer.out)
 }
 
 struct Writer {
     out: String,
+    /// Whether a line has just begun.
+    fresh: bool,
 }
 
+/// Longer keys stand behind a `?`.
+const SIMPLE_KEY: usize = 128;
+
 impl Writer {
-    fn line(&mut self, depth: usize) {
-        self.out.push('\n');
-        self.out.extend(std::iter::repeat_n("  ", depth));
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.fresh = false;
     }
 
-    /// Writes a node whose lines stand `depth` levels in; `after` if something stands before it in its line.
-    fn node(&mut self, value: &Value, depth: usize, after: bool) -> Result<(), FuncError> {
+    fn line(&mut self, depth: usize) {
+        if !self.fresh {
+            self.out.push('\n');
+        }
+        self.out.extend(std::iter::repeat_n("  ", depth));
+        self.fresh = false;
+    }
+
+    /// Writes a node whose further lines stand `depth` levels in.
+    fn node(&mut self, value: &Value, depth: usize) -> Result<(), FuncError> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }
         match value {
             Value::Map(map) if !map.is_empty() => {
-                for (i, (key, item)) in map.pairs().iter().enumerate() {
-                    if i > 0 || after {
+                let mut entries = map.pairs();
+                entries.sort_by(|(a, _), (b, _)| natural(a, b));
+                for (i, (key, item)) in entries.iter().enumerate() {
+                    if i > 0 {
                         self.line(depth);
                     }
-                    self.scalar(&Value::Str(key.clone()), depth);
-                    self.out.push(':');
-                    self.entry(item, depth)?;
+                    self.entry(key, item, depth)?;
                 }
             }
             Value::List(list) if !list.is_empty() => {
                 for (i, item) in list.items().iter().enumerate() {
-                    if i > 0 || after {
+                    if i > 0 {
                         self.line(depth);
                     }
-                    self.out.push_str("- ");
-                    let nested = matches!(item, Value::Map(m) if !m.is_empty())
-                        || matches!(item, Value::List(l) if !l.is_empty());
-                    if nested {
-                        self.node(item, depth + 1, false)?;
-                    } else {
-                        self.scalar(item, depth + 1);
-                    }
+                    self.push("- ");
+                    self.node(item, depth + 1)?;
                 }
             }
-            other => self.scalar(other, depth),
+            other => self.scalar(other, depth.max(1)),
         }
         Ok(())
     }
 
-    fn entry(&mut self, item: &Value, depth: usize) -> Result<(), FuncError> {
-        match item {
-            Value::Map(m) if !m.is_empty() => self.node(item, depth + 1, true),
-            Value::List(l) if !l.is_empty() => self.node(item, depth + 1, true),
-            other => {
-                self.out.push(' ');
-                self.scalar(other, depth + 1);
-                Ok(())
-            }
+    fn entry(&mut self, key: &Str, item: &Value, depth: usize) -> Result<(), FuncError> {
+        let text = key.lossy();
+        let simple = text.len() <= SIMPLE_KEY && !text.contains('\n');
+        if !simple {
+            self.push("? ");
         }
+        self.text(&text, depth + 1, simple);
+        if !simple {
+            self.line(depth);
+        }
+        self.push(":");
+        let nested = matches!(item, Value::Map(m) if !m.is_empty())
+            || matches!(item, Value::List(l) if !l.is_empty());
+        if nested && simple {
+            self.line(depth + 1);
+        } else {
+            self.push(" ");
+        }
+        self.node(item, depth + 1)
     }
 
     fn scalar(&mut self, value: &Value, depth: usize) {
         match value {
-            Value::NoValue | Value::Nil => self.out.push_str("null"),
-            Value::Bool(b) => self.out.push_str(if *b { "true" } else { "false" }),
-            Value::Int(i, t) if t.unsigned() => self.out.push_str(&(*i as u64).to_string()),
-            Value::Int(i, _) => self.out.push_str(&i.to_string()),
-            Value::Float(f) => self.out.push_str(&match *f {
+            Value::NoValue | Value::Nil => self.push("null"),
+            Value::Bool(b) => self.push(if *b { "true" } else { "false" }),
+            Value::Int(i, t) if t.unsigned() => self.push(&(*i as u64).to_string()),
+            Value::Int(i, _) => self.push(&i.to_string()),
+            Value::Float(f) => self.push(&match *f {
                 f if f.is_nan() => ".nan".to_owned(),
                 f if f.is_infinite() => if f < 0.0 { "-.inf" } else { ".inf" }.to_owned(),
                 f => format_float(f, 'g', None),
             }),
-            Value::List(_) => self.out.push_str("[]"),
-            Value::Map(_) => self.out.push_str("{}"),
-            Value::Bytes(b) => self.text(&String::from_utf8_lossy(b), depth),
-            Value::Str(s) => self.text(&s.lossy(), depth),
+            Value::List(_) => self.push("[]"),
+            Value::Map(_) => self.push("{}"),
+            Value::Bytes(b) => self.text(&String::from_utf8_lossy(b), depth, false),
+            Value::Str(s) => self.text(&s.lossy(), depth, false),
             Value::Object(o) => {
                 let text = o.string().unwrap_or_default();
-                self.text(&text, depth);
+                self.text(&text, depth, false);
             }
         }
     }
 
-    /// A text in the style that it also has in compact YAML, its further lines at `depth`.
-    fn text(&mut self, s: &str, depth: usize) {
-        let written = driftless_manifest::yaml::to_string(&Json::String(s.to_owned()));
-        for (i, line) in written.trim_end_matches('\n').lines().enumerate() {
-            if i > 0 {
-                self.line(if line.is_empty() { 0 } else { depth.max(1) });
-                self.out.push_str(line.trim_start());
-            } else {
-                self.out.push_str(line);
-            }
+    fn text(&mut self, s: &str, depth: usize, key: bool) {
+        if s.contains('\n') && !key && block(s) {
+            return self.literal(s, depth);
         }
+        let written = driftless_manifest::yaml::to_string(&Json::String(s.to_owned()));
+        self.push(&unfolded(written.trim_end_matches('\n')));
     }
+
+    /// `|`, with a hint where the text begins with a blank, and what to do with the breaks at its end.
+    fn literal(&mut self, s: &str, depth: usize) {
+        self.push("|");
+        if s.starts_with([' ', '\n']) {
+            self.push("2");
+        }
+        let keep = s == "\n" || s.ends_with("\n\n");
+        match (s.ends_with('\n'), keep) {
+            (false, _) => self.push("-"),
+            (true, true) => self.push("+"),
+            (true, false) => {}
+        }
+        self.out.push('\n');
+        for line in s.split_inclusive('\n') {
+            if line != "\n" {
+                self.out.extend(std::iter::repeat_n("  ", depth));
+            }
+            self.out.push_str(line);
+        }
+        self.fresh = s.ends_with('\n');
+    }
+}
+
+/// Whether a text can stand in a block: no blank before a break or at the end, nothing that must be escaped.
+fn block(s: &str) -> bool {
+    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == '\u{feff}';
+    !s.contains(" \n") && !s.ends_with(' ') && !s.contains(odd)
+}
+
+/// A quoted or plain text in one line: what was folded stood at a space.
+fn unfolded(written: &str) -> String {
+    let double = written.starts_with('"');
+    let mut lines = written.split('\n');
+    let mut out = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        let rest = line.trim_start_matches(' ');
+        out.push(' ');
+        out.push_str(
+            rest.strip_prefix('\\')
+                .filter(|r| double && r.starts_with(' '))
+                .unwrap_or(rest),
+        );
+    }
+    out
+}
+
+/// go-yaml's order of keys: numbers in texts by their value, letters behind everything else.
+fn natural(a: &Str, b: &Str) -> Ordering {
+    let (a, b): (Vec<char>, Vec<char>) = (a.lossy().chars().collect(), b.lossy().chars().collect());
+    let mut digits = false;
+    for i in 0..a.len().min(b.len()) {
+        let (x, y) = (a[i], b[i]);
+        if x == y {
+            digits = x.is_numeric();
+            continue;
+        }
+        let order = match (x.is_alphabetic(), y.is_alphabetic()) {
+            (true, true) => x.cmp(&y),
+            (x_letter, y_letter) if x_letter || y_letter => {
+                // In the middle of a number letters come first, else last.
+                if digits == x_letter {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+            _ => numbers(&a, &b, i),
+        };
+        return order;
+    }
+    a.len().cmp(&b.len())
+}
+
+/// The order where both texts differ at `i` and neither has a letter there.
+fn numbers(a: &[char], b: &[char], i: usize) -> Ordering {
+    let run = a[..i].iter().rev().take_while(|c| c.is_ascii_digit());
+    let counted = (a[i] == '0' || b[i] == '0') && run.clone().any(|c| *c != '0');
+    let value = |text: &[char]| {
+        let digits = text[i..].iter().map_while(|c| c.to_digit(10));
+        digits.fold((0usize, i64::from(counted)), |(length, value), digit| {
+            (
+                length + 1,
+                value.wrapping_mul(10).wrapping_add(i64::from(digit)),
+            )
+        })
+    };
+    let ((a_length, a_value), (b_length, b_value)) = (value(a), value(b));
+    a_value
+        .cmp(&b_value)
+        .then(a_length.cmp(&b_length))
+        .then(a[i].cmp(&b[i]))
 }

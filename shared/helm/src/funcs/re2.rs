@@ -271,11 +271,11 @@ impl<'p> Translator<'p> {
         if !fine {
             return Err(format!("invalid named capture: `(?{}`", &tail[..=end]));
         }
-        if self.out.contains(&format!("(?P<{}>", group_name(name))) {
-            return Err(format!("duplicate capture group name: `{name}`"));
-        }
+        let open = format!("(?P<{}>", group_name(name));
+        // Go lets a name stand twice, and takes the first group of that name.
+        let again = self.out.contains(&open);
         self.at += 2 + end + 1;
-        self.opened(&format!("(?P<{}>", group_name(name)));
+        self.opened(if again { "(" } else { &open });
         Ok(())
     }
 

@@ -99,11 +99,20 @@ fn matches(
     exec.charge_bytes(s.len())?;
     let limit = usize::try_from(n).unwrap_or(usize::MAX);
     let mut found = Vec::new();
-    for m in re.find_iter(s).take(limit) {
+    for m in re
+        .find_iter(s)
+        .filter(|m| at_char(s, m.start()))
+        .take(limit)
+    {
         exec.charge_bytes(32)?;
         found.push(m.range());
     }
     Ok(found)
+}
+
+/// Whether a character begins here: Go finds nothing within one, not even the empty text.
+fn at_char(s: &[u8], at: usize) -> bool {
+    s.get(at).is_none_or(|b| b & 0xc0 != 0x80)
 }
 
 fn find(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
@@ -162,7 +171,7 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
     let mut text = Vec::with_capacity(s.len());
     let mut from = 0;
     for captures in re.captures_iter(s) {
-        let Some(whole) = captures.get(0) else {
+        let Some(whole) = captures.get(0).filter(|m| at_char(s, m.start())) else {
             continue;
         };
         text.extend_from_slice(&s[from..whole.start()]);

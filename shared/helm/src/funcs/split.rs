@@ -127,7 +127,7 @@ fn decode(
         while count < group {
             match s.get(at) {
                 None if count == 0 => return Ok(out),
-                None => return Err(at - if group == 4 { count } else { 0 }),
+                None => return Err(at - count),
                 Some(b'\r' | b'\n') => at += 1,
                 Some(b'=') => break,
                 Some(b) => {

@@ -155,11 +155,17 @@ impl Object for Record {
             .collect()
     }
     fn json(&self) -> Option<Value> {
+        self.json_fields().map(Value::map)
+    }
+    fn json_fields(&self) -> Option<Vec<(String, Value)>> {
         let kept = self
             .fields
             .iter()
             .filter(|(_, json, v)| *json == "repository" || v.truth());
-        Some(Value::map(kept.map(|(_, json, v)| (*json, v.clone()))))
+        Some(
+            kept.map(|(_, json, v)| ((*json).to_owned(), v.clone()))
+                .collect(),
+        )
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -167,16 +173,17 @@ impl Object for Record {
 }
 
 impl MetadataObject {
-    fn json_map(&self) -> Map {
-        let map = Map::new();
-        for (name, value) in self.fields.iter().filter(|(_, v)| v.truth()) {
+    /// The fields that JSON has, in their order.
+    fn json_pairs(&self) -> Vec<(String, Value)> {
+        let kept = self.fields.iter().filter(|(_, v)| v.truth());
+        kept.map(|(name, value)| {
             let key = match *name {
                 "APIVersion" => "apiVersion".to_owned(),
                 other => other[..1].to_ascii_lowercase() + &other[1..],
             };
-            map.insert(key, value.clone());
-        }
-        map
+            (key, value.clone())
+        })
+        .collect()
     }
 }
 
@@ -188,7 +195,10 @@ impl Object for MetadataObject {
         self.fields.clone()
     }
     fn json(&self) -> Option<Value> {
-        Some(Value::Map(self.json_map()))
+        Some(Value::map(self.json_pairs()))
+    }
+    fn json_fields(&self) -> Option<Vec<(String, Value)>> {
+        Some(self.json_pairs())
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -218,9 +228,12 @@ impl Object for ChartObject {
         }
     }
     fn json(&self) -> Option<Value> {
-        let map = self.metadata.json_map();
-        map.insert("IsRoot", Value::Bool(self.is_root));
-        Some(Value::Map(map))
+        self.json_fields().map(Value::map)
+    }
+    fn json_fields(&self) -> Option<Vec<(String, Value)>> {
+        let mut pairs = self.metadata.json_pairs();
+        pairs.push(("IsRoot".to_owned(), Value::Bool(self.is_root)));
+        Some(pairs)
     }
     fn as_any(&self) -> &dyn Any {
         self

@@ -1,0 +1,193 @@
+//! YAML as templates read it with `fromYaml`: the first document alone, the last of equal keys, Go's messages.
+
+use driftless_manifest::yaml::{
+    self, Dialect, Limits, Node, NodeKind, YamlError, YamlErrorKind as Kind,
+};
+use serde_json::Value as Json;
+
+/// Reads the first document of a text, numbers as float64.
+///
+/// # Errors
+/// The message of `sigs.k8s.io/yaml`, which templates print.
+pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
+    first_document(text, "yaml").map_err(|error| {
+        let message = message(&error, &String::from_utf8_lossy(text));
+        format!("error converting YAML to JSON: {message}")
+    })
+}
+
+/// The first document; what is wrong behind it does not count.
+pub(crate) fn first_document(text: &[u8], file: &str) -> Result<Json, YamlError> {
+    let parse = |text: &[u8]| yaml::parse(text, file, &Limits::default());
+    let nodes = match parse(text) {
+        Ok(nodes) => nodes,
+        Err(error) => match before(text, &error).map(parse) {
+            Some(Ok(nodes)) => nodes,
+            _ => return Err(error),
+        },
+    };
+    let Some(mut node) = nodes.into_iter().next() else {
+        return Ok(Json::Null);
+    };
+    last_wins(&mut node);
+    yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)
+}
+
+/// The text before the document in which an error stands, if that is not the first one.
+fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
+    let mut start = 0;
+    let mut cut = None;
+    let mut content = false;
+    for (i, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
+        let marker = line.starts_with(b"---") || line.starts_with(b"...");
+        if marker && content && cut.is_none() {
+            cut = Some(start);
+        }
+        content |= !line.trim_ascii().is_empty() && !line.starts_with(b"#") && !marker
+            || marker && line.len() > 4;
+        if i + 1 == error.line {
+            break;
+        }
+        start += line.len();
+    }
+    let stray = matches!(&error.kind, Kind::Syntax(what) if what.starts_with("expected the start of a document"));
+    match cut {
+        Some(cut) => Some(&text[..cut]),
+        None if stray => Some(&text[..start]),
+        None => None,
+    }
+}
+
+/// Drops every key that stands again behind it.
+pub(crate) fn last_wins(node: &mut Node) {
+    match &mut node.kind {
+        NodeKind::Seq(items) => items.iter_mut().for_each(last_wins),
+        NodeKind::Map(pairs) => {
+            let mut seen = std::collections::HashSet::new();
+            let mut kept = Vec::with_capacity(pairs.len());
+            for (key, mut value) in std::mem::take(pairs).into_iter().rev() {
+                let again = match key.text() {
+                    Some("<<") | None => false,
+                    Some(text) => !seen.insert(text.to_owned()),
+                };
+                if !again {
+                    last_wins(&mut value);
+                    kept.push((key, value));
+                }
+            }
+            kept.reverse();
+            *pairs = kept;
+        }
+        _ => {}
+    }
+}
+
+/// Go's wording of the scanner's messages, and of the parser's.
+const SCANNER: [(&str, &str); 12] = [
+    (
+        "a mapping value (:)",
+        "mapping values are not allowed in this context",
+    ),
+    (
+        "a character that cannot begin",
+        "found character that cannot start any token",
+    ),
+    (
+        "a list entry (-)",
+        "block sequence entries are not allowed in this context",
+    ),
+    (
+        "a mapping key cannot",
+        "mapping keys are not allowed in this context",
+    ),
+    ("expected ':' after a key", "could not find expected ':'"),
+    ("expected a closing quote", "found unexpected end of stream"),
+    (
+        "a document ends within",
+        "found unexpected document indicator",
+    ),
+    (
+        "expected a comment or",
+        "did not find expected comment or line break",
+    ),
+    (
+        "a tab where",
+        "found a tab character where an indentation space is expected",
+    ),
+    ("an unknown escape", "found unknown escape character"),
+    (
+        "expected a name of letters",
+        "did not find expected alphabetic or numeric character",
+    ),
+    (
+        "expected hexadecimal digits",
+        "did not find expected hexdecimal number",
+    ),
+];
+const PARSER: [(&str, &str); 6] = [
+    ("expected a value", "did not find expected node content"),
+    ("expected ',' or ']'", "did not find expected ',' or ']'"),
+    ("expected ',' or '}'", "did not find expected ',' or '}'"),
+    ("expected a key", "did not find expected key"),
+    (
+        "expected a list entry",
+        "did not find expected '-' indicator",
+    ),
+    (
+        "expected the start of a document",
+        "did not find expected <document start>",
+    ),
+];
+
+/// Go's message for an error in a text.
+fn message(error: &YamlError, text: &str) -> String {
+    let at = |line: usize| match line {
+        0 => String::new(),
+        line => format!("line {line}: "),
+    };
+    match &error.kind {
+        Kind::Syntax(what) => {
+            let of = |table: &[(&str, &'static str)]| {
+                let mut found = table.iter();
+                found
+                    .find(|(start, _)| what.starts_with(start))
+                    .map(|(_, go)| *go)
+            };
+            if what == "a control character" {
+                return "yaml: control characters are not allowed".to_owned();
+            }
+            // Go counts from 0, leaves out 0, and adds one for what the scanner finds.
+            match (of(&SCANNER), of(&PARSER)) {
+                (Some(go), _) if error.line > 1 => format!("yaml: {}{go}", at(error.line)),
+                (Some(go), _) => format!("yaml: {go}"),
+                (None, Some(go)) => format!("yaml: {}{go}", at(error.line - 1)),
+                (None, None) => format!("yaml: {}{what}", at(error.line - 1)),
+            }
+        }
+        Kind::UnknownAnchor => {
+            let name = word(text, error);
+            format!(
+                "yaml: unknown anchor '{}' referenced",
+                name.trim_start_matches('*')
+            )
+        }
+        Kind::NotFinite => {
+            let word = word(text, error).to_ascii_lowercase();
+            let value = match word.as_str() {
+                ".nan" => "NaN",
+                w if w.starts_with('-') => "-Inf",
+                _ => "+Inf",
+            };
+            format!("json: unsupported value: {value}")
+        }
+        other => format!("yaml: {}{other}", at(error.line - 1)),
+    }
+}
+
+/// What stands where an error was found, up to a blank or a closing bracket.
+fn word(text: &str, error: &YamlError) -> String {
+    let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
+    let rest = line.chars().skip(error.column - 1);
+    rest.take_while(|c| !c.is_whitespace() && !"],}".contains(*c))
+        .collect()
+}
