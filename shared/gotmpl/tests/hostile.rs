@@ -45,7 +45,8 @@ fn ring() -> Value {
 
 #[test]
 fn budgets_end_what_does_not_end_by_itself() {
-    let cases: [(&str, fn() -> Value); 9] = [
+    type Data = fn() -> Value;
+    let cases: [(&str, Data); 9] = [
         ("{{range 9000000000}}{{end}}", nothing),
         (
             "{{range 9000000000}}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{{end}}",
