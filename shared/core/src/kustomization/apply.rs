@@ -295,14 +295,20 @@ async fn after_write(
             Ok((Action::Unchanged, Some(new)))
         }
         Some(_) => Ok((Action::Configured, Some(new))),
+        None if !item.policy.takes_over(&new) => Ok((Action::Created, Some(new))),
         None => {
-            // An object that we did not know: other tools' managers are taken out as soon as it is seen.
-            let cleaned = if item.policy.takes_over(&new) {
-                clean_managers(target, &item.resource, &new).await?
-            } else {
-                None
+            // The inventory did not know it, and it may have been there: what other tools once set there becomes ours, and
+            // goes with the second apply when it is not rendered.
+            let new = match clean_managers(target, &item.resource, &new).await? {
+                Some(_) => {
+                    target
+                        .cluster
+                        .apply(&item.resource, &item.object, WRITE)
+                        .await?
+                }
+                None => new,
             };
-            Ok((Action::Created, Some(cleaned.unwrap_or(new))))
+            Ok((Action::Created, Some(new)))
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
 use crate::inventory::Inventory;
 use crate::ports::{ErrorKind, PortError, Resource};
 use crate::step::Context;
-use driftless_manifest::{Object, ObjectId};
+use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,14 +38,11 @@ impl Live {
         items: &[Item],
         known: &Inventory,
     ) -> Result<Self, Failure> {
-        let mut wanted: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+        let mut wanted: BTreeMap<&Gvk, Vec<&Item>> = BTreeMap::new();
         for item in items {
             let asks = known.contains(&item.object.id()) || item.policy.needs_live();
             if asks {
-                wanted
-                    .entry(item.resource.plural.as_str())
-                    .or_default()
-                    .push(item);
+                wanted.entry(&item.resource.gvk).or_default().push(item);
             }
         }
         let reads = wanted
