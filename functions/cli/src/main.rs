@@ -4,6 +4,7 @@ mod bootstrap;
 mod build;
 mod error;
 mod get;
+mod gotemplate_vectors;
 mod hub;
 mod output;
 mod ready;
@@ -30,6 +31,8 @@ enum Command {
     Bootstrap(bootstrap::Args),
     Build(build::Args),
     Get(get::Args),
+    #[command(hide = true)]
+    GotemplateVectors(gotemplate_vectors::Args),
     Reconcile(reconcile::Args),
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         // No runtime, no TLS: a build is over in the time that these take to start.
         Command::Build(args) => build::run(&args),
         Command::Get(args) => block_on(get::run(args)),
+        Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
         Command::Reconcile(args) => block_on(reconcile::run(args)),
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),

@@ -95,7 +95,9 @@ fn translate(pattern: &str) -> Option<String> {
             c => literal(&mut out, c),
         }
     }
-    (open == 0).then_some(out)
+    // What is still open at the end is closed there.
+    out.push_str(&")".repeat(open));
+    Some(out)
 }
 
 fn literal(out: &mut String, c: char) {

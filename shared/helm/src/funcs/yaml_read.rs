@@ -11,7 +11,10 @@ use serde_json::Value as Json;
 /// The message of `sigs.k8s.io/yaml`, which templates print.
 pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
     first_document(text, "yaml").map_err(|error| {
-        let message = message(&error, &String::from_utf8_lossy(text));
+        let message = match bad_key(text, &error) {
+            Some(message) => message,
+            None => message(&error, &String::from_utf8_lossy(text)),
+        };
         format!("error converting YAML to JSON: {message}")
     })
 }
@@ -153,11 +156,31 @@ fn message(error: &YamlError, text: &str) -> String {
                     .find(|(start, _)| what.starts_with(start))
                     .map(|(_, go)| *go)
             };
+            if what.starts_with("an unknown directive") {
+                let word = word(text, error);
+                let name = word.trim_start_matches('%');
+                let go = match name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                    true => "found unknown directive name",
+                    false => "found unexpected non-alphabetical character",
+                };
+                return format!(
+                    "yaml: {}{go}",
+                    if error.line > 1 {
+                        at(error.line)
+                    } else {
+                        at(0)
+                    }
+                );
+            }
             if what == "a control character" {
                 return "yaml: control characters are not allowed".to_owned();
             }
             // Go counts from 0, leaves out 0, and adds one for what the scanner finds.
             match (of(&SCANNER), of(&PARSER)) {
+                // This one is found when the next token comes.
+                (Some(go), _) if go.starts_with("could not") => {
+                    format!("yaml: {}{go}", at(error.line + 1))
+                }
                 (Some(go), _) if error.line > 1 => format!("yaml: {}{go}", at(error.line)),
                 (Some(go), _) => format!("yaml: {go}"),
                 (None, Some(go)) => format!("yaml: {}{go}", at(error.line - 1)),
@@ -165,12 +188,13 @@ fn message(error: &YamlError, text: &str) -> String {
             }
         }
         Kind::UnknownAnchor => {
-            let name = word(text, error);
-            format!(
-                "yaml: unknown anchor '{}' referenced",
-                name.trim_start_matches('*')
-            )
+            let word = word(text, error);
+            let name = word.trim_start_matches('*');
+            let end = name.find(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_')));
+            let name = &name[..end.unwrap_or(name.len())];
+            format!("yaml: unknown anchor '{name}' referenced")
         }
+        Kind::Merge => "yaml: map merge requires map or sequence of maps as the value".to_owned(),
         Kind::NotFinite => {
             let word = word(text, error).to_ascii_lowercase();
             let value = match word.as_str() {
@@ -181,6 +205,86 @@ fn message(error: &YamlError, text: &str) -> String {
             format!("json: unsupported value: {value}")
         }
         other => format!("yaml: {}{other}", at(error.line - 1)),
+    }
+}
+
+/// Go's message for a key that JSON cannot hold, with the key and its value as `%#v` prints them.
+fn bad_key(text: &[u8], error: &YamlError) -> Option<String> {
+    if !matches!(error.kind, Kind::Key(_)) {
+        return None;
+    }
+    let nodes = yaml::parse(text, "yaml", &Limits::default()).ok()?;
+    let (key, value) = find_key(nodes.first()?, error)?;
+    let json = |node: &Node| yaml::node_to_value(node, "yaml", Dialect::V2).ok();
+    Some(match &key.kind {
+        NodeKind::Scalar { .. } => {
+            let value = match json(value)? {
+                Json::Null => "interface {}(nil)".to_owned(),
+                value => go_syntax(&value),
+            };
+            match json(key)? {
+                Json::Number(n) => format!(
+                    "unsupported map key of type: uint64, key: {:#x}, value: {value}",
+                    n.as_u64()?
+                ),
+                _ => format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {value}"),
+            }
+        }
+        _ => format!(
+            "yaml: invalid map key: {}",
+            go_syntax(&json(innermost(key))?)
+        ),
+    })
+}
+
+/// The first mapping or list that is a key within a key.
+fn innermost(key: &Node) -> &Node {
+    let inner = match &key.kind {
+        NodeKind::Map(pairs) => pairs.iter().map(|(k, _)| k).find(|k| k.text().is_none()),
+        _ => None,
+    };
+    inner.map_or(key, innermost)
+}
+
+/// The key that an error points to, and its value.
+fn find_key<'n>(node: &'n Node, error: &YamlError) -> Option<(&'n Node, &'n Node)> {
+    match &node.kind {
+        NodeKind::Seq(items) => items.iter().find_map(|item| find_key(item, error)),
+        NodeKind::Map(pairs) => pairs.iter().find_map(|(key, value)| {
+            find_key(key, error)
+                .or_else(|| find_key(value, error))
+                .or((key.line == error.line && key.column == error.column).then_some((key, value)))
+        }),
+        NodeKind::Scalar { .. } => None,
+    }
+}
+
+/// A value as Go's `%#v` prints what go-yaml has read.
+fn go_syntax(value: &Json) -> String {
+    match value {
+        Json::Null => "interface {}(nil)".to_owned(),
+        Json::String(s) => driftless_gotmpl::fmt::quote(s.as_bytes()),
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Json::Object(map) => {
+            let entries = map.iter();
+            let entries: Vec<String> = entries
+                .map(|(k, v)| {
+                    format!(
+                        "{}:{}",
+                        driftless_gotmpl::fmt::quote(k.as_bytes()),
+                        go_syntax(v)
+                    )
+                })
+                .collect();
+            format!(
+                "map[interface {{}}]interface {{}}{{{}}}",
+                entries.join(", ")
+            )
+        }
+        other => other.to_string(),
     }
 }
 

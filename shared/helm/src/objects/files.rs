@@ -46,9 +46,8 @@ fn by_base(files: &Value, text: impl Fn(&[u8]) -> Str) -> Result<Value, FuncErro
             out.insert(base(path), Value::Str(text(b)));
         }
     }
-    Ok(Value::str(
-        to_yaml_text(&Value::Map(out))?.trim_end_matches('\n'),
-    ))
+    let text = to_yaml_text(&Value::Map(out))?;
+    Ok(Value::str(text.strip_suffix('\n').unwrap_or(&text)))
 }
 
 const METHODS: &[Method] = &[

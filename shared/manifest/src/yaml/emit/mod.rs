@@ -208,7 +208,11 @@ impl Emitter {
             },
             Style::Single => {
                 self.out.push('\'');
-                self.folded(text, foldable.or(indent).unwrap_or(0), true);
+                match indent {
+                    Some(indent) => self.folded(text, indent, true),
+                    // A simple key has no breaks and is never folded.
+                    None => self.out.push_str(&text.replace('\'', "''")),
+                }
                 self.out.push('\'');
             }
             Style::Double => self.double(text, foldable),
