@@ -23,5 +23,5 @@ pub use compat::Compat;
 pub use error::HelmError;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
-pub use release::{Outcome, Rendered, manifest_text, render, show_only};
-pub use render::{Lookup, Options, ReleaseInfo};
+pub use release::{Outcome, Rendered, Shown, manifest_text, render, render_texts, template_text};
+pub use render::{Lookup, Options, ReleaseInfo, Templated};

@@ -20,6 +20,15 @@ pub struct Manifest {
     pub content: String,
 }
 
+impl Manifest {
+    /// Writes it with its `# Source:`.
+    pub(crate) fn write(&self, out: &mut String) {
+        for part in ["---\n# Source: ", &self.source, "\n", &self.content, "\n"] {
+            out.push_str(part);
+        }
+    }
+}
+
 /// A rendered document with a `helm.sh/hook` annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {

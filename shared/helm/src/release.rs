@@ -46,21 +46,45 @@ pub fn render(
     options: &Options,
     check_schema: bool,
 ) -> Result<Outcome, HelmError> {
-    installable(chart, options)?;
     on_large_stack(|| {
-        let mut work = Work::new(chart);
-        let user_values = to_map(user_values);
-        values::process_dependencies(&mut work, &user_values, options.compat)?;
-        let values = values::coalesce(&work, &user_values, Mode::Coalesce, options.compat)?;
-        if check_schema {
-            values::validate(&work, &values)?;
-        }
-        kube_version(chart, options)?;
-        match render_templates(&work, &values, options)? {
+        let (work, templated) = templates(chart, user_values, options, check_schema)?;
+        match templated {
             Templated::Done(files) => sorted(&work, files, options.compat),
             Templated::Needs(needs) => Ok(Outcome::Needs(needs)),
         }
     })
+}
+
+/// The texts that a chart's templates render to, by the templates' full names: what [`render`] sorts.
+///
+/// # Errors
+/// Every [`HelmError`].
+pub fn render_texts(
+    chart: &Chart,
+    user_values: &Table,
+    options: &Options,
+    check_schema: bool,
+) -> Result<Templated, HelmError> {
+    on_large_stack(|| Ok(templates(chart, user_values, options, check_schema)?.1))
+}
+
+fn templates<'c>(
+    chart: &'c Chart,
+    user_values: &Table,
+    options: &Options,
+    check_schema: bool,
+) -> Result<(Work<'c>, Templated), HelmError> {
+    installable(chart, options)?;
+    let mut work = Work::new(chart);
+    let user_values = to_map(user_values);
+    values::process_dependencies(&mut work, &user_values, options.compat)?;
+    let values = values::coalesce(&work, &user_values, Mode::Coalesce, options.compat)?;
+    if check_schema {
+        values::validate(&work, &values)?;
+    }
+    kube_version(chart, options)?;
+    let templated = render_templates(&work, &values, options)?;
+    Ok((work, templated))
 }
 
 fn sorted(
@@ -153,18 +177,52 @@ pub fn manifest_text(rendered: &Rendered, include_crds: bool) -> String {
             out.push_str(&format!("---\n# Source: {name}\n{content}\n"));
         }
     }
-    for m in &rendered.manifests {
-        out.push_str(&format!("---\n# Source: {}\n{}\n", m.source, m.content));
+    for manifest in &rendered.manifests {
+        manifest.write(&mut out);
     }
     out
 }
 
-/// The documents of a release's text whose template fits one of the names or patterns, in the order of those: Helm's
-/// `--show-only`.
+/// What `helm template` leaves out or adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The files under crds/ too.
+    pub include_crds: bool,
+    /// No hooks.
+    pub no_hooks: bool,
+    /// No tests.
+    pub skip_tests: bool,
+    /// Only the documents of these templates, by name or pattern; all if empty.
+    pub show_only: Vec<String>,
+}
+
+impl Shown {
+    /// Whether a hook is shown.
+    pub fn hook(&self, hook: &Hook) -> bool {
+        !(self.no_hooks || self.skip_tests && hook.is_test())
+    }
+}
+
+/// What `helm template` prints.
 ///
 /// # Errors
-/// [`HelmError::Usage`] for a name that nothing fits.
-pub fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, HelmError> {
+/// [`HelmError::Usage`] for a template to be shown that there is none of.
+pub fn template_text(rendered: &Rendered, shown: &Shown) -> Result<String, HelmError> {
+    let mut text = manifest_text(rendered, shown.include_crds)
+        .trim()
+        .to_owned();
+    text.push('\n');
+    for hook in rendered.hooks.iter().filter(|h| shown.hook(h)) {
+        hook.manifest.write(&mut text);
+    }
+    if shown.show_only.is_empty() {
+        return Ok(text);
+    }
+    show_only(&text, &shown.show_only, rendered.compat)
+}
+
+/// The documents whose template fits one of the names or patterns, in the order of those.
+fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, HelmError> {
     let documents = manifests::split(text, compat);
     let mut out = String::new();
     for pattern in wanted {

@@ -62,7 +62,8 @@ pub struct Options {
 }
 
 /// What rendering templates came to.
-pub(crate) enum Templated {
+#[derive(Clone, Debug)]
+pub enum Templated {
     /// The texts by the templates' full names, partials left out.
     Done(BTreeMap<String, Vec<u8>>),
     /// Objects that must be known first.
@@ -144,7 +145,7 @@ pub(crate) fn render_templates(
         source
             .scope
             .insert("Template", Value::Map(template.retyped(info)));
-        match exec.execute(&source.name, Value::Map(source.scope.clone())) {
+        match exec.execute(&source.name, Value::Map(source.scope.retyped(info))) {
             Ok(text) => {
                 out.insert(source.name.clone(), without_no_value(text));
             }

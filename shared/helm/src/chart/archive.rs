@@ -3,6 +3,7 @@
 use super::{ChartFile, LoadLimits};
 use crate::error::HelmError;
 use flate2::read::MultiGzDecoder;
+use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(super) fn unpack(
         .take(cap.saturating_add(limits.files as u64 * 1536));
     let mut archive = tar::Archive::new(stream);
     let mut files = Vec::new();
+    let mut names = HashSet::new();
     let entries = archive
         .entries()
         .map_err(|_| fail("the archive cannot be read"))?;
@@ -56,7 +58,7 @@ pub(super) fn unpack(
         entry
             .read_to_end(&mut content)
             .map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
-        if files.iter().any(|f: &ChartFile| f.name == inner) {
+        if !names.insert(inner.clone()) {
             return Err(fail(&format!("'{path}' stands twice in the archive")));
         }
         files.push(ChartFile {
