@@ -135,3 +135,70 @@ fn no_width_is_too_much_for_a_verb() {
         }
     }
 }
+
+/// A small generator of numbers, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+}
+
+/// Templates with bytes dropped, doubled, moved: whatever comes out, it is an answer, not a panic.
+#[test]
+fn mutated_templates_never_panic() {
+    const SEEDS: [&str; 8] = [
+        "{{range $i, $e := .list}}{{if gt $i 1}}{{break}}{{end}}{{$e | printf \"%5.2f|%-8q\" 1.5}}{{else}}{{end}}",
+        "{{define \"a\"}}[{{.}}]{{end}}{{template \"a\" .}}{{block \"b\" .}}{{end}}",
+        "{{with $x := .map}}{{$x.a.b}}{{else with .name}}{{slice . 1 2}}{{end}}",
+        "{{- /* c */ -}} {{`raw`}} {{'\\u00e9'}} {{0x1p-2}} {{1_000}} {{2+3i}}",
+        "{{eq .i 1 2}} {{index .map \"a\"}} {{html .}} {{js .}} {{urlquery .}} {{len .}}",
+        "{{printf \"%[2]*[1]d %#v %+q %x %U %t %e %08.3f\" 1 2 . .name .list 65 true 1.0 2.5}}",
+        "{{and .a (or .b (not .c)) | print | println}} {{(index .list 0).x}}",
+        "{{if .a}}1{{else if .b}}2{{else}}3{{end}}{{$y := 1}}{{$y = 2}}{{$y}}",
+    ];
+    const PIECES: [&str; 14] = [
+        "{{", "}}", "(", ")", "|", "\"", "`", "'", ".", "$", "-}}", "{{-", "/*", "é",
+    ];
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let data = Value::map([
+        ("name", Value::str("n")),
+        ("i", Value::int(2)),
+        ("list", Value::list(vec![Value::Float(1.5), Value::Nil])),
+        ("map", Value::map([("a", Value::str("b"))])),
+    ]);
+    let limits = Limits {
+        steps: 2_000,
+        depth: 20,
+        bytes: 20_000,
+    };
+    for _ in 0..4_000 {
+        let mut text: Vec<char> = SEEDS[dice.roll(SEEDS.len())].chars().collect();
+        for _ in 0..=dice.roll(4) {
+            let at = dice.roll(text.len().max(1)).min(text.len());
+            match dice.roll(4) {
+                0 if at < text.len() => drop(text.remove(at)),
+                1 => text.truncate(at),
+                2 => {
+                    let piece = PIECES[dice.roll(PIECES.len())].chars();
+                    text.splice(at..at, piece);
+                }
+                _ => {
+                    let end = (at + dice.roll(12)).min(text.len());
+                    let copy: Vec<char> = text[at..end].to_vec();
+                    let to = dice.roll(text.len() + 1);
+                    text.splice(to..to, copy);
+                }
+            }
+        }
+        let text: String = text.into_iter().collect();
+        let mut set = Templates::new(Functions::new());
+        if set.parse("t", &text).is_ok() {
+            let _ = set.execute("t", data.clone(), &(), limits);
+        }
+    }
+}
