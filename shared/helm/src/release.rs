@@ -157,7 +157,7 @@ fn installable(chart: &Chart, options: &Options) -> Result<(), HelmError> {
 
 fn kube_version(chart: &Chart, options: &Options) -> Result<(), HelmError> {
     let wanted = &chart.metadata.kube_version;
-    let have = options.capabilities.plain_version();
+    let have = &options.capabilities.plain_version;
     if wanted.is_empty() || is_compatible(wanted, have) {
         return Ok(());
     }

@@ -72,10 +72,16 @@ impl Chart {
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
     pub fn from_files(
-        files: Vec<ChartFile>,
+        mut files: Vec<ChartFile>,
         compat: Compat,
         limits: &LoadLimits,
     ) -> Result<Chart, HelmError> {
+        for file in &mut files {
+            let bare = strip_bom(&file.data);
+            if bare.len() < file.data.len() {
+                file.data = Arc::from(bare);
+            }
+        }
         Loader::new(limits, compat).chart(files, 0)
     }
 }

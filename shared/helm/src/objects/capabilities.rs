@@ -14,6 +14,8 @@ use std::rc::Rc;
 pub struct Capabilities {
     /// `v1.34.0`, with what stands behind it in Helm 4.
     pub kube_version: String,
+    /// Its numbers alone: what constraints are checked with.
+    pub plain_version: String,
     /// The first number.
     pub major: String,
     /// The second number.
@@ -35,6 +37,7 @@ impl Default for Capabilities {
     fn default() -> Self {
         Capabilities {
             kube_version: "v1.37.0".to_owned(),
+            plain_version: "v1.37.0".to_owned(),
             major: "1".to_owned(),
             minor: "37".to_owned(),
             api_versions: default_api_versions(),
@@ -64,19 +67,12 @@ impl Capabilities {
         plain.resize(plain.len().max(2), "0".to_owned());
         self.major.clone_from(&plain[0]);
         self.minor.clone_from(&plain[1]);
+        self.plain_version = format!("v{}", plain.join("."));
         self.kube_version = match compat {
-            Compat::Helm3 => format!("v{}", plain.join(".")),
+            Compat::Helm3 => self.plain_version.clone(),
             Compat::Helm4 => format!("v{bare}"),
         };
         Ok(self)
-    }
-
-    /// The version that constraints are checked with.
-    pub(crate) fn plain_version(&self) -> &str {
-        let end = self.kube_version[1.min(self.kube_version.len())..]
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .map_or(self.kube_version.len(), |i| i + 1);
-        &self.kube_version[..end]
     }
 }
 
@@ -117,11 +113,12 @@ struct CapabilitiesObject {
 struct KubeVersion {
     compat: Compat,
     version: Value,
+    plain: String,
     major: Value,
     minor: Value,
 }
 
-struct BuildInfo;
+struct BuildInfo(Compat);
 
 pub(crate) fn capabilities_object(capabilities: &Capabilities, compat: Compat) -> Value {
     let info = match compat {
@@ -134,11 +131,12 @@ pub(crate) fn capabilities_object(capabilities: &Capabilities, compat: Compat) -
         kube: Value::Object(Rc::new(KubeVersion {
             compat,
             version: Value::str(&capabilities.kube_version),
+            plain: capabilities.plain_version.clone(),
             major: Value::str(&capabilities.major),
             minor: Value::str(&capabilities.minor),
         })),
         versions: Value::List(List::typed(info, versions)),
-        helm: Value::Object(Rc::new(BuildInfo)),
+        helm: Value::Object(Rc::new(BuildInfo(compat))),
     }))
 }
 
@@ -175,22 +173,21 @@ const KUBE_METHODS: &[Method] = &[
         name: "String",
         params: &[],
         variadic: false,
-        call: |_, v, _| Ok(version_of(v)),
+        call: |_, v, _| match v {
+            Value::Object(o) => Ok(o.string().map(Value::str).unwrap_or_default()),
+            _ => Ok(Value::NoValue),
+        },
     },
     Method {
         name: "GitVersion",
         params: &[],
         variadic: false,
-        call: |_, v, _| Ok(version_of(v)),
+        call: |_, v, _| match v {
+            Value::Object(o) => Ok(o.field("Version").unwrap_or_default()),
+            _ => Ok(Value::NoValue),
+        },
     },
 ];
-
-fn version_of(value: &Value) -> Value {
-    match value {
-        Value::Object(o) => o.field("Version").unwrap_or_default(),
-        _ => Value::NoValue,
-    }
-}
 
 impl Object for KubeVersion {
     fn type_name(&self) -> Cow<'static, str> {
@@ -207,7 +204,7 @@ impl Object for KubeVersion {
         KUBE_METHODS
     }
     fn string(&self) -> Option<String> {
-        self.version.as_str().map(ToString::to_string)
+        Some(self.plain.clone())
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -219,12 +216,20 @@ impl Object for BuildInfo {
         Cow::Borrowed("version.BuildInfo")
     }
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("Version", Value::str("v3.22.0")),
+        let version = match self.0 {
+            Compat::Helm3 => "v3.22.0",
+            Compat::Helm4 => "v4.3.1",
+        };
+        let mut fields = vec![
+            ("Version", Value::str(version)),
             ("GitCommit", Value::str("")),
             ("GitTreeState", Value::str("")),
             ("GoVersion", Value::str("go1.26.8")),
-        ]
+        ];
+        if self.0 == Compat::Helm4 {
+            fields.push(("KubeClientVersion", Value::str("v1.37")));
+        }
+        fields
     }
     fn as_any(&self) -> &dyn Any {
         self
