@@ -54,6 +54,7 @@ fn renders_what_kustomize_renders() {
     let mut names: Vec<_> = std::fs::read_dir(cases)
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
         .collect();
     names.sort();
     let bad: Vec<String> = names

@@ -77,6 +77,17 @@ pub static KUSTOMIZE: Tool = Tool {
     },
 };
 
+/// The same as a library: many builds in one process.
+pub static KUSTOMIZE_LIBRARY: Tool = Tool {
+    name: "kustomize-library",
+    version: "0.21.2",
+    takes: "under 1 minute",
+    recipe: Recipe::GoModule {
+        folder: "oracle/kustomize",
+        ldflags: "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.2",
+    },
+};
+
 /// The judge of the sops engine.
 pub static SOPS: Tool = Tool {
     name: "sops",
@@ -155,13 +166,14 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 10] = [
+pub static ALL: [&Tool; 11] = [
     &KUBE_APISERVER,
     &ETCD,
     &MINISTACK,
     &SAM,
     &CARGO_LAMBDA,
     &KUSTOMIZE,
+    &KUSTOMIZE_LIBRARY,
     &SOPS,
     &HELM,
     &CARGO_DENY,

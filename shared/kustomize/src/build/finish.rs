@@ -58,10 +58,12 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
             .annotation(LOCAL)
             .is_some_and(|value| value != "false")
     };
+    // kustomize drops by id, and so does not part a local object from another one with its id.
+    all.map.check_ids(schema)?;
     if all.map.list().iter().any(local) {
         all.map.list_mut().retain(|resource| !local(resource));
     }
-    all.map.check_ids(schema)
+    Ok(())
 }
 
 fn add_managed_by(resource: &mut Resource) {

@@ -82,7 +82,7 @@ impl<'w> Walker<'w> {
             Other::Same => (mine.map(|at| dest[at].clone()), None),
             Other::Patch(items) => (
                 mine.map(|at| dest[at].clone()),
-                find(items, keys, values).map(|at| items[at].clone()),
+                find(items, keys, values).map(|at| take_patch(&mut items[at])),
             ),
         };
         // A whole element that replaces another does not reach the object's list, only what is put before it.
@@ -123,6 +123,16 @@ impl Other {
             Other::Same => &[],
         }
     }
+}
+
+/// An element of a patch. Its directive is followed once: when elements whose keys were completed lead to it again, it is an
+/// element like any other.
+fn take_patch(element: &mut Node) -> Node {
+    let taken = element.clone();
+    if let Node::Map(map) = element {
+        map.remove(PATCH);
+    }
+    taken
 }
 
 fn set_keys(element: &mut Node, keys: &[&str], values: &[String]) {

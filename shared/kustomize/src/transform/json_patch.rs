@@ -2,7 +2,7 @@
 //! map's field that is missing, array indexes may count from the end, `test` of a missing field passes against null.
 
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar, Style, Tag};
+use crate::node::{self, Map, Node, Scalar, Style};
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
 
@@ -256,9 +256,11 @@ fn from_json(value: &Value) -> Node {
             Node::Scalar(Scalar::typed(text))
         }
         Value::String(text) => {
-            let bare =
-                !text.contains('\n') && node::resolve(text) == Tag::Str && !is_old_boolean(text);
-            let style = if bare { Style::Plain } else { Style::Quoted };
+            let style = if is_bare(text) {
+                Style::Plain
+            } else {
+                Style::Quoted
+            };
             Node::Scalar(Scalar {
                 style,
                 ..Scalar::str(text.clone())
@@ -273,9 +275,10 @@ fn from_json(value: &Value) -> Node {
     }
 }
 
-fn is_old_boolean(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    ["y", "yes", "on", "n", "no", "off"].contains(&lower.as_str())
+/// Whether YAML's writer puts no quotes around a text and makes no block of it.
+fn is_bare(text: &str) -> bool {
+    let written = yaml::to_string(&Value::String(text.to_owned()));
+    !written.starts_with(['"', '\'', '|', '>'])
 }
 
 /// Go's `strconv.FormatFloat(f, 'g', -1, 64)`.

@@ -178,6 +178,12 @@ impl Namespace {
                 _ => ("name", "default"),
             };
             let Node::Map(map) = subject else { continue };
+            if let Some(value @ (Node::Map(_) | Node::Seq(_))) = map.get(field) {
+                return Err(fault(format!(
+                    "the {field} of a subject is {}, expected a text",
+                    value.what()
+                )));
+            }
             if map.get(field).is_some_and(|value| value.text() == wanted) {
                 if map.get("namespace").is_none() {
                     map.insert("namespace", Node::str(""));

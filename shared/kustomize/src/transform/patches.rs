@@ -66,12 +66,15 @@ impl Patch {
                     rename: options.allow_name_change,
                     retype: options.allow_kind_change,
                 };
-                Content::Strategic(
-                    patches
-                        .into_iter()
-                        .map(|patch| SmPatch { patch, flags })
-                        .collect(),
-                )
+                let patches = patches.into_iter().map(|mut patch| {
+                    // kustomize keeps the options in the patch's annotations, which makes texts of the others.
+                    if flags.rename || flags.retype {
+                        let texts = patch.texts("annotations");
+                        patch.set_texts("annotations", texts);
+                    }
+                    SmPatch { patch, flags }
+                });
+                Content::Strategic(patches.collect())
             }
             (Err(_), Ok(json)) => Content::Json(json),
             (Err(strategic), Err(json)) => {

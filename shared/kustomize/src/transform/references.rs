@@ -216,28 +216,30 @@ fn subject_namespaces(resource: &Resource) -> Result<HashSet<String>, Error> {
         .into_iter()
         .flatten()
     {
-        let is_account = subject
-            .get("kind")
-            .is_some_and(|kind| kind.text() == "ServiceAccount");
-        match subject.get("namespace") {
-            Some(Node::Scalar(scalar)) if is_account && scalar.is_string() => {
-                namespaces.insert(scalar.text.clone());
-            }
-            Some(_) if is_account => {
-                let reason = format!(
-                    "RoleBinding {}: the namespace of a subject is no text",
-                    resource.name()
-                );
-                return Err(ErrorKind::Transform {
-                    transformer: "name references",
-                    reason,
-                }
-                .into());
-            }
-            _ => {}
+        let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else {
+            continue;
+        };
+        let no_text = |field: &str| ErrorKind::Transform {
+            transformer: "name references",
+            reason: format!(
+                "RoleBinding {}: the {field} of a subject is no text",
+                resource.name()
+            ),
+        };
+        let kind = string(kind).ok_or_else(|| no_text("kind"))?;
+        if kind == "ServiceAccount" {
+            let namespace = string(namespace).ok_or_else(|| no_text("namespace"))?;
+            namespaces.insert(namespace.to_owned());
         }
     }
     Ok(namespaces)
+}
+
+fn string(node: &Node) -> Option<&str> {
+    match node {
+        Node::Scalar(scalar) if scalar.is_string() => Some(&scalar.text),
+        _ => None,
+    }
 }
 
 fn role(node: &Node) -> Option<GvkFilter> {

@@ -1,0 +1,146 @@
+//! Every folder with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
+
+use driftless_kustomize::{ErrorKind, Options, build_documents, documents_to_yaml};
+use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
+use driftless_tests::tools;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// What came of the folders of one repository.
+#[derive(Default)]
+struct Count {
+    same: usize,
+    both_refuse: usize,
+    remote: usize,
+}
+
+#[test]
+fn renders_the_sample_fleet_as_kustomize_does() {
+    let fleet = tools::workspace().join("tests/fleet");
+    let count = check_all(&branches(&fleet));
+    assert!(count.same > 3, "the sample fleet has kustomizations");
+}
+
+#[test]
+fn renders_real_fleets_as_kustomize_does() {
+    let fleets = tools::workspace().join("../shared/fleets");
+    if !fleets.is_dir() {
+        println!("skipped: ../shared/fleets is absent");
+        return;
+    }
+    let repositories = branches(&fleets);
+    let roots: Vec<PathBuf> = repositories
+        .iter()
+        .flat_map(|repository| branches(repository))
+        .collect();
+    let count = check_all(&roots);
+    assert!(count.same > 0, "the fleets have kustomizations");
+}
+
+fn branches(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("list a folder of fleets");
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    folders
+}
+
+fn check_all(roots: &[PathBuf]) -> Count {
+    let mut total = Count::default();
+    for root in roots {
+        let count = check(root);
+        let Count {
+            same,
+            both_refuse,
+            remote,
+        } = count;
+        println!(
+            "{}: {same} the same, {both_refuse} refused by both, {remote} with remote parts",
+            root.display()
+        );
+        total.same += same;
+        total.both_refuse += both_refuse;
+        total.remote += remote;
+    }
+    total
+}
+
+fn check(root: &Path) -> Count {
+    let mut tree = FileTree::new();
+    let mut dirs = BTreeSet::new();
+    read(root, "", &mut tree, &mut dirs);
+    let mut count = Count::default();
+    for dir in dirs {
+        let ours = build_documents(&Reader::new(&tree), &dir, &Options::default());
+        if ours
+            .as_ref()
+            .is_err_and(|error| matches!(error.kind, ErrorKind::Remote { .. }))
+        {
+            // The real tool would go to the network.
+            count.remote += 1;
+            continue;
+        }
+        let mut tool = Command::new(tools::KUSTOMIZE.path());
+        let theirs = tool
+            .arg("build")
+            .arg(dir.as_str())
+            .current_dir(root)
+            .output()
+            .expect("run kustomize");
+        match (ours, theirs.status.success()) {
+            (Ok(documents), true) => {
+                let want = String::from_utf8(theirs.stdout).expect("kustomize writes UTF-8");
+                assert_eq!(
+                    documents_to_yaml(&documents),
+                    want,
+                    "{dir} in {}",
+                    root.display()
+                );
+                count.same += 1;
+            }
+            (Err(_), false) => count.both_refuse += 1,
+            (Ok(_), false) => panic!(
+                "only kustomize refuses {dir} in {}: {}",
+                root.display(),
+                String::from_utf8_lossy(&theirs.stderr)
+            ),
+            (Err(error), true) => panic!(
+                "only the engine refuses {dir} in {}: {error}",
+                root.display()
+            ),
+        }
+    }
+    count
+}
+
+/// Reads a folder into the tree, and notes the folders with a kustomization.
+fn read(root: &Path, below: &str, tree: &mut FileTree, dirs: &mut BTreeSet<TreePath>) {
+    for entry in std::fs::read_dir(root.join(below)).expect("list a folder") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("a name in UTF-8");
+        let path = if below.is_empty() {
+            name.clone()
+        } else {
+            format!("{below}/{name}")
+        };
+        if entry.file_type().expect("its type").is_dir() {
+            read(root, &path, tree, dirs);
+            continue;
+        }
+        if KUSTOMIZATIONS.contains(&name.as_str()) {
+            dirs.insert(
+                TreePath::new(if below.is_empty() { "." } else { below })
+                    .expect("a path of the fleet"),
+            );
+        }
+        let content = std::fs::read(entry.path()).expect("read a file");
+        let place = TreePath::new(&path).expect("a path of the fleet");
+        tree.insert(place, EntryKind::File, content)
+            .expect("a file of the fleet");
+    }
+}

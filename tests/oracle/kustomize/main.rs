@@ -1,0 +1,74 @@
+//! Random kustomizations, rendered by the engine and by the real library: the same bytes, or both refuse. And real ones, by
+//! the engine and the real tool (`fleets`).
+//!
+//! `DRIFTLESS_KUSTOMIZE_CASES` is how many (2,000 when it is not set), `DRIFTLESS_KUSTOMIZE_SEED` the number of the first.
+//! A difference is made as small as it can be made, and printed.
+
+mod fleets;
+mod generate;
+mod judge;
+mod shrink;
+
+use generate::Case;
+use judge::{Judge, Verdict};
+
+const CASES: u64 = 2_000;
+/// Differences that are shown; the rest is counted.
+const SHOWN: usize = 5;
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is no number: {text}"))
+    })
+}
+
+#[test]
+fn renders_random_kustomizations_as_kustomize_does() {
+    let first = number("DRIFTLESS_KUSTOMIZE_SEED", 1);
+    let cases = number("DRIFTLESS_KUSTOMIZE_CASES", CASES);
+    let mut judge = Judge::start();
+    let (mut rendered, mut refused, mut gaps, mut different) = (0, 0, 0, Vec::new());
+    for seed in first..first + cases {
+        match judge.verdict(&generate::case(seed)) {
+            Verdict::Same => rendered += 1,
+            Verdict::BothRefuse => refused += 1,
+            Verdict::Gap => gaps += 1,
+            Verdict::Different(_) => different.push(seed),
+        }
+    }
+    println!(
+        "seeds {first}..{}: {rendered} render the same, {refused} are refused by both, {gaps} are known gaps",
+        first + cases
+    );
+    for seed in different.iter().take(SHOWN) {
+        println!("{}", report(&mut judge, *seed));
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {cases} differ: seeds {different:?}",
+        different.len()
+    );
+    assert!(
+        rendered * 10 > cases * 6,
+        "fewer than 6 of 10 cases render: the generator has gone astray"
+    );
+}
+
+/// The smallest case that still differs, with what both make of it.
+fn report(judge: &mut Judge, seed: u64) -> String {
+    let case = shrink::smallest(generate::case(seed), |case: &Case| {
+        matches!(judge.verdict(case), Verdict::Different(_))
+    });
+    let mut text = format!("== seed {seed}\n");
+    for (path, file) in &case.files {
+        text.push_str(&format!("-- {path}\n{}", file.text()));
+    }
+    if let Verdict::Different(difference) = judge.verdict(&case) {
+        text.push_str(&format!(
+            "-- kustomize\n{}\n-- driftless\n{}\n",
+            difference.theirs, difference.ours
+        ));
+    }
+    text
+}
