@@ -178,6 +178,8 @@ pub enum Refusal {
     Conflicts(Vec<Conflict>),
     /// The configuration does not fit its type.
     Misfit(String),
+    /// The object does not fit a version that a manager works in.
+    Version(String),
 }
 
 /// Who writes.
@@ -367,12 +369,31 @@ pub fn apply(
     }
     let merged = merge(of, live, config).map_err(|e| Refusal::Misfit(problems(&e)))?;
     let set = field_set(of, config).recursive_difference(&versions.reset(writer.api_version));
+    for manager in &managers {
+        let Some(of) = versions.at(&manager.api_version) else {
+            continue;
+        };
+        let misfit = check(of, live, true);
+        if manager.api_version != writer.api_version && !misfit.is_empty() {
+            return Err(Refusal::Version(problems(&misfit)));
+        }
+    }
     let mut own = writer.manager(Operation::Apply, set);
     let last = managers.iter().find(|m| m.is(&own)).cloned();
     own.time = last.as_ref().and_then(|last| last.time.clone());
     managers.retain(|m| !m.is(&own));
     managers.push(own.clone());
     let new = prune(versions, merged, &managers, last.as_ref());
+    for manager in &managers {
+        if manager.api_version != writer.api_version
+            && let Some(of) = versions.at(&manager.api_version)
+        {
+            let misfit = check(of, &new, true);
+            if !misfit.is_empty() {
+                return Err(Refusal::Version(problems(&misfit)));
+            }
+        }
+    }
     let (mut managers, _) = settle(versions, live, &new, managers, writer, Some(&own), force)
         .map_err(Refusal::Conflicts)?;
     let changed = new != *live;

@@ -512,7 +512,7 @@ fn merge_items(
     out
 }
 
-/// The value without the items and fields of a set.
+/// The value without the items and fields of a set. What has nothing left becomes null, as in v6.3.3.
 pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     match of.shape(Some(value)) {
         Shape::Scalar(_) => value.clone(),
@@ -524,21 +524,17 @@ pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
                 return Value::Null;
             }
             let mut out = Vec::new();
-            let mut matched = false;
             for value in list {
                 let element = item_element(of.schema, item, relation, value).unwrap_or_default();
                 if set.has(&element) {
                     continue;
                 }
                 match set.below(&element) {
-                    Some(below) => {
-                        matched = true;
-                        out.push(remove_below(of.at(item), value, below));
-                    }
+                    Some(below) => out.push(remove(of.at(item), value, below)),
                     None => out.push(value.clone()),
                 }
             }
-            if out.is_empty() && !matched {
+            if out.is_empty() {
                 Value::Null
             } else {
                 Value::Array(out)
@@ -556,7 +552,6 @@ pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
                 return Value::Null;
             }
             let mut out = Map::new();
-            let mut matched = false;
             for (key, value) in map {
                 let Some((id, element, _)) = below(declared, others, key) else {
                     out.insert(key.clone(), value.clone());
@@ -566,28 +561,17 @@ pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
                     continue;
                 }
                 let kept = match set.below(&element) {
-                    Some(below) => {
-                        matched = true;
-                        remove_below(of.at(id), value, below)
-                    }
+                    Some(below) => remove(of.at(id), value, below),
                     None => value.clone(),
                 };
                 out.insert(key.clone(), kept);
             }
-            if out.is_empty() && !matched {
+            if out.is_empty() {
                 Value::Null
             } else {
                 Value::Object(out)
             }
         }
-    }
-}
-
-fn remove_below(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
-    match (remove(of, value, set), value) {
-        (Value::Null, Value::Object(_)) => Value::Object(Map::new()),
-        (Value::Null, Value::Array(_)) => Value::Array(Vec::new()),
-        (kept, _) => kept,
     }
 }
 

@@ -21,6 +21,7 @@ fn read(text: &str) -> Schema {
     for entry in table["types"].as_array().into_iter().flatten() {
         schema.types.push(read_type(entry));
     }
+    empty_keys(&mut schema);
     for (kind, id) in table["kinds"].as_object().into_iter().flatten() {
         schema.kinds.insert(kind.clone(), reference(id));
     }
@@ -36,6 +37,23 @@ fn reference(id: &Value) -> usize {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The default that OpenAPI gives to required texts is the empty one; the table leaves it out.
+fn empty_keys(schema: &mut Schema) {
+    let texts: Vec<bool> = schema
+        .types
+        .iter()
+        .map(|t| matches!(t, Type::Scalar(Scalar::Text)))
+        .collect();
+    for found in &mut schema.types {
+        let Type::Struct(found) = found else { continue };
+        for field in found.fields.values_mut() {
+            if field.required && !field.pointer && field.key_default.is_none() && texts[field.id] {
+                field.key_default = Some("".into());
+            }
+        }
+    }
 }
 
 fn read_type(entry: &Value) -> Type {

@@ -1,0 +1,38 @@
+//! What a new cluster has: namespaces and the roles that people use.
+
+use serde_json::{Value, json};
+
+use crate::request::{Moment, Request, User};
+use crate::server::Server;
+
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Fills a new server, as the API server does when it starts.
+pub(crate) fn fill(server: &mut Server, mut moment: Moment) {
+    for name in NAMESPACES {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        create(server, "/api/v1/namespaces", &object, &mut moment);
+    }
+    let roles: Value = serde_json::from_str(include_str!("bootstrap.json")).unwrap_or_default();
+    for object in roles.as_array().into_iter().flatten() {
+        let plural = match object["kind"].as_str() {
+            Some("ClusterRole") => "clusterroles",
+            _ => "clusterrolebindings",
+        };
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
+        create(server, &path, object, &mut moment);
+    }
+}
+
+fn create(server: &mut Server, path: &str, object: &Value, moment: &mut Moment) {
+    let request = Request {
+        method: "POST".into(),
+        path: path.to_owned(),
+        headers: vec![("user-agent".into(), "kube-apiserver".into())],
+        body: object.to_string().into_bytes(),
+        user: User::admin("system:apiserver"),
+        ..Request::default()
+    };
+    moment.next();
+    server.handle(&request, moment.clone());
+}

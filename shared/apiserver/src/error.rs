@@ -1,0 +1,289 @@
+//! Refusals, in the API server's words and with its reasons.
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::Resource;
+
+/// A refusal: what becomes a Status object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiError {
+    /// The HTTP status.
+    pub code: u16,
+    /// The machine-readable reason; empty when there is none.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+    /// `details` of the Status.
+    pub details: Map<String, Value>,
+    /// Seconds for `Retry-After`.
+    pub retry_after: Option<u32>,
+    /// `details` are there even when they are empty.
+    pub detailed: bool,
+}
+
+/// One field's problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// `FieldValueInvalid` and the like.
+    pub kind: &'static str,
+    /// The text without the field.
+    pub message: String,
+    /// `spec.replicas`.
+    pub field: String,
+}
+
+impl Problem {
+    /// A wrong value.
+    pub fn invalid(field: &str, value: &Value, why: &str) -> Self {
+        Self {
+            kind: "FieldValueInvalid",
+            message: format!("Invalid value: {}: {why}", shown(value)),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A wrong value whose type Go does not quote.
+    pub fn invalid_raw(field: &str, value: &str, why: &str) -> Self {
+        Self {
+            kind: "FieldValueInvalid",
+            message: format!("Invalid value: {value}: {why}"),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A missing value.
+    pub fn required(field: &str, why: &str) -> Self {
+        let message = if why.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {why}")
+        };
+        Self {
+            kind: "FieldValueRequired",
+            message,
+            field: field.to_owned(),
+        }
+    }
+
+    /// A value that is none of a set.
+    pub fn unsupported(field: &str, value: &Value, known: &[&str]) -> Self {
+        let known: Vec<String> = known.iter().map(|text| format!("{text:?}")).collect();
+        Self {
+            kind: "FieldValueNotSupported",
+            message: format!(
+                "Unsupported value: {}: supported values: {}",
+                shown(value),
+                known.join(", ")
+            ),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A value that may not be there.
+    pub fn forbidden(field: &str, why: &str) -> Self {
+        Self {
+            kind: "FieldValueForbidden",
+            message: format!("Forbidden: {why}"),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A value that stands there twice.
+    pub fn duplicate(field: &str, value: &Value) -> Self {
+        Self {
+            kind: "FieldValueDuplicate",
+            message: format!("Duplicate value: {}", shown(value)),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A value that is too long.
+    pub fn too_long(field: &str, limit: usize) -> Self {
+        Self {
+            kind: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {limit} bytes"),
+            field: field.to_owned(),
+        }
+    }
+
+    /// A value of another type.
+    pub fn type_invalid(field: &str, value: &str, why: &str) -> Self {
+        Self {
+            kind: "FieldValueTypeInvalid",
+            message: format!("Invalid value: {value}: {why}"),
+            field: field.to_owned(),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl ApiError {
+    /// Any refusal.
+    pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason: reason.to_owned(),
+            message: message.into(),
+            details: Map::new(),
+            retry_after: None,
+            detailed: matches!(reason, "NotFound" | "MethodNotAllowed" | "NotAcceptable"),
+        }
+    }
+
+    /// A request that makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// A failure inside, in the API server's form.
+    pub fn internal(message: &str) -> Self {
+        let mut error = Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
+        error
+            .details
+            .insert("causes".into(), json!([{"message": message}]));
+        error
+    }
+
+    /// The same, with `details` also when they are empty.
+    #[must_use]
+    pub fn with_details(mut self) -> Self {
+        self.detailed = true;
+        self
+    }
+
+    /// A failure without a reason.
+    pub fn unknown(message: &str) -> Self {
+        Self::new(500, "", message)
+    }
+
+    fn on(mut self, resource: &Resource, name: &str) -> Self {
+        if !name.is_empty() {
+            self.details.insert("name".into(), name.into());
+        }
+        if !resource.group.is_empty() {
+            self.details
+                .insert("group".into(), resource.group.clone().into());
+        }
+        self.details
+            .insert("kind".into(), resource.plural.clone().into());
+        self
+    }
+
+    /// No such object.
+    pub fn not_found(resource: &Resource, name: &str) -> Self {
+        let message = format!("{} {name:?} not found", resource.qualified());
+        Self::new(404, "NotFound", message).on(resource, name)
+    }
+
+    /// No such path.
+    pub fn no_such_path() -> Self {
+        let mut error = Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
+        error.details = Map::new();
+        error
+    }
+
+    /// It exists already.
+    pub fn already_exists(resource: &Resource, name: &str) -> Self {
+        let message = format!("{} {name:?} already exists", resource.qualified());
+        Self::new(409, "AlreadyExists", message).on(resource, name)
+    }
+
+    /// Somebody was faster.
+    pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            resource.qualified()
+        );
+        Self::new(409, "Conflict", message).on(resource, name)
+    }
+
+    /// The user may not.
+    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", resource.qualified())
+        } else {
+            format!("{} {name:?} is forbidden: {why}", resource.qualified())
+        };
+        Self::new(403, "Forbidden", message).on(resource, name)
+    }
+
+    /// Fields with problems.
+    pub fn invalid(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Self {
+        let mut texts: Vec<String> = problems
+            .iter()
+            .map(|problem| {
+                if problem.field.is_empty() {
+                    problem.message.clone()
+                } else {
+                    format!("{}: {}", problem.field, problem.message)
+                }
+            })
+            .collect();
+        let mut seen = std::collections::BTreeSet::new();
+        texts.retain(|text| seen.insert(text.clone()));
+        let list = match texts.as_slice() {
+            [] => "<nil>".to_owned(),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let kind_text = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let mut error = Self::new(
+            422,
+            "Invalid",
+            format!("{kind_text} {name:?} is invalid: {list}"),
+        );
+        if !name.is_empty() {
+            error.details.insert("name".into(), name.into());
+        }
+        if !group.is_empty() {
+            error.details.insert("group".into(), group.into());
+        }
+        if !kind.is_empty() {
+            error.details.insert("kind".into(), kind.into());
+        }
+        let causes: Vec<Value> = problems
+            .iter()
+            .map(|problem| json!({"reason": problem.kind, "message": problem.message, "field": problem.field}))
+            .collect();
+        error.details.insert("causes".into(), Value::Array(causes));
+        error
+    }
+
+    /// The Status object.
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.clone().into();
+        }
+        let details = !self.details.is_empty();
+        if details || self.detailed {
+            status["details"] = Value::Object(self.details.clone());
+        }
+        status
+    }
+}

@@ -1,0 +1,192 @@
+//! Get and list.
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::registry::Resource;
+use crate::request::Response;
+use crate::selector::Selector;
+use crate::server::{Call, Server};
+use crate::store::Name;
+use crate::table::Form;
+use crate::watch::{bad_version, too_old};
+
+/// A stored object as a version of its resource shows it.
+pub(crate) fn in_version(resource: &Resource, object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(custom) = &resource.custom {
+        object["apiVersion"] = resource.api_version().into();
+        custom.default_version(&resource.version, &mut object);
+    }
+    object
+}
+
+impl Server {
+    pub(crate) fn get(&self, call: &mut Call<'_>) -> Result<Response, ApiError> {
+        let target = &call.target;
+        let Some(object) = self.store.get(&target.resource.key(), &target.key()) else {
+            return Err(ApiError::not_found(&target.resource, &target.name));
+        };
+        if target.sub() == "scale" {
+            return Ok(Response::json(
+                200,
+                crate::scale::of(&target.resource, object),
+            ));
+        }
+        let object = in_version(&target.resource, object);
+        Form::of(call).object(&target.resource, 200, object)
+    }
+
+    pub(crate) fn list(&self, call: &mut Call<'_>) -> Result<Response, ApiError> {
+        let query = &call.query;
+        let target = &call.target;
+        let resource = &target.resource;
+        let selector = Selector::parse(
+            query.get("labelSelector"),
+            query.get("fieldSelector"),
+            resource,
+        )?;
+        let limit: usize = match query.get("limit") {
+            "" => 0,
+            text => text.parse().map_err(|_| {
+                ApiError::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax"
+                ))
+            })?,
+        };
+        let version = query.get("resourceVersion");
+        if !version.is_empty() && version.parse::<u64>().is_err() {
+            return Err(ApiError::bad_request(format!(
+                "invalid resource version: {}",
+                bad_version(version)
+            )));
+        }
+        check_match(
+            query.get("resourceVersionMatch"),
+            version,
+            query.get("continue"),
+        )?;
+        if let Ok(wanted) = version.parse::<u64>()
+            && wanted > self.store.version()
+        {
+            return Err(too_large(wanted, self.store.version()));
+        }
+        let (after, at) = match query.get("continue") {
+            "" => (None, self.store.version()),
+            token => {
+                let (name, at) = read_token(token)?;
+                if at < self.store.forgotten() {
+                    return Err(expired());
+                }
+                (Some(name), at)
+            }
+        };
+        let mut items = Vec::new();
+        let mut last: Option<Name> = None;
+        let mut remaining = 0_usize;
+        for (name, object) in self
+            .store
+            .list(&resource.key(), &target.namespace, after.as_ref())
+        {
+            if limit > 0 && items.len() == limit {
+                remaining += 1;
+                continue;
+            }
+            if selector.matches(object) {
+                items.push(in_version(resource, object));
+                last = Some(name.clone());
+            }
+        }
+        let mut metadata = json!({"resourceVersion": at.to_string()});
+        if remaining > 0 {
+            if let Some(last) = last {
+                metadata["continue"] = token(&last, at).into();
+            }
+            if selector.is_empty() {
+                metadata["remainingItemCount"] = remaining.into();
+            }
+        }
+        Form::of(call).list(resource, metadata, items)
+    }
+}
+
+fn check_match(mode: &str, version: &str, token: &str) -> Result<(), ApiError> {
+    use crate::error::Problem;
+    let problem = match mode {
+        "" => return Ok(()),
+        _ if !token.is_empty() => Problem::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        ),
+        _ if version.is_empty() => Problem::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        "NotOlderThan" => return Ok(()),
+        "Exact" if version == "0" => Problem::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ),
+        "Exact" => return Ok(()),
+        other => Problem::unsupported(
+            "resourceVersionMatch",
+            &other.into(),
+            &["Exact", "NotOlderThan", ""],
+        ),
+    };
+    Err(ApiError::invalid(
+        "meta.k8s.io",
+        "ListOptions",
+        "",
+        &[problem],
+    ))
+}
+
+fn too_large(wanted: u64, newest: u64) -> ApiError {
+    let mut error = ApiError::new(
+        504,
+        "Timeout",
+        format!("Timeout: Too large resource version: {wanted}, current: {newest}"),
+    );
+    error.details.insert(
+        "causes".into(),
+        json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]),
+    );
+    error.details.insert("retryAfterSeconds".into(), 1.into());
+    error.retry_after = Some(1);
+    error
+}
+
+fn expired() -> ApiError {
+    let mut error = too_old(0, 0);
+    error.message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.".to_owned();
+    error
+}
+
+fn token(after: &Name, at: u64) -> String {
+    let text = json!({"v": "meta.k8s.io/v1", "rv": at, "after": [after.0, after.1]}).to_string();
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text)
+}
+
+fn read_token(token: &str) -> Result<(Name, u64), ApiError> {
+    let refusal = |why: &str| {
+        ApiError::bad_request(format!(
+            "invalid continue token: continue key is not valid: {why}"
+        ))
+    };
+    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
+        .decode(token.trim_end_matches('='))
+        .map_err(|_| refusal("illegal base64 data at input byte 0"))?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|_| refusal("it is no JSON"))?;
+    let part = |index: usize| {
+        value["after"][index]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let at = value["rv"]
+        .as_u64()
+        .ok_or_else(|| refusal("incorrect encoded start resourceVersion"))?;
+    Ok(((part(0), part(1)), at))
+}

@@ -1,0 +1,187 @@
+//! One API server: its objects, its custom definitions, and the way of a request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::ApiError;
+use crate::registry::{Builtin, Resource};
+use crate::request::{Moment, Query, Request, Response};
+use crate::store::{Key, Store};
+use crate::target::{Place, Target};
+use crate::{bootstrap, discovery, rbac};
+
+/// An in-memory API server. It does nothing by itself: [`Server::handle`] answers one request at a time.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub(crate) builtin: Arc<Builtin>,
+    /// Custom resources by `group/version` and plural.
+    pub(crate) custom: BTreeMap<(String, String), Arc<Resource>>,
+    pub(crate) store: Store,
+    pub(crate) next_address: u32,
+    pub(crate) next_port: u32,
+}
+
+/// A request on its way.
+pub(crate) struct Call<'a> {
+    pub request: &'a Request,
+    pub query: Query,
+    pub target: Target,
+    pub moment: Moment,
+    pub warnings: Vec<String>,
+    pub user: crate::request::User,
+}
+
+impl Server {
+    /// A new cluster: the namespaces and roles that every cluster starts with.
+    pub fn new(moment: Moment) -> Self {
+        let mut server = Self {
+            builtin: Builtin::shared(),
+            custom: BTreeMap::new(),
+            store: Store::default(),
+            next_address: 1,
+            next_port: 0,
+        };
+        bootstrap::fill(&mut server, moment);
+        server
+    }
+
+    /// The newest resourceVersion. It moves with every write, so a server of watches can wait for it.
+    pub fn version(&self) -> u64 {
+        self.store.version()
+    }
+
+    /// Answers a request.
+    pub fn handle(&mut self, request: &Request, moment: Moment) -> Response {
+        self.answer(request, moment).unwrap_or_else(Response::from)
+    }
+
+    fn answer(&mut self, request: &Request, moment: Moment) -> Result<Response, ApiError> {
+        let user = rbac::impersonate(self, request)?;
+        let place = Place::parse(&request.path);
+        let query = Query::parse(&request.query);
+        let found = match &place {
+            Place::Other(path) => {
+                rbac::authorize_path(self, &user, &request.method, path)?;
+                return discovery::answer(self, request, path);
+            }
+            Place::Resource {
+                api_version,
+                plural,
+                ..
+            } => self.resource(api_version, plural),
+        };
+        let verb = place.verb(&request.method, &query);
+        rbac::authorize(self, &user, verb, &place, found.as_deref())?;
+        let Some(resource) = found else {
+            return match &place {
+                Place::Resource { api_version, .. } if !self.is_builtin(api_version) => {
+                    Ok(discovery::nowhere())
+                }
+                _ => Err(ApiError::no_such_path()),
+            };
+        };
+        let Some(target) = Target::new(place, resource) else {
+            return Ok(discovery::nowhere());
+        };
+        let mut call = Call {
+            request,
+            query,
+            target,
+            moment,
+            warnings: Vec::new(),
+            user,
+        };
+        let mut response = self.dispatch(verb, &mut call)?;
+        for warning in call.warnings {
+            let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            response
+                .headers
+                .push(("Warning".into(), format!("299 - \"{text}\"")));
+        }
+        Ok(response)
+    }
+
+    fn dispatch(&mut self, verb: &str, call: &mut Call<'_>) -> Result<Response, ApiError> {
+        let target = &call.target;
+        let allowed = match &target.subresource {
+            Some(sub) => target.resource.subresources.get(sub).ok_or_else(|| {
+                match target.resource.custom {
+                    Some(_) => ApiError::not_found(&target.resource, &target.name),
+                    None => ApiError::no_such_path(),
+                }
+            })?,
+            None => &target.resource.verbs,
+        };
+        let named = match verb {
+            "create" => target.name.is_empty() || target.subresource.is_some(),
+            "update" | "patch" => !target.name.is_empty(),
+            _ => true,
+        };
+        if !named || !allowed.iter().any(|known| known == verb) {
+            return Err(ApiError::new(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            ));
+        }
+        let warning = deprecation(&target.resource);
+        call.warnings.extend(warning);
+        if let Some(response) = self.virtual_resource(verb, call)? {
+            return Ok(response);
+        }
+        match verb {
+            "get" => self.get(call),
+            "list" => self.list(call),
+            "watch" => self.watch(call),
+            "create" => self.create(call),
+            "update" => self.update(call),
+            "patch" => self.patch(call),
+            "delete" => self.delete(call),
+            "deletecollection" => self.delete_collection(call),
+            other => Err(ApiError::new(
+                405,
+                "MethodNotAllowed",
+                format!("{other} is not supported"),
+            )),
+        }
+    }
+
+    /// A resource by `group/version` and plural.
+    pub fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let key = (api_version.to_owned(), plural.to_owned());
+        self.builtin
+            .resources
+            .get(&key)
+            .or_else(|| self.custom.get(&key))
+            .cloned()
+    }
+
+    fn is_builtin(&self, api_version: &str) -> bool {
+        self.builtin
+            .resources
+            .values()
+            .any(|resource| resource.api_version_ref() == api_version)
+    }
+
+    /// All resources, built-in ones first.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.builtin.resources.values().chain(self.custom.values())
+    }
+}
+
+/// What the use of a resource warns of.
+fn deprecation(resource: &Resource) -> Option<String> {
+    if let Some(custom) = &resource.custom {
+        return custom.deprecation(&resource.version);
+    }
+    resource.is("", "endpoints").then(|| {
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+    })
+}
+
+impl Resource {
+    /// Where the store keeps it.
+    pub(crate) fn key(&self) -> Key {
+        (self.group.clone(), self.plural.clone())
+    }
+}

@@ -1,0 +1,401 @@
+//! The columns of built-in kinds.
+
+use serde_json::Value;
+
+use crate::registry::Resource;
+
+/// Name, type, priority, and the cell.
+pub(super) type Made = (&'static str, &'static str, i64, fn(&Value) -> Value);
+
+/// Kinds whose table shows no age.
+pub(super) const AGELESS: [&str; 0] = [];
+
+fn text(object: &Value, pointer: &str) -> Value {
+    match object.pointer(pointer) {
+        Some(Value::String(text)) => text.clone().into(),
+        _ => "".into(),
+    }
+}
+
+fn count(object: &Value, pointer: &str) -> i64 {
+    match object.pointer(pointer) {
+        Some(Value::Object(map)) => i64::try_from(map.len()).unwrap_or_default(),
+        Some(Value::Array(list)) => i64::try_from(list.len()).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
+
+fn names(object: &Value, pointer: &str, key: &str) -> Value {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    let names: Vec<&str> = list
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item[key].as_str())
+        .collect();
+    names.join(",").into()
+}
+
+fn containers(object: &Value) -> Value {
+    names(object, "/spec/template/spec/containers", "name")
+}
+
+fn images(object: &Value) -> Value {
+    names(object, "/spec/template/spec/containers", "image")
+}
+
+fn pairs(labels: Option<&Value>) -> String {
+    let pairs: Vec<String> = labels
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    if pairs.is_empty() {
+        "<none>".to_owned()
+    } else {
+        pairs.join(",")
+    }
+}
+
+fn selector(object: &Value) -> Value {
+    pairs(object.pointer("/spec/selector/matchLabels")).into()
+}
+
+fn addresses(object: &Value) -> Value {
+    let kind = object["spec"]["type"].as_str().unwrap_or_default();
+    let listed = crate::registry::texts(&object["spec"]["externalIPs"]);
+    let text = match kind {
+        "ExternalName" => object["spec"]["externalName"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        "LoadBalancer" => {
+            let ingress = object
+                .pointer("/status/loadBalancer/ingress")
+                .and_then(Value::as_array);
+            let mut all: Vec<String> = ingress
+                .into_iter()
+                .flatten()
+                .filter_map(|i| i["ip"].as_str().or(i["hostname"].as_str()))
+                .map(str::to_owned)
+                .collect();
+            all.extend(listed);
+            if all.is_empty() {
+                "<pending>".to_owned()
+            } else {
+                all.join(",")
+            }
+        }
+        _ if listed.is_empty() => "<none>".to_owned(),
+        _ => listed.join(","),
+    };
+    text.into()
+}
+
+fn ports(object: &Value) -> Value {
+    let ports: Vec<String> = object["spec"]["ports"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|port| {
+            let protocol = port["protocol"].as_str().unwrap_or_default();
+            match port["nodePort"].as_i64() {
+                Some(node) => format!("{}:{node}/{protocol}", port["port"]),
+                None => format!("{}/{protocol}", port["port"]),
+            }
+        })
+        .collect();
+    if ports.is_empty() {
+        "<none>".into()
+    } else {
+        ports.join(",").into()
+    }
+}
+
+fn ready(object: &Value) -> Value {
+    format!(
+        "{}/{}",
+        number(object, "/status/readyReplicas"),
+        number(object, "/spec/replicas")
+    )
+    .into()
+}
+
+fn or_none(text: Value) -> Value {
+    match text {
+        Value::String(text) if text.is_empty() => "<none>".into(),
+        other => other,
+    }
+}
+
+fn hosts(object: &Value) -> Value {
+    let rules = object.pointer("/spec/rules").and_then(Value::as_array);
+    let hosts: Vec<&str> = rules
+        .into_iter()
+        .flatten()
+        .filter_map(|rule| rule["host"].as_str())
+        .collect();
+    match hosts.as_slice() {
+        [] => "*".into(),
+        [a, b, c, more @ ..] if !more.is_empty() => {
+            format!("{a},{b},{c} + {} more...", more.len()).into()
+        }
+        all => all.join(",").into(),
+    }
+}
+
+fn job_status(object: &Value) -> Value {
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let has = |kind: &str| {
+        conditions.is_some_and(|list| {
+            list.iter()
+                .any(|c| c["type"] == kind && c["status"] == "True")
+        })
+    };
+    for kind in ["Complete", "Failed"] {
+        if has(kind) {
+            return kind.into();
+        }
+    }
+    if object["metadata"].get("deletionTimestamp").is_some() {
+        "Terminating".into()
+    } else if has("Suspended") {
+        "Suspended".into()
+    } else {
+        "Running".into()
+    }
+}
+
+fn phase(object: &Value) -> Value {
+    text(object, "/status/phase")
+}
+
+fn role(object: &Value) -> Value {
+    format!(
+        "{}/{}",
+        object["roleRef"]["kind"].as_str().unwrap_or_default(),
+        object["roleRef"]["name"].as_str().unwrap_or_default()
+    )
+    .into()
+}
+
+fn subjects(object: &Value, kind: &str) -> Value {
+    let all: Vec<String> = object["subjects"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|subject| subject["kind"] == kind)
+        .map(|subject| {
+            let name = subject["name"].as_str().unwrap_or_default();
+            match subject["namespace"].as_str() {
+                Some(namespace) if kind == "ServiceAccount" => format!("{namespace}/{name}"),
+                _ => name.to_owned(),
+            }
+        })
+        .collect();
+    all.join(", ").into()
+}
+
+const WIDE: i64 = 1;
+
+const CONFIG_MAP: &[Made] = &[("Data", "string", 0, |o| {
+    (count(o, "/data") + count(o, "/binaryData")).into()
+})];
+const SECRET: &[Made] = &[
+    ("Type", "string", 0, |o| text(o, "/type")),
+    ("Data", "string", 0, |o| count(o, "/data").into()),
+];
+const NAMESPACE: &[Made] = &[("Status", "string", 0, phase)];
+const ACCOUNT: &[Made] = &[];
+const INGRESS: &[Made] = &[
+    ("Class", "string", 0, |o| {
+        or_none(text(o, "/spec/ingressClassName"))
+    }),
+    ("Hosts", "string", 0, hosts),
+    ("Address", "string", 0, |o| {
+        names(o, "/status/loadBalancer/ingress", "ip")
+    }),
+    ("Ports", "string", 0, |o| {
+        if count(o, "/spec/tls") > 0 {
+            "80, 443".into()
+        } else {
+            "80".into()
+        }
+    }),
+];
+const JOB: &[Made] = &[
+    ("Status", "string", 0, job_status),
+    ("Completions", "string", 0, |o| {
+        format!(
+            "{}/{}",
+            number(o, "/status/succeeded"),
+            number(o, "/spec/completions")
+        )
+        .into()
+    }),
+    ("Duration", "string", 0, |_| "".into()),
+    ("Containers", "string", WIDE, containers),
+    ("Images", "string", WIDE, images),
+    ("Selector", "string", WIDE, selector),
+];
+const POD: &[Made] = &[
+    ("Ready", "string", 0, |o| {
+        let ready = o
+            .pointer("/status/containerStatuses")
+            .and_then(Value::as_array);
+        let ready = ready
+            .into_iter()
+            .flatten()
+            .filter(|c| c["ready"] == true)
+            .count();
+        format!("{ready}/{}", count(o, "/spec/containers")).into()
+    }),
+    ("Status", "string", 0, phase),
+    ("Restarts", "string", 0, |_| "0".into()),
+    ("IP", "string", WIDE, |o| or_none(text(o, "/status/podIP"))),
+    ("Node", "string", WIDE, |o| {
+        or_none(text(o, "/spec/nodeName"))
+    }),
+    ("Nominated Node", "string", WIDE, |o| {
+        or_none(text(o, "/status/nominatedNodeName"))
+    }),
+    ("Readiness Gates", "string", WIDE, |_| "<none>".into()),
+];
+const CLAIM: &[Made] = &[
+    ("Status", "string", 0, phase),
+    ("Volume", "string", 0, |o| text(o, "/spec/volumeName")),
+    ("Capacity", "string", 0, |o| {
+        text(o, "/status/capacity/storage")
+    }),
+    ("Access Modes", "string", 0, |_| "".into()),
+    ("StorageClass", "string", 0, |o| {
+        text(o, "/spec/storageClassName")
+    }),
+    ("VolumeAttributesClass", "string", 0, |o| {
+        match text(o, "/spec/volumeAttributesClassName") {
+            Value::String(name) if name.is_empty() => "<unset>".into(),
+            other => other,
+        }
+    }),
+    ("VolumeMode", "string", WIDE, |o| {
+        text(o, "/spec/volumeMode")
+    }),
+];
+const SERVICE: &[Made] = &[
+    ("Type", "string", 0, |o| text(o, "/spec/type")),
+    ("Cluster-IP", "string", 0, |o| {
+        match text(o, "/spec/clusterIP") {
+            Value::String(ip) if ip.is_empty() => "<none>".into(),
+            other => other,
+        }
+    }),
+    ("External-IP", "string", 0, addresses),
+    ("Port(s)", "string", 0, ports),
+    ("Selector", "string", WIDE, |o| {
+        pairs(o.pointer("/spec/selector")).into()
+    }),
+];
+const DEPLOYMENT: &[Made] = &[
+    ("Ready", "string", 0, ready),
+    ("Up-to-date", "string", 0, |o| {
+        number(o, "/status/updatedReplicas").into()
+    }),
+    ("Available", "string", 0, |o| {
+        number(o, "/status/availableReplicas").into()
+    }),
+    ("Containers", "string", WIDE, containers),
+    ("Images", "string", WIDE, images),
+    ("Selector", "string", WIDE, selector),
+];
+const STATEFUL_SET: &[Made] = &[
+    ("Ready", "string", 0, ready),
+    ("Containers", "string", WIDE, containers),
+    ("Images", "string", WIDE, images),
+];
+const REPLICA_SET: &[Made] = &[
+    ("Desired", "integer", 0, |o| {
+        number(o, "/spec/replicas").into()
+    }),
+    ("Current", "integer", 0, |o| {
+        number(o, "/status/replicas").into()
+    }),
+    ("Ready", "integer", 0, |o| {
+        number(o, "/status/readyReplicas").into()
+    }),
+    ("Containers", "string", WIDE, containers),
+    ("Images", "string", WIDE, images),
+    ("Selector", "string", WIDE, selector),
+];
+const DAEMON_SET: &[Made] = &[
+    ("Desired", "integer", 0, |o| {
+        number(o, "/status/desiredNumberScheduled").into()
+    }),
+    ("Current", "integer", 0, |o| {
+        number(o, "/status/currentNumberScheduled").into()
+    }),
+    ("Ready", "integer", 0, |o| {
+        number(o, "/status/numberReady").into()
+    }),
+    ("Up-to-date", "integer", 0, |o| {
+        number(o, "/status/updatedNumberScheduled").into()
+    }),
+    ("Available", "integer", 0, |o| {
+        number(o, "/status/numberAvailable").into()
+    }),
+    ("Node Selector", "string", 0, |o| {
+        pairs(o.pointer("/spec/template/spec/nodeSelector")).into()
+    }),
+    ("Containers", "string", WIDE, containers),
+    ("Images", "string", WIDE, images),
+    ("Selector", "string", WIDE, selector),
+];
+const ROLE_BINDING: &[Made] = &[
+    ("Role", "string", 0, role),
+    ("Users", "string", WIDE, |o| subjects(o, "User")),
+    ("Groups", "string", WIDE, |o| subjects(o, "Group")),
+    ("ServiceAccounts", "string", WIDE, |o| {
+        subjects(o, "ServiceAccount")
+    }),
+];
+const NETWORK_POLICY: &[Made] = &[("Pod-Selector", "string", 0, |o| {
+    pairs(o.pointer("/spec/podSelector/matchLabels")).into()
+})];
+
+/// The columns between the name and the rest; `None` for kinds that show only their creation time.
+pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
+    Some(match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "configmaps") => CONFIG_MAP,
+        ("", "secrets") => SECRET,
+        ("", "namespaces") => NAMESPACE,
+        ("", "serviceaccounts") => ACCOUNT,
+        ("", "services") => SERVICE,
+        ("apps", "deployments") => DEPLOYMENT,
+        ("apps", "statefulsets") => STATEFUL_SET,
+        ("apps", "replicasets") => REPLICA_SET,
+        ("apps", "daemonsets") => DAEMON_SET,
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => ROLE_BINDING,
+        ("networking.k8s.io", "networkpolicies") => NETWORK_POLICY,
+        ("networking.k8s.io", "ingresses") => INGRESS,
+        ("batch", "jobs") => JOB,
+        ("", "pods") => POD,
+        ("", "persistentvolumeclaims") => CLAIM,
+        _ => return None,
+    })
+}
+
+/// Where the age stands: before the columns of the wide form.
+pub(super) fn age_at(resource: &Resource, end: usize) -> usize {
+    let own = columns(resource).unwrap_or_default();
+    own.iter()
+        .position(|(_, _, priority, _)| *priority > 0)
+        .map_or(end, |at| at + 1)
+}

@@ -1,0 +1,152 @@
+//! Takes out of an answer what no two servers share: uids, versions, times,
+//! generated names, addresses, texts of documentation.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::cases::Answer;
+
+/// The versions of one case, numbered in the order of their appearance.
+pub struct Normal {
+    namespace: String,
+    versions: BTreeMap<String, usize>,
+}
+
+impl Normal {
+    pub fn new(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    pub fn answer(&mut self, answer: &Answer) -> Value {
+        let mut body = answer.body.clone();
+        self.value(&mut body, "");
+        let mut out = json!({"status": answer.status, "body": body});
+        if !answer.warnings.is_empty() {
+            out["warnings"] = json!(answer.warnings);
+        }
+        out
+    }
+
+    fn version(&mut self, text: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        let next = self.versions.len() + 1;
+        let number = self.versions.entry(text.to_owned()).or_insert(next);
+        format!("<version {number}>")
+    }
+
+    fn value(&mut self, value: &mut Value, key: &str) {
+        match value {
+            Value::Object(map) => {
+                let generated = map
+                    .get("generateName")
+                    .and_then(Value::as_str)
+                    .filter(|text| !text.is_empty())
+                    .map(|text| format!("{text}<generated>"));
+                if let Some(name) = generated
+                    && map.contains_key("name")
+                {
+                    map.insert("name".into(), name.into());
+                }
+                let list = map.contains_key("items") || map.contains_key("rows");
+                let metadata = map.get_mut("metadata").filter(|_| list);
+                if let Some(Value::Object(metadata)) = metadata {
+                    metadata.insert("resourceVersion".into(), "<list>".into());
+                }
+                for (key, value) in map.iter_mut() {
+                    self.value(value, key);
+                }
+                map.remove("storageVersionHash");
+                if map.contains_key("jsonPath") {
+                    return;
+                }
+                if map.contains_key("priority") && map.contains_key("format") {
+                    map.remove("description");
+                }
+            }
+            Value::Array(list) => {
+                for value in list.iter_mut() {
+                    self.value(value, key);
+                }
+                if matches!(key, "managedFields" | "causes") {
+                    list.sort_by_key(order);
+                }
+            }
+            Value::String(text) => {
+                if key == "resourceVersion" && text != "<list>" {
+                    *text = self.version(text);
+                } else if key == "continue" {
+                    *text = "<continue>".into();
+                } else if key != "path" {
+                    *text = self.text(text);
+                }
+            }
+            Value::Number(number) => {
+                let port = number.as_i64().unwrap_or_default();
+                if key == "nodePort" && (30_000..32_768).contains(&port) {
+                    *value = "<port>".into();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let mut out = text.replace(&self.namespace, "{ns}");
+        for (pattern, with) in patterns() {
+            if let std::borrow::Cow::Owned(text) = pattern.replace_all(&out, *with) {
+                out = text;
+            }
+        }
+        out
+    }
+}
+
+/// Compiled once.
+fn patterns() -> &'static [(regex::Regex, &'static str)] {
+    static COMPILED: OnceLock<Vec<(regex::Regex, &'static str)>> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let list = [
+            (
+                r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+                "<uid>",
+            ),
+            (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
+            (r":3[0-2]\d\d\d/", ":<port>/"),
+            (r"^\d{1,3}s$", "<age>"),
+            (r"(resource version: )\d+( \(\d+\))?", "${1}<number>"),
+            (r"(object meta: )\d+", "${1}<number>"),
+            (r"(current: )\d+", "${1}<number>"),
+            (r"( in the precondition \()\d+", "${1}<number>"),
+            (r"( in record \()\d+", "${1}<number>"),
+            (r"^\d+\.\d+\.\d+\.\d+:\d+$", "<host>"),
+            (r"(Key: )[^,]*", "${1}<key>"),
+            (r#"(Invalid value: )"\{.*\}":"#, "${1}<object>:"),
+            (r"\b10\.(0|96)\.\d+\.\d+\b", "<address>"),
+            (r"(in precondition: )\d+", "${1}<number>"),
+        ];
+        list.map(|(pattern, with)| (regex::Regex::new(pattern).expect("a pattern"), with))
+            .into()
+    })
+}
+
+/// Entries of the same second stand in any order.
+fn order(entry: &Value) -> String {
+    [
+        "operation",
+        "manager",
+        "subresource",
+        "apiVersion",
+        "field",
+        "message",
+    ]
+    .iter()
+    .map(|key| entry[*key].to_string())
+    .collect()
+}
