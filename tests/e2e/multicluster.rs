@@ -132,7 +132,7 @@ fn push_lands_everywhere_multicluster() {
                 let (status, reason, message) =
                     ready(hub, "Kustomization", "dev-flux-system", name);
                 if (status.as_str(), reason.as_str()) != ("False", "BuildFailed")
-                    || !message.contains("conflict")
+                    || !message.contains("two objects would become")
                 {
                     return Err(format!("{name}: {status} {reason}: {message}"));
                 }

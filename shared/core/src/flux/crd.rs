@@ -62,10 +62,22 @@ fn version(kind: FluxKind, name: &str, newest: bool) -> Value {
                 "kind": {"type": "string"},
                 "metadata": {"type": "object"},
                 "spec": spec_schema(kind),
-                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "status": status_schema(kind),
             },
         }},
     })
+}
+
+/// Where a controller reports, Flux's own default: an object that nobody has looked at yet is in progress, not current.
+fn status_schema(kind: FluxKind) -> Value {
+    let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    if !matches!(
+        kind,
+        FluxKind::Alert | FluxKind::Provider | FluxKind::ExternalArtifact
+    ) {
+        schema["default"] = json!({"observedGeneration": -1});
+    }
+    schema
 }
 
 fn short_names(kind: FluxKind) -> &'static [&'static str] {
