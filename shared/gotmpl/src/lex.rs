@@ -335,6 +335,10 @@ impl<'t> Lexer<'t> {
             return self.number();
         }
         self.bump();
+        if c == '.' && next.is_none() {
+            // Go takes a point at the very end for the start of a number.
+            return self.emit(Kind::Number);
+        }
         match c {
             '=' => self.emit(Kind::Assign),
             ':' => {

@@ -83,6 +83,12 @@ pub fn equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
     })
 }
 
+/// `%v` of a value in a message.
+fn printed(value: &Value) -> String {
+    let text = sprintf_within(4096, b"%v", std::slice::from_ref(value));
+    String::from_utf8_lossy(&text).into_owned()
+}
+
 /// `%s` of a value in a message: as much of it as a message can bear.
 fn shown(value: &Value) -> String {
     let text = sprintf_within(4096, b"%s", std::slice::from_ref(value));
@@ -99,7 +105,7 @@ fn other_equal(a: &Value, b: &Value) -> Result<bool, FuncError> {
             shown(a),
             a.type_name(),
             b.type_name(),
-            shown(b)
+            printed(b)
         )));
     }
     match (a, b) {

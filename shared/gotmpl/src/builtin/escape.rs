@@ -19,20 +19,32 @@ pub fn html_escape(text: &[u8]) -> Vec<u8> {
 
 /// Go's `template.JSEscape`.
 pub(super) fn js_escape(text: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(text);
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\'' => out.push_str("\\'"),
-            '"' => out.push_str("\\\""),
-            '<' | '>' | '&' | '=' => out.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c if c < ' ' => out.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c if c.is_ascii() || crate::fmt::is_print(c) => out.push(c),
-            c => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+    let mut out = Vec::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            js_char(&mut out, c);
         }
+        out.extend_from_slice(chunk.invalid());
     }
-    out.into_bytes()
+    out
+}
+
+fn js_char(out: &mut Vec<u8>, c: char) {
+    match c {
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\'' => out.extend_from_slice(b"\\'"),
+        '"' => out.extend_from_slice(b"\\\""),
+        '<' | '>' | '&' | '=' => out.extend_from_slice(hex(c).as_bytes()),
+        c if c < ' ' => out.extend_from_slice(hex(c).as_bytes()),
+        c if c.is_ascii() || crate::fmt::is_print(c) => {
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        c => out.extend_from_slice(hex(c).as_bytes()),
+    }
+}
+
+fn hex(c: char) -> String {
+    format!("\\u{:04X}", u32::from(c))
 }
 
 /// Go's `url.QueryEscape`.

@@ -101,9 +101,13 @@ fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
 
 /// Go's `evalArgs`: one string as it is, everything else as `Sprint`.
 fn joined(exec: &crate::Exec<'_>, args: &[Value]) -> Vec<u8> {
-    match args {
-        [Value::Str(s)] => s.as_bytes().to_vec(),
-        [one] if one.is_nil() => b"<no value>".to_vec(),
-        args => fmt::sprint_within(exec.bytes_left(), args),
+    if let [Value::Str(s)] = args {
+        return s.as_bytes().to_vec();
     }
+    // What is nothing becomes a string, next to which no space is put.
+    let shown = args.iter().map(|arg| match arg {
+        arg if arg.is_nil() => Value::str("<no value>"),
+        arg => arg.clone(),
+    });
+    fmt::sprint_within(exec.bytes_left(), &shown.collect::<Vec<_>>())
 }

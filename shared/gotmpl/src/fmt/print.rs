@@ -92,7 +92,7 @@ impl Printer {
                 'v' | 's' | 'x' | 'X' | 'q' => self.string(s, verb),
                 _ => self.bad(value, verb),
             },
-            Value::Bytes(b) => self.bytes(b, verb),
+            Value::Bytes(b) => self.bytes(b, verb, depth),
             Value::List(list) => self.list(list, verb, depth),
             Value::Map(map) => self.map(map, verb, depth),
             Value::Object(object) => self.object(value, &**object, verb, depth),
@@ -297,12 +297,20 @@ impl Printer {
         self.pad(text.as_bytes());
     }
 
-    fn bytes(&mut self, b: &[u8], verb: char) {
+    fn bytes(&mut self, b: &[u8], verb: char, depth: usize) {
         match verb {
             's' | 'q' | 'x' | 'X' => return self.string(b, verb),
             'v' if self.flags.sharp_v => {
-                let items: Vec<String> = b.iter().map(|b| format!("0x{b:x}")).collect();
-                return self.text(&format!("[]byte{{{}}}", items.join(", ")));
+                // Go names the type as it is written only at the top.
+                self.text(if depth == 0 { "[]byte{" } else { "[]uint8{" });
+                for (i, byte) in b.iter().enumerate() {
+                    if i > 0 {
+                        self.text(", ");
+                    }
+                    let item = Value::Int(i64::from(*byte), IntType::Uint8);
+                    self.integer(&item, i64::from(*byte), IntType::Uint8, verb);
+                }
+                return self.text("}");
             }
             _ => {}
         }

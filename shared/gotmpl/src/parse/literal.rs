@@ -161,7 +161,8 @@ fn char_constant(mut n: Number) -> Result<Number, String> {
     let bad = || {
         // Go reads one character, and only then looks whether there is more.
         let body = n.text.get(1..n.text.len() - 1).unwrap_or_default();
-        let sound = !body.is_empty() && unquote(&format!("\"{body}\"")).is_some();
+        let sound =
+            !body.is_empty() && unquote(&format!("\"{}\"", body.replace('"', "?"))).is_some();
         match sound {
             true => format!("malformed character constant: {}", n.text),
             false => "invalid syntax".to_owned(),
