@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
 pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// What runs the functions.
 enum Driver {

@@ -60,8 +60,15 @@ async fn one(ports: &Ports, message: &SqsMessage, patience: Duration) -> Result<
         .map_err(|error| format!("{}: {error}", request.object))
 }
 
-/// How much of the function's time is left.
+/// How much of the function's time is left. `cargo lambda watch` 1.9 names the time itself and not its end: ten minutes
+/// after 1970.
 fn left(deadline: SystemTime) -> Duration {
+    let since_1970 = deadline
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    if since_1970 < Duration::from_secs(24 * 60 * 60) {
+        return since_1970;
+    }
     deadline
         .duration_since(SystemTime::now())
         .unwrap_or_default()
