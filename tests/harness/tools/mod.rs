@@ -88,6 +88,17 @@ pub static KUSTOMIZE_LIBRARY: Tool = Tool {
     },
 };
 
+/// Go's own text/template: the judge of the template engine.
+pub static GOTMPL: Tool = Tool {
+    name: "gotmpl",
+    version: "1.26",
+    takes: "a few seconds",
+    recipe: Recipe::GoModule {
+        folder: "oracle/gotmpl",
+        ldflags: "",
+    },
+};
+
 /// The judge of the sops engine.
 pub static SOPS: Tool = Tool {
     name: "sops",
@@ -166,7 +177,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 11] = [
+pub static ALL: [&Tool; 12] = [
     &KUBE_APISERVER,
     &ETCD,
     &MINISTACK,
@@ -174,6 +185,7 @@ pub static ALL: [&Tool; 11] = [
     &CARGO_LAMBDA,
     &KUSTOMIZE,
     &KUSTOMIZE_LIBRARY,
+    &GOTMPL,
     &SOPS,
     &HELM,
     &CARGO_DENY,
@@ -250,6 +262,12 @@ impl Tool {
                         std::fs::read(&path)
                             .unwrap_or_else(|e| panic!("read {}: {e}", path.display())),
                     );
+                }
+                // What a program may have besides.
+                for file in ["generate.go", "data.json"] {
+                    if let Ok(content) = std::fs::read(tests().join(folder).join(file)) {
+                        hash.update(content);
+                    }
                 }
             }
             Recipe::GoInstall { package } => hash.update(package),

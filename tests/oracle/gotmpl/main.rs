@@ -1,0 +1,47 @@
+//! Generated templates, executed by the engine and by Go's own text/template: the same bytes, or the same message.
+//!
+//! `DRIFTLESS_GOTMPL_CASES` is how many (5,000 when it is not set), `DRIFTLESS_GOTMPL_SEED` the generator's seed.
+
+#[path = "../../../shared/gotmpl/tests/common/mod.rs"]
+mod common;
+
+use driftless_tests::{process, tools};
+use std::process::Command;
+
+/// Differences that are shown; the rest is counted.
+const SHOWN: usize = 5;
+
+fn setting(variable: &str, default: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| default.to_owned())
+}
+
+#[test]
+fn executes_generated_templates_as_go_does() {
+    let seed = setting("DRIFTLESS_GOTMPL_SEED", "1");
+    let count = setting("DRIFTLESS_GOTMPL_CASES", "5000");
+    let mut oracle = Command::new(tools::GOTMPL.path());
+    let cases = process::run(oracle.args(["generate", &seed, &count]));
+    let data = common::data(include_str!("data.json"));
+    let (mut rendered, mut refused, mut different) = (0, 0, Vec::new());
+    for line in cases.lines() {
+        let case = serde_json::from_str(line).expect("a case");
+        match common::run(&case, &data) {
+            Some(difference) => different.push(difference),
+            None if case["got"].is_string() => rendered += 1,
+            None => refused += 1,
+        }
+    }
+    println!("seed {seed}: {rendered} give the same text, {refused} the same error");
+    for difference in different.iter().take(SHOWN) {
+        println!("{difference}");
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {count} differ",
+        different.len()
+    );
+    assert!(
+        rendered * 10 > refused * 5,
+        "fewer than a third of the cases render: the generator has gone astray"
+    );
+}
