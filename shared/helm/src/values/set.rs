@@ -63,6 +63,7 @@ pub fn set(
     let mut parser = Parser {
         text: argument,
         kind,
+        compat,
         file,
     };
     loop {
@@ -95,6 +96,7 @@ type Step<T> = Result<T, Stop>;
 struct Parser<'t> {
     text: &'t str,
     kind: SetKind,
+    compat: Compat,
     file: &'t dyn Fn(&str) -> Result<String, String>,
 }
 
@@ -167,8 +169,15 @@ impl Parser<'_> {
                     Some(Json::Array(list)) => list.clone(),
                     Some(_) => return Err(not_a("list")),
                 };
-                let list = self.item(list, index, depth)?;
-                put(data, key, Json::Array(list));
+                match self.item(list.clone(), index, depth) {
+                    Ok(list) => put(data, key, Json::Array(list)),
+                    Err(Stop::End) => {
+                        // An index without a value makes the list all the same.
+                        put(data, key, Json::Array(list));
+                        return Err(Stop::End);
+                    }
+                    Err(error) => return Err(error),
+                }
                 Ok(())
             }
             Some('=') => self.assign(data, key),
@@ -251,7 +260,11 @@ impl Parser<'_> {
     fn index(&mut self) -> Step<usize> {
         let (text, stop) = self.until(&[']']);
         if stop.is_none() {
-            return Err("error parsing index: EOF".to_owned().into());
+            return Err(match self.compat {
+                Compat::Helm3 => "error parsing index: EOF".to_owned().into(),
+                // Helm 4 takes it for the end of the argument.
+                Compat::Helm4 => Stop::End,
+            });
         }
         let index: i64 = text.parse().map_err(|_| {
             format!(
