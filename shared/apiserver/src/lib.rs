@@ -36,6 +36,7 @@ mod names;
 mod openapi;
 mod options;
 mod patch;
+mod protobuf;
 mod quantity;
 mod rbac;
 mod read;

@@ -729,25 +729,21 @@ pub(crate) fn body_object(call: &Call<'_>, resource: &Resource) -> Result<Value,
     let body = &call.request.body;
     let content = call.request.header("content-type");
     let media = content.split(';').next().unwrap_or_default().trim();
-    if !matches!(media, "" | "application/json" | "*/*") {
+    if !matches!(
+        media,
+        "" | "application/json" | "*/*" | crate::protobuf::MEDIA
+    ) {
         return Err(unsupported_media(&[
             "application/json",
             "application/yaml",
             "application/vnd.kubernetes.protobuf",
         ]));
     }
-    let document: Value = serde_json::from_slice(body).map_err(|error| {
-        let why = if error.is_eof() {
-            "unexpected end of JSON input".to_owned()
-        } else {
-            error.to_string()
-        };
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {why} ({})",
-            resource.kind,
-            String::from_utf8_lossy(body)
-        ))
-    })?;
+    let document = if media == crate::protobuf::MEDIA {
+        crate::protobuf::read(&crate::schema::builtin(), body).map_err(ApiError::bad_request)?
+    } else {
+        from_json(body, resource)?
+    };
     let shown = || {
         let text = String::from_utf8_lossy(body);
         text.into_owned()
@@ -818,6 +814,21 @@ pub(crate) fn body_object(call: &Call<'_>, resource: &Resource) -> Result<Value,
         )));
     }
     Ok(document)
+}
+
+fn from_json(body: &[u8], resource: &Resource) -> Result<Value, ApiError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let why = if error.is_eof() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            error.to_string()
+        };
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {why} ({})",
+            resource.kind,
+            String::from_utf8_lossy(body)
+        ))
+    })
 }
 
 fn version_of(api_version: &str) -> &str {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
@@ -39,6 +40,8 @@ type typ struct {
 	List   string   `json:"l,omitempty"`
 	Keys   []string `json:"y,omitempty"`
 	Fields []*field `json:"f,omitempty"`
+	// Protobuf: numbers and types of messages whose fields are ours.
+	Inline [][2]int `json:"i,omitempty"`
 }
 
 type field struct {
@@ -46,6 +49,8 @@ type field struct {
 	Type int    `json:"t"`
 	// e: omitempty, z: omitzero, p: pointer, r: required by OpenAPI.
 	Flags string `json:"g,omitempty"`
+	// The number in protobuf.
+	Number int `json:"b,omitempty"`
 	// What defaulting puts into an empty field, wherever the type is used.
 	Default any `json:"d,omitempty"`
 	// The default that OpenAPI declares: server-side apply uses it for keys.
@@ -245,7 +250,30 @@ func structType(t reflect.Type, relation string) int {
 	i := add(node)
 	named[key] = i
 	node.Fields = fields(t, def)
+	node.Inline = inlined(t)
 	return i
+}
+
+func number(f reflect.StructField) int {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func inlined(t reflect.Type) (all [][2]int) {
+	for i := 0; i < t.NumField(); i++ {
+		f := t.Field(i)
+		if n := number(f); n > 0 && strings.HasPrefix(f.Tag.Get("json"), ",inline") {
+			all = append(all, [2]int{n, structType(f.Type, "")})
+		}
+	}
+	return all
 }
 
 func fields(t reflect.Type, def *spec.Schema) (all []*field) {
@@ -269,6 +297,8 @@ func fields(t reflect.Type, def *spec.Schema) (all []*field) {
 				inner = def
 			}
 			for _, sub := range fields(f.Type, inner) {
+				// In protobuf they stand in a message of their own, if anywhere.
+				sub.Number = 0
 				all = append(all, sub)
 			}
 			continue
@@ -279,7 +309,7 @@ func fields(t reflect.Type, def *spec.Schema) (all []*field) {
 				prop = &p
 			}
 		}
-		n := &field{Name: tag[0], Type: build(f.Type, prop), Strategy: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey")}
+		n := &field{Name: tag[0], Number: number(f), Type: build(f.Type, prop), Strategy: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey")}
 		if has("omitempty") {
 			n.Flags += "e"
 		}
@@ -308,7 +338,8 @@ func fields(t reflect.Type, def *spec.Schema) (all []*field) {
 			for _, d := range seen {
 				same = same && reflect.DeepEqual(d, seen[0])
 			}
-			if same {
+			// A time is the moment of this run.
+			if same && full(f.Type) != "k8s.io/apimachinery/pkg/apis/meta/v1.Time" && f.Type.String() != "*v1.Time" {
 				n.Default = seen[0]
 			}
 		}

@@ -38,6 +38,7 @@ pub(super) fn convert(schema: &Value, _status: bool) -> (Schema, Id) {
 fn plain(id: Id) -> Field {
     Field {
         id,
+        number: 0,
         omit_empty: true,
         omit_zero: false,
         pointer: false,
@@ -151,6 +152,7 @@ impl Builder<'_> {
             fields,
             atomic,
             others,
+            inline: Vec::new(),
         })
     }
 

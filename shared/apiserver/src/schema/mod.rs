@@ -103,6 +103,8 @@ pub struct Struct {
     pub atomic: bool,
     /// The type of undeclared fields, if any are kept.
     pub others: Option<Id>,
+    /// Protobuf: numbers and types of messages whose fields are this one's.
+    pub inline: Vec<(u64, Id)>,
 }
 
 /// One declared field.
@@ -110,6 +112,8 @@ pub struct Struct {
 pub struct Field {
     /// Its type.
     pub id: Id,
+    /// Its number in protobuf; 0 when it has none.
+    pub number: u64,
     /// Left out when empty.
     pub omit_empty: bool,
     /// Left out when zero, structs too.

@@ -99,6 +99,12 @@ fn read_type(entry: &Value) -> Type {
                 .collect(),
             atomic,
             others: None,
+            inline: entry["i"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|pair| Some((pair[0].as_u64()?, reference(&pair[1]))))
+                .collect(),
         }),
         "orbool" => Type::OrBool(element()),
         "orarray" => Type::OrArray(element()),
@@ -112,6 +118,7 @@ fn read_field(field: &Value) -> Field {
     let given = |key: &str| field.get(key).filter(|value| !value.is_null()).cloned();
     Field {
         id: reference(&field["t"]),
+        number: field["b"].as_u64().unwrap_or_default(),
         omit_empty: flags.contains('e'),
         omit_zero: flags.contains('z'),
         pointer: flags.contains('p'),
