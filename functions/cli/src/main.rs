@@ -12,6 +12,7 @@ mod reconcile;
 mod serve;
 mod suspend;
 mod table;
+mod template;
 mod term;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +38,7 @@ enum Command {
     Suspend(suspend::SuspendArgs),
     Resume(suspend::ResumeArgs),
     Serve(serve::Args),
+    Template(template::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Suspend(args) => block_on(suspend::suspend(args)),
         Command::Resume(args) => block_on(suspend::resume(args)),
         Command::Serve(args) => serve::run(args),
+        Command::Template(args) => template::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,112 @@
+//! A chart on the disk -> its files.
+
+use crate::error::Error;
+use driftless_helm::{Chart, ChartFile, Compat, IgnoreRules, LoadLimits};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Loads a folder or a .tgz.
+pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
+    let limits = LoadLimits::default();
+    let name = path.display().to_string();
+    let meta = fs::metadata(path).map_err(|error| {
+        Error::new(format!("chart '{name}': {error}")).next("name a folder or a .tgz file")
+    })?;
+    if !meta.is_dir() {
+        if meta.len() > limits.bytes {
+            return Err(Error::new(format!("chart '{name}' is too large")));
+        }
+        let data = fs::read(path).map_err(|error| Error::new(format!("read '{name}': {error}")))?;
+        return Chart::from_archive(&data, &name, compat, &limits).map_err(Error::new);
+    }
+    let ignore = match fs::read(path.join(".helmignore")) {
+        Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Error::new(format!("read '{name}/.helmignore': {error}"))),
+    };
+    let mut walk = Walk {
+        rules: IgnoreRules::parse(&ignore).map_err(Error::new)?,
+        limits,
+        bytes: 0,
+        files: Vec::new(),
+    };
+    walk.folder(path, "", 0)?;
+    Chart::from_files(walk.files, compat, &limits).map_err(Error::new)
+}
+
+/// Folders that are nested; links may point back.
+const MAX_DEPTH: usize = 64;
+
+struct Walk {
+    rules: IgnoreRules,
+    limits: LoadLimits,
+    bytes: u64,
+    files: Vec<ChartFile>,
+}
+
+impl Walk {
+    /// Reads a folder in order of name; links are followed, as Helm does.
+    fn folder(&mut self, folder: &Path, inside: &str, depth: usize) -> Result<(), Error> {
+        let fail = |error: &dyn std::fmt::Display| {
+            Error::new(format!("read '{}': {error}", folder.display()))
+        };
+        if depth > MAX_DEPTH {
+            return Err(fail(
+                &"folders are nested too deeply, or link to each other",
+            ));
+        }
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|error| fail(&error))? {
+            let name = entry.map_err(|error| fail(&error))?.file_name();
+            match name.into_string() {
+                Ok(name) => names.push(name),
+                Err(_) => return Err(fail(&"a file's name is not UTF-8")),
+            }
+        }
+        names.sort();
+        for name in names {
+            let path = folder.join(&name);
+            let inner = match inside {
+                "" => name,
+                inside => format!("{inside}/{name}"),
+            };
+            let meta = fs::metadata(&path)
+                .map_err(|error| Error::new(format!("read '{}': {error}", path.display())))?;
+            if self.rules.ignores(&inner, meta.is_dir()) {
+                continue;
+            }
+            if meta.is_dir() {
+                self.folder(&path, &inner, depth + 1)?;
+            } else {
+                self.file(&path, inner, &meta)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, name: String, meta: &fs::Metadata) -> Result<(), Error> {
+        let fail = |error: &dyn std::fmt::Display| {
+            Error::new(format!("read '{}': {error}", path.display()))
+        };
+        if !meta.is_file() {
+            return Err(fail(&"not a regular file"));
+        }
+        self.bytes += meta.len();
+        if meta.len() > self.limits.file_bytes {
+            return Err(fail(&format!(
+                "larger than a chart's file may be ({} bytes)",
+                self.limits.file_bytes
+            )));
+        }
+        if self.bytes > self.limits.bytes || self.files.len() >= self.limits.files {
+            return Err(fail(&"the chart has more files or bytes than are allowed"));
+        }
+        let data = fs::read(path).map_err(|error| fail(&error))?;
+        self.files.push(ChartFile {
+            name,
+            data: Arc::from(data),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! `driftless template`: what `helm template` does, with its flags.
+
+mod chart;
+mod print;
+mod values;
+
+use crate::error::{EXIT_CODES, Error};
+use driftless_helm::{Capabilities, Compat, Options, Outcome, ReleaseInfo, Rendered};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const EXAMPLES: &str = "Examples:
+  driftless template my-release ./chart
+  driftless template my-release chart-1.2.3.tgz -f values.yaml --set image.tag=1.2
+  driftless template my-release ./chart --kube-version 1.34.0 --helm4
+
+Charts are folders or .tgz files of this machine; a repository is not asked, and no cluster.";
+
+/// Render a chart, as `helm template` does
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    /// The release's name (left out: release-name), and the chart's folder or .tgz
+    #[arg(value_name = "[NAME] CHART", num_args = 1..=2, required = true)]
+    name_and_chart: Vec<String>,
+    /// Render as Helm 4 does, not as Helm 3
+    #[arg(long)]
+    helm4: bool,
+    /// The release's namespace
+    #[arg(short, long, env = "HELM_NAMESPACE", default_value = "default")]
+    namespace: String,
+    #[command(flatten)]
+    values: values::Args,
+    /// Kubernetes' version, for .Capabilities.KubeVersion
+    #[arg(long, value_name = "VERSION")]
+    kube_version: Option<String>,
+    /// More API versions for .Capabilities.APIVersions
+    #[arg(short, long, value_name = "VERSION", value_delimiter = ',')]
+    api_versions: Vec<String>,
+    /// Set .Release.IsUpgrade, not .Release.IsInstall
+    #[arg(long)]
+    is_upgrade: bool,
+    /// Do not check the values against the charts' schemas
+    #[arg(long)]
+    skip_schema_validation: bool,
+    #[command(flatten)]
+    shown: print::Args,
+    #[command(flatten)]
+    refused: Refused,
+}
+
+/// Helm's flags for what driftless leaves out: known, so that the refusal can say why.
+#[derive(clap::Args)]
+struct Refused {
+    #[arg(long, hide = true)]
+    validate: bool,
+    #[arg(long, hide = true)]
+    post_renderer: Option<String>,
+    #[arg(long, hide = true)]
+    repo: Option<String>,
+    #[arg(long, hide = true)]
+    version: Option<String>,
+    #[arg(long, hide = true)]
+    dependency_update: bool,
+    #[arg(long, hide = true)]
+    verify: bool,
+    #[arg(long, hide = true)]
+    enable_dns: bool,
+    #[arg(long, hide = true)]
+    name_template: Option<String>,
+    #[arg(short, long, hide = true)]
+    generate_name: bool,
+}
+
+impl Refused {
+    /// The first flag that asks for something driftless does not do, and why it does not.
+    fn first(&self) -> Option<(&'static str, &'static str)> {
+        const REMOTE: &str = "driftless template asks no repository";
+        let flags = [
+            ("--validate", self.validate, "it asks no cluster"),
+            (
+                "--post-renderer",
+                self.post_renderer.is_some(),
+                "driftless runs no programs",
+            ),
+            ("--repo", self.repo.is_some(), REMOTE),
+            ("--version", self.version.is_some(), REMOTE),
+            ("--dependency-update", self.dependency_update, REMOTE),
+            ("--verify", self.verify, "it reads no keyring"),
+            (
+                "--enable-dns",
+                self.enable_dns,
+                "templates reach no network",
+            ),
+            (
+                "--name-template",
+                self.name_template.is_some(),
+                "give the name itself",
+            ),
+            (
+                "--generate-name",
+                self.generate_name,
+                "give the name itself",
+            ),
+        ];
+        flags
+            .into_iter()
+            .find(|(_, asked, _)| *asked)
+            .map(|(flag, _, why)| (flag, why))
+    }
+}
+
+/// Renders, and writes to stdout or to `--output-dir`.
+pub fn run(args: &Args) -> Result<(), Error> {
+    if let Some((flag, why)) = args.refused.first() {
+        return Err(Error::usage(format!("{flag} is not supported: {why}"))
+            .next(format!("leave {flag} out")));
+    }
+    let (name, path) = match args.name_and_chart.as_slice() {
+        [name, chart] => (name.as_str(), chart),
+        [chart] => ("release-name", chart),
+        _ => return Err(Error::usage("give a name and a chart")),
+    };
+    release_name(name)?;
+    let rendered = render(args, name, Path::new(path))?;
+    print::all(&rendered, name, &args.shown)
+}
+
+fn render(args: &Args, name: &str, path: &Path) -> Result<Rendered, Error> {
+    let compat = match args.helm4 {
+        true => Compat::Helm4,
+        false => Compat::Helm3,
+    };
+    let values = args.values.read(compat)?;
+    let chart = chart::load(path, compat)?;
+    let options = Options {
+        compat,
+        release: ReleaseInfo {
+            name: name.to_owned(),
+            namespace: args.namespace.clone(),
+            revision: 1,
+            is_upgrade: args.is_upgrade,
+        },
+        capabilities: capabilities(args, compat)?,
+        now: now()?,
+        entropy: entropy()?,
+        lookups: None,
+        limits: Default::default(),
+    };
+    let check_schema = !args.skip_schema_validation;
+    match driftless_helm::render(&chart, &values, &options, check_schema).map_err(Error::new)? {
+        Outcome::Done(rendered) => Ok(*rendered),
+        Outcome::Needs(_) => Err(Error::new("the chart asks for objects of a cluster")),
+    }
+}
+
+/// Helm's rule for a release's name.
+fn release_name(name: &str) -> Result<(), Error> {
+    let label = |part: &str| {
+        let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        !part.is_empty()
+            && part.bytes().all(|b| inner(&b) || b == b'-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    if name.len() <= 53 && name.split('.').all(label) {
+        return Ok(());
+    }
+    Err(Error::usage(
+        "the release's name must be lower-case letters, digits, '-' and '.', at most 53 of them",
+    ))
+}
+
+fn capabilities(args: &Args, compat: Compat) -> Result<Capabilities, Error> {
+    let mut capabilities = Capabilities::default();
+    if let Some(version) = &args.kube_version {
+        capabilities = capabilities
+            .with_kube_version(version, compat)
+            .map_err(Error::usage)?;
+    }
+    capabilities
+        .api_versions
+        .extend(args.api_versions.iter().cloned());
+    Ok(capabilities)
+}
+
+fn now() -> Result<(i64, u32), Error> {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| Error::new("the clock stands before 1970"))?;
+    let seconds = i64::try_from(since.as_secs()).map_err(Error::new)?;
+    Ok((seconds, since.subsec_nanos()))
+}
+
+fn entropy() -> Result<[u8; 32], Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| Error::new(format!("read random bytes: {error}")))?;
+    Ok(seed)
+}
+
+/// The text of a file; `-` is stdin.
+fn read(path: &str) -> Result<Vec<u8>, Error> {
+    if path.contains("://") {
+        return Err(Error::new(format!(
+            "'{path}' is remote: only files of this machine are read"
+        ))
+        .next("download it, and name the file"));
+    }
+    let content = if path.trim() == "-" {
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut content).map(|_| content)
+    } else {
+        std::fs::read(PathBuf::from(path))
+    };
+    content.map_err(|error| Error::new(format!("read '{path}': {error}")))
+}

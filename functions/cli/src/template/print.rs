@@ -1,0 +1,84 @@
+//! What is shown of a rendered chart, and where.
+
+use crate::error::Error;
+use crate::term;
+use driftless_helm::{Rendered, Shown, template_text};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print the files under crds/ too
+    #[arg(long)]
+    include_crds: bool,
+    /// Leave hooks out
+    #[arg(long)]
+    no_hooks: bool,
+    /// Leave tests out
+    #[arg(long)]
+    skip_tests: bool,
+    /// Only what these templates rendered: templates/x.yaml, or a pattern
+    #[arg(short, long, value_name = "TEMPLATE")]
+    show_only: Vec<String>,
+    /// Write a file a template into this folder
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Put the release's name between --output-dir and the files
+    #[arg(long)]
+    release_name: bool,
+}
+
+/// Prints, or writes to the folder.
+pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error> {
+    let shown = Shown {
+        include_crds: args.include_crds,
+        no_hooks: args.no_hooks,
+        skip_tests: args.skip_tests,
+        show_only: args.show_only.clone(),
+    };
+    if let Some(folder) = &args.output_dir {
+        let folder = match args.release_name {
+            true => folder.join(release),
+            false => folder.clone(),
+        };
+        return write_all(rendered, &folder, &shown);
+    }
+    term::result(&template_text(rendered, &shown).map_err(Error::new)?)
+}
+
+fn write_all(rendered: &Rendered, folder: &Path, shown: &Shown) -> Result<(), Error> {
+    let crds = rendered
+        .crds
+        .iter()
+        .filter(|_| shown.include_crds)
+        .map(|(name, text)| (name, text));
+    let manifests = rendered.manifests.iter().map(|m| (&m.source, &m.content));
+    let hooks = rendered.hooks.iter().filter(|hook| shown.hook(hook));
+    let hooks = hooks.map(|hook| (&hook.manifest.source, &hook.manifest.content));
+    let mut written = BTreeSet::new();
+    for (source, text) in crds.chain(manifests).chain(hooks) {
+        let path = folder.join(source);
+        let first = written.insert(source.clone());
+        append(&path, source, text, first)
+            .map_err(|error| Error::new(format!("write '{}': {error}", path.display())))?;
+        if first {
+            term::result(&format!("wrote {}\n", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn append(path: &Path, source: &str, text: &str, first: bool) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .append(!first)
+        .truncate(first)
+        .open(path)?;
+    write!(file, "---\n# Source: {source}\n{text}\n")
+}
