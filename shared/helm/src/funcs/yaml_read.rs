@@ -33,7 +33,33 @@ pub(crate) fn first_document(text: &[u8], file: &str) -> Result<Json, YamlError>
         return Ok(Json::Null);
     };
     last_wins(&mut node);
-    yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)
+    let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)?;
+    negative_zeros(&node, &mut value);
+    Ok(value)
+}
+
+/// Gives back its sign to a `-0.0`, which is a whole number on the way through JSON.
+fn negative_zeros(node: &Node, value: &mut Json) {
+    match (&node.kind, value) {
+        (NodeKind::Seq(nodes), Json::Array(items)) => {
+            let pairs = nodes.iter().zip(items);
+            pairs.for_each(|(node, item)| negative_zeros(node, item));
+        }
+        (NodeKind::Map(pairs), Json::Object(map)) => {
+            for (key, inner) in pairs {
+                if let Some(item) = key.text().and_then(|key| map.get_mut(key)) {
+                    negative_zeros(inner, item);
+                }
+            }
+        }
+        (NodeKind::Scalar { text, .. }, Json::Number(n)) if text.starts_with("-0") => {
+            let float = text.contains(['.', 'e', 'E']);
+            if n.as_f64() == Some(0.0) && float {
+                *n = serde_json::Number::from_f64(-0.0).unwrap_or_else(|| n.clone());
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The text before the document in which an error stands, if that is not the first one.
