@@ -575,7 +575,7 @@ async fn redirects_stay_bounded_and_take_no_login_elsewhere() {
         .await
         .expect_err("round and round");
     assert_eq!(error.kind, ErrorKind::Unreadable);
-    let seen = seen.lock().expect("calls");
+    let seen = seen.lock().expect("calls").clone();
     assert!(
         seen.len() <= 6 && seen.iter().all(|(_, login)| *login),
         "{seen:?}"
