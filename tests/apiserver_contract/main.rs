@@ -22,7 +22,10 @@ impl Real {
     fn of(cluster: &Cluster) -> Self {
         let bearer = format!("Bearer {}", cluster.token());
         Self {
-            http: Http::trusting(cluster.ca()).with_header("authorization", &bearer),
+            // A client without a name is the manager `unknown`, as where the answers were recorded.
+            http: Http::trusting(cluster.ca())
+                .with_header("authorization", &bearer)
+                .with_header("user-agent", "unknown"),
             url: cluster.url(),
         }
     }

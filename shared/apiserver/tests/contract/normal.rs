@@ -8,6 +8,20 @@ use serde_json::{Value, json};
 
 use crate::cases::Answer;
 
+/// Go tells unknown fields in the order of its maps, which is another one each time.
+const UNKNOWN_FIELD: &str = "unknown field ";
+
+/// A message with its list of unknown fields in the order of the alphabet.
+fn in_order(text: String) -> String {
+    let Some((head, tail)) = text.split_once(UNKNOWN_FIELD) else {
+        return text;
+    };
+    let separator = format!(", {UNKNOWN_FIELD}");
+    let mut fields: Vec<&str> = tail.split(separator.as_str()).collect();
+    fields.sort_unstable();
+    format!("{head}{UNKNOWN_FIELD}{}", fields.join(&separator))
+}
+
 /// The versions of one case, numbered in the order of their appearance.
 pub struct Normal {
     namespace: String,
@@ -27,7 +41,11 @@ impl Normal {
         self.value(&mut body, "");
         let mut out = json!({"status": answer.status, "body": body});
         if !answer.warnings.is_empty() {
-            out["warnings"] = json!(answer.warnings);
+            let mut warnings = answer.warnings.clone();
+            if warnings.iter().all(|text| text.contains(UNKNOWN_FIELD)) {
+                warnings.sort();
+            }
+            out["warnings"] = json!(warnings);
         }
         out
     }
@@ -104,7 +122,7 @@ impl Normal {
                 out = text;
             }
         }
-        out
+        in_order(out)
     }
 }
 
