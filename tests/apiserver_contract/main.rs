@@ -22,10 +22,7 @@ impl Real {
     fn of(cluster: &Cluster) -> Self {
         let bearer = format!("Bearer {}", cluster.token());
         Self {
-            // A client without a name is the manager `unknown`, as where the answers were recorded.
-            http: Http::trusting(cluster.ca())
-                .with_header("authorization", &bearer)
-                .with_header("user-agent", "unknown"),
+            http: Http::trusting(cluster.ca()).with_header("authorization", &bearer),
             url: cluster.url(),
         }
     }
