@@ -36,6 +36,11 @@ impl Error {
         }
     }
 
+    /// A flag of the real tool that this one does not have.
+    pub fn unsupported(flag: &str, why: &str) -> Self {
+        Self::usage(format!("{flag} is not supported: {why}")).next(format!("leave {flag} out"))
+    }
+
     /// The same, with the server it is about, unless the message names it already.
     #[must_use]
     pub fn at(mut self, server: &str) -> Self {

@@ -101,23 +101,7 @@ fn applies(binding: &Value, user: &User) -> Option<String> {
 }
 
 fn rules(server: &Server, namespace: &str, binding: &Value) -> Vec<Value> {
-    let name = binding["roleRef"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let (plural, of) = match binding["roleRef"]["kind"].as_str() {
-        Some("Role") => ("roles", namespace),
-        _ => ("clusterroles", ""),
-    };
-    let key = (GROUP.to_owned(), plural.to_owned());
-    let Some(role) = server.store.get(&key, &(of.to_owned(), name)) else {
-        return Vec::new();
-    };
-    let mut out = role["rules"].as_array().cloned().unwrap_or_default();
-    for aggregated in aggregated(server, role) {
-        out.extend(aggregated);
-    }
-    out
+    rules_of(server, namespace, binding).unwrap_or_default()
 }
 
 /// The rules of the role that a binding names; `None` when there is no such role.
@@ -131,8 +115,12 @@ pub(crate) fn rules_of(server: &Server, namespace: &str, binding: &Value) -> Opt
         _ => ("clusterroles", ""),
     };
     let key = (GROUP.to_owned(), plural.to_owned());
-    server.store.get(&key, &(of.to_owned(), name))?;
-    Some(rules(server, namespace, binding))
+    let role = server.store.get(&key, &(of.to_owned(), name))?;
+    let mut out = role["rules"].as_array().cloned().unwrap_or_default();
+    for aggregated in aggregated(server, role) {
+        out.extend(aggregated);
+    }
+    Some(out)
 }
 
 /// All rules that a user has in a namespace, the cluster's among them.

@@ -265,16 +265,7 @@ impl Server {
         let mut new =
             self.read_object(&resource, &document, options.validation, &mut call.warnings)?;
         match_namespace(&call.target.namespace, &mut new)?;
-        let name = text(&new, "/metadata/name").to_owned();
-        if name.is_empty() {
-            return Err(undeterminable(&call.target.name));
-        }
-        if name != call.target.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                call.target.name
-            )));
-        }
+        let name = name_of_url(&call.target.name, &new)?;
         let live = self.live(call)?;
         let given = text(&new, "/metadata/resourceVersion").to_owned();
         keep_reset(&document, &mut new);
@@ -533,16 +524,7 @@ impl Server {
             "managedFields",
             managers::encode(applied.managers),
         );
-        let name = text(&new, "/metadata/name").to_owned();
-        if name.is_empty() {
-            return Err(undeterminable(&call.target.name));
-        }
-        if name != call.target.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                call.target.name
-            )));
-        }
+        name_of_url(&call.target.name, &new)?;
         new["metadata"]["name"] = call.target.name.clone().into();
         match_namespace(&call.target.namespace, &mut new)?;
         let Some(live) = live else {
@@ -588,10 +570,17 @@ fn go_version(api_version: &str) -> String {
     }
 }
 
-fn undeterminable(name: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-    ))
+/// The name of an object, which must be the one on the URL.
+fn name_of_url(url: &str, object: &Value) -> Result<String, ApiError> {
+    match text(object, "/metadata/name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({url} based on URL) was undeterminable: name must be provided"
+        ))),
+        name if name != url => Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({url})"
+        ))),
+        name => Ok(name.to_owned()),
+    }
 }
 
 /// The package of a group in the API server's own code, as its messages name it.

@@ -137,8 +137,7 @@ impl Refused {
 /// Renders, and writes to stdout or to `--output`.
 pub fn run(args: &Args) -> Result<(), Error> {
     if let Some((flag, why)) = args.refused.first() {
-        return Err(Error::usage(format!("{flag} is not supported: {why}"))
-            .next(format!("leave {flag} out")));
+        return Err(Error::unsupported(flag, why));
     }
     if args.dir.contains("://") || args.dir.starts_with("git@") {
         return Err(Error::new(format!(

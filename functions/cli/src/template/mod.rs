@@ -113,8 +113,7 @@ impl Refused {
 /// Renders, and writes to stdout or to `--output-dir`.
 pub fn run(args: &Args) -> Result<(), Error> {
     if let Some((flag, why)) = args.refused.first() {
-        return Err(Error::usage(format!("{flag} is not supported: {why}"))
-            .next(format!("leave {flag} out")));
+        return Err(Error::unsupported(flag, why));
     }
     let (name, path) = match args.name_and_chart.as_slice() {
         [name, chart] => (name.as_str(), chart),
