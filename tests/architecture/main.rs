@@ -23,7 +23,12 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("driftless-apiserver", &["driftless-manifest"]),
     (
         "driftless-adapters",
-        &["driftless-manifest", "driftless-core", "driftless-sops"],
+        &[
+            "driftless-manifest",
+            "driftless-core",
+            "driftless-sops",
+            "driftless-apiserver",
+        ],
     ),
     ("webhook", &OUTER),
     ("reconcile", &OUTER),

@@ -1,10 +1,12 @@
 //! The only I/O of driftless: GitHub, AWS, Kubernetes, and their local stand-ins.
 //!
-//! Every module implements traits of [`driftless_core::ports`] and knows no other module here; [`config`] wires them.
+//! Every module implements traits of [`driftless_core::ports`] and knows no other module here, but for [`embedded`],
+//! whose servers are reached by [`cluster`]'s client; [`config`] wires them.
 
 pub mod aws;
 pub mod cluster;
 pub mod config;
+pub mod embedded;
 pub mod git;
 mod key;
 pub mod local;

@@ -14,7 +14,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a whole request may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
+/// What driftless calls itself.
+pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 
 /// A client for an API server.
 ///

@@ -4,7 +4,7 @@
 //! programs or opens files. One client (and one discovery) serves every user of a cluster: a user is a header.
 
 mod answer;
-mod connect;
+pub(crate) mod connect;
 mod discovery;
 mod path;
 mod requests;

@@ -1,0 +1,125 @@
+//! The clusters that kubeconfigs name, found in this process.
+
+use super::users::Who;
+use super::{Embedded, EmbeddedService, lock};
+use crate::cluster::KubeCluster;
+use async_trait::async_trait;
+use driftless_core::ports::{
+    Access, Cluster, Clusters, ErrorKind, Impersonation, Login, PortError, Result,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Embedded servers by address. A kubeconfig that names one of the addresses leads to it without a socket; its
+/// bearer token says who asks. Every other address is left to a fallback.
+#[derive(Default)]
+pub struct EmbeddedClusters {
+    servers: Mutex<BTreeMap<String, Known>>,
+    fallback: Option<Arc<dyn Clusters>>,
+}
+
+struct Known {
+    server: Embedded,
+    /// One client (and one discovery) for each user's token.
+    clients: BTreeMap<String, Arc<KubeCluster>>,
+}
+
+impl EmbeddedClusters {
+    /// No server yet, and nothing behind it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// No server yet; other addresses are the fallback's.
+    pub fn with_fallback(fallback: Arc<dyn Clusters>) -> Self {
+        Self {
+            servers: Mutex::default(),
+            fallback: Some(fallback),
+        }
+    }
+
+    /// Makes a server known under an address, such as `https://staging.demo.internal` or a listener's URL. A server
+    /// may have several.
+    pub fn add(&self, address: &str, server: &Embedded) {
+        let known = Known {
+            server: server.clone(),
+            clients: BTreeMap::new(),
+        };
+        lock(&self.servers).insert(trimmed(address), known);
+    }
+
+    /// The server of an address.
+    pub fn get(&self, address: &str) -> Option<Embedded> {
+        let servers = lock(&self.servers);
+        servers
+            .get(&trimmed(address))
+            .map(|known| known.server.clone())
+    }
+
+    fn client(&self, access: &Access) -> Option<Result<Arc<KubeCluster>>> {
+        let mut servers = lock(&self.servers);
+        let known = servers.get_mut(&trimmed(&access.server))?;
+        Some(known.client(access))
+    }
+}
+
+impl Known {
+    fn client(&mut self, access: &Access) -> Result<Arc<KubeCluster>> {
+        let authorization = authorization(access)?;
+        if let Some(client) = self.clients.get(&authorization) {
+            return Ok(client.clone());
+        }
+        let header = (!authorization.is_empty()).then_some(authorization.as_str());
+        let user = self.server.tokens().user(header).ok_or_else(|| {
+            PortError::new(
+                ErrorKind::Denied,
+                format!("cluster {}: the server has asked for the client to provide credentials (Unauthorized)", access.server),
+            )
+        })?;
+        let service = EmbeddedService::new(self.server.clone(), Who::Known(user));
+        let client = Arc::new(KubeCluster::from_service(service, &access.server, None)?);
+        self.clients.insert(authorization, client.clone());
+        Ok(client)
+    }
+}
+
+#[async_trait]
+impl Clusters for EmbeddedClusters {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> Result<Arc<dyn Cluster>> {
+        if let Some(client) = self.client(access) {
+            return Ok(Arc::new(client?.as_user(user)?));
+        }
+        match &self.fallback {
+            Some(fallback) => fallback.connect(access, user).await,
+            None => Err(PortError::new(
+                ErrorKind::Unavailable,
+                format!("cluster {}: no such server in this process", access.server),
+            )),
+        }
+    }
+}
+
+fn trimmed(address: &str) -> String {
+    address.trim_end_matches('/').to_owned()
+}
+
+fn authorization(access: &Access) -> Result<String> {
+    let refuse = |what: &str| {
+        let message = format!("cluster {}: {what}", access.server);
+        Err(PortError::new(ErrorKind::Invalid, message))
+    };
+    match &access.login {
+        Login::Anonymous => Ok(String::new()),
+        Login::Token(token) => match token.expose_str() {
+            Some(token) => Ok(format!("Bearer {}", token.trim())),
+            None => refuse("the bearer token is no text"),
+        },
+        Login::Certificate { .. } | Login::Basic { .. } => {
+            refuse("a server in this process knows bearer tokens only")
+        }
+    }
+}

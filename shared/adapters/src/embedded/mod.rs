@@ -1,0 +1,133 @@
+//! Kubernetes API servers in this process: [`driftless_apiserver`] with a clock, users and ways in.
+//!
+//! ```text
+//! Embedded --service(user)--> kube::Client            no socket, no TLS
+//!          --cluster(user)--> dyn Cluster             the core's port
+//!          --serve(address)-> Listener                HTTPS for kubectl, flux and helm
+//! EmbeddedClusters            dyn Clusters            kubeconfigs that name one of them lead to it, without a socket
+//! ```
+//!
+//! The server itself is a value that starts nothing. Here it gets the time and the uids (from a [`Clock`]), tokens
+//! for its users, streams for its watches, and after each write what the namespace controller and the garbage
+//! collector would do. There are no other controllers: no Deployment becomes ready by itself.
+
+mod clusters;
+mod kubeconfig;
+mod listener;
+mod service;
+mod tls;
+mod users;
+
+pub use clusters::EmbeddedClusters;
+pub use kubeconfig::kubeconfig;
+pub use listener::Listener;
+pub use service::{EmbeddedService, ResponseBody};
+
+use crate::cluster::KubeCluster;
+use driftless_apiserver::{Moment, Request, Response, Server, User, Watch};
+use driftless_core::ports::{Clock, Result};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use users::Tokens;
+
+/// An API server in this process. A clone is the same server.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    server: Mutex<Server>,
+    tokens: Mutex<Tokens>,
+    /// The newest resourceVersion, for watches to wait on.
+    version: watch::Sender<u64>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Embedded {
+    /// A new cluster. `clock` gives the time of its objects, their uids and the length of its watches.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let server = Server::new(moment(clock.as_ref()));
+        Self {
+            shared: Arc::new(Shared {
+                version: watch::Sender::new(server.version()),
+                server: Mutex::new(server),
+                tokens: Mutex::default(),
+                clock,
+            }),
+        }
+    }
+
+    /// Answers a request, then lets the controllers work that every cluster has.
+    pub fn handle(&self, request: &Request) -> Response {
+        let moment = moment(self.shared.clock.as_ref());
+        let mut server = self.server();
+        let before = server.version();
+        let response = server.handle(request, moment.clone());
+        if server.version() != before {
+            server.settle(&moment);
+            self.shared.version.send_replace(server.version());
+        }
+        response
+    }
+
+    /// Does something to the server itself, such as a change that no request can make.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Server, Moment) -> T) -> T {
+        let moment = moment(self.shared.clock.as_ref());
+        let mut server = self.server();
+        let done = work(&mut server, moment);
+        self.shared.version.send_replace(server.version());
+        done
+    }
+
+    /// A new bearer token of a user, for [`kubeconfig`].
+    pub fn token(&self, user: User) -> String {
+        let nonce = self.shared.clock.nonce();
+        self.tokens().issue(user, nonce)
+    }
+
+    /// The server as one user, as a service for `kube::Client::new`.
+    pub fn service(&self, user: User) -> EmbeddedService {
+        EmbeddedService::new(self.clone(), users::Who::Known(user))
+    }
+
+    /// The server as one user, as a client of the core. `name` is for messages. A runtime must be there.
+    ///
+    /// # Errors
+    /// None that this server can cause.
+    pub fn cluster(&self, user: User, name: &str) -> Result<KubeCluster> {
+        KubeCluster::from_service(self.service(user), name, None)
+    }
+
+    fn poll(&self, watch: &mut Watch) -> Vec<Value> {
+        self.server().poll(watch)
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        lock(&self.shared.server)
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        lock(&self.shared.tokens)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock.clone()
+    }
+
+    fn versions(&self) -> watch::Receiver<u64> {
+        self.shared.version.subscribe()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn moment(clock: &dyn Clock) -> Moment {
+    Moment {
+        now: jiff::Timestamp::UNIX_EPOCH + clock.now(),
+        seed: u128::from_be_bytes(clock.nonce()),
+    }
+}

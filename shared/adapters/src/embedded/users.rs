@@ -1,0 +1,43 @@
+//! Who asks: bearer tokens of known users, or nobody.
+
+use driftless_apiserver::User;
+use std::collections::BTreeMap;
+
+/// The tokens that a server has given out.
+#[derive(Default)]
+pub(super) struct Tokens(BTreeMap<String, User>);
+
+impl Tokens {
+    pub(super) fn issue(&mut self, user: User, nonce: [u8; 16]) -> String {
+        let token = hex::encode(nonce);
+        self.0.insert(token.clone(), user);
+        token
+    }
+
+    /// The user of an `Authorization` header; `None` when the server does not know the credentials.
+    pub(super) fn user(&self, authorization: Option<&str>) -> Option<User> {
+        let Some(authorization) = authorization else {
+            return Some(anonymous());
+        };
+        let (scheme, token) = authorization.split_once(' ')?;
+        let bearer = scheme.eq_ignore_ascii_case("bearer");
+        bearer.then(|| self.0.get(token.trim()).cloned())?
+    }
+}
+
+/// How a service learns who asks.
+#[derive(Clone)]
+pub(super) enum Who {
+    /// Always this user.
+    Known(User),
+    /// From the request's `Authorization`.
+    Asked,
+}
+
+fn anonymous() -> User {
+    User {
+        name: "system:anonymous".to_owned(),
+        groups: vec!["system:unauthenticated".to_owned()],
+        ..User::default()
+    }
+}
