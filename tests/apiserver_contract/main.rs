@@ -7,11 +7,17 @@ mod cases;
 mod normal;
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use cases::{Answer, Case, Subject};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::http::Http;
 use serde_json::{Map, Value, json};
+
+/// Cases asked at a time.
+const WORKERS: usize = 12;
 
 struct Real {
     http: Http,
@@ -75,28 +81,34 @@ fn is_heartbeat(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"].get("annotations").is_none()
 }
 
-fn ask(cases: &[Case], cluster: &Cluster) -> Vec<Value> {
-    let mut real = Real::of(cluster);
-    cases
-        .iter()
-        .map(|case| Value::Array(cases::run(case, &mut real)))
-        .collect()
+/// Answers by the place of their case. Most of the time goes into waiting, so several are asked at a time.
+fn ask(all: &[Case], cluster: &Cluster) -> BTreeMap<usize, Value> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut real = Real::of(cluster);
+        let mut found = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = all.get(at) else {
+                return found;
+            };
+            found.push((at, Value::Array(cases::run(case, &mut real))));
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(worker)).collect();
+        let join = |w: ScopedJoinHandle<'_, _>| w.join().unwrap_or_else(|e| resume_unwind(e));
+        workers.into_iter().flat_map(join).collect()
+    })
 }
 
 #[test]
 fn the_recorded_answers_are_the_real_servers() {
     let cluster = Cluster::start("contract");
     let all = cases::read();
-    let (first, second) = all.split_at(all.len() / 2);
-    // Two at a time: most of the time goes into waiting.
-    let found: Vec<Value> = std::thread::scope(|scope| {
-        let half = scope.spawn(|| ask(second, &cluster));
-        let mut found = ask(first, &cluster);
-        found.extend(half.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
-        found
-    });
+    let found = ask(&all, &cluster);
     let mut files: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for (case, answers) in all.iter().zip(found) {
+    for (case, answers) in all.iter().zip(found.into_values()) {
         files
             .entry(&case.file)
             .or_default()

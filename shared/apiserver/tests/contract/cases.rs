@@ -140,7 +140,10 @@ pub fn namespace(case: &Case) -> String {
 pub fn run(case: &Case, subject: &mut dyn Subject) -> Vec<Value> {
     let namespace = namespace(case);
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    let headers = [("content-type".to_owned(), "application/json".to_owned())];
+    let headers = [
+        ("user-agent".to_owned(), "unknown".to_owned()),
+        ("content-type".to_owned(), "application/json".to_owned()),
+    ];
     let made = subject.send(
         "POST",
         "/api/v1/namespaces",

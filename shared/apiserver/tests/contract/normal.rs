@@ -72,8 +72,14 @@ impl Normal {
                 {
                     map.insert("name".into(), name.into());
                 }
+                // A list's version, and a bookmark's, is that of the last write to anything.
                 let list = map.contains_key("items") || map.contains_key("rows");
-                let metadata = map.get_mut("metadata").filter(|_| list);
+                let bookmark = map.get("type").is_some_and(|kind| kind == "BOOKMARK");
+                let metadata = if bookmark {
+                    map.get_mut("object").and_then(|of| of.get_mut("metadata"))
+                } else {
+                    map.get_mut("metadata").filter(|_| list)
+                };
                 if let Some(Value::Object(metadata)) = metadata {
                     metadata.insert("resourceVersion".into(), "<list>".into());
                 }
