@@ -19,7 +19,8 @@
 //! server shares its objects until one of them is written.
 //!
 //! Its behaviour is that of kube-apiserver 1.36, held by recorded answers of the real one (tests/corpus/apiserver).
-//! Controllers are not part of it: nothing becomes ready, nothing is collected, unless [`Server::settle`] is called.
+//! Controllers are not part of it: nothing is collected unless [`Server::settle`] is called, and nothing becomes ready
+//! unless [`Server::run_workloads`] is.
 
 mod admission;
 mod bootstrap;
@@ -53,6 +54,7 @@ mod target;
 mod validate;
 mod virtuals;
 mod watch;
+mod workloads;
 mod write;
 
 pub use request::{Body, Moment, Request, Response, User};

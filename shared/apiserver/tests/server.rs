@@ -91,6 +91,73 @@ fn a_watch_goes_on_and_ends_when_the_history_is_gone() {
 }
 
 #[test]
+fn workloads_run_only_when_asked() {
+    let mut client = Client::new();
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let workload = |kind: &str, more: Value| {
+        let mut spec = json!({"selector": selector, "template": template});
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    };
+    let apps = "/apis/apps/v1/namespaces/default";
+    client.send(
+        "POST",
+        &format!("{apps}/deployments"),
+        &workload("Deployment", json!({"replicas": 3})),
+    );
+    let set = json!({"serviceName": "a"});
+    client.send(
+        "POST",
+        &format!("{apps}/statefulsets"),
+        &workload("StatefulSet", set),
+    );
+    client.send(
+        "POST",
+        &format!("{apps}/daemonsets"),
+        &workload("DaemonSet", json!({})),
+    );
+    let mut once = template.clone();
+    once["spec"]["restartPolicy"] = "Never".into();
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"template": once}});
+    client.send("POST", "/apis/batch/v1/namespaces/default/jobs", &job);
+    let available = |client: &mut Client| {
+        client.get(&format!("{apps}/deployments/a"))["status"]["availableReplicas"].clone()
+    };
+    assert_eq!(available(&mut client), Value::Null);
+    assert_eq!(client.server.run_workloads(&moment(1)), 4);
+    assert_eq!(client.server.run_workloads(&moment(2)), 0, "nothing is new");
+    assert_eq!(available(&mut client), 3);
+    let status = |client: &mut Client, path: &str| client.get(path)["status"].clone();
+    assert_eq!(
+        status(&mut client, &format!("{apps}/statefulsets/a"))["readyReplicas"],
+        1
+    );
+    assert_eq!(
+        status(&mut client, &format!("{apps}/daemonsets/a"))["numberReady"],
+        1
+    );
+    assert_eq!(
+        status(&mut client, "/apis/batch/v1/namespaces/default/jobs/a")["succeeded"],
+        1
+    );
+
+    let fewer = br#"{"spec": {"replicas": 1}}"#;
+    client.ask(
+        "PATCH",
+        &format!("{apps}/deployments/a"),
+        "application/merge-patch+json",
+        fewer,
+    );
+    assert_eq!(client.server.run_workloads(&moment(3)), 1);
+    assert_eq!(available(&mut client), 1);
+    let deployment = status(&mut client, &format!("{apps}/deployments/a"));
+    assert_eq!(deployment["observedGeneration"], 2);
+}
+
+#[test]
 fn controllers_work_only_when_asked() {
     let mut client = Client::new();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});

@@ -9,7 +9,8 @@
 //!
 //! The server itself is a value that starts nothing. Here it gets the time and the uids (from a [`Clock`]), tokens
 //! for its users, streams for its watches, and after each write what the namespace controller and the garbage
-//! collector would do. There are no other controllers: no Deployment becomes ready by itself.
+//! collector would do. There are no other controllers: no Deployment becomes ready by itself, unless the server was made
+//! with [`Embedded::with_workloads`], which simulates that all pods run.
 
 mod clusters;
 mod kubeconfig;
@@ -43,11 +44,22 @@ struct Shared {
     /// The newest resourceVersion, for watches to wait on.
     version: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
+    /// Whether workloads get the status of ones whose pods run.
+    workloads: bool,
 }
 
 impl Embedded {
     /// A new cluster. `clock` gives the time of its objects, their uids and the length of its watches.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::start(clock, false)
+    }
+
+    /// A new cluster whose workloads look as if all of their pods ran: see [`Server::run_workloads`].
+    pub fn with_workloads(clock: Arc<dyn Clock>) -> Self {
+        Self::start(clock, true)
+    }
+
+    fn start(clock: Arc<dyn Clock>, workloads: bool) -> Self {
         let server = Server::new(moment(clock.as_ref()));
         Self {
             shared: Arc::new(Shared {
@@ -55,6 +67,7 @@ impl Embedded {
                 server: Mutex::new(server),
                 tokens: Mutex::default(),
                 clock,
+                workloads,
             }),
         }
     }
@@ -67,6 +80,9 @@ impl Embedded {
         let response = server.handle(request, moment.clone());
         if server.version() != before {
             server.settle(&moment);
+            if self.shared.workloads {
+                server.run_workloads(&moment);
+            }
             self.shared.version.send_replace(server.version());
         }
         response
@@ -116,7 +132,8 @@ impl Embedded {
         self.shared.clock.clone()
     }
 
-    fn versions(&self) -> watch::Receiver<u64> {
+    /// The newest resourceVersion, for whoever waits for a change.
+    pub fn versions(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()
     }
 }

@@ -1,10 +1,12 @@
-//! Git repositories: by GitHub's API, and in folders of this machine.
+//! Git repositories: by GitHub's API, in folders of this machine, and plain folders in their place.
 
+mod folder;
 mod github;
 mod local;
 mod url;
 mod versions;
 
+pub use folder::FolderGit;
 pub use github::{GitHub, Hosts};
 pub use local::LocalGit;
 

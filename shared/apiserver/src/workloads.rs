@@ -1,0 +1,176 @@
+//! Workloads without pods: what the status of a Deployment and its like would say if every pod had been scheduled, pulled
+//! its image, started and become ready at once. A simulation, only done when asked: see [`Server::run_workloads`].
+
+use serde_json::{Map, Value, json};
+
+use crate::request::Moment;
+use crate::server::Server;
+use crate::store::{Key, Name};
+use crate::write::text;
+
+/// The kinds that are simulated, with what tells the status of one.
+const KINDS: [(&str, &str, fn(&Value, &str) -> Value); 7] = [
+    ("apps", "deployments", deployment),
+    ("apps", "replicasets", replica_set),
+    ("apps", "statefulsets", stateful_set),
+    ("apps", "daemonsets", daemon_set),
+    ("batch", "jobs", job),
+    ("", "pods", pod),
+    ("", "persistentvolumeclaims", claim),
+];
+
+impl Server {
+    /// Gives every workload the status that it has when all of its pods run: Deployments, ReplicaSets, StatefulSets,
+    /// DaemonSets (as in a cluster of one node), Jobs, Pods, and bound volume claims. No pod is made for them. Returns how
+    /// many objects changed.
+    ///
+    /// This is a stand-in for kube-controller-manager, scheduler and kubelet, for whoever wants to see how a fleet comes up
+    /// and has no nodes: an image that does not exist "runs", too. Nothing of it happens unless it is called.
+    pub fn run_workloads(&mut self, moment: &Moment) -> usize {
+        let now = moment.stamp();
+        let mut changed = 0;
+        for (group, plural, status) in KINDS {
+            let key: Key = (group.to_owned(), plural.to_owned());
+            let stale: Vec<(Name, Value)> = self
+                .store
+                .list(&key, "", None)
+                .filter(|(_, object)| object["metadata"].get("deletionTimestamp").is_none())
+                .filter_map(|(name, object)| {
+                    let wanted = laid_over(&object["status"], status(object, &now));
+                    (wanted != object["status"]).then(|| {
+                        let mut object = Value::clone(object);
+                        object["status"] = wanted;
+                        (name.clone(), object)
+                    })
+                })
+                .collect();
+            changed += stale.len();
+            for (name, object) in stale {
+                self.store.put(&key, &name, object);
+            }
+        }
+        changed
+    }
+}
+
+/// The new status with the fields that only the old one has, and with the old times where nothing else is new.
+fn laid_over(old: &Value, mut new: Value) -> Value {
+    if let Some(conditions) = new.get_mut("conditions").and_then(Value::as_array_mut) {
+        for condition in conditions {
+            keep_times(condition, &old["conditions"]);
+        }
+    }
+    let mut status = old.as_object().cloned().unwrap_or_default();
+    if let Value::Object(new) = new {
+        for (field, value) in new {
+            if !(field.ends_with("Time") && status.contains_key(&field)) {
+                status.insert(field, value);
+            }
+        }
+    }
+    Value::Object(status)
+}
+
+fn keep_times(condition: &mut Value, old: &Value) {
+    let known = old.as_array().into_iter().flatten();
+    let Some(known) = known
+        .into_iter()
+        .find(|known| known["type"] == condition["type"])
+    else {
+        return;
+    };
+    if known["status"] == condition["status"] && known["reason"] == condition["reason"] {
+        *condition = known.clone();
+    }
+}
+
+fn number(object: &Value, pointer: &str, default: u64) -> u64 {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .unwrap_or(default)
+}
+
+fn generation(object: &Value) -> u64 {
+    number(object, "/metadata/generation", 1)
+}
+
+fn condition(kind: &str, reason: &str, now: &str) -> Value {
+    json!({"type": kind, "status": "True", "reason": reason, "message": "simulated", "lastTransitionTime": now})
+}
+
+fn deployment(object: &Value, now: &str) -> Value {
+    let replicas = number(object, "/spec/replicas", 1);
+    let progress = |kind, reason| {
+        let mut condition = condition(kind, reason, now);
+        condition["lastUpdateTime"] = now.into();
+        condition
+    };
+    json!({
+        "observedGeneration": generation(object), "replicas": replicas, "updatedReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas,
+        "conditions": [progress("Available", "MinimumReplicasAvailable"), progress("Progressing", "NewReplicaSetAvailable")],
+    })
+}
+
+fn replica_set(object: &Value, _: &str) -> Value {
+    let replicas = number(object, "/spec/replicas", 1);
+    json!({
+        "observedGeneration": generation(object), "replicas": replicas, "fullyLabeledReplicas": replicas,
+        "readyReplicas": replicas, "availableReplicas": replicas,
+    })
+}
+
+fn stateful_set(object: &Value, _: &str) -> Value {
+    let replicas = number(object, "/spec/replicas", 1);
+    let revision = format!("{}-{}", text(object, "/metadata/name"), generation(object));
+    json!({
+        "observedGeneration": generation(object), "replicas": replicas, "readyReplicas": replicas,
+        "currentReplicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
+        "currentRevision": revision, "updateRevision": revision,
+    })
+}
+
+fn daemon_set(object: &Value, _: &str) -> Value {
+    json!({
+        "observedGeneration": generation(object), "desiredNumberScheduled": 1, "currentNumberScheduled": 1,
+        "updatedNumberScheduled": 1, "numberReady": 1, "numberAvailable": 1, "numberMisscheduled": 0,
+    })
+}
+
+fn job(object: &Value, now: &str) -> Value {
+    if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+        return json!({"conditions": [condition("Suspended", "JobSuspended", now)]});
+    }
+    let completions = number(object, "/spec/completions", 1);
+    let done = |kind| {
+        let mut condition = condition(kind, "CompletionsReached", now);
+        condition["lastProbeTime"] = now.into();
+        condition
+    };
+    json!({
+        "startTime": now, "completionTime": now, "succeeded": completions, "ready": 0, "terminating": 0,
+        "uncountedTerminatedPods": {}, "conditions": [done("SuccessCriteriaMet"), done("Complete")],
+    })
+}
+
+fn pod(_: &Value, now: &str) -> Value {
+    let kinds = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
+    let conditions =
+        kinds.map(|kind| json!({"type": kind, "status": "True", "lastTransitionTime": now}));
+    json!({"phase": "Running", "startTime": now, "conditions": conditions})
+}
+
+fn claim(object: &Value, _: &str) -> Value {
+    let mut status = Map::from_iter([("phase".to_owned(), json!("Bound"))]);
+    let wanted = [
+        ("accessModes", "/spec/accessModes"),
+        ("capacity", "/spec/resources/requests"),
+    ];
+    for (field, pointer) in wanted {
+        if let Some(value) = object.pointer(pointer) {
+            status.insert(field.to_owned(), value.clone());
+        }
+    }
+    Value::Object(status)
+}
