@@ -2,7 +2,10 @@
 
 mod bootstrap;
 mod build;
+mod demo;
+mod embedded;
 mod error;
+mod fleet;
 mod get;
 mod gotemplate_vectors;
 mod hub;
@@ -31,6 +34,7 @@ struct Cli {
 enum Command {
     Bootstrap(bootstrap::Args),
     Build(build::Args),
+    Demo(demo::Args),
     Get(get::Args),
     #[command(hide = true)]
     GotemplateVectors(gotemplate_vectors::Args),
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Command::Bootstrap(args) => block_on(bootstrap::run(args)),
         // No runtime, no TLS: a build is over in the time that these take to start.
         Command::Build(args) => build::run(&args),
+        Command::Demo(args) => demo::run(args),
         Command::Get(args) => block_on(get::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
         Command::Reconcile(args) => block_on(reconcile::run(args)),

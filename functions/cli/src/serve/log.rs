@@ -22,6 +22,14 @@ pub enum Format {
     Json,
 }
 
+/// Starts logging when the environment asks for it: for a command that draws on the terminal.
+pub fn start_if_asked() -> Result<(), Error> {
+    match std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty()) {
+        true => start(Format::Auto),
+        false => Ok(()),
+    }
+}
+
 /// Starts logging.
 pub fn start(format: Format) -> Result<(), Error> {
     let levels = std::env::var(LEVELS)

@@ -2,11 +2,11 @@
 
 mod data;
 mod http;
-mod log;
+pub mod log;
 mod look;
-mod metrics;
+pub mod metrics;
 pub mod setup;
-mod work;
+pub mod work;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
@@ -113,7 +113,7 @@ async fn serve(args: &Args) -> Result<(), Error> {
     let _data = installation.data;
 
     let workers = work::workers(&shared, usize::from(args.workers));
-    let timer = work::timer(&shared, &args.name, args.sweep_interval);
+    let timer = work::timer(&shared, &[&args.name], args.sweep_interval);
     let site = http::router(shared.clone(), args.name.clone());
     let site = site.into_make_service_with_connect_info::<SocketAddr>();
     let mut end = End::new()?;
@@ -170,13 +170,14 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
 }
 
 /// SIGINT and SIGTERM.
-struct End {
+pub struct End {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl End {
-    fn new() -> Result<Self, Error> {
+    /// Takes them from the process.
+    pub fn new() -> Result<Self, Error> {
         let signal =
             |kind| signal(kind).map_err(|error| Error::new(format!("wait for signals: {error}")));
         Ok(Self {
@@ -185,7 +186,8 @@ impl End {
         })
     }
 
-    async fn asked(&mut self) {
+    /// Waits for one.
+    pub async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -47,10 +47,10 @@ pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
     (0..count).map(worker).collect()
 }
 
-/// Starts the timer: a sweep now, one after each interval, and one when somebody changed the hub's objects.
-pub fn timer(shared: &Arc<Shared>, hub: &str, interval: Duration) -> JoinHandle<()> {
+/// Starts the timer: a sweep now, one after each interval, and one when somebody changed the hubs' objects.
+pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
     let shared = shared.clone();
-    let mut look = Look::new(hub);
+    let mut looks_at: Vec<Look> = hubs.iter().map(|hub| Look::new(hub)).collect();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
         let mut looks = tokio::time::interval(LOOK.min(interval));
@@ -60,7 +60,7 @@ pub fn timer(shared: &Arc<Shared>, hub: &str, interval: Duration) -> JoinHandle<
         loop {
             let due = tokio::select! {
                 _ = ticks.tick() => true,
-                _ = looks.tick() => look.changed(&shared.ports).await,
+                _ = looks.tick() => changed(&mut looks_at, &shared.ports).await,
             };
             // The sweep has logged why it failed. It is not left alone for a whole interval.
             if due && shared.sweep().await.is_err() {
@@ -68,6 +68,15 @@ pub fn timer(shared: &Arc<Shared>, hub: &str, interval: Duration) -> JoinHandle<
             }
         }
     })
+}
+
+/// Whether anything was changed on one of the hubs. Each of them is looked at.
+async fn changed(looks: &mut [Look], ports: &Ports) -> bool {
+    let mut any = false;
+    for look in looks {
+        any |= look.changed(ports).await;
+    }
+    any
 }
 
 impl Shared {

@@ -19,8 +19,9 @@ fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["bootstrap"],
+        &["demo"],
         &["get"],
         &["get", "kustomizations"],
         &["get", "sources"],
@@ -48,6 +49,7 @@ fn the_first_words() {
     for part in [
         "bootstrap",
         "build",
+        "demo",
         "get",
         "reconcile",
         "resume",

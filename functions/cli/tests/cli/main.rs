@@ -8,6 +8,7 @@
 )]
 
 mod command;
+mod demo;
 mod fleet;
 mod help;
 mod refusals;

@@ -51,11 +51,11 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Problem> {
             out.push(Problem::invalid("metadata.name", &name.into(), &why));
         }
     }
-    common(object, &mut out);
+    common(resource, object, &mut out);
     out
 }
 
-fn common(object: &Value, out: &mut Vec<Problem>) {
+fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
     let metadata = &object["metadata"];
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
         if let Some(why) = names::label_key(key) {
@@ -85,7 +85,14 @@ fn common(object: &Value, out: &mut Vec<Problem>) {
         out.push(Problem::too_long("metadata.annotations", 256 * 1024));
     }
     owners(metadata, out);
-    for finalizer in metadata["finalizers"].as_array().into_iter().flatten() {
+    // Only the core's own validation knows standard names: a custom resource may have any qualified one.
+    let knows_names = resource.custom.is_none()
+        && !matches!(
+            resource.group.as_str(),
+            "apiextensions.k8s.io" | "apiregistration.k8s.io"
+        );
+    let finalizers = metadata["finalizers"].as_array().into_iter().flatten();
+    for (index, finalizer) in finalizers.enumerate() {
         let finalizer = finalizer.as_str().unwrap_or_default();
         if let Some(why) = names::label_key(finalizer) {
             out.push(Problem::invalid(
@@ -93,11 +100,12 @@ fn common(object: &Value, out: &mut Vec<Problem>) {
                 &finalizer.into(),
                 &why,
             ));
-        } else if !finalizer.contains('/')
+        } else if knows_names
+            && !finalizer.contains('/')
             && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
         {
             out.push(Problem::invalid(
-                "metadata.finalizers[0]",
+                &format!("metadata.finalizers[{index}]"),
                 &finalizer.into(),
                 "name is neither a standard finalizer name nor is it fully qualified",
             ));
@@ -169,7 +177,7 @@ fn in_order(list: &Value) -> String {
 /// Metadata of a changed object.
 pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) -> Vec<Problem> {
     let mut out = Vec::new();
-    common(new, &mut out);
+    common(resource, new, &mut out);
     let (old, uid) = (text(live, "/metadata/uid"), text(new, "/metadata/uid"));
     if !uid.is_empty() && uid != old {
         // The real server says it twice: once for the store, once for the object.

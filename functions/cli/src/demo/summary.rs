@@ -1,0 +1,122 @@
+//! What `--once` ends with: every object, its cluster, revision and state.
+
+use crate::embedded::{Row, State, World};
+use crate::error::Error;
+use crate::ready::shorten;
+use crate::{output, table, term};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Prints it, and fails when an object is not ready.
+///
+/// # Errors
+/// An object that is not ready; what a server refuses.
+pub async fn print(
+    world: &World,
+    rows: &[Row],
+    as_json: bool,
+    took: Duration,
+) -> Result<(), Error> {
+    let mut lines = Vec::new();
+    for row in rows {
+        lines.push(Line::of_flux(row));
+        for applied in world.applied(row).await? {
+            lines.push(Line {
+                cluster: row.cluster.clone(),
+                object: applied.id.to_string(),
+                revision: row.revision.clone(),
+                state: applied.health,
+                message: String::new(),
+            });
+        }
+    }
+    // What is a Flux object itself, and applied by another one, stands here once.
+    let flux: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {}", row.hub, row.id))
+        .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    lines.retain(|line| {
+        let key = format!("{} {}", line.cluster, line.object);
+        (!line.message.is_empty() || !flux.contains(&key)) && seen.insert(key)
+    });
+    let failed: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.state != State::Ready)
+        .collect();
+    if as_json {
+        let objects: Vec<Value> = lines.iter().map(Line::json).collect();
+        output::print_json(&json!({"ready": failed.is_empty(), "objects": objects}))?;
+    } else {
+        let cells: Vec<Vec<String>> = lines.iter().map(Line::cells).collect();
+        term::result(&table::render(
+            &["Cluster", "Object", "Revision", "State"],
+            &cells,
+        ))?;
+    }
+    match failed.first() {
+        None if rows.is_empty() => Err(Error::new("there is no object at all")),
+        None => {
+            let text = format!(
+                "{} objects on {} clusters in {:.1} s",
+                lines.len(),
+                world.hubs.len() + world.remotes().len(),
+                took.as_secs_f64()
+            );
+            term::success(&text);
+            Ok(())
+        }
+        Some(first) => {
+            for told in failed.iter().flat_map(|row| &row.told) {
+                term::failure(&told.to_string());
+            }
+            let (count, all, message) = (
+                failed.len(),
+                rows.len(),
+                first
+                    .told
+                    .first()
+                    .map_or(&first.message, |told| &told.message),
+            );
+            let text = format!(
+                "{count} of {all} Flux objects are not ready, the first is {}: {message}",
+                first.id
+            );
+            Err(Error::new(text))
+        }
+    }
+}
+
+/// A row of the table.
+struct Line {
+    cluster: String,
+    object: String,
+    revision: String,
+    state: String,
+    message: String,
+}
+
+impl Line {
+    fn of_flux(row: &Row) -> Self {
+        Self {
+            cluster: row.hub.clone(),
+            object: row.id.to_string(),
+            revision: row.revision.clone(),
+            state: row.state.as_str().to_owned(),
+            message: row.message.clone(),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.cluster.clone(),
+            self.object.clone(),
+            shorten(&self.revision),
+            self.state.clone(),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        json!({"cluster": self.cluster, "object": self.object, "revision": self.revision, "state": self.state, "message": self.message})
+    }
+}

@@ -1,0 +1,184 @@
+//! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are folders.
+//! Nothing else is needed, and nothing of it outlives the process.
+
+mod snapshot;
+mod stand_in;
+mod told;
+
+use crate::error::Error;
+use crate::fleet::{Fleet, HubPlan};
+use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
+use driftless_adapters::git::FolderGit;
+use driftless_adapters::local::LocalKeys;
+use driftless_apiserver::User;
+use driftless_core::bootstrap::{self, Root};
+use driftless_core::hub::{self, Hub, Settings};
+use driftless_core::ports::{Clock, Ports, Queue, Secret};
+use driftless_core::testing::MemoryBlobs;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use snapshot::{Row, State};
+pub use told::Told;
+
+/// Who the installation and its user are on every cluster.
+const ADMIN: &str = "admin";
+
+/// Hubs, remote clusters and what serves them.
+pub struct World {
+    /// What steps work with.
+    pub ports: Ports,
+    /// The folders that stand in for repositories, as `ports` reads them.
+    pub git: FolderGit,
+    /// The hubs in their order.
+    pub hubs: Vec<Cluster>,
+    /// Remote clusters, and where each kubeconfig Secret (hub, namespace, name) leads to.
+    remotes: Mutex<Remotes>,
+    clusters: Arc<EmbeddedClusters>,
+    age_keys: Option<Secret>,
+    listens: bool,
+}
+
+#[derive(Default)]
+struct Remotes {
+    clusters: BTreeMap<String, Cluster>,
+    places: BTreeMap<(String, String, String), String>,
+}
+
+/// One API server.
+#[derive(Clone)]
+pub struct Cluster {
+    /// Its name, different for each cluster of a world.
+    pub name: String,
+    /// The server.
+    pub server: Embedded,
+    /// A kubeconfig of an administrator.
+    pub kubeconfig: Secret,
+    _listener: Option<Arc<Listener>>,
+}
+
+impl World {
+    /// Starts the hubs of a fleet, with what `driftless bootstrap` puts there, and registers them. With `listens` every
+    /// cluster can be reached by HTTPS on loopback.
+    ///
+    /// # Errors
+    /// No socket to listen on; what a server refuses.
+    pub async fn start(
+        fleet: &Fleet,
+        queue: Arc<dyn Queue>,
+        clock: Arc<dyn Clock>,
+        listens: bool,
+    ) -> Result<Self, Error> {
+        let clusters = Arc::new(EmbeddedClusters::new());
+        let mut hubs = Vec::new();
+        for plan in &fleet.hubs {
+            hubs.push(Cluster::start(&plan.name, &clock, &clusters, listens).await?);
+        }
+        let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
+        let ports = Ports {
+            git: Arc::new(fleet.git.clone()),
+            blobs: Arc::new(MemoryBlobs::default()),
+            queue,
+            keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),
+            clusters: clusters.clone(),
+            clock,
+        };
+        let world = Self {
+            ports,
+            git: fleet.git.clone(),
+            hubs,
+            remotes: Mutex::default(),
+            clusters,
+            age_keys: fleet.age_keys.clone(),
+            listens,
+        };
+        for plan in &fleet.hubs {
+            world.install(plan, fleet).await?;
+        }
+        Ok(world)
+    }
+
+    async fn install(&self, plan: &HubPlan, fleet: &Fleet) -> Result<(), Error> {
+        let settings = Settings {
+            name: plan.name.clone(),
+            allow_local_clusters: true,
+            ..fleet.rules.clone()
+        };
+        hub::register(&self.ports, &settings).await?;
+        let hub = self.hub(&plan.name).await?;
+        bootstrap::install(hub.cluster.as_ref(), self.ports.clock.as_ref()).await?;
+        let root = Root {
+            url: fleet.url.clone(),
+            branch: fleet.branch.clone(),
+            path: plan.path.clone(),
+        };
+        bootstrap::create_root(hub.cluster.as_ref(), &root).await?;
+        Ok(())
+    }
+
+    /// A hub as the core has it.
+    ///
+    /// # Errors
+    /// Not one of this world.
+    pub async fn hub(&self, name: &str) -> Result<Hub, Error> {
+        Ok(hub::connect(&self.ports, name).await?)
+    }
+
+    /// The remote clusters so far.
+    pub fn remotes(&self) -> Vec<Cluster> {
+        self.lock().clusters.values().cloned().collect()
+    }
+
+    /// The remote cluster of that name, started when it is not there yet.
+    async fn remote(&self, name: &str) -> Result<Cluster, Error> {
+        let known = self.lock().clusters.get(name).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let new = Cluster::start(name, &self.ports.clock, &self.clusters, self.listens).await?;
+        self.lock().clusters.insert(name.to_owned(), new.clone());
+        Ok(new)
+    }
+
+    /// The remote cluster that a kubeconfig Secret leads to.
+    fn place(&self, hub: &str, namespace: &str, secret: &str) -> Option<String> {
+        let place = (hub.to_owned(), namespace.to_owned(), secret.to_owned());
+        self.lock().places.get(&place).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remotes> {
+        self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cluster {
+    async fn start(
+        name: &str,
+        clock: &Arc<dyn Clock>,
+        clusters: &EmbeddedClusters,
+        listens: bool,
+    ) -> Result<Self, Error> {
+        let server = Embedded::with_workloads(clock.clone());
+        let user = User::admin(ADMIN);
+        let (url, text, listener) = if listens {
+            let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let listener = server.serve(anywhere).await;
+            let listener =
+                listener.map_err(|error| Error::new(format!("listen on loopback: {error}")))?;
+            let text = listener.kubeconfig(user);
+            (listener.url(), text, Some(Arc::new(listener)))
+        } else {
+            let url = format!("https://{name}.embedded.internal");
+            let text = kubeconfig(&url, None, &server.token(user));
+            (url, text, None)
+        };
+        clusters.add(&url, &server);
+        Ok(Self {
+            name: name.to_owned(),
+            server,
+            kubeconfig: Secret::new(text),
+            _listener: listener,
+        })
+    }
+}

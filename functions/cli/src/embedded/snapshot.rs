@@ -1,0 +1,206 @@
+//! What stands on the clusters of a world: Flux's objects, and what they applied.
+
+use super::{Told, World};
+use crate::error::Error;
+use crate::ready::{conditions, revision, suspended};
+use driftless_core::flux::{FluxKind, Kustomization, ObjectRef, timestamp};
+use driftless_core::health::{self, Health};
+use driftless_core::hub::Hub;
+use driftless_core::inventory::Inventory;
+use driftless_core::kustomization::live::{OWNER_NAME, OWNER_NAMESPACE};
+use driftless_core::kustomization::target;
+use driftless_manifest::{Gvk, Object, ObjectId};
+use serde_json::Value;
+
+/// A Flux object of a hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its hub.
+    pub hub: String,
+    /// Which.
+    pub id: ObjectRef,
+    /// The Kustomization that applied it.
+    pub owner: Option<ObjectRef>,
+    /// The cluster that it acts on: its hub, or a remote one.
+    pub cluster: String,
+    /// How it stands.
+    pub state: State,
+    /// The reason of its `Ready` condition.
+    pub reason: String,
+    /// The message of its `Ready` condition.
+    pub message: String,
+    /// The revision it has, empty before the first.
+    pub revision: String,
+    /// What it applied, with the version to ask for it by.
+    pub inventory: Vec<(ObjectId, String)>,
+    /// What is wrong, where it failed.
+    pub told: Vec<Told>,
+}
+
+/// How a Flux object stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// `Ready=True` for the newest generation.
+    Ready,
+    /// Not looked at yet, or in progress.
+    Progressing,
+    /// It waits for another object.
+    Waiting,
+    /// `Ready=False`.
+    Failed,
+    /// Left alone.
+    Suspended,
+}
+
+impl State {
+    /// As it is printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Progressing => "Progressing",
+            Self::Waiting => "Waiting",
+            Self::Failed => "Failed",
+            Self::Suspended => "Suspended",
+        }
+    }
+}
+
+/// An object that a Kustomization applied.
+pub struct Applied {
+    /// Which.
+    pub id: ObjectId,
+    /// Its health: `Current`, `InProgress`, `NotFound` and so on.
+    pub health: String,
+}
+
+impl World {
+    /// Every Flux object of every hub.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn snapshot(&self) -> Result<Vec<Row>, Error> {
+        let mut rows = Vec::new();
+        for cluster in &self.hubs {
+            let hub = self.hub(&cluster.name).await?;
+            for kind in FluxKind::ALL {
+                let objects = hub.list(kind).await?;
+                rows.extend(objects.iter().filter_map(|object| self.row(&hub, object)));
+            }
+        }
+        for at in 0..rows.len() {
+            if rows[at].state == State::Failed {
+                rows[at].told = self.tell(&rows[at]).await?;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, hub: &Hub, object: &Object) -> Option<Row> {
+        let id = ObjectRef::of(object)?;
+        let name = &hub.settings.name;
+        let secret = object
+            .pointer("/spec/kubeConfig/secretRef/name")
+            .and_then(Value::as_str);
+        let cluster = match secret {
+            None => name.clone(),
+            Some(secret) => self
+                .place(name, &id.namespace, secret)
+                .unwrap_or_else(|| secret.to_owned()),
+        };
+        let inventory = Inventory::from_status(object.pointer("/status/inventory"));
+        let conditions = conditions(object);
+        let ready = conditions.get("Ready");
+        Some(Row {
+            hub: name.clone(),
+            owner: owner(object),
+            cluster,
+            state: state(object),
+            reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
+            message: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
+            revision: revision(object),
+            inventory: inventory
+                .iter()
+                .map(|entry| (entry.id, entry.version))
+                .collect(),
+            told: Vec::new(),
+            id,
+        })
+    }
+
+    /// The objects that a Kustomization applied, as they are now.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn applied(&self, row: &Row) -> Result<Vec<Applied>, Error> {
+        if row.inventory.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hub = self.hub(&row.hub).await?;
+        let Some(object) = hub.get(&row.id).await? else {
+            return Ok(Vec::new());
+        };
+        let one = Kustomization::from_object(object).map_err(Error::new)?;
+        let target = target::open(&self.ports, &hub, &one, None).await;
+        let target =
+            target.map_err(|none| Error::new(driftless_core::failure::Failure::from(none)))?;
+        let now = timestamp(self.ports.clock.now());
+        let mut all = Vec::new();
+        for (id, version) in &row.inventory {
+            let gvk = Gvk {
+                group: id.group.clone(),
+                version: version.clone(),
+                kind: id.kind.clone(),
+            };
+            let live = match target.cluster.resource(&gvk).await? {
+                Some(resource) => {
+                    target
+                        .cluster
+                        .get(&resource, &id.namespace, &id.name)
+                        .await?
+                }
+                None => None,
+            };
+            let health = match live {
+                None => Health::NotFound,
+                Some(live) => {
+                    health::assess(&live, now).map_or(Health::Unknown, |told| told.status)
+                }
+            };
+            all.push(Applied {
+                id: id.clone(),
+                health: health.to_string(),
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// The Kustomization whose labels stand on an object; not the object itself, as with a root that applies itself.
+fn owner(object: &Object) -> Option<ObjectRef> {
+    let (name, namespace) = (object.label(OWNER_NAME)?, object.label(OWNER_NAMESPACE)?);
+    let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
+    (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
+}
+
+fn state(object: &Object) -> State {
+    use driftless_core::flux::reason;
+    if suspended(object) {
+        return State::Suspended;
+    }
+    let conditions = conditions(object);
+    let Some(ready) = conditions.get("Ready") else {
+        return State::Progressing;
+    };
+    // A source that is there and has no artifact yet; a source or a folder that is not there is a failure.
+    let no_artifact =
+        ready.reason == reason::ARTIFACT_FAILED && ready.message.starts_with("Source artifact");
+    let waits = ready.reason == reason::DEPENDENCY_NOT_READY || no_artifact;
+    match ready.status.as_str() {
+        "True" if ready.observed_generation == driftless_core::status::generation(object) => {
+            State::Ready
+        }
+        "False" if waits => State::Waiting,
+        "False" => State::Failed,
+        _ => State::Progressing,
+    }
+}

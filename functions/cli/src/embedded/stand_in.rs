@@ -1,0 +1,188 @@
+//! What a fleet expects on its hub and no repository has: Secrets with kubeconfigs, keys and credentials, which a platform
+//! team puts there by hand. Each that is missing is made up, and so is the remote cluster behind a kubeconfig.
+
+use super::World;
+use crate::error::Error;
+use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
+use driftless_core::hub::Hub;
+use driftless_core::ports::{Apply, Cluster, Resource};
+use driftless_core::source::credentials;
+use driftless_manifest::{Gvk, Object};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const MANAGER: &str = "driftless-stand-in";
+
+/// A Secret that was made up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandIn {
+    /// The hub.
+    pub hub: String,
+    /// The object that asks for it.
+    pub object: ObjectRef,
+    /// The Secret's name, in the object's namespace.
+    pub secret: String,
+    /// What stands in.
+    pub what: Made,
+}
+
+/// What was made up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// An embedded API server, and a kubeconfig for it.
+    Cluster(String),
+    /// The keys that were given, or none.
+    Keys,
+    /// A login that nobody checks.
+    Login,
+}
+
+impl World {
+    /// Makes up every Secret that objects of the hub refer to and that is not there.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn stand_in(&self, hub: &str) -> Result<Vec<StandIn>, Error> {
+        let handle = self.hub(hub).await?;
+        let mut made = Vec::new();
+        for object in handle.list(FluxKind::GitRepository).await? {
+            let Ok(source) = GitRepository::from_object(object) else {
+                continue;
+            };
+            if let Some(secret) = &source.spec.secret_ref {
+                let data = json!({"username": "git", "password": "stand-in"});
+                if create(&handle, &source.id.namespace, &secret.name, data).await? {
+                    made.push(stand_in(hub, &source.id, &secret.name, Made::Login));
+                }
+            }
+        }
+        for object in handle.list(FluxKind::Kustomization).await? {
+            if let Ok(one) = Kustomization::from_object(object) {
+                made.extend(self.keys(&handle, &one).await?);
+                made.extend(self.cluster(&handle, &one).await?);
+            }
+        }
+        Ok(made)
+    }
+
+    async fn keys(&self, hub: &Hub, one: &Kustomization) -> Result<Option<StandIn>, Error> {
+        let reference = one
+            .spec
+            .decryption
+            .as_ref()
+            .and_then(|decryption| decryption.secret_ref.as_ref());
+        let Some(reference) = reference else {
+            return Ok(None);
+        };
+        let data = match self.age_keys.as_ref().and_then(|keys| keys.expose_str()) {
+            Some(keys) => json!({"age.agekey": keys}),
+            None => json!({}),
+        };
+        let made = create(hub, &one.id.namespace, &reference.name, data).await?;
+        Ok(made.then(|| stand_in(&hub.settings.name, &one.id, &reference.name, Made::Keys)))
+    }
+
+    async fn cluster(&self, hub: &Hub, one: &Kustomization) -> Result<Option<StandIn>, Error> {
+        let reference = one
+            .spec
+            .kube_config
+            .as_ref()
+            .and_then(|config| config.secret_ref.as_ref());
+        let Some(reference) = reference else {
+            return Ok(None);
+        };
+        let namespace = &one.id.namespace;
+        if credentials::secret(hub, namespace, &reference.name)
+            .await?
+            .is_some()
+        {
+            return Ok(None);
+        }
+        // One name is one cluster, whichever namespace asks for it; a hub's clusters are its own.
+        let name = reference
+            .name
+            .strip_suffix("-kubeconfig")
+            .unwrap_or(&reference.name);
+        let name = match self.hubs.len() {
+            1 => name.to_owned(),
+            _ => format!("{}.{name}", hub.settings.name),
+        };
+        let cluster = self.remote(&name).await?;
+        let key = reference
+            .key
+            .as_deref()
+            .filter(|key| !key.is_empty())
+            .unwrap_or("value");
+        let data = BTreeMap::from([(key, cluster.kubeconfig.expose_str().unwrap_or_default())]);
+        create(hub, namespace, &reference.name, json!(data)).await?;
+        let place = (
+            hub.settings.name.clone(),
+            namespace.clone(),
+            reference.name.clone(),
+        );
+        self.lock().places.insert(place, name.clone());
+        let own = one
+            .spec
+            .service_account_name
+            .as_deref()
+            .filter(|name| !name.is_empty());
+        if let Some(account) = own.or(hub.settings.default_service_account.as_deref()) {
+            let admin = cluster
+                .server
+                .cluster(driftless_apiserver::User::admin(MANAGER), &name)?;
+            apply(&admin, &binding(namespace, account)?).await?;
+        }
+        Ok(Some(stand_in(
+            &hub.settings.name,
+            &one.id,
+            &reference.name,
+            Made::Cluster(name),
+        )))
+    }
+}
+
+fn stand_in(hub: &str, object: &ObjectRef, secret: &str, what: Made) -> StandIn {
+    StandIn {
+        hub: hub.to_owned(),
+        object: object.clone(),
+        secret: secret.to_owned(),
+        what,
+    }
+}
+
+/// What a tenant may do on a remote cluster is said there, not in the fleet's repository: everything, here.
+fn binding(namespace: &str, account: &str) -> Result<Object, Error> {
+    let user = format!("system:serviceaccount:{namespace}:{account}");
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("stand-in:{namespace}:{account}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    });
+    Object::new(binding).map_err(Error::new)
+}
+
+/// Creates a Secret that is not there; whether it did.
+async fn create(hub: &Hub, namespace: &str, name: &str, data: Value) -> Result<bool, Error> {
+    if credentials::secret(hub, namespace, name).await?.is_some() {
+        return Ok(false);
+    }
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "stringData": data});
+    let secret = Object::new(secret).map_err(Error::new)?;
+    apply(hub.cluster.as_ref(), &secret).await?;
+    Ok(true)
+}
+
+async fn apply(cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
+    let gvk: Gvk = object.gvk();
+    let resource: Option<Resource> = cluster.resource(&gvk).await?;
+    let resource =
+        resource.ok_or_else(|| Error::new(format!("the cluster does not serve {}", gvk.kind)))?;
+    let how = Apply {
+        manager: MANAGER,
+        force: true,
+        dry_run: false,
+    };
+    cluster.apply(&resource, object, how).await?;
+    Ok(())
+}

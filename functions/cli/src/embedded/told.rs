@@ -1,0 +1,161 @@
+//! What is wrong with an object, with the file and line where that is known.
+
+use super::{Row, World};
+use crate::error::Error;
+use crate::fleet::{Files, Place};
+use crate::ready::shorten;
+use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
+use driftless_core::hub::Hub;
+use driftless_manifest::{ObjectId, TreePath};
+use regex::Regex;
+use std::fmt;
+use std::sync::LazyLock;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Told {
+    /// Where.
+    pub place: Option<Place>,
+    /// What.
+    pub message: String,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl World {
+    /// What the `Ready` condition of an object says, one by one: each thing in the file that it is about, else in the file
+    /// of the object that it names, else in that of the Flux object itself.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn tell(&self, row: &Row) -> Result<Vec<Told>, Error> {
+        let hub = self.hub(&row.hub).await?;
+        let own = self.files(&hub, &row.id).await?;
+        let owner = match &row.owner {
+            Some(owner) => self.files(&hub, owner).await?,
+            None => None,
+        };
+        let itself = owner
+            .as_ref()
+            .and_then(|(files, near)| files.of_object(near, &id_of(&row.id)));
+        let itself = itself.map(|place| {
+            let field = if row.message.contains("path not found") {
+                "path"
+            } else {
+                ""
+            };
+            let line = owner
+                .as_ref()
+                .and_then(|(files, _)| files.of_field(&place, field));
+            Place {
+                line: line.or(place.line),
+                ..place
+            }
+        });
+        let tell = |line: &str| {
+            let own = own.as_ref();
+            let of_file = own.and_then(|(files, _)| files.of_message(line));
+            if let Some((place, text)) = of_file {
+                return told(Some(place), text);
+            }
+            let named = object_of(line)
+                .and_then(|id| own.and_then(|(files, near)| files.of_object(near, &id)));
+            told(named.or_else(|| itself.clone()), line)
+        };
+        Ok(row
+            .message
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(tell)
+            .collect())
+    }
+
+    /// The files that a Kustomization builds from, and its folder in them.
+    async fn files(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<(Files, TreePath)>, Error> {
+        if id.kind != FluxKind::Kustomization {
+            return Ok(None);
+        }
+        let one = hub.get(id).await?.map(Kustomization::from_object);
+        let Some(Ok(one)) = one else {
+            return Ok(None);
+        };
+        let Ok(source) = one.source() else {
+            return Ok(None);
+        };
+        let source = match source.kind {
+            FluxKind::GitRepository => hub.get(&source).await?.map(GitRepository::from_object),
+            _ => None,
+        };
+        let Some(Ok(source)) = source else {
+            return Ok(None);
+        };
+        let reference = source.reference().unwrap_or_default();
+        let taken = self.git.taken(&source.spec.url, &reference);
+        let near = TreePath::new(one.spec.path.trim_start_matches('/'))
+            .unwrap_or_else(|_| TreePath::root());
+        Ok(taken.map(|(root, tree)| (Files::new(root, tree), near)))
+    }
+}
+
+fn told(place: Option<Place>, message: &str) -> Told {
+    Told {
+        place,
+        message: shorten(message),
+    }
+}
+
+fn id_of(id: &ObjectRef) -> ObjectId {
+    ObjectId {
+        kind: id.kind.as_str().to_owned(),
+        group: id.kind.group().to_owned(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
+}
+
+/// The object that a message begins with: `Kind/namespace/name what is wrong`.
+pub fn object_of(message: &str) -> Option<ObjectId> {
+    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"^([A-Z][A-Za-z0-9]*)/(?:([a-z0-9.-]+)/)?([A-Za-z0-9.:-]+?):? ").ok()
+    });
+    let found = FORM.as_ref()?.captures(message)?;
+    let part = |at| found.get(at).map_or("", |part| part.as_str()).to_owned();
+    Some(ObjectId {
+        kind: part(1),
+        group: String::new(),
+        namespace: part(2),
+        name: part(3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_messages() {
+        let name = |message| {
+            object_of(message).map(|id| format!("{} {} {}", id.kind, id.namespace, id.name))
+        };
+        assert_eq!(
+            name("ConfigMap/apps/a dry-run failed: x").unwrap(),
+            "ConfigMap apps a"
+        );
+        assert_eq!(
+            name("ClusterRole/a:b dry-run failed").unwrap(),
+            "ClusterRole  a:b"
+        );
+        assert_eq!(
+            name("Secret/apps/db: it is encrypted").unwrap(),
+            "Secret apps db"
+        );
+        assert!(name("dependency 'a/b' is not ready").is_none());
+    }
+}

@@ -1,0 +1,265 @@
+//! Where in the files something stands that a message speaks of.
+
+use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use driftless_manifest::{FileTree, ObjectId, TreePath};
+use regex::Regex;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// A place in a folder of files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file or folder, as a path from the working folder where it lies below it.
+    pub file: PathBuf,
+    /// The line, from 1, where it is known.
+    pub line: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        match self.line {
+            Some(line) => write!(f, ":{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The files of one source.
+pub struct Files {
+    root: PathBuf,
+    tree: FileTree,
+}
+
+impl Files {
+    /// The files that stand in the folder `root`.
+    pub fn new(root: PathBuf, tree: FileTree) -> Self {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize());
+        let short = here
+            .ok()
+            .and_then(|here| root.strip_prefix(here).map(PathBuf::from).ok());
+        Self {
+            root: short.unwrap_or(root),
+            tree,
+        }
+    }
+
+    /// The place of `FILE:LINE:COLUMN: text` or `FILE: text`, and the text.
+    pub fn of_message<'m>(&self, message: &'m str) -> Option<(Place, &'m str)> {
+        static FORM: LazyLock<Option<Regex>> =
+            LazyLock::new(|| Regex::new(r"(?s)^([^:\n]+?)(?::(\d+))?(?::\d+)?: (.*)$").ok());
+        let found = FORM.as_ref()?.captures(message)?;
+        let path = TreePath::new(found.get(1)?.as_str()).ok()?;
+        if self.tree.index().get(&path).is_none() && !self.tree.index().is_dir(&path) {
+            return None;
+        }
+        let text = found.get(3)?.as_str();
+        let line = found.get(2).and_then(|line| line.as_str().parse().ok());
+        let line = line.or_else(|| self.line_of_quoted(&path, text));
+        Some((self.place(&path, line), text))
+    }
+
+    /// The place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix
+    /// or hash by the name it is made of. Of several, the one nearest to the folder `near`.
+    pub fn of_object(&self, near: &TreePath, id: &ObjectId) -> Option<Place> {
+        let mut best: Option<(usize, Place)> = None;
+        for (path, _) in self.tree.index().iter() {
+            let is_yaml = [".yaml", ".yml", ".json"]
+                .iter()
+                .any(|end| path.as_str().ends_with(end));
+            let content = self.tree.content(path).filter(|_| is_yaml);
+            let Some(content) = content.filter(|content| mentions(content, &id.kind)) else {
+                continue;
+            };
+            let Ok(documents) = yaml::parse(content, path.as_str(), &Limits::default()) else {
+                continue;
+            };
+            for document in &documents {
+                let Some((score, line)) = fits(document, id) else {
+                    continue;
+                };
+                let score = score * 100 + nearness(path, near);
+                if best.as_ref().is_none_or(|(known, _)| score > *known) {
+                    best = Some((score, self.place(path, Some(line))));
+                }
+            }
+        }
+        best.map(|(_, place)| place)
+    }
+
+    /// The line where a field of the object's spec stands, such as its `path`.
+    pub fn of_field(&self, place: &Place, field: &str) -> Option<usize> {
+        let path = place.file.strip_prefix(&self.root).ok()?.to_str()?;
+        let content = self.tree.content(&TreePath::new(path).ok()?)?;
+        let documents = yaml::parse(content, path, &Limits::default()).ok()?;
+        let of = documents
+            .iter()
+            .filter(|document| Some(document.line) <= place.line);
+        of.last()?.get("spec")?.get(field).map(|node| node.line)
+    }
+
+    /// The first line with something that the text quotes: the entry that names a missing file, for one.
+    fn line_of_quoted(&self, path: &TreePath, text: &str) -> Option<usize> {
+        let content = std::str::from_utf8(self.tree.content(path)?).ok()?;
+        let words = text
+            .split(['\'', '"'])
+            .skip(1)
+            .step_by(2)
+            .filter(|word| word.len() > 1);
+        words.flat_map(tails).find_map(|word| {
+            let at = content.lines().position(|line| line.contains(word))?;
+            Some(at + 1)
+        })
+    }
+
+    fn place(&self, path: &TreePath, line: Option<usize>) -> Place {
+        Place {
+            file: self.root.join(path.as_str()),
+            line,
+        }
+    }
+}
+
+/// `a/b/c`, `b/c`, `c`.
+fn tails(path: &str) -> impl Iterator<Item = &str> {
+    let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
+    starts.map(|at| &path[at..]).filter(|tail| !tail.is_empty())
+}
+
+/// Whether a file may have an object of a kind in it, without reading it as YAML.
+fn mentions(content: &[u8], kind: &str) -> bool {
+    let text = String::from_utf8_lossy(content);
+    text.contains(kind) || text.contains("Generator")
+}
+
+/// How well a document fits an object, and its line.
+fn fits(document: &Node, id: &ObjectId) -> Option<(usize, usize)> {
+    let text = |node: &Node, key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+    if text(document, "kind").as_deref() != Some(&id.kind) {
+        return generated(document, id);
+    }
+    let metadata = document.get("metadata")?;
+    let name = text(metadata, "name")?;
+    let group = text(document, "apiVersion").unwrap_or_default();
+    let group = group.rsplit_once('/').map_or("", |(group, _)| group);
+    let same_group = id.group.is_empty() || group == id.group;
+    let namespace = text(metadata, "namespace").unwrap_or_default();
+    let named = match () {
+        () if name == id.name => 3,
+        () if id.name.contains(&name) => 1,
+        () => return None,
+    };
+    let placed = usize::from(namespace == id.namespace);
+    same_group.then_some((named * 2 + placed, document.line))
+}
+
+/// A kustomization that generates a ConfigMap or Secret.
+fn generated(document: &Node, id: &ObjectId) -> Option<(usize, usize)> {
+    let field = match id.kind.as_str() {
+        "ConfigMap" => "configMapGenerator",
+        "Secret" => "secretGenerator",
+        _ => return None,
+    };
+    let NodeKind::Seq(entries) = &document.get(field)?.kind else {
+        return None;
+    };
+    let names = entries.iter().filter_map(|entry| entry.get("name"));
+    let found = names
+        .into_iter()
+        .find(|name| name.text().is_some_and(|name| id.name.contains(name)))?;
+    Some((2, found.line))
+}
+
+/// How many folders two paths have in common.
+fn nearness(path: &TreePath, near: &TreePath) -> usize {
+    let common = path
+        .parts()
+        .zip(near.parts())
+        .take_while(|(a, b)| a == b)
+        .count();
+    common.min(99)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> Files {
+        let tree = FileTree::from_files([
+            (
+                "a/kustomization.yaml",
+                "resources:\n- web.yaml\n- ../base/gone.yaml\nconfigMapGenerator:\n- name: settings\n",
+            ),
+            (
+                "a/web.yaml",
+                "kind: Service\nmetadata: {name: web}\n---\n\nkind: Deployment\napiVersion: apps/v1\nmetadata:\n  name: web\nspec:\n  replicas: 1\n",
+            ),
+            (
+                "b/web.yaml",
+                "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n",
+            ),
+            ("broken.yaml", "kind: Deployment\na: [\n"),
+        ]);
+        Files::new(PathBuf::from("/fleet"), tree.unwrap())
+    }
+
+    fn object(kind: &str, group: &str, name: &str, near: &str) -> Option<String> {
+        let id = ObjectId {
+            kind: kind.into(),
+            group: group.into(),
+            name: name.into(),
+            namespace: String::new(),
+        };
+        let place = files().of_object(&TreePath::new(near).unwrap(), &id)?;
+        Some(place.to_string())
+    }
+
+    #[test]
+    fn messages() {
+        for (message, place, text) in [
+            (
+                "a/web.yaml:3:7: not valid",
+                "/fleet/a/web.yaml:3",
+                "not valid",
+            ),
+            (
+                "a/web.yaml:3: not valid",
+                "/fleet/a/web.yaml:3",
+                "not valid",
+            ),
+            ("a: the folder has none", "/fleet/a", "the folder has none"),
+            (
+                "a/kustomization.yaml: the file 'base/gone.yaml' is not there",
+                "/fleet/a/kustomization.yaml:3",
+                "the file 'base/gone.yaml' is not there",
+            ),
+        ] {
+            let files = files();
+            let (found, rest) = files.of_message(message).unwrap();
+            assert_eq!((found.to_string().as_str(), rest), (place, text));
+        }
+        for other in ["dependency 'a' is not ready", "nothing.yaml:1: no", ""] {
+            assert!(files().of_message(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn objects() {
+        let web = |near| object("Deployment", "apps", "web", near).unwrap();
+        assert_eq!(
+            (web("a"), web("b")),
+            ("/fleet/a/web.yaml:5".into(), "/fleet/b/web.yaml:1".into())
+        );
+        assert_eq!(
+            object("Deployment", "apps", "prod-web-5", "a").unwrap(),
+            "/fleet/a/web.yaml:5"
+        );
+        assert_eq!(
+            object("ConfigMap", "", "settings-abc", "b").unwrap(),
+            "/fleet/a/kustomization.yaml:5"
+        );
+        assert!(object("Deployment", "apps", "api", "a").is_none());
+        assert!(object("Job", "batch", "web", "a").is_none());
+    }
+}

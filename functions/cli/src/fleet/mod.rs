@@ -1,0 +1,70 @@
+//! A fleet in folders: which folder stands in for which repository, and which folders are hubs.
+
+mod locate;
+mod sample;
+
+use crate::error::Error;
+use driftless_adapters::git::FolderGit;
+use driftless_core::hub::Settings;
+use driftless_core::ports::Secret;
+use std::path::Path;
+use std::time::Duration;
+
+pub use locate::{Files, Place};
+pub use sample::write as write_sample;
+
+/// A fleet repository, and what else its hubs need.
+pub struct Fleet {
+    /// The fleet repository's address.
+    pub url: String,
+    /// Its branch.
+    pub branch: String,
+    /// Folders in place of repositories.
+    pub git: FolderGit,
+    /// The hubs.
+    pub hubs: Vec<HubPlan>,
+    /// What every hub is registered with, but for its name.
+    pub rules: Settings,
+    /// age keys for every namespace that asks for keys.
+    pub age_keys: Option<Secret>,
+}
+
+/// A hub of a fleet.
+pub struct HubPlan {
+    /// The hub's name.
+    pub name: String,
+    /// Its folder in the fleet repository.
+    pub path: String,
+}
+
+impl Fleet {
+    /// The sample fleet, as it stands in a folder now.
+    ///
+    /// # Errors
+    /// The folder is not there, or has another content.
+    pub fn sample(folder: &Path, quiet: Duration) -> Result<Self, Error> {
+        let key = folder.join("age.agekey");
+        let key = std::fs::read(&key)
+            .map_err(|error| Error::new(format!("{}: {error}", key.display())))?;
+        let url = |name: &str| format!("https://github.com/acme/{name}");
+        let mut git = FolderGit::new(quiet);
+        for (name, place) in [
+            ("fleet", "platform"),
+            ("team-a", "team-a"),
+            ("team-b", "team-b"),
+        ] {
+            git = git.with(&url(name), None, &folder.join(place))?;
+        }
+        Ok(Self {
+            url: url("fleet"),
+            branch: "main".to_owned(),
+            git,
+            hubs: vec![HubPlan {
+                name: "hub".to_owned(),
+                path: "clusters/demo".to_owned(),
+            }],
+            rules: Settings::default(),
+            age_keys: Some(Secret::new(key)),
+        })
+    }
+}
