@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod build;
+mod check;
 mod demo;
 mod embedded;
 mod error;
@@ -34,6 +35,7 @@ struct Cli {
 enum Command {
     Bootstrap(bootstrap::Args),
     Build(build::Args),
+    Check(check::Args),
     Demo(demo::Args),
     Get(get::Args),
     #[command(hide = true)]
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Bootstrap(args) => block_on(bootstrap::run(args)),
         // No runtime, no TLS: a build is over in the time that these take to start.
         Command::Build(args) => build::run(&args),
+        Command::Check(args) => block_on(check::run(args)),
         Command::Demo(args) => demo::run(args),
         Command::Get(args) => block_on(get::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),

@@ -8,8 +8,11 @@ use crate::server::Server;
 use crate::store::{Key, Name};
 use crate::write::text;
 
-/// The kinds that are simulated, with what tells the status of one.
-const KINDS: [(&str, &str, fn(&Value, &str) -> Value); 7] = [
+/// The status of an object whose pods run, at a time.
+type Status = fn(&Value, &str) -> Value;
+
+/// The kinds that are simulated, by group and plural.
+const KINDS: [(&str, &str, Status); 7] = [
     ("apps", "deployments", deployment),
     ("apps", "replicasets", replica_set),
     ("apps", "statefulsets", stateful_set),

@@ -217,6 +217,7 @@ mod tests {
             hub: "hub".into(),
             id: ObjectRef::new(kind, "ns", name),
             owner: owner.map(|name| ObjectRef::new(FluxKind::Kustomization, "ns", name)),
+            source: None,
             cluster: if name == "far" { "edge" } else { "hub" }.into(),
             state,
             reason: "BuildFailed".into(),

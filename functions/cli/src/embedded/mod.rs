@@ -20,6 +20,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use snapshot::{Row, State};
+pub use stand_in::{Made, StandIn};
 pub use told::Told;
 
 /// Who the installation and its user are on every cluster.
@@ -114,6 +115,9 @@ impl World {
             path: plan.path.clone(),
         };
         bootstrap::create_root(hub.cluster.as_ref(), &root).await?;
+        for path in &plan.more {
+            stand_in::root(&hub, path).await?;
+        }
         Ok(())
     }
 

@@ -23,6 +23,8 @@ pub struct Row {
     pub owner: Option<ObjectRef>,
     /// The cluster that it acts on: its hub, or a remote one.
     pub cluster: String,
+    /// Where its files come from.
+    pub source: Option<ObjectRef>,
     /// How it stands.
     pub state: State,
     /// The reason of its `Ready` condition.
@@ -87,9 +89,9 @@ impl World {
                 rows.extend(objects.iter().filter_map(|object| self.row(&hub, object)));
             }
         }
-        for at in 0..rows.len() {
-            if rows[at].state == State::Failed {
-                rows[at].told = self.tell(&rows[at]).await?;
+        for row in &mut rows {
+            if row.state == State::Failed {
+                row.told = self.tell(row).await?;
             }
         }
         Ok(rows)
@@ -113,6 +115,7 @@ impl World {
         Some(Row {
             hub: name.clone(),
             owner: owner(object),
+            source: source(object),
             cluster,
             state: state(object),
             reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
@@ -180,6 +183,28 @@ fn owner(object: &Object) -> Option<ObjectRef> {
     let (name, namespace) = (object.label(OWNER_NAME)?, object.label(OWNER_NAMESPACE)?);
     let owner = ObjectRef::new(FluxKind::Kustomization, namespace, name);
     (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
+}
+
+/// The source that an object names: a Kustomization's, a chart's or a release's.
+fn source(object: &Object) -> Option<ObjectRef> {
+    let places = [
+        "/spec/sourceRef",
+        "/spec/chartRef",
+        "/spec/chart/spec/sourceRef",
+    ];
+    let reference = places.iter().find_map(|place| object.pointer(place))?;
+    let text = |field: &str| {
+        reference
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let namespace = text("namespace").unwrap_or(object.namespace());
+    Some(ObjectRef::new(
+        FluxKind::parse(text("kind")?)?,
+        namespace,
+        text("name")?,
+    ))
 }
 
 fn state(object: &Object) -> State {

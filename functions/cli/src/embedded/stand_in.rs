@@ -3,6 +3,7 @@
 
 use super::World;
 use crate::error::Error;
+use driftless_core::bootstrap::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
 use driftless_core::ports::{Apply, Cluster, Resource};
@@ -141,6 +142,19 @@ impl World {
     }
 }
 
+/// A Kustomization of a folder of the fleet repository that its hub's own root does not lead to.
+pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
+    let name = path.replace(['/', '_', '.'], "-").to_lowercase();
+    let kustomization = json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": name, "namespace": FLUX_SYSTEM},
+        "spec": {"interval": "10m", "path": format!("./{path}"), "prune": true,
+            "sourceRef": {"kind": "GitRepository", "name": FLUX_SYSTEM}},
+    });
+    let kustomization = Object::new(kustomization).map_err(Error::new)?;
+    apply(hub.cluster.as_ref(), &kustomization).await
+}
+
 fn stand_in(hub: &str, object: &ObjectRef, secret: &str, what: Made) -> StandIn {
     StandIn {
         hub: hub.to_owned(),
@@ -173,7 +187,7 @@ async fn create(hub: &Hub, namespace: &str, name: &str, data: Value) -> Result<b
     Ok(true)
 }
 
-async fn apply(cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
+pub(super) async fn apply(cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
     let gvk: Gvk = object.gvk();
     let resource: Option<Resource> = cluster.resource(&gvk).await?;
     let resource =

@@ -93,10 +93,13 @@ impl Files {
         let path = place.file.strip_prefix(&self.root).ok()?.to_str()?;
         let content = self.tree.content(&TreePath::new(path).ok()?)?;
         let documents = yaml::parse(content, path, &Limits::default()).ok()?;
-        let of = documents
+        let mut of = documents
             .iter()
             .filter(|document| Some(document.line) <= place.line);
-        of.last()?.get("spec")?.get(field).map(|node| node.line)
+        of.next_back()?
+            .get("spec")?
+            .get(field)
+            .map(|node| node.line)
     }
 
     /// The first line with something that the text quotes: the entry that names a missing file, for one.

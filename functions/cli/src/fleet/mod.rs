@@ -1,6 +1,9 @@
 //! A fleet in folders: which folder stands in for which repository, and which folders are hubs.
 
+pub mod encrypted;
+mod find;
 mod locate;
+mod open;
 mod sample;
 
 use crate::error::Error;
@@ -11,6 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use locate::{Files, Place};
+pub use open::Options;
 pub use sample::write as write_sample;
 
 /// A fleet repository, and what else its hubs need.
@@ -35,6 +39,8 @@ pub struct HubPlan {
     pub name: String,
     /// Its folder in the fleet repository.
     pub path: String,
+    /// Folders of others that lead to more on the same hub.
+    pub more: Vec<String>,
 }
 
 impl Fleet {
@@ -62,6 +68,7 @@ impl Fleet {
             hubs: vec![HubPlan {
                 name: "hub".to_owned(),
                 path: "clusters/demo".to_owned(),
+                more: Vec::new(),
             }],
             rules: Settings::default(),
             age_keys: Some(Secret::new(key)),

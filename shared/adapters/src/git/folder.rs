@@ -23,6 +23,7 @@ const TRIES: usize = 20;
 pub struct FolderGit {
     folders: Vec<Arc<Folder>>,
     quiet: Duration,
+    change: Option<fn(&mut FileTree)>,
 }
 
 /// A folder and the repository it stands in for.
@@ -32,6 +33,7 @@ struct Folder {
     /// The branch or tag; every one when absent.
     reference: Option<String>,
     path: PathBuf,
+    change: Option<fn(&mut FileTree)>,
     taken: Mutex<Option<Taken>>,
 }
 
@@ -52,7 +54,14 @@ impl FolderGit {
         Self {
             folders: Vec::new(),
             quiet,
+            change: None,
         }
+    }
+
+    /// The same, with a change of what is read from folders that are added from now on. Revisions stay those of the files.
+    pub fn through(mut self, change: fn(&mut FileTree)) -> Self {
+        self.change = Some(change);
+        self
     }
 
     /// The same with a folder in place of the repository at `url`, for one branch or tag or for all of them.
@@ -72,6 +81,7 @@ impl FolderGit {
             repository,
             reference: reference.map(str::to_owned),
             path,
+            change: self.change,
             taken: Mutex::default(),
         }));
         Ok(self)
@@ -82,6 +92,22 @@ impl FolderGit {
         let folder = self.find(url, reference)?;
         let taken = folder.lock();
         Some((folder.path.clone(), taken.as_ref()?.tree.clone()))
+    }
+
+    /// Every folder, and its files as they stand in it now, whatever [`FolderGit::through`] makes of them.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn all(&self) -> Result<Vec<(PathBuf, FileTree)>> {
+        let read = |folder: &Arc<Folder>| {
+            let tree = read(
+                &folder.path,
+                &Look::at(&folder.path)?,
+                FetchLimits::default(),
+            )?;
+            Ok((folder.path.clone(), tree.unwrap_or_default()))
+        };
+        self.folders.iter().map(read).collect()
     }
 
     /// The repositories, as [`index::repository`] names them, whose folders look different from when they were taken last.
@@ -214,13 +240,16 @@ impl Folder {
         if Look::at(&self.path)? != look {
             return Ok(None);
         }
-        let Some(tree) = read(&self.path, &look, limits)? else {
+        let Some(mut tree) = read(&self.path, &look, limits)? else {
             return Ok(None);
         };
         if Look::at(&self.path)? != look {
             return Ok(None);
         }
         let sha = git_tree_id(tree.index());
+        if let Some(change) = self.change {
+            change(&mut tree);
+        }
         *self.lock() = Some(Taken {
             look,
             sha: sha.clone(),

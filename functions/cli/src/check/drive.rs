@@ -1,0 +1,353 @@
+//! Runs every step until nothing moves any more. Time jumps: a wait costs nothing.
+
+use super::define;
+use super::report::{Note, Report};
+use crate::embedded::{Made, Row, StandIn, State, World};
+use crate::error::Error;
+use crate::fleet::{Fleet, encrypted};
+use driftless_core::flux::{FluxKind, ObjectRef, reason};
+use driftless_core::ports::{Cause, Clock as _, Patch, Queue as _, Request};
+use driftless_core::testing::{MemoryQueue, TestClock};
+use driftless_core::{step, sweep};
+use driftless_manifest::Object;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Between two rounds: longer than the timer gives a lost message, and than a failure waits for its first retry.
+const ROUND: Duration = Duration::from_secs(60);
+/// Longer than any timeout of a health check.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Rounds until a fleet that never comes to rest is told as it is.
+const ROUNDS: usize = 60;
+/// Steps of one round.
+const STEPS: usize = 100_000;
+/// The reason of what counts as ready because it cannot be looked at.
+pub const ASSUMED: &str = "NotChecked";
+const MANAGER: &str = "driftless-check";
+
+type Id = (String, ObjectRef);
+
+/// A fleet on its way to rest.
+pub struct Drive<'a> {
+    world: &'a World,
+    queue: Arc<MemoryQueue>,
+    clock: Arc<TestClock>,
+    /// What waits, by request.
+    waiting: BTreeMap<Key, (Duration, Request)>,
+    /// What counts as ready, and why.
+    assumed: BTreeMap<Id, String>,
+    made: Vec<StandIn>,
+    definitions: define::Definitions,
+    progress: ProgressBar,
+}
+
+/// Equal requests are one.
+type Key = (String, String);
+
+impl<'a> Drive<'a> {
+    /// A world where nothing has happened yet.
+    pub fn new(world: &'a World, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Self {
+        Self {
+            world,
+            queue,
+            clock,
+            waiting: BTreeMap::new(),
+            assumed: BTreeMap::new(),
+            made: Vec::new(),
+            definitions: define::Definitions::default(),
+            progress: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
+        }
+    }
+
+    /// Until two rounds end alike.
+    ///
+    /// # Errors
+    /// What a server of the world refuses, or a store.
+    pub async fn run(&mut self) -> Result<(), Error> {
+        let (mut before, mut forced) = (Vec::new(), false);
+        for _ in 0..ROUNDS {
+            sweep::sweep(&self.world.ports).await?;
+            self.drain().await?;
+            let rows = self.world.snapshot().await?;
+            if self.resolve(&rows).await? {
+                continue;
+            }
+            let now: Vec<_> = rows
+                .iter()
+                .map(|row| {
+                    (
+                        row.id.clone(),
+                        row.hub.clone(),
+                        row.state,
+                        row.reason.clone(),
+                        row.revision.clone(),
+                    )
+                })
+                .collect();
+            let rests = now == before;
+            before = now;
+            // What waits for its health gets the time that it allows itself.
+            let waits = rows.iter().any(|row| row.state == State::Progressing);
+            if rests && (!waits || forced) {
+                break;
+            }
+            forced = rests;
+            self.pass(if rests { DAY } else { ROUND });
+        }
+        self.progress.finish_and_clear();
+        Ok(())
+    }
+
+    /// Time passes, and whatever waited for it is due.
+    fn pass(&mut self, time: Duration) {
+        self.clock.advance(time);
+        let now = self.clock.now();
+        self.waiting
+            .values_mut()
+            .for_each(|(at, _)| *at = now.min(*at));
+    }
+
+    /// Every step that is due, and what follows from it.
+    async fn drain(&mut self) -> Result<(), Error> {
+        let mut seen = Vec::new();
+        for _ in 0..STEPS {
+            let versions: Vec<u64> = self
+                .world
+                .hubs
+                .iter()
+                .map(|hub| *hub.server.versions().borrow())
+                .collect();
+            if versions != seen {
+                seen = versions;
+                self.stand_in().await?;
+            }
+            self.take();
+            let now = self.clock.now();
+            let next = self
+                .waiting
+                .iter()
+                .find(|(_, (at, _))| *at <= now)
+                .map(|(key, _)| key.clone());
+            let Some((_, request)) = next.and_then(|key| self.waiting.remove(&key)) else {
+                break;
+            };
+            if self
+                .assumed
+                .contains_key(&(request.hub.clone(), request.object.clone()))
+            {
+                continue;
+            }
+            self.progress.set_message(request.object.to_string());
+            self.progress.tick();
+            step::run(&self.world.ports, &request, Duration::ZERO).await?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) {
+        let now = self.clock.now();
+        for (request, delay) in self.queue.take() {
+            let key = (
+                format!("{} {}", request.hub, request.object),
+                format!("{:?}", request.cause),
+            );
+            let at = now + delay;
+            let known = self.waiting.entry(key).or_insert((at, request));
+            known.0 = known.0.min(at);
+        }
+    }
+
+    async fn stand_in(&mut self) -> Result<(), Error> {
+        for hub in &self.world.hubs {
+            let made = self.world.stand_in(&hub.name).await?;
+            for one in made {
+                self.ask(&one.hub, &one.object, Cause::Changed).await?;
+                self.made.push(one);
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
+        let request = Request {
+            hub: hub.to_owned(),
+            object: object.clone(),
+            cause,
+        };
+        self.queue.send(vec![(request, Duration::ZERO)]).await?;
+        Ok(())
+    }
+
+    /// Takes what cannot be checked as ready and what has no definition as defined, so that the rest goes on. Whether there
+    /// was any.
+    async fn resolve(&mut self, rows: &[Row]) -> Result<bool, Error> {
+        let mut any = false;
+        for row in rows {
+            if let Some(why) = self.unchecked(row) {
+                self.assume(row, why).await?;
+                any = true;
+            } else if self.definitions.add(self.world, row).await? {
+                self.ask(&row.hub, &row.id, Cause::Again).await?;
+                any = true;
+            }
+        }
+        if any {
+            for row in rows.iter().filter(|row| row.state == State::Waiting) {
+                self.ask(&row.hub, &row.id, Cause::Dependency).await?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Why an object cannot be checked, if it cannot and is not assumed to be ready yet.
+    fn unchecked(&self, row: &Row) -> Option<String> {
+        let is_new = !self
+            .assumed
+            .contains_key(&(row.hub.clone(), row.id.clone()));
+        if !is_new || row.state == State::Ready {
+            return None;
+        }
+        if row.reason == reason::UNSUPPORTED && row.id.kind != FluxKind::Kustomization {
+            return Some(row.message.clone());
+        }
+        let source = row.source.as_ref()?;
+        if self
+            .assumed
+            .contains_key(&(row.hub.clone(), source.clone()))
+        {
+            return Some(format!("its source {source} was not"));
+        }
+        let unhealthy = row.reason == reason::HEALTH_CHECK_FAILED;
+        let is_absent = row.message.contains("status: 'NotFound'");
+        if unhealthy && (!is_absent || self.brings_unknown(row)) {
+            return Some(format!(
+                "what makes its objects healthy is not here: {}",
+                row.message
+            ));
+        }
+        None
+    }
+
+    /// Whether something that was not checked may bring more to the cluster of an object.
+    fn brings_unknown(&self, row: &Row) -> bool {
+        self.assumed.keys().any(|(hub, id)| {
+            *hub == row.hub
+                && !matches!(
+                    id.kind,
+                    FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert
+                )
+        })
+    }
+
+    async fn assume(&mut self, row: &Row, why: String) -> Result<(), Error> {
+        let hub = self.world.hub(&row.hub).await?;
+        if let Some(object) = hub.get(&row.id).await? {
+            let resource = hub.resource(row.id.kind).await?;
+            let patch = Patch::Merge(ready(&object));
+            let (namespace, name) = (&row.id.namespace, &row.id.name);
+            hub.cluster
+                .patch(&resource, namespace, name, Some("status"), &patch, MANAGER)
+                .await?;
+        }
+        self.assumed.insert((row.hub.clone(), row.id.clone()), why);
+        Ok(())
+    }
+
+    /// What came out.
+    ///
+    /// # Errors
+    /// What a server of the world refuses.
+    pub async fn report(self, fleet: &Fleet) -> Result<Report, Error> {
+        let rows = self.world.snapshot().await?;
+        let mut report = Report::new(&rows, self.world, fleet);
+        for ((hub, id), why) in &self.assumed {
+            report
+                .notes
+                .push(Note::object(hub, id, format!("not checked: {why}")));
+        }
+        for row in &rows {
+            match row.state {
+                State::Failed => report.fail(row, row.told.clone()),
+                State::Waiting => report.notes.push(Note::object(
+                    &row.hub,
+                    &row.id,
+                    format!("not checked: {}", row.message),
+                )),
+                State::Suspended => report.notes.push(Note::object(
+                    &row.hub,
+                    &row.id,
+                    "not checked: it is suspended".to_owned(),
+                )),
+                State::Progressing => report.notes.push(Note::object(
+                    &row.hub,
+                    &row.id,
+                    "did not come to rest".to_owned(),
+                )),
+                State::Ready => {}
+            }
+        }
+        for missing in self.definitions.missing() {
+            if self.brings_unknown(&missing.row) {
+                report.notes.push(Note::object(
+                    &missing.row.hub,
+                    &missing.row.id,
+                    missing.note(),
+                ));
+            } else {
+                report.fail(&missing.row, missing.told.clone());
+            }
+        }
+        for one in &self.made {
+            if let Made::Cluster(name) = &one.what {
+                let text = format!(
+                    "cluster {name} stands in for the one of Secret/{}/{}",
+                    one.object.namespace, one.secret
+                );
+                report.notes.push(Note::object(&one.hub, &one.object, text));
+            }
+        }
+        let hidden: BTreeSet<String> = match fleet.age_keys {
+            Some(_) => BTreeSet::new(),
+            None => self
+                .world
+                .git
+                .all()?
+                .iter()
+                .flat_map(|(root, tree)| encrypted_in(root, tree))
+                .collect(),
+        };
+        report.notes.extend(hidden.into_iter().map(|file| {
+            Note::file(
+                file,
+                "encrypted: only its form was checked (give --age-key)",
+            )
+        }));
+        Ok(report)
+    }
+}
+
+fn encrypted_in(root: &std::path::Path, tree: &driftless_manifest::FileTree) -> Vec<String> {
+    let files = encrypted::files(tree).into_iter();
+    files
+        .map(|(path, _)| root.join(path.as_str()).display().to_string())
+        .collect()
+}
+
+/// The status of an object that counts as ready.
+fn ready(object: &Object) -> Value {
+    let generation = driftless_core::status::generation(object);
+    let attempted = object
+        .pointer("/status/lastAttemptedRevision")
+        .cloned()
+        .unwrap_or_default();
+    let condition = json!({"type": "Ready", "status": "True", "reason": ASSUMED, "message": "not checked, taken as ready",
+        "observedGeneration": generation, "lastTransitionTime": "1970-01-01T00:00:00Z"});
+    let mut status = json!({"observedGeneration": generation, "conditions": [condition]});
+    if attempted.is_string() {
+        status["lastAppliedRevision"] = attempted;
+    }
+    json!({"status": status})
+}

@@ -1,0 +1,310 @@
+//! Finds the hubs of a fleet repository, and the repository's own address, in its files.
+
+use super::HubPlan;
+use driftless_core::source::index;
+use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use driftless_manifest::{FileTree, TreePath};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The file that `flux bootstrap` writes into a hub's folder.
+const SYNC: &str = "gotk-sync.yaml";
+/// Where hubs are by convention when no such file says it.
+const CLUSTERS: &str = "clusters";
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
+const SOURCE: &str = "source.toolkit.fluxcd.io/";
+const FLUX_SYSTEM: &str = "flux-system";
+
+/// What the files say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The folders that are hubs.
+    pub hubs: Vec<TreePath>,
+    /// The repository's own address and branch.
+    pub origin: Option<(String, String)>,
+}
+
+/// The documents of every YAML file that can be read; what cannot is told by the build that reads it.
+pub struct Documents<'t> {
+    tree: &'t FileTree,
+    by_file: BTreeMap<TreePath, Vec<Node>>,
+}
+
+impl<'t> Documents<'t> {
+    /// Reads a tree.
+    pub fn of(tree: &'t FileTree) -> Self {
+        let mut by_file = BTreeMap::new();
+        for (path, _) in tree.index().iter() {
+            let name = path.file_name();
+            let is_yaml =
+                name.ends_with(".yaml") || name.ends_with(".yml") || KUSTOMIZATIONS.contains(&name);
+            let Some(content) = tree.content(path).filter(|_| is_yaml) else {
+                continue;
+            };
+            if let Ok(documents) = yaml::parse(content, path.as_str(), &Limits::default()) {
+                by_file.insert(path.clone(), documents);
+            }
+        }
+        Self { tree, by_file }
+    }
+
+    /// The hubs and the repository's address.
+    pub fn find(&self) -> Found {
+        let mut found = Found::default();
+        for (file, documents) in &self.by_file {
+            if file.file_name() == SYNC {
+                found.hubs.push(self.bootstrapped(file, documents));
+                found.origin = found.origin.or_else(|| {
+                    self.sources()
+                        .find(|source| source.0 == FLUX_SYSTEM)
+                        .map(|source| (source.1, source.2))
+                });
+            }
+        }
+        let others = self.of_convention(&found.hubs);
+        found.hubs.extend(others);
+        found.hubs.sort();
+        found.hubs.dedup();
+        found.origin = found.origin.or_else(|| self.guess());
+        found
+    }
+
+    /// Folders in a hub's folder that its kustomization leaves out and that bring Kustomizations of their own: somebody
+    /// else's root on the same hub.
+    pub fn left_out(&self, hub: &TreePath) -> Vec<TreePath> {
+        if !self.has_kustomization(hub) {
+            return Vec::new();
+        }
+        let used = self.used();
+        let below = self
+            .folders()
+            .into_iter()
+            .filter(|folder| folder != hub && folder.is_within(hub));
+        let own = below.filter(|folder| self.has_kustomization(folder) && !used.contains(folder));
+        own.filter(|folder| self.is_flux(folder)).collect()
+    }
+
+    /// The folder that a `gotk-sync.yaml` names, else the one above its own.
+    fn bootstrapped(&self, file: &TreePath, documents: &[Node]) -> TreePath {
+        let paths = documents
+            .iter()
+            .filter(|document| is(document, KUSTOMIZE, "Kustomization"));
+        let path = paths
+            .filter_map(|document| text(document, &["spec", "path"]))
+            .next();
+        let path = path.and_then(|path| TreePath::new(path).ok());
+        path.unwrap_or_else(|| file.parent().parent())
+    }
+
+    /// The folders of `clusters/` that no other kustomization takes its resources from.
+    fn of_convention(&self, known: &[TreePath]) -> Vec<TreePath> {
+        let used = self.used();
+        let Ok(clusters) = TreePath::new(CLUSTERS) else {
+            return Vec::new();
+        };
+        let children = self.tree.index().children(&clusters).into_iter();
+        let folders = children.filter(|(_, is_dir)| *is_dir);
+        let folders = folders.filter_map(|(name, _)| clusters.join(&name).ok());
+        let is_new = |folder: &TreePath| !known.iter().any(|hub| hub.is_within(folder));
+        let is_hub =
+            |folder: &TreePath| is_new(folder) && !used.contains(folder) && self.is_flux(folder);
+        folders.filter(is_hub).collect()
+    }
+
+    /// Whether a Flux object stands in a folder or below it.
+    fn is_flux(&self, folder: &TreePath) -> bool {
+        let mut files = self
+            .by_file
+            .iter()
+            .filter(|(file, _)| file.is_within(folder));
+        files.any(|(_, documents)| {
+            documents
+                .iter()
+                .any(|document| is(document, KUSTOMIZE, "") || is(document, SOURCE, ""))
+        })
+    }
+
+    fn has_kustomization(&self, folder: &TreePath) -> bool {
+        KUSTOMIZATIONS.iter().any(|name| {
+            folder
+                .join(name)
+                .is_ok_and(|file| self.tree.index().get(&file).is_some())
+        })
+    }
+
+    fn folders(&self) -> BTreeSet<TreePath> {
+        self.by_file.keys().map(TreePath::parent).collect()
+    }
+
+    /// The folders that kustomizations take something from.
+    fn used(&self) -> BTreeSet<TreePath> {
+        let mut used = BTreeSet::new();
+        for (file, documents) in &self.by_file {
+            if !KUSTOMIZATIONS.contains(&file.file_name()) {
+                continue;
+            }
+            for field in ["resources", "bases", "components"] {
+                let lists = documents.iter().filter_map(|document| document.get(field));
+                let entries = lists.flat_map(|list| match &list.kind {
+                    NodeKind::Seq(entries) => entries.as_slice(),
+                    _ => &[],
+                });
+                let paths = entries.filter_map(|entry| file.parent().join(entry.text()?).ok());
+                used.extend(paths);
+            }
+        }
+        used
+    }
+
+    /// Name, address and branch of each GitRepository.
+    fn sources(&self) -> impl Iterator<Item = (String, String, String)> {
+        let all = self
+            .by_file
+            .values()
+            .flatten()
+            .filter(|document| is(document, SOURCE, "GitRepository"));
+        all.filter_map(|document| {
+            let own = |path: &[&str]| text(document, path).map(str::to_owned);
+            let branch = own(&["spec", "ref", "branch"]).unwrap_or_else(|| "master".to_owned());
+            Some((own(&["metadata", "name"])?, own(&["spec", "url"])?, branch))
+        })
+    }
+
+    /// The one address whose Kustomizations name folders of this tree.
+    fn guess(&self) -> Option<(String, String)> {
+        let kustomizations = self
+            .by_file
+            .values()
+            .flatten()
+            .filter(|document| is(document, KUSTOMIZE, "Kustomization"));
+        let leads_here = |document: &&Node| {
+            let path = text(document, &["spec", "path"]).and_then(|path| TreePath::new(path).ok());
+            path.is_some_and(|path| !path.is_root() && self.tree.index().is_dir(&path))
+        };
+        let names: BTreeSet<&str> = kustomizations
+            .filter(leads_here)
+            .filter_map(|document| text(document, &["spec", "sourceRef", "name"]))
+            .collect();
+        let named = self
+            .sources()
+            .filter(|(name, ..)| names.contains(name.as_str()));
+        let mut origins: BTreeSet<(String, String)> =
+            named.map(|(_, url, branch)| (url, branch)).collect();
+        let first = origins.pop_first()?;
+        (origins.is_empty() && index::repository(&first.0).is_some()).then_some(first)
+    }
+}
+
+fn is(document: &Node, group: &str, kind: &str) -> bool {
+    text(document, &["apiVersion"]).is_some_and(|version| version.starts_with(group))
+        && (kind.is_empty() || text(document, &["kind"]) == Some(kind))
+}
+
+fn text<'n>(node: &'n Node, path: &[&str]) -> Option<&'n str> {
+    path.iter()
+        .try_fold(node, |node, key| node.get(key))?
+        .text()
+}
+
+/// A plan for each folder, named after it: by its last part, or by all of them where two are alike.
+pub fn plans(folders: &[TreePath]) -> Vec<HubPlan> {
+    let last = |folder: &TreePath| match folder.file_name() {
+        "" => "hub".to_owned(),
+        name => name.to_owned(),
+    };
+    let plan = |folder: &TreePath| {
+        let alike = folders
+            .iter()
+            .filter(|other| last(other) == last(folder))
+            .count();
+        HubPlan {
+            name: if alike > 1 {
+                folder.as_str().replace('/', "-")
+            } else {
+                last(folder)
+            },
+            path: folder.as_str().to_owned(),
+            more: Vec::new(),
+        }
+    };
+    folders.iter().map(plan).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "https://github.com/acme/fleet";
+
+    fn git(name: &str, url: &str) -> String {
+        format!(
+            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{name: {name}}}\nspec: {{url: {url}, ref: {{branch: dev}}}}\n---\n"
+        )
+    }
+
+    fn sync(source: &str, path: &str) -> String {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: x}}\nspec: {{path: {path}, sourceRef: {{kind: GitRepository, name: {source}}}}}\n"
+        )
+    }
+
+    fn found(files: &[(&str, &str)]) -> (Vec<String>, Option<String>) {
+        let tree = FileTree::from_files(files.iter().copied()).unwrap();
+        let found = Documents::of(&tree).find();
+        let hubs = found
+            .hubs
+            .iter()
+            .map(|hub| hub.as_str().to_owned())
+            .collect();
+        (
+            hubs,
+            found.origin.map(|(url, branch)| format!("{url} {branch}")),
+        )
+    }
+
+    #[test]
+    fn a_bootstrapped_repository() {
+        let root = git("flux-system", URL) + &sync("flux-system", "./clusters/a");
+        let files = [
+            ("clusters/a/flux-system/gotk-sync.yaml", root.as_str()),
+            ("clusters/b/flux-system/gotk-sync.yaml", "# written later"),
+            ("apps/a.yaml", "kind: [\n"),
+        ];
+        let (hubs, origin) = found(&files);
+        assert_eq!(hubs, ["clusters/a", "clusters/b"]);
+        assert_eq!(origin.unwrap(), format!("{URL} dev"));
+    }
+
+    #[test]
+    fn folders_by_convention() {
+        let (base, apps) = (git("fleet", URL), sync("fleet", "./apps"));
+        let files = [
+            ("clusters/base/source.yaml", base.as_str()),
+            (
+                "clusters/a/kustomization.yaml",
+                "resources: [../base, apps.yaml]\n",
+            ),
+            ("clusters/a/apps.yaml", apps.as_str()),
+            (
+                "clusters/a/edge/kustomization.yaml",
+                "resources: [apps.yaml]\n",
+            ),
+            ("clusters/a/edge/apps.yaml", apps.as_str()),
+            ("clusters/none/readme.yaml", "a: 1\n"),
+            ("apps/a.yaml", "a: 1\n"),
+        ];
+        let (hubs, origin) = found(&files);
+        assert_eq!(hubs, ["clusters/a"]);
+        assert_eq!(origin.unwrap(), format!("{URL} dev"));
+        let tree = FileTree::from_files(files).unwrap();
+        let left = Documents::of(&tree).left_out(&TreePath::new("clusters/a").unwrap());
+        assert_eq!(left, [TreePath::new("clusters/a/edge").unwrap()]);
+    }
+
+    #[test]
+    fn hubs_have_names_of_their_own() {
+        let folders = ["eu/prod", "us/prod", "dev", ""].map(|path| TreePath::new(path).unwrap());
+        let names: Vec<String> = plans(&folders).into_iter().map(|plan| plan.name).collect();
+        assert_eq!(names, ["eu-prod", "us-prod", "dev", "hub"]);
+    }
+}
