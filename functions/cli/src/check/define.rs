@@ -27,9 +27,9 @@ pub struct Missing {
 
 impl Missing {
     /// For a cluster where something that was not checked may bring the definition.
-    pub fn note(&self) -> String {
+    pub fn why(&self) -> String {
         format!(
-            "not checked: objects of {}, which the repository does not define and something unchecked may bring",
+            "the repository does not define {}; what was not checked may",
             self.what
         )
     }

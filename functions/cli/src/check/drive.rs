@@ -1,10 +1,10 @@
 //! Runs every step until nothing moves any more. Time jumps: a wait costs nothing.
 
 use super::define;
-use super::report::{Note, Report};
+use super::report::Report;
 use crate::embedded::{Made, Row, StandIn, State, World};
 use crate::error::Error;
-use crate::fleet::{Fleet, encrypted};
+use crate::fleet::{Files, Fleet, encrypted};
 use driftless_core::flux::{FluxKind, ObjectRef, reason};
 use driftless_core::ports::{Cause, Clock as _, Patch, Queue as _, Request};
 use driftless_core::testing::{MemoryQueue, TestClock};
@@ -12,7 +12,7 @@ use driftless_core::{step, sweep};
 use driftless_manifest::Object;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,17 +35,14 @@ pub struct Drive<'a> {
     world: &'a World,
     queue: Arc<MemoryQueue>,
     clock: Arc<TestClock>,
-    /// What waits, by request.
-    waiting: BTreeMap<Key, (Duration, Request)>,
+    /// What waits, and until when.
+    waiting: BTreeMap<Id, (Duration, Request)>,
     /// What counts as ready, and why.
     assumed: BTreeMap<Id, String>,
     made: Vec<StandIn>,
     definitions: define::Definitions,
     progress: ProgressBar,
 }
-
-/// Equal requests are one.
-type Key = (String, String);
 
 impl<'a> Drive<'a> {
     /// A world where nothing has happened yet.
@@ -69,7 +66,9 @@ impl<'a> Drive<'a> {
     pub async fn run(&mut self) -> Result<(), Error> {
         let (mut before, mut forced) = (Vec::new(), false);
         for _ in 0..ROUNDS {
-            sweep::sweep(&self.world.ports).await?;
+            if !forced {
+                sweep::sweep(&self.world.ports).await?;
+            }
             self.drain().await?;
             let rows = self.world.snapshot().await?;
             if self.resolve(&rows).await? {
@@ -147,16 +146,18 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
+    /// Takes the queue over. Requests for one object are one, at the earliest of their times.
     fn take(&mut self) {
         let now = self.clock.now();
         for (request, delay) in self.queue.take() {
-            let key = (
-                format!("{} {}", request.hub, request.object),
-                format!("{:?}", request.cause),
-            );
+            let key = (request.hub.clone(), request.object.clone());
             let at = now + delay;
-            let known = self.waiting.entry(key).or_insert((at, request));
+            let known = self.waiting.entry(key).or_insert((at, request.clone()));
             known.0 = known.0.min(at);
+            // The cause that looks at the cluster, too, and not at the files alone.
+            if request.cause == Cause::Again {
+                known.1 = request;
+            }
         }
     }
 
@@ -211,7 +212,11 @@ impl<'a> Drive<'a> {
             return None;
         }
         if row.reason == reason::UNSUPPORTED && row.id.kind != FluxKind::Kustomization {
-            return Some(row.message.clone());
+            let how = match row.id.kind {
+                FluxKind::GitRepository => " (give --source URL=DIR or URL@BRANCH=DIR)",
+                _ => "",
+            };
+            return Some(format!("{}{how}", row.message));
         }
         let source = row.source.as_ref()?;
         if self
@@ -264,76 +269,48 @@ impl<'a> Drive<'a> {
         let rows = self.world.snapshot().await?;
         let mut report = Report::new(&rows, self.world, fleet);
         for ((hub, id), why) in &self.assumed {
-            report
-                .notes
-                .push(Note::object(hub, id, format!("not checked: {why}")));
+            report.unchecked(hub, id, why);
         }
         for row in &rows {
             match row.state {
-                State::Failed => report.fail(row, row.told.clone()),
-                State::Waiting => report.notes.push(Note::object(
-                    &row.hub,
-                    &row.id,
-                    format!("not checked: {}", row.message),
-                )),
-                State::Suspended => report.notes.push(Note::object(
-                    &row.hub,
-                    &row.id,
-                    "not checked: it is suspended".to_owned(),
-                )),
-                State::Progressing => report.notes.push(Note::object(
-                    &row.hub,
-                    &row.id,
-                    "did not come to rest".to_owned(),
-                )),
                 State::Ready => {}
+                State::Failed => report.fail(row, &row.told),
+                State::Waiting => report.unchecked(&row.hub, &row.id, &row.message),
+                State::Suspended => report.unchecked(&row.hub, &row.id, "it is suspended"),
+                State::Progressing => {
+                    report.unchecked(&row.hub, &row.id, "it did not come to rest")
+                }
             }
         }
         for missing in self.definitions.missing() {
-            if self.brings_unknown(&missing.row) {
-                report.notes.push(Note::object(
-                    &missing.row.hub,
-                    &missing.row.id,
-                    missing.note(),
-                ));
-            } else {
-                report.fail(&missing.row, missing.told.clone());
+            match self.brings_unknown(&missing.row) {
+                true => report.unchecked(&missing.row.hub, &missing.row.id, &missing.why()),
+                false => report.fail(&missing.row, &missing.told),
             }
         }
         for one in &self.made {
             if let Made::Cluster(name) = &one.what {
+                let namespace = &one.object.namespace;
                 let text = format!(
-                    "cluster {name} stands in for the one of Secret/{}/{}",
-                    one.object.namespace, one.secret
+                    "cluster {name} stands in for that of Secret/{namespace}/{}",
+                    one.secret
                 );
-                report.notes.push(Note::object(&one.hub, &one.object, text));
+                report.note(&one.hub, &one.object, text);
             }
         }
-        let hidden: BTreeSet<String> = match fleet.age_keys {
-            Some(_) => BTreeSet::new(),
-            None => self
-                .world
-                .git
-                .all()?
-                .iter()
-                .flat_map(|(root, tree)| encrypted_in(root, tree))
-                .collect(),
-        };
-        report.notes.extend(hidden.into_iter().map(|file| {
-            Note::file(
-                file,
-                "encrypted: only its form was checked (give --age-key)",
-            )
-        }));
+        if fleet.age_keys.is_none() {
+            for (root, tree) in self.world.git.all()? {
+                for (path, _) in encrypted::files(&tree) {
+                    let place = Files::place_in(&root, &path);
+                    report.unchecked_file(
+                        place,
+                        "it is encrypted, placeholders stand in for its values (give --age-key)",
+                    );
+                }
+            }
+        }
         Ok(report)
     }
-}
-
-fn encrypted_in(root: &std::path::Path, tree: &driftless_manifest::FileTree) -> Vec<String> {
-    let files = encrypted::files(tree).into_iter();
-    files
-        .map(|(path, _)| root.join(path.as_str()).display().to_string())
-        .collect()
 }
 
 /// The status of an object that counts as ready.

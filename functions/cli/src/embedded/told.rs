@@ -100,7 +100,7 @@ impl World {
         let taken = self.git.taken(&source.spec.url, &reference);
         let near = TreePath::new(one.spec.path.trim_start_matches('/'))
             .unwrap_or_else(|_| TreePath::root());
-        Ok(taken.map(|(root, tree)| (Files::new(root, tree), near)))
+        Ok(taken.map(|(root, tree)| (Files::new(&root, tree), near)))
     }
 }
 

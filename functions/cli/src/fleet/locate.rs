@@ -4,7 +4,7 @@ use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
 use driftless_manifest::{FileTree, ObjectId, TreePath};
 use regex::Regex;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// A place in a folder of files.
@@ -34,14 +34,16 @@ pub struct Files {
 
 impl Files {
     /// The files that stand in the folder `root`.
-    pub fn new(root: PathBuf, tree: FileTree) -> Self {
-        let here = std::env::current_dir().and_then(|here| here.canonicalize());
-        let short = here
-            .ok()
-            .and_then(|here| root.strip_prefix(here).map(PathBuf::from).ok());
-        Self {
-            root: short.unwrap_or(root),
-            tree,
+    pub fn new(root: &Path, tree: FileTree) -> Self {
+        let root = shown(root);
+        Self { root, tree }
+    }
+
+    /// The place of a file or folder.
+    pub fn place_in(root: &Path, path: &TreePath) -> Place {
+        Place {
+            file: shown(root).join(path.as_str()),
+            line: None,
         }
     }
 
@@ -56,7 +58,9 @@ impl Files {
         }
         let text = found.get(3)?.as_str();
         let line = found.get(2).and_then(|line| line.as_str().parse().ok());
-        let line = line.or_else(|| self.line_of_quoted(&path, text));
+        let line = line
+            .or_else(|| self.line_of_quoted(&path, text))
+            .or_else(|| self.line_of_key(&path, text));
         Some((self.place(&path, line), text))
     }
 
@@ -116,12 +120,28 @@ impl Files {
         })
     }
 
+    /// The line of the field that the text begins with, as a transformer's refusal does: `namespace: two objects ...`.
+    fn line_of_key(&self, path: &TreePath, text: &str) -> Option<usize> {
+        let (field, _) = text.split_once(':')?;
+        let documents = yaml::parse(self.tree.content(path)?, path.as_str(), &Limits::default());
+        let documents = documents.ok()?;
+        let found = documents.iter().find_map(|document| document.get(field));
+        found.map(|node| node.line)
+    }
+
     fn place(&self, path: &TreePath, line: Option<usize>) -> Place {
         Place {
             file: self.root.join(path.as_str()),
             line,
         }
     }
+}
+
+/// A folder as a person would name it here.
+fn shown(root: &Path) -> PathBuf {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let short = here.ok().and_then(|here| root.strip_prefix(here).ok());
+    short.unwrap_or(root).to_owned()
 }
 
 /// `a/b/c`, `b/c`, `c`.
@@ -204,7 +224,7 @@ mod tests {
             ),
             ("broken.yaml", "kind: Deployment\na: [\n"),
         ]);
-        Files::new(PathBuf::from("/fleet"), tree.unwrap())
+        Files::new(Path::new("/fleet"), tree.unwrap())
     }
 
     fn object(kind: &str, group: &str, name: &str, near: &str) -> Option<String> {
@@ -230,6 +250,11 @@ mod tests {
                 "a/web.yaml:3: not valid",
                 "/fleet/a/web.yaml:3",
                 "not valid",
+            ),
+            (
+                "a/kustomization.yaml: resources: two of them",
+                "/fleet/a/kustomization.yaml:2",
+                "resources: two of them",
             ),
             ("a: the folder has none", "/fleet/a", "the folder has none"),
             (

@@ -19,8 +19,9 @@ fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["bootstrap"],
+        &["check"],
         &["demo"],
         &["get"],
         &["get", "kustomizations"],
@@ -49,6 +50,7 @@ fn the_first_words() {
     for part in [
         "bootstrap",
         "build",
+        "check",
         "demo",
         "get",
         "reconcile",

@@ -1,0 +1,313 @@
+//! A fleet repository applied to API servers in the process: every error with file and line, everything else told.
+
+use crate::command::{Done, run_in};
+use driftless_tests::tools;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Instant;
+
+const SYNC: &str = "apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata:
+  name: flux-system
+  namespace: flux-system
+spec:
+  interval: 1m
+  url: https://github.com/acme/fleet
+  ref:
+    branch: main
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata:
+  name: flux-system
+  namespace: flux-system
+spec:
+  interval: 10m
+  path: ./clusters/one
+  prune: true
+  sourceRef:
+    kind: GitRepository
+    name: flux-system
+";
+
+fn kustomization(name: &str, more: &str) -> String {
+    format!(
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {name}\n  namespace: flux-system\n\
+         spec:\n  interval: 10m\n  path: ./{name}\n  prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n{more}"
+    )
+}
+
+fn config_map(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: default\ndata:\n  a: b\n"
+    )
+}
+
+/// A repository with one hub and these files.
+fn fleet(files: &[(&str, String)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = ("clusters/one/flux-system/gotk-sync.yaml", SYNC.to_owned());
+    for (path, text) in files.iter().chain([&root]) {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        std::fs::write(file, text).expect("write a file");
+    }
+    folder
+}
+
+fn check(folder: &Path, more: &[&str]) -> Done {
+    let args = [&["check", folder.to_str().expect("UTF-8")], more].concat();
+    let home = tempfile::tempdir().expect("a home");
+    run_in(home.path(), &args, &[])
+}
+
+/// `FILE:LINE` of the error that has these words, relative to the fleet.
+fn place(found: &Value, folder: &Path, words: &str) -> String {
+    let errors = found["errors"].as_array().expect("errors");
+    let error = errors.iter().find(|error| {
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains(words))
+    });
+    let error = error.unwrap_or_else(|| panic!("no error with '{words}' in {found:#}"));
+    let file = Path::new(error["file"].as_str().unwrap_or_default());
+    let real = folder.canonicalize().expect("the folder");
+    let file = file.strip_prefix(real).unwrap_or(file).display();
+    format!("{file}:{}", error["line"])
+}
+
+#[test]
+fn the_sample_is_sound() {
+    let sample = tools::tests().join("fleet");
+    let text = |folder: &str| sample.join(folder).display().to_string();
+    let done = check(&sample.join("platform"), &[]);
+    for words in [
+        "note: demo, production, staging: GitRepository/team-a/apps: not checked: ",
+        "cluster demo.factory stands in for that of Secret/flux-system/factory-kubeconfig",
+    ] {
+        assert!(
+            done.out.contains(words),
+            "'{words}' is not in:\n{}",
+            done.out
+        );
+    }
+    assert!(!done.out.contains("error"), "{}", done.out);
+    assert!(done.err.contains("0 errors and"), "{}", done.err);
+    done.ok();
+    check(&sample.join("platform"), &["--strict"]).refuses("--source");
+
+    let sources =
+        ["team-a", "team-b"].map(|name| format!("https://github.com/acme/{name}={}", text(name)));
+    let key = text("age.agekey");
+    let mut args = vec!["--source", &sources[0], "--source", &sources[1]];
+    let done = check(&sample.join("platform"), &args);
+    assert!(
+        done.out
+            .contains("database.yaml: note: not checked: it is encrypted"),
+        "{}",
+        done.out
+    );
+    done.ok();
+    args.extend(["--age-key", &key, "--strict"]);
+    let done = check(&sample.join("platform"), &args);
+    assert!(!done.out.contains("not checked"), "{}", done.out);
+    done.ok();
+}
+
+impl Done {
+    /// Fails unless it ended with 1 and said this.
+    fn refuses(&self, words: &str) {
+        assert_eq!(self.code, 1, "{}{}", self.out, self.err);
+        assert!(
+            self.err.contains(words),
+            "'{words}' is not in:\n{}",
+            self.err
+        );
+    }
+}
+
+#[test]
+fn every_error_has_its_file_and_line() {
+    let bad_deployment = "# A deployment without a selector.\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: default\n\
+                          spec:\n  template:\n    spec:\n      containers: []\n";
+    let tenant =
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: tenant, namespace: flux-system}\n";
+    let folder = fleet(&[
+        ("clusters/one/good.yaml", kustomization("good", "")),
+        ("good/config.yaml", config_map("good")),
+        ("clusters/one/broken.yaml", kustomization("broken", "")),
+        (
+            "broken/config.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: broken\n  labels: {a: [1, 2\n"
+                .to_owned(),
+        ),
+        ("clusters/one/missing.yaml", kustomization("missing", "")),
+        (
+            "missing/kustomization.yaml",
+            "resources:\n- ../base/gone\n".to_owned(),
+        ),
+        ("clusters/one/invalid.yaml", kustomization("invalid", "")),
+        ("invalid/web.yaml", bad_deployment.to_owned()),
+        ("clusters/one/nowhere.yaml", kustomization("nowhere", "")),
+        ("clusters/one/unknown.yaml", kustomization("unknown", "")),
+        (
+            "unknown/all.yaml",
+            config_map("beside")
+                + "---\napiVersion: acme.example/v1\nkind: Gadget\nmetadata:\n  name: g\n  namespace: default\n",
+        ),
+        (
+            "clusters/one/tenant.yaml",
+            kustomization("tenant", "  serviceAccountName: tenant\n") + "---\n" + tenant,
+        ),
+        ("tenant/config.yaml", config_map("stolen")),
+        (
+            "clusters/one/after.yaml",
+            kustomization("after", "  dependsOn:\n  - name: broken\n"),
+        ),
+        ("after/config.yaml", config_map("after")),
+    ]);
+    let done = check(folder.path(), &["-o", "json"]);
+    assert_eq!(done.code, 1, "{}", done.err);
+    let found: Value = serde_json::from_str(&done.out).expect("JSON");
+    for (words, want) in [
+        ("not valid YAML", "broken/config.yaml:6"),
+        ("base/gone", "missing/kustomization.yaml:2"),
+        ("selector", "invalid/web.yaml:2"),
+        ("no folder 'nowhere'", "clusters/one/nowhere.yaml:8"),
+        (
+            "no definition of acme.example/v1 Gadget in cluster one",
+            "unknown/all.yaml:9",
+        ),
+        ("forbidden", "tenant/config.yaml:1"),
+    ] {
+        assert_eq!(place(&found, folder.path(), words), want, "{found:#}");
+    }
+    assert_eq!(
+        found["errors"].as_array().map(Vec::len),
+        Some(6),
+        "{found:#}"
+    );
+    let notes = found["notes"].to_string();
+    assert!(
+        notes.contains("dependency 'flux-system/broken' is not ready"),
+        "{notes}"
+    );
+    let objects = found["hubs"][0]["objects"].to_string();
+    let good = r#"{"cluster":"one","object":"Kustomization/flux-system/good","state":"Ready"}"#;
+    assert!(objects.contains(good), "{objects}");
+    let text = check(folder.path(), &[]);
+    let line =
+        "unknown/all.yaml:9: error: one: Kustomization/flux-system/unknown: no definition of";
+    assert!(text.out.contains(line), "{}", text.out);
+    text.refuses("6 errors");
+}
+
+#[test]
+fn what_an_unchecked_chart_may_bring_is_no_error() {
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: gadgets\n  namespace: flux-system\nspec:\n\
+                   \x20 interval: 1h\n  chart:\n    spec:\n      chart: gadgets\n      sourceRef:\n        kind: HelmRepository\n        name: acme\n";
+    let repository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: acme\n  namespace: flux-system\nspec:\n\
+                      \x20 url: https://charts.acme.example\n";
+    let healthy = "  dependsOn:\n  - name: charts\n  healthChecks:\n  - apiVersion: apps/v1\n    kind: Deployment\n    name: gadgets\n    namespace: default\n";
+    let folder = fleet(&[
+        (
+            "clusters/one/charts.yaml",
+            kustomization("charts", "  wait: true\n"),
+        ),
+        ("charts/all.yaml", format!("{release}---\n{repository}")),
+        (
+            "clusters/one/gadgets.yaml",
+            kustomization("gadgets", healthy),
+        ),
+        (
+            "gadgets/g.yaml",
+            "apiVersion: acme.example/v1\nkind: Gadget\nmetadata:\n  name: g\n".to_owned(),
+        ),
+        (
+            "clusters/one/last.yaml",
+            kustomization("last", "  dependsOn:\n  - name: gadgets\n"),
+        ),
+        ("last/config.yaml", config_map("last")),
+    ]);
+    let done = check(folder.path(), &["-o", "json"]);
+    let found = done.json();
+    let notes = found["notes"].to_string();
+    for words in [
+        "HelmRelease/flux-system/gadgets",
+        "HelmRepository/flux-system/acme",
+        "acme.example/v1 Gadget",
+    ] {
+        assert!(notes.contains(words), "'{words}' is not in {notes}");
+    }
+    let objects = found["hubs"][0]["objects"].to_string();
+    let last = r#"{"cluster":"one","object":"Kustomization/flux-system/last","state":"Ready"}"#;
+    assert!(objects.contains(last), "{objects}");
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let empty = tempfile::tempdir().expect("a folder");
+    check(empty.path(), &[]).refused(1, &["has no hub", "--path"]);
+    check(&empty.path().join("gone"), &[]).refused(1, &["gone"]);
+    check(empty.path(), &["--path", "clusters/x"]).refused(2, &["no folder 'clusters/x'"]);
+    check(empty.path(), &["--source", "nonsense"]).refused(2, &["URL=DIR"]);
+}
+
+/// Real fleets: each comes out in under two seconds, with what kustomize itself refuses.
+#[test]
+fn real_fleets() {
+    let fleets = tools::workspace().join("../shared/fleets");
+    if !fleets.is_dir() {
+        eprintln!("skipped: ../shared/fleets is absent");
+        return;
+    }
+    let tenant = fleets
+        .join("flux2-multi-tenancy/dev-team")
+        .display()
+        .to_string();
+    let tenant = format!("https://github.com/fluxcd/flux2-multi-tenancy@dev-team={tenant}");
+    for (fleet, args, errors) in [
+        (
+            "flux2-multi-tenancy/main",
+            vec!["--source", &tenant],
+            vec![],
+        ),
+        ("multicluster-gitops/main", vec![], vec![]),
+        (
+            "multicluster-gitops/dev",
+            vec![],
+            vec![
+                "kaizentm/kustomization.yaml:3: error: k3d-america: Kustomization/dev-flux-system/tenants: namespace: two objects would become",
+            ],
+        ),
+    ] {
+        let start = Instant::now();
+        let done = check(&fleets.join(fleet), &args);
+        eprintln!(
+            "{fleet}: {:.2} s: {}",
+            start.elapsed().as_secs_f64(),
+            done.err.trim()
+        );
+        assert_eq!(
+            done.code,
+            i32::from(!errors.is_empty()),
+            "{fleet}: {}{}",
+            done.out,
+            done.err
+        );
+        for words in &errors {
+            assert!(
+                done.out.contains(words),
+                "{fleet}: '{words}' is not in:\n{}",
+                done.out
+            );
+        }
+        assert_eq!(
+            done.out.contains("error: "),
+            !errors.is_empty(),
+            "{fleet}: {}",
+            done.out
+        );
+    }
+}
