@@ -128,6 +128,10 @@ impl ResMap {
             add_string_data(&old.node, &mut data).map_err(fault)?;
         }
         resource.take_identity_of(old);
+        // A transformer may have changed the kind of the one that is there.
+        if !old.id(schema).is(&resource.id(schema)) {
+            return Err(fault("the object that it names has become another one".to_owned()).into());
+        }
         if behavior == Behavior::Merge {
             let origin = old.annotation(crate::resource::ORIGIN).map(str::to_owned);
             merge_data(&mut resource.node, "data", data);

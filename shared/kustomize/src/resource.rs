@@ -11,6 +11,8 @@ pub(crate) struct Resource {
     pub node: Node,
     /// The ids it had, oldest first. Group and version follow the object.
     pub previous: Vec<PreviousId>,
+    /// Whether it was to be remembered when it had no name.
+    was_nameless: bool,
     pub prefixes: Vec<String>,
     pub suffixes: Vec<String>,
     pub behavior: Behavior,
@@ -63,6 +65,7 @@ impl Resource {
         Self {
             node,
             previous: Vec::new(),
+            was_nameless: false,
             prefixes: Vec::new(),
             suffixes: Vec::new(),
             behavior: Behavior::Create,
@@ -196,16 +199,24 @@ impl Resource {
     /// Remembers the id it has now.
     ///
     /// # Errors
-    /// It has lost its name since it was remembered last, which kustomize does not survive.
+    /// It has or had no name or no kind, which kustomize does not survive: it keeps names, namespaces and kinds in lists of
+    /// their own, without those that are empty.
     pub fn remember_id(&mut self, schema: &Schema) -> Result<(), Error> {
         let id = self.id(schema);
-        if id.name.is_empty() {
-            return match self.previous.last() {
-                None => Ok(()),
-                Some(PreviousId { kind, name, .. }) => {
-                    Err(ErrorKind::Object(format!("{kind} {name} has lost its name")).into())
-                }
-            };
+        if id.name.is_empty() && self.previous.is_empty() {
+            self.was_nameless = true;
+            return Ok(());
+        }
+        let is_whole = |kind: &str, name: &str| !kind.is_empty() && !name.is_empty();
+        let were_whole = self.previous.iter().all(|id| is_whole(&id.kind, &id.name));
+        let is_first = self.previous.is_empty() && !self.was_nameless;
+        if !(is_first || were_whole && !self.was_nameless && is_whole(id.gvk.kind, id.name)) {
+            let shown = self.previous.last().map_or_else(
+                || id.to_string(),
+                |previous| format!("{} {}", previous.kind, previous.name),
+            );
+            let reason = format!("{shown} has lost its name or kind, and is to be renamed");
+            return Err(ErrorKind::Object(reason).into());
         }
         let previous = PreviousId {
             kind: id.gvk.kind.to_owned(),
@@ -326,6 +337,7 @@ impl Resource {
         self.needs_hash &= old.needs_hash;
         self.behavior = old.behavior;
         self.previous.clone_from(&old.previous);
+        self.was_nameless = old.was_nameless;
         self.prefixes.clone_from(&old.prefixes);
         self.suffixes.clone_from(&old.suffixes);
         self.vars.clone_from(&old.vars);

@@ -3,6 +3,7 @@ use crate::labels;
 use crate::resid::{Gvk, Id};
 use crate::resource::Resource;
 use crate::schema::Schema;
+use driftless_manifest::re2;
 use regex::Regex;
 use serde::Deserialize;
 
@@ -32,10 +33,11 @@ pub(crate) struct Matcher {
     pub no_id: bool,
 }
 
-/// A pattern; most are plain texts, which need no automaton.
+/// A pattern; most need no automaton, which costs more to make than a small build.
 enum Pattern {
     Any,
-    Text(String),
+    /// Texts, one of which it is: the pieces of each, with anything but line ends in between.
+    Texts(Vec<Vec<String>>),
     Regex(Box<Regex>),
 }
 
@@ -44,11 +46,17 @@ impl Pattern {
         if text.is_empty() {
             return Ok(Self::Any);
         }
-        if text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(&byte))
-        {
-            return Ok(Self::Text(text.to_owned()));
+        let is_literal = |piece: &str| {
+            piece
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(&byte))
+        };
+        let texts: Vec<Vec<String>> = text
+            .split('|')
+            .map(|text| text.split(".*").map(str::to_owned).collect())
+            .collect();
+        if texts.iter().flatten().all(|piece| is_literal(piece)) {
+            return Ok(Self::Texts(texts));
         }
         compile(&format!("^(?:{text})$")).map(|regex| Self::Regex(Box::new(regex)))
     }
@@ -56,21 +64,37 @@ impl Pattern {
     fn matches(&self, text: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Text(wanted) => wanted == text,
+            Self::Texts(texts) => texts.iter().any(|pieces| fits(pieces, text)),
             Self::Regex(regex) => regex.is_match(text),
         }
     }
 }
 
-/// Compiles an expression of the user.
+/// Whether the text is the pieces, one after the other, with anything in between.
+fn fits(pieces: &[String], text: &str) -> bool {
+    let [first, middle @ .., last] = pieces else {
+        return pieces.first().is_some_and(|only| only == text);
+    };
+    let inner = text
+        .strip_prefix(first.as_str())
+        .and_then(|rest| rest.strip_suffix(last.as_str()));
+    let Some(mut rest) = inner.filter(|_| !text.contains('\n')) else {
+        return false;
+    };
+    middle.iter().all(|piece| match rest.find(piece.as_str()) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// Compiles an expression of the user, in Go's syntax.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
-    Regex::new(pattern).map_err(|error| {
-        let reason = error
-            .to_string()
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .to_owned();
+    let compiled = re2::translate(pattern)
+        .and_then(|pattern| Regex::new(&pattern).map_err(|_| "it is too large".to_owned()));
+    compiled.map_err(|reason| {
         ErrorKind::Selector {
             selector: pattern.to_owned(),
             reason,
@@ -131,5 +155,41 @@ impl Matcher {
             && (self.name.matches(first.name) || self.name.matches(now.name))
             && self.gvk(resource.gvk())
             && self.marks(resource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_gos_do() {
+        for (pattern, text, matches) in [
+            ("", "anything", true),
+            ("web", "web", true),
+            ("web", "webs", false),
+            ("a|b", "b", true),
+            ("a|b", "a|b", false),
+            ("|b", "", true),
+            (".*", "", true),
+            (".*", "a\nb", false),
+            ("x.*", "x", true),
+            ("x.*", "ax", false),
+            ("a.*a", "a", false),
+            ("a.*b.*c", "a-b-b-c", true),
+            ("a.*b.*c", "a-c-b", false),
+            ("x.*|y.*", "yes", true),
+            (r"v\d", "v1", true),
+            // Go's classes are of ASCII.
+            (r"v\d", "v\u{661}", false),
+            (r"\w+", "\u{e9}", false),
+            ("[a[]", "[", true),
+        ] {
+            let Ok(compiled) = Pattern::new(pattern) else {
+                panic!("{pattern} is read");
+            };
+            assert_eq!(compiled.matches(text), matches, "{pattern:?} on {text:?}");
+        }
+        assert!(Pattern::new("(?=a)").is_err(), "Go has no look-ahead");
     }
 }

@@ -3,6 +3,7 @@
 //! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's window on it: it follows links that
 //!   stay inside, refuses everything else and records what it was asked for in a [`ReadSet`].
 //! - [`yaml`]: YAML read and written as Go's `sigs.k8s.io/yaml` and kyaml do.
+//! - [`re2`]: regular expressions as Go reads them.
 //! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity.
 //!
 //! Nothing here touches a disk, a clock or a network.
@@ -10,6 +11,7 @@
 mod git_tree;
 mod object;
 mod path;
+pub mod re2;
 mod reader;
 mod tree;
 pub mod yaml;

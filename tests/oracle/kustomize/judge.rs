@@ -1,20 +1,14 @@
-//! The real library, one process for all cases, and the engine beside it.
+//! The real library and the engine beside it.
 
 use crate::generate::Case;
+use crate::library::Library;
 use driftless_kustomize::{Options, build_documents, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
-use driftless_tests::tools;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The real library at work.
-pub struct Judge {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
+/// Renders cases with both.
+pub struct Judge(Library);
 
 /// What stands in `tests/corpus/kustomize/GAPS.md` and random cases come upon.
 const GAPS: [&str; 1] = ["the hash of a generated object that a patch made a"];
@@ -37,20 +31,7 @@ pub struct Difference {
 impl Judge {
     /// Starts the library.
     pub fn start() -> Self {
-        let mut process = Command::new(tools::KUSTOMIZE_LIBRARY.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Deprecated fields make it talk.
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("start the real library");
-        let questions = process.stdin.take().expect("its stdin is a pipe");
-        let answers = BufReader::new(process.stdout.take().expect("its stdout is a pipe"));
-        Self {
-            process,
-            questions,
-            answers,
-        }
+        Self(Library::start())
     }
 
     /// Renders a case with both.
@@ -60,9 +41,13 @@ impl Judge {
             .iter()
             .map(|(path, file)| (path.as_str(), file.text()))
             .collect();
-        self.ask(&files, &case.dir);
+        self.0.ask(&json!({"files": files, "dir": case.dir}));
         let ours = engine(&files, &case.dir);
-        match (self.answer(), ours) {
+        let text = |answer: Value| {
+            let yaml = answer.get("yaml").and_then(Value::as_str);
+            yaml.unwrap_or_default().to_owned()
+        };
+        match (self.0.answer().map(text), ours) {
             (Ok(theirs), Ok(ours)) if theirs == ours => Verdict::Same,
             (Err(_), Err(_)) => Verdict::BothRefuse,
             (Ok(_), Err(error)) if GAPS.iter().any(|gap| error.contains(gap)) => Verdict::Gap,
@@ -76,28 +61,6 @@ impl Judge {
                 })
             }
         }
-    }
-
-    fn ask(&mut self, files: &BTreeMap<&str, String>, dir: &str) {
-        let question = json!({"files": files, "dir": dir});
-        writeln!(self.questions, "{question}").expect("ask the real library");
-    }
-
-    fn answer(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        self.answers
-            .read_line(&mut line)
-            .expect("the real library answers");
-        let answer: Value = serde_json::from_str(&line).expect("its answer is JSON");
-        let text = |field: &str| answer.get(field).and_then(Value::as_str).map(str::to_owned);
-        text("error").map_or_else(|| Ok(text("yaml").unwrap_or_default()), Err)
-    }
-}
-
-impl Drop for Judge {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

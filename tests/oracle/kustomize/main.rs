@@ -7,6 +7,7 @@
 mod fleets;
 mod generate;
 mod judge;
+mod library;
 mod shrink;
 
 use generate::Case;

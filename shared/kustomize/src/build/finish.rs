@@ -5,6 +5,7 @@ use crate::options::Reorder;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use crate::transform::{self, Transformer};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// What kustomize calls itself in the managed-by label.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kustomize-v5.8.2");
@@ -26,7 +27,7 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value
         order.sort(&mut all.map);
     }
     if context.options.managed_by_label || top.kustomization.tracks("managedByLabel") {
-        all.map.list_mut().iter_mut().for_each(add_managed_by);
+        all.map.list_mut().iter_mut().try_for_each(add_managed_by)?;
     }
     let keep = (
         top.kustomization.tracks("originAnnotations"),
@@ -58,19 +59,41 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
             .annotation(LOCAL)
             .is_some_and(|value| value != "false")
     };
-    // kustomize drops by id, and so does not part a local object from another one with its id.
-    all.map.check_ids(schema)?;
     if all.map.list().iter().any(local) {
-        all.map.list_mut().retain(|resource| !local(resource));
+        // kustomize drops by id, and so does not part a local object from another one with its id.
+        let id = |resource: &Resource| {
+            let parts = [
+                resource.api_version(),
+                resource.kind(),
+                resource.name(),
+                resource.namespace(),
+            ];
+            parts.map(str::to_owned)
+        };
+        let others: HashSet<_> = all
+            .map
+            .list()
+            .iter()
+            .filter(|resource| !local(resource))
+            .map(id)
+            .collect();
+        all.map
+            .list_mut()
+            .retain(|resource| !local(resource) || others.contains(&id(resource)));
     }
-    Ok(())
+    all.map.check_ids(schema)
 }
 
-fn add_managed_by(resource: &mut Resource) {
+fn add_managed_by(resource: &mut Resource) -> Result<(), Error> {
     let (key, value) = MANAGED_BY;
-    if let Some(labels) = resource.meta_mut().and_then(|meta| meta.map_at("labels")) {
-        labels.set(key, node::Node::str(value));
+    match resource.meta_mut().and_then(|meta| meta.map_at("labels")) {
+        Some(labels) => labels.set(key, node::Node::str(value)),
+        None => {
+            let shown = format!("{} {}", resource.kind(), resource.name());
+            return Err(ErrorKind::Object(format!("{shown}: its labels are no map")).into());
+        }
     }
+    Ok(())
 }
 
 /// The object as it is printed: annotations as texts, without those that are not asked for.

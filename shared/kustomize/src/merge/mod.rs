@@ -179,7 +179,7 @@ impl<'w> Walker<'w> {
             let (style, share) = (value.style(), value.share());
             if let Some(mut merged) = self.field(&name, Some(value), patch, schema)? {
                 if let (true, Node::Scalar(scalar)) = (rewritten, &mut merged) {
-                    scalar.rewrite(style);
+                    scalar.style = style;
                     scalar.share = share;
                 }
                 fields.push((name, merged));

@@ -50,9 +50,11 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// For texts that kustomize makes: those of several lines are blocks.
+    /// For texts that kustomize makes: those of several lines are blocks, and those that would be no text without quotes
+    /// get some.
     pub fn of_new(text: &str) -> Self {
-        if text.contains('\n') {
+        let is_typed = |text| resolve(text) != Tag::Str || is_old_boolean(text);
+        if text.contains('\n') || (!text.is_empty() && is_typed(text)) {
             Self::Quoted
         } else {
             Self::Plain
@@ -114,16 +116,17 @@ impl Scalar {
         self.tag = Tag::Auto;
     }
 
-    /// Takes over how the value in its place was written: with quotes it becomes a string.
-    pub fn rewrite(&mut self, style: Style) {
-        self.style = style;
-        if style != Style::Plain && self.tag != Tag::Null {
-            self.tag = Tag::Str;
-        }
-    }
-
     pub fn is_string(&self) -> bool {
         matches!(self.tag, Tag::Str | Tag::Auto)
+    }
+
+    /// Whether quotes make a string of it when it is printed: it has taken over those of the value in whose place it is. They
+    /// do not when its text has been replaced since by one of another type.
+    pub fn is_quoted_away(&self) -> bool {
+        !self.is_string()
+            && self.tag != Tag::Null
+            && self.style != Style::Plain
+            && self.tag == resolve(&self.text)
     }
 
     /// Sets the text as a string.
@@ -166,6 +169,13 @@ fn could_be_typed(text: &str) -> bool {
         None => true,
         Some(first) => first.is_ascii_digit() || b"+-.~nNtTfFyYoO<=".contains(first),
     }
+}
+
+/// What YAML 1.1 takes for a boolean, and YAML 1.2 for a text.
+fn is_old_boolean(text: &str) -> bool {
+    ["y", "yes", "on", "n", "no", "off"]
+        .iter()
+        .any(|word| word.eq_ignore_ascii_case(text))
 }
 
 fn is_float_text(text: &str) -> bool {
@@ -311,7 +321,7 @@ impl Map {
         match self.get_mut(key) {
             Some(old) => {
                 if let Node::Scalar(new) = &mut value {
-                    new.rewrite(old.style());
+                    new.style = old.style();
                     new.share = old.share();
                 }
                 *old = value;

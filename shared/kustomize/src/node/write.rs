@@ -109,6 +109,7 @@ fn inline(node: &Node, indent: usize) -> String {
             }
             written.replace('\n', &format!("\n{}", " ".repeat(indent)))
         }
+        Node::Scalar(scalar) if scalar.is_quoted_away() => format!("\"{}\"", scalar.text),
         Node::Scalar(scalar) => scalar.text.clone(),
     }
 }
@@ -121,6 +122,7 @@ fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
         Tag::Str | Tag::Auto if *style == Style::Folded => return Ok(Value::String(refold(text))),
         Tag::Str => return Ok(Value::String(text.clone())),
         Tag::Auto if *style != Style::Plain => return Ok(Value::String(text.clone())),
+        _ if scalar.is_quoted_away() => return Ok(Value::String(text.clone())),
         Tag::Int => {
             // Go reads a leading zero as octal, which the full resolution below does.
             let octal = text.trim_start_matches('-').starts_with('0');

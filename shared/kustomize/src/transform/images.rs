@@ -5,23 +5,65 @@ use crate::loader::Context;
 use crate::node::Node;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
+use crate::selector;
 use regex::Regex;
+use std::sync::LazyLock;
+
+/// What may follow the name: a tag, a digest.
+const TAIL: &str = r"(:[a-zA-Z0-9_.{}-]*)?(@[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*:[a-zA-Z0-9_.{}-]*)?$";
+static ANCHORED_TAIL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!("^{TAIL}")).ok());
 
 /// Changes the name, tag or digest of one image wherever it is used.
 pub(crate) struct Images {
     image: Image,
-    /// `None` when the name is no expression: then it matches nothing.
-    pattern: Option<Regex>,
+    name: Name,
     specs: Vec<FieldSpec>,
+}
+
+/// The name of an image, which kustomize takes for a regular expression.
+enum Name {
+    /// In it, `.` is any character.
+    Text(String),
+    /// With what may follow the name.
+    Regex(Regex),
+    /// It cannot be read, and so matches nothing.
+    Unreadable,
+}
+
+impl Name {
+    fn new(name: &str) -> Self {
+        let is_text = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_/:@.".contains(&byte));
+        if is_text {
+            return Self::Text(name.to_owned());
+        }
+        selector::compile(&format!("^{name}{TAIL}")).map_or(Self::Unreadable, Self::Regex)
+    }
+
+    fn matches(&self, image: &str) -> bool {
+        match self {
+            Self::Text(name) => {
+                let mut rest = image.chars();
+                name.chars().all(|wanted| match rest.next() {
+                    Some('\n') | None => false,
+                    Some(found) => wanted == '.' || wanted == found,
+                }) && ANCHORED_TAIL
+                    .as_ref()
+                    .is_some_and(|tail| tail.is_match(rest.as_str()))
+            }
+            Self::Regex(regex) => regex.is_match(image),
+            Self::Unreadable => false,
+        }
+    }
 }
 
 impl Images {
     pub fn new(image: Image, specs: Vec<FieldSpec>) -> Self {
-        let tail = r"(:[a-zA-Z0-9_.{}-]*)?(@[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*:[a-zA-Z0-9_.{}-]*)?$";
-        let pattern = Regex::new(&format!("^{}{tail}", image.name)).ok();
         Self {
+            name: Name::new(&image.name),
             image,
-            pattern,
             specs,
         }
     }
@@ -87,11 +129,7 @@ impl Images {
                 node.what()
             )));
         };
-        if self
-            .pattern
-            .as_ref()
-            .is_some_and(|pattern| pattern.is_match(&scalar.text))
-        {
+        if self.name.matches(&scalar.text) {
             scalar.set_plain(self.changed(&scalar.text));
             context.spend_text(&scalar.text)?;
         }
@@ -152,6 +190,21 @@ fn split(image: &str) -> (&str, &str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_match_as_expressions() {
+        for (name, image, matches) in [
+            ("nginx", "nginx", true),
+            ("nginx", "nginx:1@sha256:0", true),
+            ("nginx", "nginx-extra", false),
+            ("nginx", "a/nginx", false),
+            ("a.b/c", "axb/c:1", true),
+            ("a/(b|c)", "a/c:1", true),
+            ("(", "(", false),
+        ] {
+            assert_eq!(Name::new(name).matches(image), matches, "{name} {image}");
+        }
+    }
 
     #[test]
     fn splits_and_changes() {

@@ -177,7 +177,13 @@ impl Namespace {
                 Subjects::Accounts => ("kind", "ServiceAccount"),
                 _ => ("name", "default"),
             };
-            let Node::Map(map) = subject else { continue };
+            if subject.is_null() {
+                continue;
+            }
+            let what = subject.what();
+            let Node::Map(map) = subject else {
+                return Err(fault(format!("a subject is {what}, expected a map")));
+            };
             if let Some(value @ (Node::Map(_) | Node::Seq(_))) = map.get(field) {
                 return Err(fault(format!(
                     "the {field} of a subject is {}, expected a text",

@@ -166,10 +166,13 @@ fn apply_json(
 fn with_history(resource: &Resource) -> Node {
     let mut seen = Resource::new(resource.node.clone());
     let history = resource.history();
-    if !history.is_empty() {
-        let mut annotations = seen.texts("annotations");
-        annotations.extend(history);
-        seen.set_texts("annotations", annotations);
+    if let (false, Some(meta)) = (history.is_empty(), seen.meta_mut())
+        && let Some(annotations) = meta.map_at("annotations")
+    {
+        let pairs = history.into_iter();
+        annotations
+            .0
+            .extend(pairs.map(|(key, text)| (key, Node::str(text))));
     }
     seen.node
 }

@@ -216,19 +216,20 @@ fn subject_namespaces(resource: &Resource) -> Result<HashSet<String>, Error> {
         .into_iter()
         .flatten()
     {
+        let fault = |what: &str| ErrorKind::Transform {
+            transformer: "name references",
+            reason: format!("RoleBinding {}: {what}", resource.name()),
+        };
+        if subject.as_map().is_none() {
+            return Err(fault("a subject is no map").into());
+        }
         let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else {
             continue;
         };
-        let no_text = |field: &str| ErrorKind::Transform {
-            transformer: "name references",
-            reason: format!(
-                "RoleBinding {}: the {field} of a subject is no text",
-                resource.name()
-            ),
-        };
-        let kind = string(kind).ok_or_else(|| no_text("kind"))?;
+        let kind = string(kind).ok_or_else(|| fault("the kind of a subject is no text"))?;
         if kind == "ServiceAccount" {
-            let namespace = string(namespace).ok_or_else(|| no_text("namespace"))?;
+            let namespace =
+                string(namespace).ok_or_else(|| fault("the namespace of a subject is no text"))?;
             namespaces.insert(namespace.to_owned());
         }
     }

@@ -1,7 +1,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Replica;
-use crate::node::{Node, Scalar, Style, Tag};
+use crate::node::{Node, Scalar, Tag};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schema;
@@ -57,8 +57,7 @@ impl Replicas {
                 )));
             }
         };
-        let mut scalar = Scalar::new(Tag::Int, self.replica.count.to_string(), Style::Plain);
-        scalar.rewrite(style);
+        let scalar = Scalar::new(Tag::Int, self.replica.count.to_string(), style);
         *node = Node::Scalar(scalar);
         Ok(())
     }

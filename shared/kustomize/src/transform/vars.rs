@@ -70,9 +70,47 @@ fn value_of(map: &ResMap, var: &Var) -> Result<Option<Scalar>, Error> {
         .map_err(|_| missing())?
         .ok_or_else(missing)?;
     Ok(match found {
-        Node::Scalar(scalar) => Some(scalar.clone()),
+        Node::Scalar(scalar) => Some(number(scalar).ok_or_else(missing)?),
         _ => None,
     })
+}
+
+/// The value as Go reads it: whole numbers are decimal, and those that are too large are floats. `None` for other ways to
+/// write a number, which kustomize does not find.
+fn number(scalar: &Scalar) -> Option<Scalar> {
+    if scalar.tag != Tag::Int {
+        return Some(scalar.clone());
+    }
+    if let Ok(number) = scalar.text.parse::<i64>() {
+        return Some(Scalar::new(Tag::Int, number.to_string(), scalar.style));
+    }
+    let digits = scalar.text.trim_start_matches(['+', '-']);
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| Scalar::new(Tag::Float, scalar.text.clone(), scalar.style))
+}
+
+/// A value inside of a text: floats as Go's `%v`.
+fn shown(value: &Scalar) -> String {
+    const LARGEST: f64 = 1e21;
+    const SMALLEST: f64 = 1e-4;
+    match value.text.parse::<f64>() {
+        Ok(float)
+            if value.tag == Tag::Float
+                && float != 0.0
+                && !(SMALLEST..LARGEST).contains(&float.abs()) =>
+        {
+            let short = format!("{float:e}");
+            let (digits, exponent) = short.split_once('e').unwrap_or((&short, "0"));
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ('-', exponent),
+                None => ('+', exponent),
+            };
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        _ => value.text.clone(),
+    }
 }
 
 /// `containers[0]` as `containers` and `0`.
@@ -168,8 +206,9 @@ fn expand(
                     match value {
                         Some(value) if whole => return Ok(value),
                         Some(value) => {
-                            spend(&value.text)?;
-                            output.push_str(&value.text);
+                            let text = shown(&value);
+                            spend(&text)?;
+                            output.push_str(&text);
                         }
                         None => output.push_str(&rest[at..at + end + 2]),
                     }

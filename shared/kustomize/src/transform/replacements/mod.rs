@@ -15,7 +15,7 @@ use crate::schema::Schema;
 use crate::selector::Matcher;
 use driftless_manifest::yaml::{self, Dialect};
 use paths::Found;
-use serde_json::Value;
+use serde_json::Value as Json;
 
 /// The replacements of one kustomization or plugin.
 pub(crate) struct Replacements(Vec<Replacement>);
@@ -63,9 +63,9 @@ impl Replacements {
             let Some(targets) = &replacement.targets else {
                 return Err(fault("an entry has no targets".to_owned()));
             };
-            let value = match (&replacement.source, &replacement.source_value) {
+            let mut value = match (&replacement.source, &replacement.source_value) {
                 (Some(source), None) => source_value(map, source, &context.schema.borrow())?,
-                (None, Some(text)) => Node::Scalar(Scalar::plain(text.clone())),
+                (None, Some(text)) => Value::new(Node::Scalar(Scalar::plain(text.clone()))),
                 (None, None) => {
                     return Err(fault(
                         "an entry has neither source nor sourceValue".to_owned(),
@@ -78,11 +78,36 @@ impl Replacements {
                 }
             };
             for target in targets {
-                apply_target(map, &value, target, context)?;
+                apply_target(map, &mut value, target, context)?;
             }
         }
         map.drop_empty();
         Ok(())
+    }
+}
+
+/// What is copied.
+struct Value {
+    node: Node,
+    /// The field that it is, as object and path: when that is a target, too, later targets get what it has become.
+    field: Option<(usize, Vec<String>)>,
+}
+
+impl Value {
+    fn new(node: Node) -> Self {
+        Self { node, field: None }
+    }
+
+    /// Reads the field again after a change of its object.
+    fn follow(&mut self, at: usize, object: &Node) {
+        let Some((_, path)) = self.field.as_ref().filter(|(own, _)| *own == at) else {
+            return;
+        };
+        let parts = node::parts(path);
+        if let Some(Ok(Some(now))) = parts.map(|parts| node::lookup(object, &parts)) {
+            self.node.clone_from(now);
+            node::unshare(&mut self.node);
+        }
     }
 }
 
@@ -97,32 +122,32 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
     )?;
     let bad = |reason: String| fault(format!("'{path}': {reason}"));
     let list = match documents.into_iter().next() {
-        Some(Value::Array(list)) => list,
-        Some(one @ Value::Object(_)) => vec![one],
+        Some(Json::Array(list)) => list,
+        Some(one @ Json::Object(_)) => vec![one],
         _ => return Err(bad("expected a replacement or a list of them".to_owned())),
     };
-    let one = |value: Value| {
+    let one = |value: Json| {
         let value = shape(value, Form::Replacement).map_err(bad)?;
         serde_json::from_value(value).map_err(|error| bad(error.to_string()))
     };
     list.into_iter().map(one).collect()
 }
 
-fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Result<Node, Error> {
+fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Result<Value, Error> {
     let wanted = IdFilter {
         gvk: source.gvk.clone(),
         name: source.name.clone(),
         namespace: source.namespace.clone(),
     };
     let shown = wanted.id(schema).to_string();
-    let is_meant = |resource: &&Resource| {
+    let is_meant = |(_, resource): &(usize, &Resource)| {
         wanted.selects(&resource.id(schema), schema)
             || resource
                 .previous_ids()
                 .any(|id| wanted.selects(&id, schema))
     };
-    let mut found = map.list().iter().filter(is_meant);
-    let resource = match (found.next(), found.next()) {
+    let mut found = map.list().iter().enumerate().filter(is_meant);
+    let (at, resource) = match (found.next(), found.next()) {
         (Some(one), None) => one,
         (None, _) => return Err(fault(format!("no object is {shown}"))),
         _ => return Err(fault(format!("more than one object is {shown}"))),
@@ -139,7 +164,8 @@ fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Re
             resource.name()
         ))
     };
-    let parts = node::parts(&node::smart_split(path)).ok_or_else(missing)?;
+    let path_parts = node::smart_split(path);
+    let parts = node::parts(&path_parts).ok_or_else(missing)?;
     let value = node::lookup(&resource.node, &parts).map_err(|wrong| {
         fault(format!(
             "{} {}: '{path}' goes through {}",
@@ -151,16 +177,20 @@ fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Re
     let value = value
         .filter(|value| !value.is_empty())
         .ok_or_else(missing)?;
-    refine(value, source.options.as_ref())
+    let options = source.options.as_ref();
+    if let Some(options) = options.filter(|options| !options.delimiter.is_empty()) {
+        return refine(value, options).map(Value::new);
+    }
+    let mut node = value.clone();
+    node::unshare(&mut node);
+    Ok(Value {
+        node,
+        field: Some((at, path_parts)),
+    })
 }
 
 /// The part of a text that `delimiter` and `index` ask for.
-fn refine(value: &Node, options: Option<&FieldOptions>) -> Result<Node, Error> {
-    let Some(options) = options.filter(|options| !options.delimiter.is_empty()) else {
-        let mut value = value.clone();
-        node::unshare(&mut value);
-        return Ok(value);
-    };
+fn refine(value: &Node, options: &FieldOptions) -> Result<Node, Error> {
     let Node::Scalar(scalar) = value else {
         return Err(fault("delimiter is for texts only".to_owned()));
     };
@@ -179,7 +209,7 @@ fn refine(value: &Node, options: Option<&FieldOptions>) -> Result<Node, Error> {
 
 fn apply_target(
     map: &mut ResMap,
-    value: &Node,
+    value: &mut Value,
     target: &ReplacementTarget,
     context: &Context<'_, '_>,
 ) -> Result<(), Error> {
@@ -196,15 +226,20 @@ fn apply_target(
         [] => vec![node::smart_split(NAME)],
         paths => paths.iter().map(|path| node::smart_split(path)).collect(),
     };
-    let size = value.size();
-    for resource in map.list_mut() {
+    for (at, resource) in map.list_mut().iter_mut().enumerate() {
         if !is_target(resource, &select, &reject, &context.schema.borrow()) {
             continue;
         }
         for path in &paths {
+            let size = value.node.size();
             context.spend_steps(size)?;
             let before = resource.node.size();
-            let copied = copy(&mut resource.node, value, path, target.options.as_ref());
+            let copied = copy(
+                &mut resource.node,
+                &value.node,
+                path,
+                target.options.as_ref(),
+            );
             let copied = copied.map_err(|reason| {
                 fault(format!(
                     "{} {}: '{}': {reason}",
@@ -214,6 +249,7 @@ fn apply_target(
                 ))
             })?;
             resource.shares.level(&mut resource.node);
+            value.follow(at, &resource.node);
             context.spend_nodes(copied.saturating_mul(size))?;
             context.spend_nodes(resource.node.size().saturating_sub(before))?;
         }

@@ -1,0 +1,487 @@
+//! RE2's syntax, as Go's `regexp/syntax` reads it, rewritten for the `regex` crate: both work in linear time, but differ in
+//! what a backslash, a bracket or a brace may mean.
+
+use regex::Regex;
+
+/// Go's limit of repetitions.
+const MAX_REPEAT: u32 = 1_000;
+
+/// The expression in the `regex` crate's syntax.
+///
+/// # Errors
+/// Go's message for what Go cannot read, without `error parsing regexp: `.
+pub fn translate(pattern: &str) -> Result<String, String> {
+    let mut t = Translator {
+        pattern,
+        at: 0,
+        out: String::with_capacity(pattern.len() + 16),
+        open: 0,
+        can_repeat: false,
+        repeated_from: None,
+    };
+    t.run()?;
+    Ok(t.out)
+}
+
+struct Translator<'p> {
+    pattern: &'p str,
+    at: usize,
+    out: String,
+    /// Groups that are open.
+    open: usize,
+    /// Whether there is something that a repetition can repeat.
+    can_repeat: bool,
+    /// Where the repetition that ends here began.
+    repeated_from: Option<usize>,
+}
+
+type Step<T = ()> = Result<T, String>;
+
+impl<'p> Translator<'p> {
+    fn rest(&self) -> &'p str {
+        &self.pattern[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn literal(&mut self, c: char) {
+        push_literal(&mut self.out, c);
+        self.atom();
+    }
+
+    /// Something stands here that can be repeated.
+    fn atom(&mut self) {
+        self.can_repeat = true;
+        self.repeated_from = None;
+    }
+
+    fn run(&mut self) -> Step {
+        while let Some(c) = self.peek() {
+            let from = self.at;
+            match c {
+                '(' => self.group()?,
+                ')' => {
+                    if self.open == 0 {
+                        return Err(format!("unexpected ): `{}`", self.pattern));
+                    }
+                    self.open -= 1;
+                    self.at += 1;
+                    self.out.push(')');
+                    self.atom();
+                }
+                '|' => {
+                    self.at += 1;
+                    self.out.push('|');
+                    self.can_repeat = false;
+                    self.repeated_from = None;
+                }
+                '[' => {
+                    self.class()?;
+                    self.atom();
+                }
+                '\\' => self.escape()?,
+                '*' | '+' | '?' => {
+                    self.at += 1;
+                    self.repeat(from, &c.to_string())?;
+                }
+                '{' => match self.counted()? {
+                    Some(text) => self.repeat(from, &text)?,
+                    None => {
+                        self.at += 1;
+                        self.literal('{');
+                    }
+                },
+                '^' | '$' | '.' => {
+                    self.at += 1;
+                    self.out.push(c);
+                    self.atom();
+                }
+                c => {
+                    self.at += c.len_utf8();
+                    self.literal(c);
+                }
+            }
+        }
+        if self.open > 0 {
+            return Err(format!("missing closing ): `{}`", self.pattern));
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, from: usize, text: &str) -> Step {
+        let lazy = self.peek() == Some('?');
+        if lazy {
+            self.at += 1;
+        }
+        let written = &self.pattern[from..self.at];
+        if let Some(before) = self.repeated_from {
+            let both = &self.pattern[before..self.at];
+            return Err(format!("invalid nested repetition operator: `{both}`"));
+        }
+        if !self.can_repeat {
+            return Err(format!(
+                "missing argument to repetition operator: `{written}`"
+            ));
+        }
+        self.out.push_str(text);
+        if lazy {
+            self.out.push('?');
+        }
+        self.repeated_from = Some(from);
+        Ok(())
+    }
+
+    /// `{n}`, `{n,}`, `{n,m}`; nothing if it is none of them.
+    fn counted(&mut self) -> Step<Option<String>> {
+        let Some(end) = self.rest().find('}') else {
+            return Ok(None);
+        };
+        let body = &self.rest()[1..end];
+        let number = |s: &str| -> Option<u32> {
+            let fine = !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+            let zero = s.len() > 1 && s.starts_with('0');
+            (fine && !zero).then(|| s.parse().unwrap_or(u32::MAX))
+        };
+        let (low, high) = match body.split_once(',') {
+            None => (number(body), number(body).map(Some)),
+            Some((low, "")) => (number(low), Some(None)),
+            Some((low, high)) => (number(low), number(high).map(Some)),
+        };
+        let (Some(low), Some(high)) = (low, high) else {
+            return Ok(None);
+        };
+        let written = &self.rest()[..=end];
+        if low > MAX_REPEAT || high.is_some_and(|h| h > MAX_REPEAT || h < low) {
+            return Err(format!("invalid repeat count: `{written}`"));
+        }
+        self.at += end + 1;
+        Ok(Some(written.to_owned()))
+    }
+
+    fn group(&mut self) -> Step {
+        let rest = self.rest();
+        if let Some(tail) = rest.strip_prefix("(?") {
+            if tail.starts_with("P<") || tail.starts_with('<') {
+                return self.named(tail);
+            }
+            return self.flags(tail);
+        }
+        self.at += 1;
+        self.opened("(");
+        Ok(())
+    }
+
+    fn opened(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.open += 1;
+        self.can_repeat = false;
+        self.repeated_from = None;
+    }
+
+    fn named(&mut self, tail: &str) -> Step {
+        let head = if tail.starts_with('P') { 2 } else { 1 };
+        let Some(end) = tail.find('>') else {
+            return Err(format!("invalid named capture: `{}`", self.rest()));
+        };
+        let name = &tail[head..end];
+        let fine = name.chars().all(|c| c == '_' || c.is_alphanumeric()) && !name.is_empty();
+        if !fine {
+            return Err(format!("invalid named capture: `(?{}`", &tail[..=end]));
+        }
+        let open = format!("(?P<{}>", group_name(name));
+        // Go lets a name stand twice, and takes the first group of that name.
+        let again = self.out.contains(&open);
+        self.at += 2 + end + 1;
+        self.opened(if again { "(" } else { &open });
+        Ok(())
+    }
+
+    fn flags(&mut self, tail: &str) -> Step {
+        let (mut negative, mut any) = (false, false);
+        for (i, c) in tail.char_indices() {
+            match c {
+                'i' | 'm' | 's' | 'U' => any = true,
+                '-' if !negative => (negative, any) = (true, false),
+                ':' | ')' if !negative || any => {
+                    let text = &self.rest()[..2 + i + 1];
+                    self.at += text.len();
+                    if c == ':' {
+                        self.opened(text);
+                    } else {
+                        if i > 0 {
+                            self.out.push_str(text);
+                        }
+                        self.repeated_from = None;
+                        self.can_repeat = false;
+                    }
+                    return Ok(());
+                }
+                c => {
+                    let text = &self.rest()[..2 + i + c.len_utf8()];
+                    return Err(format!("invalid or unsupported Perl syntax: `{text}`"));
+                }
+            }
+        }
+        Err(format!("missing closing ): `{}`", self.pattern))
+    }
+
+    fn escape(&mut self) -> Step {
+        let rest = self.rest();
+        if let Some(quoted) = rest.strip_prefix("\\Q") {
+            let end = quoted.find("\\E").unwrap_or(quoted.len());
+            for c in quoted[..end].chars() {
+                self.literal(c);
+            }
+            self.at += (2 + end + 2).min(rest.len());
+            return Ok(());
+        }
+        let second = rest[1..].chars().next();
+        let plain = match second {
+            Some('A') => "\\A",
+            Some('z') => "\\z",
+            Some('b') => "(?-u:\\b)",
+            Some('B') => "(?-u:\\B)",
+            _ => {
+                if let Some(set) = self.set()? {
+                    self.out.push_str(&set);
+                } else {
+                    let c = self.escaped()?;
+                    push_literal(&mut self.out, c);
+                }
+                self.atom();
+                return Ok(());
+            }
+        };
+        self.out.push_str(plain);
+        self.at += 2;
+        self.atom();
+        Ok(())
+    }
+
+    /// `\d`, `\pL` and their kin as a class that can stand in another.
+    fn set(&mut self) -> Step<Option<String>> {
+        let rest = self.rest();
+        let Some(letter) = rest.strip_prefix('\\').and_then(|r| r.chars().next()) else {
+            return Ok(None);
+        };
+        let perl = match letter {
+            'd' => "[0-9]",
+            'D' => "[^0-9]",
+            's' => r"[\t\n\f\r ]",
+            'S' => r"[^\t\n\f\r ]",
+            'w' => "[0-9A-Za-z_]",
+            'W' => "[^0-9A-Za-z_]",
+            'p' | 'P' => return self.property(letter).map(Some),
+            _ => return Ok(None),
+        };
+        self.at += 2;
+        Ok(Some(perl.to_owned()))
+    }
+
+    fn property(&mut self, letter: char) -> Step<String> {
+        let rest = self.rest();
+        let body = &rest[2..];
+        let (name, length) = match body.strip_prefix('{') {
+            Some(inner) => match inner.find('}') {
+                Some(end) => (&inner[..end], end + 2),
+                None => return Err(format!("invalid character class range: `{rest}`")),
+            },
+            None => match body.chars().next() {
+                Some(c) => (&body[..c.len_utf8()], c.len_utf8()),
+                None => return Err("invalid character class range: `\\p`".to_owned()),
+            },
+        };
+        let written = &rest[..2 + length];
+        let (negated, name) = match name.strip_prefix('^') {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
+        let letter = if negated != (letter == 'P') { 'P' } else { 'p' };
+        let class = format!("\\{letter}{{{name}}}");
+        if name.contains(['=', ':', '!']) || Regex::new(&class).is_err() {
+            return Err(format!("invalid character class range: `{written}`"));
+        }
+        self.at += written.len();
+        Ok(class)
+    }
+
+    /// A character behind a backslash.
+    fn escaped(&mut self) -> Step<char> {
+        let start = self.at;
+        self.at += 1;
+        let Some(c) = self.bump() else {
+            return Err("trailing backslash at end of expression: ``".to_owned());
+        };
+        let found = match c {
+            '0'..='7' => {
+                let more = self.peek().is_some_and(|n| ('0'..='7').contains(&n));
+                (c == '0' || more).then(|| self.octal(c)).flatten()
+            }
+            'x' => self.hex(),
+            'a' => Some('\u{7}'),
+            'f' => Some('\u{c}'),
+            'n' => Some('\n'),
+            'r' => Some('\r'),
+            't' => Some('\t'),
+            'v' => Some('\u{b}'),
+            c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            format!(
+                "invalid escape sequence: `{}`",
+                &self.pattern[start..self.at]
+            )
+        })
+    }
+
+    fn octal(&mut self, first: char) -> Option<char> {
+        let mut value = first.to_digit(8)?;
+        for _ in 0..2 {
+            match self.peek().and_then(|c| c.to_digit(8)) {
+                Some(digit) => {
+                    value = value * 8 + digit;
+                    self.at += 1;
+                }
+                None => break,
+            }
+        }
+        char::from_u32(value)
+    }
+
+    fn hex(&mut self) -> Option<char> {
+        let rest = self.rest();
+        let (digits, length) = match rest.strip_prefix('{') {
+            Some(inner) => {
+                let end = inner.find('}')?;
+                (&inner[..end], end + 2)
+            }
+            None => (rest.get(..2)?, 2),
+        };
+        let fine = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let value = u32::from_str_radix(digits, 16).ok().filter(|_| fine)?;
+        self.at += length;
+        char::from_u32(value)
+    }
+
+    /// `[…]`
+    fn class(&mut self) -> Step {
+        let start = self.at;
+        self.at += 1;
+        let mut out = String::from("[");
+        if self.peek() == Some('^') {
+            out.push('^');
+            self.at += 1;
+        }
+        let mut first = true;
+        loop {
+            let missing = || format!("missing closing ]: `{}`", &self.pattern[start..]);
+            let Some(c) = self.peek() else {
+                return Err(missing());
+            };
+            if c == ']' && !first {
+                self.at += 1;
+                break;
+            }
+            if c == '-' && !first && !self.rest()[1..].starts_with(']') {
+                // Go allows `-` in the middle only before the end, as Perl's flag would.
+                let next: String = self.rest().chars().take(2).collect();
+                if next.chars().count() < 2 {
+                    return Err(missing());
+                }
+            }
+            first = false;
+            if let Some(named) = self.posix()? {
+                out.push_str(&named);
+                continue;
+            }
+            if let Some(set) = self.set()? {
+                out.push_str(&set);
+                continue;
+            }
+            self.range(start, &mut out)?;
+        }
+        out.push(']');
+        self.out.push_str(&out);
+        Ok(())
+    }
+
+    fn posix(&mut self) -> Step<Option<String>> {
+        let rest = self.rest();
+        if !rest.starts_with("[:") {
+            return Ok(None);
+        }
+        let Some(end) = rest[2..].find(":]") else {
+            return Ok(None);
+        };
+        let written = &rest[..end + 4];
+        const NAMES: [&str; 14] = [
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
+            "punct", "space", "upper", "word", "xdigit",
+        ];
+        let name = &rest[2..end + 2];
+        if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+            return Err(format!("invalid character class range: `{written}`"));
+        }
+        self.at += written.len();
+        Ok(Some(written.to_owned()))
+    }
+
+    fn range(&mut self, class: usize, out: &mut String) -> Step {
+        let start = self.at;
+        let low = self.class_char(class)?;
+        let rest = self.rest();
+        let mut high = low;
+        if rest.starts_with('-') && rest.len() > 1 && !rest.starts_with("-]") {
+            self.at += 1;
+            high = self.class_char(class)?;
+            if high < low {
+                let written = &self.pattern[start..self.at];
+                return Err(format!("invalid character class range: `{written}`"));
+            }
+        }
+        push_hex(out, low);
+        if high != low {
+            out.push('-');
+            push_hex(out, high);
+        }
+        Ok(())
+    }
+
+    fn class_char(&mut self, class: usize) -> Step<char> {
+        match self.peek() {
+            None => Err(format!("missing closing ]: `{}`", &self.pattern[class..])),
+            Some('\\') => self.escaped(),
+            Some(c) => {
+                self.at += c.len_utf8();
+                Ok(c)
+            }
+        }
+    }
+}
+
+/// A name that the `regex` crate takes for a group: it does not begin with a digit there.
+fn group_name(name: &str) -> String {
+    match name.chars().next() {
+        Some(c) if c == '_' || c.is_alphabetic() => name.to_owned(),
+        _ => format!("_{name}"),
+    }
+}
+
+fn push_literal(out: &mut String, c: char) {
+    let mut buffer = [0; 4];
+    let text: &str = c.encode_utf8(&mut buffer);
+    out.push_str(&regex::escape(text));
+}
+
+fn push_hex(out: &mut String, c: char) {
+    out.push_str(&format!("\\x{{{:x}}}", u32::from(c)));
+}

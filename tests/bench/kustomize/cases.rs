@@ -1,0 +1,115 @@
+//! The kustomizations that are measured: the project's corpus, and the shared ones where they are.
+
+use driftless_manifest::{EntryKind, FileTree, TreePath};
+use driftless_tests::tools;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A folder to build.
+pub struct Case {
+    pub name: String,
+    /// The folder on the disk that the build's folder is in.
+    pub root: PathBuf,
+    pub dir: String,
+    /// The texts of all files, for the library.
+    pub files: BTreeMap<String, String>,
+    /// The same, for the engine.
+    pub tree: FileTree,
+}
+
+/// All cases that render without flags.
+pub fn all() -> Vec<Case> {
+    let workspace = tools::workspace();
+    let mut cases = Vec::new();
+    for folder in folders(&workspace.join("tests/corpus/kustomize")) {
+        if folder.join("want.yaml").exists() {
+            let root = folder.join("in");
+            let dir = if root.join("overlay").is_dir() {
+                "overlay"
+            } else {
+                "."
+            };
+            cases.extend(Case::read(&folder, root, dir));
+        }
+    }
+    let shared = workspace.join("../shared/conformance/kustomize/cases");
+    if !shared.is_dir() {
+        println!("skipped: ../shared/conformance/kustomize is absent");
+        return cases;
+    }
+    for folder in folders(&shared) {
+        let text = std::fs::read_to_string(folder.join("case.json")).unwrap_or_default();
+        let case: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let options = case.get("options").and_then(|options| options.as_object());
+        // The order of the output is the only option that does not change the work.
+        let plain = options.is_none_or(|options| options.keys().all(|key| key == "reorder"));
+        if let (Some(dir), true, true) = (
+            case.get("dir").and_then(|dir| dir.as_str()),
+            plain,
+            folder.join("want.yaml").exists(),
+        ) {
+            cases.extend(Case::read(&folder, folder.join("in"), dir));
+        }
+    }
+    cases
+}
+
+fn folders(parent: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(parent).expect("list the corpus");
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    folders
+}
+
+impl Case {
+    /// `None` for a case with files that are no text, which cannot be sent to the library.
+    fn read(folder: &Path, root: PathBuf, dir: &str) -> Option<Self> {
+        let mut files = BTreeMap::new();
+        read(&root, "", &mut files)?;
+        let mut tree = FileTree::new();
+        for (path, text) in &files {
+            let path = TreePath::new(path).ok()?;
+            tree.insert(path, EntryKind::File, text.clone().into_bytes())
+                .ok()?;
+        }
+        let name = folder.file_name()?.to_string_lossy().into_owned();
+        let case = Self {
+            name,
+            root,
+            dir: dir.to_owned(),
+            files,
+            tree,
+        };
+        case.render().is_ok().then_some(case)
+    }
+
+    /// What the engine makes of it.
+    pub fn render(&self) -> Result<String, driftless_kustomize::Error> {
+        let dir = TreePath::new(&self.dir).map_err(driftless_manifest::ReadError::from)?;
+        crate::measure::render(&self.tree, &dir)
+    }
+}
+
+fn read(root: &Path, below: &str, files: &mut BTreeMap<String, String>) -> Option<()> {
+    for entry in std::fs::read_dir(root.join(below)).ok()? {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        let path = if below.is_empty() {
+            name
+        } else {
+            format!("{below}/{name}")
+        };
+        let kind = entry.file_type().ok()?;
+        if kind.is_dir() {
+            read(root, &path, files)?;
+        } else if kind.is_file() {
+            files.insert(path, std::fs::read_to_string(entry.path()).ok()?);
+        } else {
+            return None;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,46 @@
+//! A whole build: the kustomization, what it names, bases, everything a tenant can write.
+
+use super::files;
+use driftless_kustomize::{Options, build_documents, documents_to_yaml};
+use driftless_manifest::yaml::{self, Dialect, Limits};
+use driftless_manifest::{FileTree, Reader, TreePath};
+use std::path::Path;
+
+/// Builds the files at `overlay`, or where there is none at the root.
+pub fn run(data: &[u8]) {
+    build(&files::tree(data));
+}
+
+/// Builds; what is rendered must be YAML.
+pub fn build(tree: &FileTree) {
+    let overlay = TreePath::new("overlay").expect("a path");
+    let dir = if tree.index().is_dir(&overlay) {
+        overlay
+    } else {
+        TreePath::root()
+    };
+    let Ok(documents) = build_documents(&Reader::new(tree), &dir, &Options::default()) else {
+        return;
+    };
+    let text = documents_to_yaml(&documents);
+    let limits = Limits {
+        bytes: usize::MAX,
+        nodes: usize::MAX,
+        ..Limits::default()
+    };
+    let again = yaml::documents(text.as_bytes(), "output", Dialect::V2, &limits)
+        .unwrap_or_else(|error| panic!("what is rendered is not read: {error}"));
+    assert_eq!(again, documents, "what is rendered, read again");
+}
+
+/// Every case of the corpus.
+pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
+    let cases = std::fs::read_dir(corpus.join("kustomize")).expect("list the cases");
+    let mut inputs: Vec<_> = cases
+        .map(|case| case.expect("a case").path().join("in"))
+        .filter(|case| case.is_dir())
+        .map(|case| files::input(&files::below(&case)))
+        .collect();
+    inputs.sort();
+    inputs
+}
