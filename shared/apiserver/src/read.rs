@@ -8,7 +8,7 @@ use crate::registry::Resource;
 use crate::request::Response;
 use crate::selector::Selector;
 use crate::server::{Call, Server};
-use crate::store::Name;
+use crate::store::{Name, range};
 use crate::table::Form;
 use crate::watch::{bad_version, too_old};
 
@@ -62,33 +62,31 @@ impl Server {
                 bad_version(version)
             )));
         }
-        check_match(
-            query.get("resourceVersionMatch"),
-            version,
-            query.get("continue"),
-        )?;
+        let mode = query.get("resourceVersionMatch");
+        check_match(mode, version, query.get("continue"))?;
         if let Ok(wanted) = version.parse::<u64>()
             && wanted > self.store.version()
         {
             return Err(too_large(wanted, self.store.version()));
         }
-        let (after, at) = match query.get("continue") {
-            "" => (None, self.store.version()),
-            token => {
+        let newest = self.store.version();
+        // Without a mode, a page is one of exactly that version.
+        let exact = mode == "Exact" || (mode.is_empty() && limit > 0);
+        let (after, at) = match (query.get("continue"), version.parse::<u64>()) {
+            ("", Ok(wanted)) if exact && wanted > 0 => (None, wanted),
+            ("", _) => (None, newest),
+            (token, _) => {
                 let (name, at) = read_token(token)?;
-                if at < self.store.forgotten() {
-                    return Err(expired());
-                }
                 (Some(name), at)
             }
+        };
+        let Some(objects) = self.store.at(&resource.key(), at) else {
+            return Err(expired(after.is_some()));
         };
         let mut items = Vec::new();
         let mut last: Option<Name> = None;
         let mut remaining = 0_usize;
-        for (name, object) in self
-            .store
-            .list(&resource.key(), &target.namespace, after.as_ref())
-        {
+        for (name, object) in range(&objects, &target.namespace, after.as_ref()) {
             if limit > 0 && items.len() == limit {
                 remaining += 1;
                 continue;
@@ -158,8 +156,12 @@ fn too_large(wanted: u64, newest: u64) -> ApiError {
     error
 }
 
-fn expired() -> ApiError {
+fn expired(paging: bool) -> ApiError {
     let mut error = too_old(0, 0);
+    if !paging {
+        error.message = "The resourceVersion for the provided list is too old.".to_owned();
+        return error;
+    }
     error.message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.".to_owned();
     error
 }
@@ -167,6 +169,27 @@ fn expired() -> ApiError {
 fn token(after: &Name, at: u64) -> String {
     let text = json!({"v": "meta.k8s.io/v1", "rv": at, "after": [after.0, after.1]}).to_string();
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text)
+}
+
+/// Why bytes are no JSON, in the words of Go for what can be told from the first of them.
+fn no_json(first: Option<&u8>) -> String {
+    match first {
+        None => "unexpected end of JSON input".to_owned(),
+        Some(b'{') => "it is no JSON".to_owned(),
+        Some(&byte @ (b'\'' | b'"')) => {
+            format!(
+                "invalid character '{}' looking for beginning of value",
+                char::from(byte)
+            )
+        }
+        Some(&byte) => {
+            let shown = match byte {
+                0x20..=0x7e | 0xa1..=0xff => char::from(byte).to_string(),
+                other => format!("\\u{other:04x}"),
+            };
+            format!("invalid character '{shown}' looking for beginning of value")
+        }
+    }
 }
 
 fn read_token(token: &str) -> Result<(Name, u64), ApiError> {
@@ -178,7 +201,8 @@ fn read_token(token: &str) -> Result<(Name, u64), ApiError> {
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
         .decode(token.trim_end_matches('='))
         .map_err(|_| refusal("illegal base64 data at input byte 0"))?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|_| refusal("it is no JSON"))?;
+    let value: Value =
+        serde_json::from_slice(&bytes).map_err(|_| refusal(&no_json(bytes.first())))?;
     let part = |index: usize| {
         value["after"][index]
             .as_str()

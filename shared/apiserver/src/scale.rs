@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::merge::managers;
 use crate::options::{Options, PatchKind};
 use crate::registry::Resource;
 use crate::request::Response;
 use crate::server::{Call, Server};
-use crate::write::text;
+use crate::write::{decode_managers, set, text};
 
 /// An object's Scale.
 pub(crate) fn of(resource: &Resource, object: &Value) -> Value {
@@ -139,8 +140,21 @@ impl Server {
         new["metadata"]["resourceVersion"] =
             given.unwrap_or_else(|| live["metadata"]["resourceVersion"].clone());
         self.own_update(call, &resource, &live, &mut new, options);
+        keep_times(&live, &mut new);
         call.target.subresource = None;
         let object = self.store_changed(call, &resource, &live, new, options)?;
         Ok(Response::json(200, of(&resource, &object)))
     }
+}
+
+/// The real server translates owners between Scale and object, and on the way a new owner gets no time and a known one
+/// keeps its own.
+fn keep_times(live: &Value, new: &mut Value) {
+    let before = decode_managers(live);
+    let mut after = decode_managers(new);
+    for manager in after.iter_mut().filter(|m| m.subresource == "scale") {
+        let known = before.iter().find(|known| known.is(manager));
+        manager.time = known.and_then(|known| known.time.clone());
+    }
+    set(new, "metadata", "managedFields", managers::encode(after));
 }

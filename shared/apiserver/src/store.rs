@@ -1,5 +1,6 @@
 //! Objects by resource and name, one counter of versions, a bounded history.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,6 +12,9 @@ pub type Key = (String, String);
 
 /// Namespace (empty for cluster-scoped objects) and name.
 pub type Name = (String, String);
+
+/// The objects of a resource.
+pub type Objects = BTreeMap<Name, Arc<Value>>;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ pub const HISTORY: usize = 1000;
 /// All objects of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    objects: BTreeMap<Key, BTreeMap<Name, Arc<Value>>>,
+    objects: BTreeMap<Key, Objects>,
     version: u64,
     history: VecDeque<Event>,
     /// The newest version that is no longer in the history.
@@ -76,15 +80,30 @@ impl Store {
         namespace: &'a str,
         after: Option<&Name>,
     ) -> impl Iterator<Item = (&'a Name, &'a Arc<Value>)> + use<'a> {
-        let start = match after {
-            Some(name) => Bound::Excluded(name.clone()),
-            None => Bound::Included((namespace.to_owned(), String::new())),
-        };
-        self.objects
-            .get(key)
-            .into_iter()
-            .flat_map(move |all| all.range((start.clone(), Bound::Unbounded)))
-            .filter(move |((of, _), _)| namespace.is_empty() || of == namespace)
+        let after = after.cloned();
+        let all = self.objects.get(key).into_iter();
+        all.flat_map(move |all| range(all, namespace, after.as_ref()))
+    }
+
+    /// All objects of a resource as they were at a version; `None` when the history does not reach back that far.
+    pub fn at(&self, key: &Key, version: u64) -> Option<Cow<'_, Objects>> {
+        static NONE: Objects = Objects::new();
+        let now = self.objects.get(key).unwrap_or(&NONE);
+        if version >= self.version {
+            return Some(Cow::Borrowed(now));
+        }
+        if version < self.forgotten {
+            return None;
+        }
+        let mut then = now.clone();
+        let mut undone: Vec<&Event> = self.since(version).filter(|e| e.key == *key).collect();
+        while let Some(event) = undone.pop() {
+            match &event.before {
+                Some(before) => then.insert(event.name.clone(), Arc::clone(before)),
+                None => then.remove(&event.name),
+            };
+        }
+        Some(Cow::Owned(then))
     }
 
     /// The resources that have objects.
@@ -159,4 +178,18 @@ impl Store {
             self.forgotten = oldest.version;
         }
     }
+}
+
+/// Objects in order of namespace and name; of all namespaces when it is empty.
+pub fn range<'a>(
+    all: &'a Objects,
+    namespace: &'a str,
+    after: Option<&Name>,
+) -> impl Iterator<Item = (&'a Name, &'a Arc<Value>)> + use<'a> {
+    let start = match after {
+        Some(name) => Bound::Excluded(name.clone()),
+        None => Bound::Included((namespace.to_owned(), String::new())),
+    };
+    all.range((start, Bound::Unbounded))
+        .take_while(move |((of, _), _)| namespace.is_empty() || of == namespace)
 }

@@ -72,6 +72,20 @@ fn has_generation(resource: &Resource) -> bool {
         )
 }
 
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Takes out an annotation of the old API, which the server's internal form keeps as a field: rows of a Table, which
+/// are made of that form, go without it.
+pub(crate) fn hide_template_generation(object: &mut Value) {
+    let metadata = &mut object["metadata"];
+    if let Some(annotations) = metadata["annotations"].as_object_mut() {
+        annotations.remove(TEMPLATE_GENERATION);
+        if annotations.is_empty() {
+            crate::write::take(metadata, &["annotations"]);
+        }
+    }
+}
+
 /// A new object, its defaults already in place.
 pub(crate) fn prepare_create(
     server: &mut Server,
@@ -105,8 +119,7 @@ pub(crate) fn prepare_create(
             add_finalizer(object, "kubernetes.io/pv-protection");
         }
         ("apps", "daemonsets") => {
-            object["metadata"]["annotations"]["deprecated.daemonset.template.generation"] =
-                "1".into();
+            object["metadata"]["annotations"][TEMPLATE_GENERATION] = "1".into();
         }
         ("", "pods") => {
             object["status"] = json!({"phase": "Pending", "qosClass": quality(object)});
@@ -324,7 +337,7 @@ fn prepare_object(resource: &Resource, live: &Value, new: &mut Value) {
         }
         ("", "services") => keep_addresses(live, new),
         ("apps", "daemonsets") => {
-            let key = "deprecated.daemonset.template.generation";
+            let key = TEMPLATE_GENERATION;
             let old: i64 = text(&live["metadata"]["annotations"], &format!("/{key}"))
                 .parse()
                 .unwrap_or_default();

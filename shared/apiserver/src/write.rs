@@ -591,7 +591,7 @@ fn package(group: &str) -> &str {
     }
 }
 
-fn decode_managers(object: &Value) -> Vec<managers::Manager> {
+pub(crate) fn decode_managers(object: &Value) -> Vec<managers::Manager> {
     managers::decode(object["metadata"].get("managedFields")).unwrap_or_default()
 }
 

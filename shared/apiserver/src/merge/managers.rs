@@ -43,7 +43,8 @@ pub struct Manager {
 }
 
 impl Manager {
-    fn is(&self, other: &Manager) -> bool {
+    /// The same manager, whatever it owns.
+    pub fn is(&self, other: &Manager) -> bool {
         self.name == other.name
             && self.operation == other.operation
             && self.subresource == other.subresource

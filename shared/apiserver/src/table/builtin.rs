@@ -205,6 +205,20 @@ fn subjects(object: &Value, kind: &str) -> Value {
     all.join(", ").into()
 }
 
+/// `used/hard` of a quota, for limits or for all else.
+fn usage(object: &Value, limits: bool) -> Value {
+    let hard = object["status"]["hard"].as_object();
+    let mut cells = Vec::new();
+    for (name, hard) in hard.into_iter().flatten() {
+        if name.starts_with("limits.") == limits {
+            let used = object["status"]["used"][name].as_str().unwrap_or("0");
+            let hard = hard.as_str().unwrap_or_default();
+            cells.push(format!("{name}: {used}/{hard}"));
+        }
+    }
+    cells.join(", ").into()
+}
+
 const WIDE: i64 = 1;
 
 const CONFIG_MAP: &[Made] = &[("Data", "string", 0, |o| {
@@ -366,6 +380,10 @@ const ROLE_BINDING: &[Made] = &[
         subjects(o, "ServiceAccount")
     }),
 ];
+const QUOTA: &[Made] = &[
+    ("Request", "string", 0, |o| usage(o, false)),
+    ("Limit", "string", 0, |o| usage(o, true)),
+];
 const NETWORK_POLICY: &[Made] = &[("Pod-Selector", "string", 0, |o| {
     pairs(o.pointer("/spec/podSelector/matchLabels")).into()
 })];
@@ -387,6 +405,7 @@ pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
         ("networking.k8s.io", "ingresses") => INGRESS,
         ("batch", "jobs") => JOB,
         ("", "pods") => POD,
+        ("", "resourcequotas") => QUOTA,
         ("", "persistentvolumeclaims") => CLAIM,
         _ => return None,
     })

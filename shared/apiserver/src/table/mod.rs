@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::request::{Body, Response};
 use crate::server::Call;
+use crate::strategy;
 
 /// What the client accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +192,10 @@ fn table(
     let columns = columns::of(resource, now);
     let rows: Vec<Value> = items
         .into_iter()
-        .map(|item| {
+        .map(|mut item| {
+            if resource.is("apps", "daemonsets") {
+                strategy::hide_template_generation(&mut item);
+            }
             let mut row = json!({"cells": columns.cells(&item)});
             match include {
                 "None" => row["object"] = Value::Null,
