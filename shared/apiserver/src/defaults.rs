@@ -338,9 +338,14 @@ fn move_text_data(object: &mut Value) {
 }
 
 fn autoscaler(object: &mut Value) {
+    let old = object["apiVersion"] == "autoscaling/v1";
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
+    if old {
+        put(spec, "targetCPUUtilizationPercentage", 80.into());
+        return;
+    }
     put(
         spec,
         "metrics",

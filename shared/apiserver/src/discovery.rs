@@ -77,7 +77,7 @@ fn version() -> Value {
         "emulationMajor": "1", "emulationMinor": MINOR,
         "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
         "gitVersion": format!("v1.{MINOR}.3"), "gitCommit": "", "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "linux/amd64",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "gc", "platform": "linux/amd64",
     })
 }
 

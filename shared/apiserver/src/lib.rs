@@ -23,19 +23,24 @@
 //! unless [`Server::run_workloads`] is.
 
 mod admission;
+mod apply;
+mod body;
 mod bootstrap;
 mod codec;
 mod controllers;
+mod convert;
 mod crd;
 mod defaults;
 mod delete;
 mod discovery;
 mod error;
 mod escalation;
+mod json;
 pub mod merge;
 mod names;
 mod openapi;
 mod options;
+mod ownership;
 mod patch;
 mod protobuf;
 mod quantity;
@@ -51,6 +56,7 @@ mod store;
 mod strategy;
 mod table;
 mod target;
+mod tokens;
 mod validate;
 mod virtuals;
 mod watch;

@@ -9,8 +9,13 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::registry::Resource;
 use crate::request::Response;
-use crate::schema::{Id, Relation, Scalar, Schema, Type};
+use crate::schema::{Id, Relation, Scalar, Schema, Type, builtin};
 use crate::server::Server;
+
+/// What the real server says of the fields that every object has.
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// The list of documents.
 pub(crate) fn index(server: &Server) -> Response {
@@ -92,6 +97,7 @@ fn add(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
         parts.reverse();
         let name = format!("{}.{}.{}", parts.join("."), resource.version, resource.kind);
         let mut schema = custom.openapi(&resource.version).clone();
+        common(&mut schema, schemas);
         schema["x-kubernetes-group-version-kind"] = gvk;
         schemas.insert(name.clone(), schema);
         return name;
@@ -102,6 +108,21 @@ fn add(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
         schema["x-kubernetes-group-version-kind"] = gvk;
     }
     name
+}
+
+/// What every custom object has: `apiVersion`, `kind`, `metadata`.
+fn common(schema: &mut Value, schemas: &mut Map<String, Value>) {
+    let types = builtin();
+    let Some(id) = crate::crd::object_meta(&types) else {
+        return;
+    };
+    let name = structure(&types, id, schemas, &mut BTreeSet::new());
+    schema["properties"]["apiVersion"] = json!({"type": "string", "description": API_VERSION});
+    schema["properties"]["kind"] = json!({"type": "string", "description": KIND});
+    schema["properties"]["metadata"] = json!({
+        "description": METADATA,
+        "allOf": [{"$ref": format!("#/components/schemas/{name}")}],
+    });
 }
 
 fn structure(
@@ -119,7 +140,11 @@ fn structure(
     let mut properties = Map::new();
     let mut required = Vec::new();
     for (name, field) in &found.fields {
-        let mut property = one(schema, field.id, out, seen);
+        let mut property = if name == "fieldsV1" {
+            opaque(out)
+        } else {
+            one(schema, field.id, out, seen)
+        };
         if let Some(default) = &field.key_default {
             property["default"] = default.clone();
         }
@@ -143,6 +168,13 @@ fn structure(
     }
     out.insert(found.name.clone(), made);
     found.name.clone()
+}
+
+/// The one type that has a name and nothing else.
+fn opaque(out: &mut Map<String, Value>) -> Value {
+    let name = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
+    out.insert(name.to_owned(), json!({"type": "object"}));
+    json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}]})
 }
 
 fn one(schema: &Schema, id: Id, out: &mut Map<String, Value>, seen: &mut BTreeSet<Id>) -> Value {

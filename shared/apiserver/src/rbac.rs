@@ -451,7 +451,7 @@ pub(crate) fn authorize_path(
 /// SubjectAccessReview and its sisters.
 pub(crate) fn review(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
     let resource = &call.target.resource;
-    let document = crate::write::body_object(call, resource)?;
+    let document = crate::body::body_object(call, resource)?.value;
     let mut warnings = Vec::new();
     let mut object = server.read_object(
         resource,
@@ -497,37 +497,13 @@ pub(crate) fn review(server: &Server, call: &Call<'_>) -> Result<Response, ApiEr
         Some(reason) => json!({"allowed": true, "reason": reason}),
         None => json!({"allowed": false}),
     };
-    let stamp = call.moment.stamp();
-    let agent = call
-        .request
-        .header("user-agent")
-        .split('/')
-        .next()
-        .unwrap_or_default();
-    let writer = crate::write::writer(resource, "", agent, &stamp);
-    let mut own = object.clone();
-    crate::write::take(&mut own, &["status"]);
-    let mut fresh = server.fresh(resource);
-    crate::write::take(&mut fresh, &["status"]);
-    let known = crate::merge::managers::update(
-        &server.versions(resource, ""),
-        &fresh,
-        &own,
-        Vec::new(),
-        &writer,
-    );
-    crate::write::set(
-        &mut object,
-        "metadata",
-        "managedFields",
-        crate::merge::managers::encode(known),
-    );
+    let object = crate::virtuals::answered(server, call, resource, object);
     crate::table::Form::of(call).object(resource, 201, object)
 }
 
 /// All rules of a user in a namespace, for SelfSubjectRulesReview.
 pub(crate) fn rules_review(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
-    let document = crate::write::body_object(call, &call.target.resource)?;
+    let document = crate::body::body_object(call, &call.target.resource)?.value;
     let namespace = document["spec"]["namespace"].as_str().unwrap_or_default();
     let found = held(server, &call.user, namespace);
     let (urls, resources): (Vec<Value>, Vec<Value>) = found

@@ -19,7 +19,7 @@ pub(crate) fn in_version(resource: &Resource, object: &Value) -> Value {
         object["apiVersion"] = resource.api_version().into();
         custom.default_version(&resource.version, &mut object);
     }
-    object
+    crate::convert::served(resource, object)
 }
 
 impl Server {
@@ -209,6 +209,12 @@ fn read_token(token: &str) -> Result<(Name, u64), ApiError> {
             .unwrap_or_default()
             .to_owned()
     };
+    if value["v"] != "meta.k8s.io/v1" {
+        let version = value["v"].as_str().unwrap_or_default();
+        return Err(refusal(&format!(
+            "server does not recognize this encoded version {version}"
+        )));
+    }
     let at = value["rv"]
         .as_u64()
         .ok_or_else(|| refusal("incorrect encoded start resourceVersion"))?;

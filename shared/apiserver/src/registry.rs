@@ -84,9 +84,6 @@ pub struct Builtin {
     pub groups: Vec<Value>,
 }
 
-/// Groups and versions that this server leaves out; see DIFFERENCES in the contract test.
-const LEFT_OUT: [(&str, &str); 2] = [("events.k8s.io", "v1"), ("autoscaling", "v1")];
-
 impl Builtin {
     /// The one table.
     pub fn shared() -> Arc<Self> {
@@ -100,14 +97,8 @@ impl Builtin {
         let schema = builtin();
         let mut resources = BTreeMap::new();
         let mut kept = Vec::new();
-        for mut group in groups.as_array().cloned().unwrap_or_default() {
+        for group in groups.as_array().cloned().unwrap_or_default() {
             let name = text(&group["metadata"]["name"]);
-            if let Some(versions) = group["versions"].as_array_mut() {
-                versions.retain(|v| !LEFT_OUT.contains(&(&name, &text(&v["version"]))));
-                if versions.is_empty() {
-                    continue;
-                }
-            }
             for version in group["versions"].as_array().into_iter().flatten() {
                 for entry in version["resources"].as_array().into_iter().flatten() {
                     let resource = read_resource(&name, &text(&version["version"]), entry, &schema);

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::merge::managers;
 use crate::options::{Options, PatchKind};
+use crate::ownership::decode_managers;
 use crate::registry::Resource;
 use crate::request::Response;
 use crate::server::{Call, Server};
-use crate::write::{decode_managers, set, text};
+use crate::write::{set, text};
 
 /// An object's Scale.
 pub(crate) fn of(resource: &Resource, object: &Value) -> Value {

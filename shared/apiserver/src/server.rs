@@ -8,7 +8,8 @@ use crate::registry::{Builtin, Resource};
 use crate::request::{Moment, Query, Request, Response};
 use crate::store::{Key, Store};
 use crate::target::{Place, Target};
-use crate::{bootstrap, discovery, rbac};
+use crate::tokens::Issued;
+use crate::{bootstrap, convert, discovery, rbac};
 
 /// An in-memory API server. It does nothing by itself: [`Server::handle`] answers one request at a time.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Server {
     pub(crate) store: Store,
     pub(crate) next_address: u32,
     pub(crate) next_port: u32,
+    /// Tokens of service accounts.
+    pub(crate) tokens: BTreeMap<String, Issued>,
 }
 
 /// A request on its way.
@@ -40,6 +43,7 @@ impl Server {
             store: Store::default(),
             next_address: 1,
             next_port: 0,
+            tokens: BTreeMap::new(),
         };
         bootstrap::fill(&mut server, moment);
         server
@@ -91,7 +95,9 @@ impl Server {
             warnings: Vec::new(),
             user,
         };
-        let mut response = self.dispatch(verb, &mut call)?;
+        let mut response = self
+            .dispatch(verb, &mut call)
+            .unwrap_or_else(Response::from);
         for warning in call.warnings {
             let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
             response
@@ -126,7 +132,7 @@ impl Server {
         }
         let warning = deprecation(&target.resource);
         call.warnings.extend(warning);
-        if let Some(response) = self.virtual_resource(verb, call)? {
+        if let Some(response) = self.virtual_resource(call)? {
             return Ok(response);
         }
         match verb {
@@ -182,6 +188,6 @@ fn deprecation(resource: &Resource) -> Option<String> {
 impl Resource {
     /// Where the store keeps it.
     pub(crate) fn key(&self) -> Key {
-        (self.group.clone(), self.plural.clone())
+        (convert::home_group(self).to_owned(), self.plural.clone())
     }
 }

@@ -67,6 +67,20 @@ pub static ETCD: Tool = Tool {
     },
 };
 
+/// The client that people use.
+pub static KUBECTL: Tool = Tool {
+    name: "kubectl",
+    version: "1.32.3",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/kubectl",
+        ldflags: "-X k8s.io/client-go/pkg/version.gitVersion=v1.32.3 \
+                  -X k8s.io/component-base/version.gitVersion=v1.32.3 \
+                  -X k8s.io/component-base/version.gitMajor=1 \
+                  -X k8s.io/component-base/version.gitMinor=32",
+    },
+};
+
 /// The judge of the kustomize engine.
 pub static KUSTOMIZE: Tool = Tool {
     name: "kustomize",
@@ -177,9 +191,10 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 12] = [
+pub static ALL: [&Tool; 13] = [
     &KUBE_APISERVER,
     &ETCD,
+    &KUBECTL,
     &MINISTACK,
     &SAM,
     &CARGO_LAMBDA,

@@ -70,7 +70,7 @@ impl Known {
             return Ok(client.clone());
         }
         let header = (!authorization.is_empty()).then_some(authorization.as_str());
-        let user = self.server.tokens().user(header).ok_or_else(|| {
+        let user = self.server.user(header).ok_or_else(|| {
             PortError::new(
                 ErrorKind::Denied,
                 format!("cluster {}: the server has asked for the client to provide credentials (Unauthorized)", access.server),

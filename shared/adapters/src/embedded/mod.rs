@@ -96,7 +96,10 @@ impl Embedded {
         let moment = moment(self.shared.clock.as_ref());
         let mut server = self.server();
         let done = work(&mut server, moment);
-        self.shared.version.send_replace(server.version());
+        let version = server.version();
+        self.shared
+            .version
+            .send_if_modified(|known| std::mem::replace(known, version) != version);
         done
     }
 

@@ -68,7 +68,7 @@ impl EmbeddedService {
             Who::Asked => {
                 let value = parts.headers.get(header::AUTHORIZATION);
                 let value = value.map(|value| value.to_str().unwrap_or_default());
-                self.server.tokens().user(value)
+                self.server.user(value)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Who asks: bearer tokens of known users, or nobody.
 
+use super::Embedded;
 use driftless_apiserver::User;
 use std::collections::BTreeMap;
 
@@ -14,14 +15,8 @@ impl Tokens {
         token
     }
 
-    /// The user of an `Authorization` header; `None` when the server does not know the credentials.
-    pub(super) fn user(&self, authorization: Option<&str>) -> Option<User> {
-        let Some(authorization) = authorization else {
-            return Some(anonymous());
-        };
-        let (scheme, token) = authorization.split_once(' ')?;
-        let bearer = scheme.eq_ignore_ascii_case("bearer");
-        bearer.then(|| self.0.get(token.trim()).cloned())?
+    pub(super) fn user(&self, token: &str) -> Option<User> {
+        self.0.get(token).cloned()
     }
 }
 
@@ -32,6 +27,22 @@ pub(super) enum Who {
     Known(User),
     /// From the request's `Authorization`.
     Asked,
+}
+
+impl Embedded {
+    /// The user of an `Authorization` header, by a token of [`Embedded::token`] or of a service account; `None` when
+    /// the server does not know the credentials.
+    pub(super) fn user(&self, authorization: Option<&str>) -> Option<User> {
+        let Some(authorization) = authorization else {
+            return Some(anonymous());
+        };
+        let (scheme, token) = authorization.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let known = self.tokens().user(token.trim());
+        known.or_else(|| self.with(|server, moment| server.authenticate(token.trim(), moment.now)))
+    }
 }
 
 fn anonymous() -> User {

@@ -7,6 +7,8 @@ mod types;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use types::object_meta;
+
 use serde_json::{Value, json};
 
 use crate::codec::{self, Found};

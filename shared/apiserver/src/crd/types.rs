@@ -64,12 +64,7 @@ impl Builder<'_> {
     /// Copies ObjectMeta out of the built-in types.
     fn object_meta(&mut self) -> Id {
         let from = builtin();
-        let id = from
-            .kinds
-            .get("v1/ConfigMap")
-            .and_then(|id| from.structure(*id))
-            .and_then(|root| root.fields.get("metadata"))
-            .map_or(DEDUCED, |field| field.id);
+        let id = object_meta(&from).unwrap_or(DEDUCED);
         self.copy(&from, id)
     }
 
@@ -275,4 +270,10 @@ pub(super) fn default(schema: &Value, value: &mut Value, merged: bool) {
         }
         _ => {}
     }
+}
+
+/// ObjectMeta among the built-in types.
+pub(crate) fn object_meta(types: &Schema) -> Option<Id> {
+    let root = types.structure(*types.kinds.get("v1/ConfigMap")?)?;
+    root.fields.get("metadata").map(|field| field.id)
 }

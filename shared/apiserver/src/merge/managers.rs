@@ -158,6 +158,10 @@ fn nobodys() -> Set {
 pub trait Versions {
     /// The type at an `apiVersion`, if that is served.
     fn at(&self, api_version: &str) -> Option<TypeRef<'_>>;
+    /// An object of the request's version in another one.
+    fn convert(&self, object: &Value, _api_version: &str) -> Value {
+        object.clone()
+    }
     /// The fields that are not a writer's own in that version, such as `status`
     /// for a write of the object itself.
     fn reset(&self, api_version: &str) -> Set;
@@ -297,7 +301,13 @@ fn settle(
 ) -> Result<(Vec<Manager>, Comparison), Vec<Conflict>> {
     let compared = |api_version: &str| {
         let of = versions.at(api_version)?;
-        Some(compare(of, live, new).without(&versions.reset(api_version)))
+        let compared = if api_version == writer.api_version {
+            compare(of, live, new)
+        } else {
+            let other = |object: &Value| versions.convert(object, api_version);
+            compare(of, &other(live), &other(new))
+        };
+        Some(compared.without(&versions.reset(api_version)))
     };
     let mut conflicts = Vec::new();
     let mut kept = Vec::new();
@@ -374,8 +384,11 @@ pub fn apply(
         let Some(of) = versions.at(&manager.api_version) else {
             continue;
         };
-        let misfit = check(of, live, true);
-        if manager.api_version != writer.api_version && !misfit.is_empty() {
+        if manager.api_version == writer.api_version {
+            continue;
+        }
+        let misfit = check(of, &versions.convert(live, &manager.api_version), true);
+        if !misfit.is_empty() {
             return Err(Refusal::Version(problems(&misfit)));
         }
     }
@@ -389,7 +402,7 @@ pub fn apply(
         if manager.api_version != writer.api_version
             && let Some(of) = versions.at(&manager.api_version)
         {
-            let misfit = check(of, &new, true);
+            let misfit = check(of, &versions.convert(&new, &manager.api_version), true);
             if !misfit.is_empty() {
                 return Err(Refusal::Version(problems(&misfit)));
             }

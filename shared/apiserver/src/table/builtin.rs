@@ -2,22 +2,23 @@
 
 use serde_json::Value;
 
+use super::platform;
 use crate::registry::Resource;
 
 /// Name, type, priority, and the cell.
 pub(super) type Made = (&'static str, &'static str, i64, fn(&Value) -> Value);
 
 /// Kinds whose table shows no age.
-pub(super) const AGELESS: [&str; 0] = [];
+pub(super) const AGELESS: [&str; 2] = ["events", "podtemplates"];
 
-fn text(object: &Value, pointer: &str) -> Value {
+pub(super) fn text(object: &Value, pointer: &str) -> Value {
     match object.pointer(pointer) {
         Some(Value::String(text)) => text.clone().into(),
         _ => "".into(),
     }
 }
 
-fn count(object: &Value, pointer: &str) -> i64 {
+pub(super) fn count(object: &Value, pointer: &str) -> i64 {
     match object.pointer(pointer) {
         Some(Value::Object(map)) => i64::try_from(map.len()).unwrap_or_default(),
         Some(Value::Array(list)) => i64::try_from(list.len()).unwrap_or_default(),
@@ -25,7 +26,7 @@ fn count(object: &Value, pointer: &str) -> i64 {
     }
 }
 
-fn number(object: &Value, pointer: &str) -> i64 {
+pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object
         .pointer(pointer)
         .and_then(Value::as_i64)
@@ -42,15 +43,23 @@ fn names(object: &Value, pointer: &str, key: &str) -> Value {
     names.join(",").into()
 }
 
+pub(super) fn containers_at(object: &Value, pointer: &str) -> Value {
+    names(object, pointer, "name")
+}
+
+pub(super) fn images_at(object: &Value, pointer: &str) -> Value {
+    names(object, pointer, "image")
+}
+
 fn containers(object: &Value) -> Value {
-    names(object, "/spec/template/spec/containers", "name")
+    containers_at(object, "/spec/template/spec/containers")
 }
 
 fn images(object: &Value) -> Value {
-    names(object, "/spec/template/spec/containers", "image")
+    images_at(object, "/spec/template/spec/containers")
 }
 
-fn pairs(labels: Option<&Value>) -> String {
+pub(super) fn pairs(labels: Option<&Value>) -> String {
     let pairs: Vec<String> = labels
         .and_then(Value::as_object)
         .into_iter()
@@ -219,7 +228,8 @@ fn usage(object: &Value, limits: bool) -> Value {
     cells.join(", ").into()
 }
 
-const WIDE: i64 = 1;
+/// Columns of `-o wide` alone.
+pub(super) const WIDE: i64 = 1;
 
 const CONFIG_MAP: &[Made] = &[("Data", "string", 0, |o| {
     (count(o, "/data") + count(o, "/binaryData")).into()
@@ -384,6 +394,33 @@ const QUOTA: &[Made] = &[
     ("Request", "string", 0, |o| usage(o, false)),
     ("Limit", "string", 0, |o| usage(o, true)),
 ];
+const CONTROLLER: &[Made] = &[
+    ("Desired", "integer", 0, |o| {
+        number(o, "/spec/replicas").into()
+    }),
+    ("Current", "integer", 0, |o| {
+        number(o, "/status/replicas").into()
+    }),
+    ("Ready", "integer", 0, |o| {
+        number(o, "/status/readyReplicas").into()
+    }),
+    ("Containers", "string", WIDE, containers),
+    ("Images", "string", WIDE, images),
+    ("Selector", "string", WIDE, |o| {
+        pairs(o.pointer("/spec/selector")).into()
+    }),
+];
+const POD_TEMPLATE: &[Made] = &[
+    ("Containers", "string", 0, |o| {
+        containers_at(o, "/template/spec/containers")
+    }),
+    ("Images", "string", 0, |o| {
+        images_at(o, "/template/spec/containers")
+    }),
+    ("Pod Labels", "string", 0, |o| {
+        pairs(o.pointer("/template/metadata/labels")).into()
+    }),
+];
 const NETWORK_POLICY: &[Made] = &[("Pod-Selector", "string", 0, |o| {
     pairs(o.pointer("/spec/podSelector/matchLabels")).into()
 })];
@@ -406,15 +443,32 @@ pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
         ("batch", "jobs") => JOB,
         ("", "pods") => POD,
         ("", "resourcequotas") => QUOTA,
+        ("", "replicationcontrollers") => CONTROLLER,
+        ("", "podtemplates") => POD_TEMPLATE,
+        ("", "persistentvolumes") => platform::VOLUME,
+        ("", "endpoints") => platform::ENDPOINTS,
+        ("" | "events.k8s.io", "events") => platform::EVENT,
+        ("batch", "cronjobs") => platform::CRON_JOB,
+        ("policy", "poddisruptionbudgets") => platform::DISRUPTION_BUDGET,
+        ("autoscaling", "horizontalpodautoscalers") => platform::SCALER,
+        ("storage.k8s.io", "storageclasses") => platform::STORAGE_CLASS,
+        ("networking.k8s.io", "ingressclasses") => platform::INGRESS_CLASS,
+        ("networking.k8s.io", "servicecidrs") => platform::SERVICE_CIDR,
+        ("scheduling.k8s.io", "priorityclasses") => platform::PRIORITY_CLASS,
+        ("coordination.k8s.io", "leases") => platform::LEASE,
+        ("node.k8s.io", "runtimeclasses") => platform::RUNTIME_CLASS,
+        ("discovery.k8s.io", "endpointslices") => platform::ENDPOINT_SLICE,
+        (
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) => platform::WEBHOOKS,
         ("", "persistentvolumeclaims") => CLAIM,
         _ => return None,
     })
 }
 
 /// Where the age stands: before the columns of the wide form.
-pub(super) fn age_at(resource: &Resource, end: usize) -> usize {
-    let own = columns(resource).unwrap_or_default();
-    own.iter()
-        .position(|(_, _, priority, _)| *priority > 0)
-        .map_or(end, |at| at + 1)
+pub(super) fn age_at(own: &[Made], before: usize) -> usize {
+    let narrow = own.iter().position(|(_, _, priority, _)| *priority > 0);
+    before + narrow.unwrap_or(own.len())
 }

@@ -26,6 +26,8 @@ pub(super) enum Cell {
     Created,
     /// Made by code.
     Made(fn(&Value) -> Value),
+    /// The time since the first of these times that is set; made by code when none is.
+    Since(&'static [&'static str], fn(&Value) -> Value),
     /// A JSON path of a definition.
     Path(String),
 }
@@ -60,6 +62,11 @@ impl Columns {
             Cell::Created => object["metadata"]["creationTimestamp"].clone(),
             Cell::Age => self.age(&object["metadata"]["creationTimestamp"]),
             Cell::Made(make) => make(object),
+            Cell::Since(times, make) => times
+                .iter()
+                .filter_map(|time| object.pointer(time))
+                .find(|time| time.is_string())
+                .map_or_else(|| make(object), |time| self.age(time)),
             Cell::Path(path) => match super::path::first(object, path) {
                 None => Value::Null,
                 Some(value) if column.kind == "date" => self.age(value),
@@ -129,12 +136,21 @@ pub(super) fn of(resource: &Resource, now: Timestamp) -> Columns {
     }
     match super::builtin::columns(resource) {
         Some(own) => {
-            for (name, kind, priority, make) in own {
-                list.push(column(name, kind, *priority, Cell::Made(*make)));
+            // Some kinds make the name themselves, or show it elsewhere.
+            if own.iter().any(|(name, ..)| *name == "Name") {
+                list.clear();
             }
-            if !super::builtin::AGELESS.contains(&resource.plural.as_str()) {
-                let at = super::builtin::age_at(resource, list.len());
-                list.insert(at, age());
+            let before = list.len();
+            for (name, kind, priority, make) in own {
+                let cell = match super::platform::times_of(&resource.plural, name) {
+                    [] => Cell::Made(*make),
+                    times => Cell::Since(times, *make),
+                };
+                list.push(column(name, kind, *priority, cell));
+            }
+            let aged = own.iter().any(|(name, ..)| *name == "Age");
+            if !aged && !super::builtin::AGELESS.contains(&resource.plural.as_str()) {
+                list.insert(super::builtin::age_at(own, before), age());
             }
         }
         None => list.push(column("Created At", "date", 0, Cell::Created)),

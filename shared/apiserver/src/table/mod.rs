@@ -5,6 +5,7 @@ mod builtin;
 mod columns;
 mod duration;
 mod path;
+mod platform;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -196,7 +197,8 @@ fn table(
             if resource.is("apps", "daemonsets") {
                 strategy::hide_template_generation(&mut item);
             }
-            let mut row = json!({"cells": columns.cells(&item)});
+            let kept = crate::convert::kept(resource, item.clone());
+            let mut row = json!({"cells": columns.cells(&kept)});
             match include {
                 "None" => row["object"] = Value::Null,
                 "Object" => row["object"] = item,

@@ -27,9 +27,89 @@ pub(super) fn create(_server: &Server, resource: &Resource, object: &Value) -> V
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => role(object, resource, &mut out),
         ("networking.k8s.io", "ingresses") => ingress(object, &mut out),
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(object, &mut out),
+        ("autoscaling", "horizontalpodautoscalers") => scaler(object, &mut out),
+        ("events.k8s.io", "events") => event(object, &mut out),
+        ("", "endpoints") => endpoints(object, &mut out),
         _ => {}
     }
     out
+}
+
+fn scaler(object: &Value, out: &mut Vec<Problem>) {
+    let spec = &object["spec"];
+    let most = spec["maxReplicas"].as_i64().unwrap_or_default();
+    let least = spec["minReplicas"].as_i64();
+    if least.is_some_and(|least| least < 1) {
+        let why = "must be greater than or equal to 1";
+        out.push(Problem::invalid(
+            "spec.minReplicas",
+            &spec["minReplicas"],
+            why,
+        ));
+    }
+    if most < 1 {
+        let why = "must be set and greater than 0";
+        out.push(Problem::required("spec.maxReplicas", why));
+    }
+    if least.is_some_and(|least| most < least) {
+        let why = "must be greater than or equal to `minReplicas`";
+        out.push(Problem::invalid("spec.maxReplicas", &most.into(), why));
+    }
+    let target = &spec["scaleTargetRef"];
+    for field in ["kind", "name"] {
+        if is_zero(&target[field]) {
+            out.push(Problem::required(
+                &format!("spec.scaleTargetRef.{field}"),
+                "",
+            ));
+        }
+    }
+    if is_zero(&target["apiVersion"]) {
+        let why = "apiVersion must specify API group";
+        out.push(Problem::invalid(
+            "spec.scaleTargetRef.apiVersion",
+            &"".into(),
+            why,
+        ));
+    }
+}
+
+fn event(object: &Value, out: &mut Vec<Problem>) {
+    if is_zero(&object["eventTime"]) {
+        // The real server looks no further.
+        out.push(Problem::required("eventTime", ""));
+        return;
+    }
+    for field in [
+        "reportingController",
+        "reportingInstance",
+        "action",
+        "reason",
+    ] {
+        if is_zero(&object[field]) {
+            out.push(Problem::required(field, ""));
+        }
+    }
+}
+
+fn endpoints(object: &Value, out: &mut Vec<Problem>) {
+    for (at, subset) in object["subsets"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let ports = subset["ports"].as_array();
+        let several = ports.is_some_and(|ports| ports.len() > 1);
+        for (index, port) in ports.into_iter().flatten().enumerate() {
+            if several && is_zero(&port["name"]) {
+                out.push(Problem::required(
+                    &format!("subsets[{at}].ports[{index}].name"),
+                    "",
+                ));
+            }
+        }
+    }
 }
 
 fn data_keys(object: &Value, fields: &[&str], out: &mut Vec<Problem>) {

@@ -105,6 +105,10 @@ impl Normal {
             Value::String(text) => {
                 if key == "resourceVersion" && text != "<list>" {
                     *text = self.version(text);
+                } else if key == "token" && text.len() > 20 {
+                    *text = "<token>".into();
+                } else if key == "cells" && is_age(text) {
+                    *text = "<age>".into();
                 } else if key == "continue" {
                     *text = "<continue>".into();
                 } else if key != "path" {
@@ -130,6 +134,12 @@ impl Normal {
         }
         in_order(out)
     }
+}
+
+/// `5s`, `324d`, `3h12m`.
+fn is_age(text: &str) -> bool {
+    let digits = text.starts_with(|c: char| c.is_ascii_digit());
+    digits && text.ends_with(['s', 'm', 'h', 'd', 'y']) && text.len() < 8
 }
 
 /// Compiled once.
