@@ -30,6 +30,8 @@ pub mod aws;
 pub mod cluster;
 pub mod github;
 pub mod http;
+pub mod library;
 pub mod ports;
 pub mod process;
+pub mod random;
 pub mod tools;

@@ -1,7 +1,8 @@
 //! What functions see of the render they run in, and the functions that are bound to it: include, tpl, required, fail,
 //! lookup.
 
-use crate::render::{Lookup, Options, warn_wrap, without_no_value};
+use crate::message::warn_wrap;
+use crate::render::{Lookup, Options, without_no_value};
 use driftless_gotmpl::fmt::quote;
 use driftless_gotmpl::{Exec, FuncError, Function, Functions, Param, Str, Value};
 use serde_json::Value as Json;

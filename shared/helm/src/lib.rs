@@ -10,6 +10,7 @@ mod error;
 mod funcs;
 mod host;
 mod manifests;
+mod message;
 mod objects;
 mod paths;
 mod release;

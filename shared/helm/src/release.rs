@@ -100,7 +100,7 @@ fn sorted(
     files.retain(|name, _| !name.ends_with("NOTES.txt"));
     let (manifests, hooks) = manifests::sort(&files, compat)?;
     let mut crds = Vec::new();
-    collect_crds(work, work.name(), &mut crds);
+    collect_crds(work, &mut crds);
     Ok(Outcome::Done(Box::new(Rendered {
         compat,
         crds,
@@ -111,7 +111,8 @@ fn sorted(
 }
 
 /// The files under crds/ of the chart, then of its subcharts.
-fn collect_crds(chart: &Work<'_>, path: &str, out: &mut Vec<(String, String)>) {
+fn collect_crds(chart: &Work<'_>, out: &mut Vec<(String, String)>) {
+    let path = chart.path();
     for file in &chart.source.files {
         let manifest = file
             .name
@@ -123,7 +124,7 @@ fn collect_crds(chart: &Work<'_>, path: &str, out: &mut Vec<(String, String)>) {
         }
     }
     for sub in &chart.dependencies {
-        collect_crds(sub, &format!("{path}/charts/{}", sub.name()), out);
+        collect_crds(sub, out);
     }
 }
 

@@ -4,14 +4,13 @@ use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::funcs::functions;
 use crate::host::{self, Host};
+use crate::message;
 use crate::objects::{
     Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
 };
 use crate::work::{Work, table};
 use driftless_gotmpl::fmt::quote;
-use driftless_gotmpl::{
-    Error, ErrorKind, Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value,
-};
+use driftless_gotmpl::{Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,7 +108,7 @@ pub(crate) fn render_templates(
     let root = Root::new(options);
     let info = values_type(options.compat);
     let all = Value::Map(values.retyped(info));
-    root.scope(chart, all, None, &mut sources);
+    root.scope(chart, all, true, &mut sources);
     let mut sources: Vec<Source<'_>> = sources.into_values().collect();
     // Deepest first, within one depth in reverse order: the last definition of a name wins.
     sources.sort_by(|a, b| {
@@ -123,7 +122,7 @@ pub(crate) fn render_templates(
         let text = String::from_utf8_lossy(source.text);
         templates
             .parse(&source.name, &text)
-            .map_err(|e| parse_error(&source.name, &e))?;
+            .map_err(|e| message::parsing(&source.name, &e))?;
     }
     let host = Host::new(options);
     let mut exec = Exec::new(templates, &host, options.limits);
@@ -150,7 +149,7 @@ pub(crate) fn render_templates(
                 out.insert(source.name.clone(), without_no_value(text));
             }
             Err(error) => {
-                failure = Some(exec_error(&source.name, &error));
+                failure = Some(message::execution(&source.name, &error, options.compat));
                 break;
             }
         }
@@ -200,19 +199,13 @@ impl Root {
         &self,
         chart: &'c Work<'c>,
         values: Value,
-        parent: Option<&str>,
+        is_root: bool,
         sources: &mut BTreeMap<String, Source<'c>>,
     ) -> Map {
-        let path = match parent {
-            None => chart.name().to_owned(),
-            Some(parent) => format!("{parent}/charts/{}", chart.name()),
-        };
+        let path = chart.path();
         let subcharts = Map::new();
         let scope = Map::from_pairs([
-            (
-                "Chart",
-                chart_value(&chart.metadata, parent.is_none(), self.compat),
-            ),
+            ("Chart", chart_value(&chart.metadata, is_root, self.compat)),
             ("Files", files_value(&chart.source.files)),
             ("Release", self.release.clone()),
             ("Capabilities", self.capabilities.clone()),
@@ -226,7 +219,7 @@ impl Root {
                 _ => None,
             };
             let inner = found.unwrap_or_default().retyped(info);
-            let inner = self.scope(sub, Value::Map(inner), Some(&path), sources);
+            let inner = self.scope(sub, Value::Map(inner), false, sources);
             subcharts.insert(sub.name(), Value::Map(inner));
         }
         for file in &chart.source.templates {
@@ -271,44 +264,6 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
         }
         from = at + 1;
     }
-}
-
-fn parse_error(file: &str, error: &Error) -> HelmError {
-    let parts: Vec<&str> = error.message.split(": ").collect();
-    HelmError::render(match parts.as_slice() {
-        [only] => format!("parse error in ({file}): {only}"),
-        [_, place, .., last] => format!("parse error at ({place}): {last}"),
-        [_, place] => format!("parse error at ({place}): {place}"),
-        [] => format!("parse error in ({file})"),
-    })
-}
-
-pub(crate) const WARN_START: &str = "HELM_ERR_START";
-pub(crate) const WARN_END: &str = "HELM_ERR_END";
-
-fn exec_error(file: &str, error: &Error) -> HelmError {
-    let mut message = error.message.clone();
-    if error.kind != ErrorKind::NoTemplate {
-        let parts: Vec<&str> = message.splitn(3, ": ").collect();
-        message = match parts.as_slice() {
-            [_, place, rest] => match rest.find(WARN_START).zip(rest.rfind(WARN_END)) {
-                Some((from, to)) if from + WARN_START.len() <= to => format!(
-                    "execution error at ({place}): {}",
-                    &rest[from + WARN_START.len()..to]
-                ),
-                _ => message,
-            },
-            _ => format!("execution error in ({file}): {message}"),
-        };
-    }
-    HelmError::Render {
-        message,
-        budget: error.kind == ErrorKind::Budget,
-    }
-}
-
-pub(crate) fn warn_wrap(message: &str) -> String {
-    format!("{WARN_START}{message}{WARN_END}")
 }
 
 pub(crate) fn quoted(text: &[u8]) -> String {

@@ -1,9 +1,12 @@
 //! A chart while its release is made: its values are Go's maps, because what Helm prints depends on which of them are
 //! the same map.
 
-use crate::chart::{Chart, Metadata};
+use crate::chart::{Chart, Dependency, Metadata};
+use crate::compat::Compat;
 use crate::convert::to_map;
 use driftless_gotmpl::{List, Map, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// A chart with the names, dependencies and values that processing gives it.
 #[derive(Clone)]
@@ -16,21 +19,115 @@ pub(crate) struct Work<'c> {
     pub values: Map,
     /// The subcharts that count.
     pub dependencies: Vec<Work<'c>>,
+    /// Chart.yaml's `dependencies` while they are processed. Helm 3 does not copy them with the chart, so that what the
+    /// first of two aliases does to them is there for the second.
+    pub requirements: Option<Vec<Shared>>,
+    place: Rc<Place>,
+}
+
+/// An entry of `dependencies` that copies of a chart may share.
+pub(crate) type Shared = Rc<RefCell<Requirement>>;
+
+/// An entry of `dependencies`, and whether its imports are done.
+#[derive(Clone)]
+pub(crate) struct Requirement {
+    pub entry: Dependency,
+    pub imported: bool,
+}
+
+/// Where a chart stands among the others. A copy of a chart has its own place, but its subcharts keep theirs until they
+/// are given to it anew: in Helm's paths they still belong to the original.
+struct Place {
+    name: String,
+    parent: RefCell<Option<Rc<Place>>>,
+}
+
+impl Place {
+    fn path(&self) -> String {
+        match &*self.parent.borrow() {
+            Some(parent) => format!("{}/charts/{}", parent.path(), self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 impl<'c> Work<'c> {
     pub fn new(chart: &'c Chart) -> Self {
-        Work {
+        let entries = chart.metadata.dependencies.iter().flatten();
+        let shared = |entry: &Dependency| {
+            Rc::new(RefCell::new(Requirement {
+                entry: entry.clone(),
+                imported: false,
+            }))
+        };
+        let mut work = Work {
             source: chart,
             metadata: chart.metadata.clone(),
             values: to_map(&chart.values),
-            dependencies: chart.dependencies.iter().map(Work::new).collect(),
-        }
+            dependencies: Vec::new(),
+            requirements: chart
+                .metadata
+                .dependencies
+                .is_some()
+                .then(|| entries.map(shared).collect()),
+            place: Rc::new(Place {
+                name: chart.metadata.name.clone(),
+                parent: RefCell::default(),
+            }),
+        };
+        work.adopt(chart.dependencies.iter().map(Work::new).collect());
+        work
     }
 
     /// The name, after aliasing.
     pub fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    /// `top/charts/sub`
+    pub fn path(&self) -> String {
+        self.place.path()
+    }
+
+    /// Takes charts as its subcharts.
+    pub fn adopt(&mut self, charts: Vec<Work<'c>>) {
+        for chart in &charts {
+            *chart.place.parent.borrow_mut() = Some(self.place.clone());
+        }
+        self.dependencies = charts;
+    }
+
+    /// The copy that an entry of `dependencies` makes of a chart, under its alias if there is one.
+    pub fn aliased(&self, alias: &str, compat: Compat) -> Self {
+        let mut copy = self.clone();
+        if !alias.is_empty() {
+            copy.metadata.name = alias.to_owned();
+        }
+        copy.replace();
+        if compat == Compat::Helm4 {
+            let own = |shared: &Shared| Rc::new(RefCell::new(shared.borrow().clone()));
+            let requirements = self.requirements.as_ref();
+            copy.requirements = requirements.map(|list| list.iter().map(own).collect());
+            let mut charts = std::mem::take(&mut copy.dependencies);
+            charts.iter_mut().for_each(Work::replace);
+            copy.adopt(charts);
+        }
+        copy
+    }
+
+    fn replace(&mut self) {
+        let parent = self.place.parent.borrow().clone();
+        self.place = Rc::new(Place {
+            name: self.metadata.name.clone(),
+            parent: RefCell::new(parent),
+        });
+    }
+
+    /// Puts what became of the entries of `dependencies` where templates see it.
+    pub fn settle(&mut self) {
+        let entries = |list: &Vec<Shared>| list.iter().map(|r| r.borrow().entry.clone()).collect();
+        self.metadata.dependencies = self.requirements.as_ref().map(entries);
+        self.dependencies.iter_mut().for_each(Work::settle);
     }
 }
 

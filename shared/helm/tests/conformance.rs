@@ -9,11 +9,11 @@
     reason = "a test reads its cases"
 )]
 
-use driftless_helm::values::{self, SetKind, Table};
-use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, IgnoreRules, LoadLimits, Options, Outcome, ReleaseInfo,
-    Shown, render, template_text,
-};
+mod common;
+
+use common::Given;
+use driftless_helm::values::SetKind;
+use driftless_helm::{ChartFile, Compat, IgnoreRules, Shown, template_text};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -66,8 +66,6 @@ impl Flags {
                 other => panic!("unknown flag {other}"),
             }
         }
-        // Helm takes JSON before the others.
-        flags.sets.sort_by_key(|(kind, _)| *kind != SetKind::Json);
         flags
     }
 }
@@ -132,39 +130,19 @@ fn rendered(root: &Path, row: &[&str], compat: Compat) -> Result<String, String>
     let rules = IgnoreRules::parse(&ignore).map_err(text)?;
     let mut found = Vec::new();
     files(&folder, "", &rules, &mut found);
-    let chart = Chart::from_files(found, compat, &LoadLimits::default()).map_err(text)?;
-    let mut user = Table::new();
-    for file in row[2].split(',').filter(|f| *f != "-") {
-        let content = fs::read(root.join(file)).unwrap();
-        user = values::merge(user, values::read(&content, file, compat).map_err(text)?);
-    }
-    for (kind, argument) in &flags.sets {
-        values::set(&mut user, *kind, argument, compat, &|_| {
-            Err("no files".to_owned())
-        })
-        .map_err(text)?;
-    }
-    let mut capabilities =
-        Capabilities::default().with_kube_version(&flags.kube_version, compat)?;
-    capabilities.api_versions.extend(flags.api_versions);
-    let options = Options {
-        compat,
-        release: ReleaseInfo {
-            name: "rel".to_owned(),
-            namespace: "ns".to_owned(),
-            revision: 1,
-            is_upgrade: flags.is_upgrade,
-        },
-        capabilities,
-        now: (1_790_000_000, 0),
-        entropy: [3; 32],
-        lookups: None,
-        limits: Default::default(),
+    let values = row[2].split(',').filter(|file| *file != "-");
+    let values = values.map(|file| (file.to_owned(), fs::read(root.join(file)).unwrap()));
+    let given = Given {
+        files: found,
+        values: values.collect(),
+        set: flags.sets,
+        kube_version: flags.kube_version,
+        api_versions: flags.api_versions,
+        upgrade: flags.is_upgrade,
+        check_schema: flags.check_schema,
     };
-    match render(&chart, &user, &options, flags.check_schema).map_err(text)? {
-        Outcome::Done(rendered) => template_text(&rendered, &flags.shown).map_err(text),
-        Outcome::Needs(_) => Err("objects of a cluster are wanted".to_owned()),
-    }
+    let rendered = given.render(compat).map_err(text)?;
+    template_text(&rendered, &flags.shown).map_err(text)
 }
 
 /// What is wrong with a case, if anything.

@@ -133,6 +133,17 @@ pub static HELM: Tool = Tool {
     },
 };
 
+/// Helm 3 and Helm 4 as libraries: many renders in one process.
+pub static HELM_LIBRARY: Tool = Tool {
+    name: "helm-library",
+    version: "3.22.0-4.3.1",
+    takes: "about 5 minutes",
+    recipe: Recipe::GoModule {
+        folder: "oracle/helm",
+        ldflags: "",
+    },
+};
+
 /// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
 /// functions as local processes.
 pub static MINISTACK: Tool = Tool {
@@ -203,6 +214,7 @@ pub static ALL: [&Tool; 13] = [
     &GOTMPL,
     &SOPS,
     &HELM,
+    &HELM_LIBRARY,
     &CARGO_DENY,
     &PYTHON,
 ];
@@ -279,10 +291,11 @@ impl Tool {
                     );
                 }
                 // What a program may have besides.
-                for file in ["generate.go", "data.json"] {
-                    if let Ok(content) = std::fs::read(tests().join(folder).join(file)) {
-                        hash.update(content);
-                    }
+                for path in besides(&tests().join(folder)) {
+                    hash.update(
+                        std::fs::read(&path)
+                            .unwrap_or_else(|e| panic!("read {}: {e}", path.display())),
+                    );
                 }
             }
             Recipe::GoInstall { package } => hash.update(package),
@@ -291,6 +304,18 @@ impl Tool {
         let hash = hex::encode(hash.finalize());
         cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))
     }
+}
+
+/// A program's Go files beside main.go, then its data, each in order of name.
+fn besides(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap_or_else(|e| panic!("list {}: {e}", folder.display()))
+        .map(|entry| entry.expect("an entry of a tool's folder").path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| !path.ends_with("main.go")).collect();
+    let extension = |path: &PathBuf, wanted: &str| path.extension().is_some_and(|e| e == wanted);
+    paths.retain(|path| extension(path, "go") || path.ends_with("data.json"));
+    paths.sort_by_key(|path| (!extension(path, "go"), path.clone()));
+    paths
 }
 
 /// The folder of this crate, `tests/`.

@@ -1,39 +1,52 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/cli/values"
+	"helm.sh/helm/v4/pkg/getter"
 	kubefake "helm.sh/helm/v4/pkg/kube/fake"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// render4 gives what `helm template rel CHART -n ns --include-crds --kube-version 1.34.0` of Helm 4 prints.
-func render4(files []file, values string) (text string, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = fmt.Errorf("panic: %v", reason)
-		}
-	}()
+// render4 is what the command line of Helm 4 does, with files in memory.
+func render4(asked request, files []file, paths []string) (outcome, error) {
+	options := values.Options{
+		ValueFiles:    paths,
+		Values:        asked.arguments("set"),
+		StringValues:  asked.arguments("set-string"),
+		JSONValues:    asked.arguments("set-json"),
+		LiteralValues: asked.arguments("set-literal"),
+	}
+	user, err := options.MergeValues(getter.Providers{})
+	if err != nil {
+		return outcome{}, err
+	}
 	buffered := []*archive.BufferedFile{}
 	for _, f := range files {
 		buffered = append(buffered, &archive.BufferedFile{Name: f.name, Data: f.data})
 	}
-	chart, err := loader.LoadFiles(buffered)
+	loaded, err := loader.LoadFiles(buffered)
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
-	user, err := loader.LoadValues(strings.NewReader(values))
+	if t := loaded.Metadata.Type; t != "" && t != "application" {
+		return outcome{}, fmt.Errorf("%s charts are not installable", t)
+	}
+	accessor, err := chart.NewAccessor(loaded)
 	if err != nil {
-		return "", err
+		return outcome{}, err
+	}
+	if err := action.CheckDependencies(loaded, accessor.MetaDependencies()); err != nil {
+		return outcome{}, err
 	}
 	configuration := action.NewConfiguration()
 	configuration.Releases = storage.Init(driver.NewMemory())
@@ -42,34 +55,26 @@ func render4(files []file, values string) (text string, err error) {
 	install.DryRunStrategy = action.DryRunClient
 	install.Replace, install.IncludeCRDs = true, true
 	install.ReleaseName, install.Namespace = "rel", "ns"
-	install.KubeVersion, err = common.ParseKubeVersion("1.34.0")
+	install.IsUpgrade, install.SkipSchemaValidation = asked.Upgrade, asked.SkipSchema
+	install.APIVersions = asked.APIVersions
+	install.KubeVersion, err = common.ParseKubeVersion(asked.KubeVersion)
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
-	if t := chart.Metadata.Type; t != "" && t != "application" {
-		return "", fmt.Errorf("%s charts are not installable", t)
-	}
-	for _, wanted := range chart.Metadata.Dependencies {
-		found := false
-		for _, have := range chart.Dependencies() {
-			found = found || have.Name() == wanted.Name
-		}
-		if !found {
-			return "", errors.New("a dependency is missing in charts/: " + wanted.Name)
-		}
-	}
-	done, err := install.Run(chart, user)
+	done, err := install.Run(loaded, user)
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
 	made, ok := done.(*release.Release)
 	if !ok {
-		return "", errors.New("a release of an unknown version")
+		return outcome{}, fmt.Errorf("a release of an unknown version: %T", done)
 	}
-	var out strings.Builder
-	fmt.Fprintln(&out, strings.TrimSpace(made.Manifest))
-	for _, hook := range made.Hooks {
-		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", hook.Path, hook.Manifest)
+	got := outcome{Manifest: made.Manifest, Hooks: []hook{}, Notes: made.Info.Notes}
+	for _, h := range made.Hooks {
+		got.Hooks = append(got.Hooks, hook{
+			Path: h.Path, Name: h.Name, Kind: h.Kind, Manifest: h.Manifest, Weight: h.Weight,
+			Events: texts(h.Events), DeletePolicies: texts(h.DeletePolicies), LogPolicies: texts(h.OutputLogPolicies),
+		})
 	}
-	return out.String(), nil
+	return got, nil
 }

@@ -1,96 +1,155 @@
-// Helm 3 and Helm 4 as libraries, as judges of the engine:
+// Helm 3 and Helm 4 as libraries, for tests and benches that need many renders of one process.
 //
-//	go run . SEED COUNT > ../../corpus/helm/generated.jsonl    charts of a seed with both answers, one JSON object a line
-//	go run . answer < cases.jsonl > answers.jsonl              the answers for charts that are given: {"name", "files", "values"}
+//	helm-library    one chart a line: a request in, an answer out
 //
-// A chart is {"name", "files": {path: text}, "values": text}, an answer {"got": text} or {"error": message}. A chart is
-// rendered several times; what Helm's random order of maps makes different from run to run is left out.
+// It does what `helm template rel CHART -n ns --include-crds --kube-version 1.34.0` does. With "runs" the chart is rendered so
+// often, and the answer has all that differ, since Helm's random order of maps shows in some. With "seconds" it is rendered
+// again and again for so long, and the answer has the number of runs and the time of the fastest.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"sort"
-	"strconv"
+	"time"
 )
 
-// RUNS is how often a chart is rendered to see that the answer is always the same.
-const RUNS = 6
+type request struct {
+	// Which Helm: 3 or 4.
+	Helm  int               `json:"helm"`
+	Files map[string]string `json:"files"`
+	// The texts of the files given by -f.
+	Values []string `json:"values"`
+	Set    []set    `json:"set"`
+	// The flags of a render.
+	Upgrade     bool     `json:"upgrade"`
+	SkipSchema  bool     `json:"skip_schema"`
+	KubeVersion string   `json:"kube_version"`
+	APIVersions []string `json:"api_versions"`
+	Runs        int      `json:"runs"`
+	Seconds     float64  `json:"seconds"`
+}
 
-type chartCase struct {
-	Name   string            `json:"name"`
-	Files  map[string]string `json:"files"`
-	Values string            `json:"values,omitempty"`
-	Helm3  *answer           `json:"helm3,omitempty"`
-	Helm4  *answer           `json:"helm4,omitempty"`
+// A flag of the --set kind: set, set-string, set-json or set-literal, and its argument.
+type set struct {
+	Kind string `json:"kind"`
+	Arg  string `json:"arg"`
 }
 
 type answer struct {
-	Got   *string `json:"got,omitempty"`
-	Error string  `json:"error,omitempty"`
+	// Those that differ, in the order that they were seen in.
+	Got         []outcome `json:"got,omitempty"`
+	Runs        int       `json:"runs,omitempty"`
+	Nanoseconds int64     `json:"nanoseconds,omitempty"`
+}
+
+type outcome struct {
+	Manifest string `json:"manifest"`
+	Hooks    []hook `json:"hooks"`
+	Notes    string `json:"notes"`
+	Error    string `json:"error,omitempty"`
+}
+
+type hook struct {
+	Path           string   `json:"path"`
+	Name           string   `json:"name"`
+	Kind           string   `json:"kind"`
+	Manifest       string   `json:"manifest"`
+	Events         []string `json:"events"`
+	Weight         int      `json:"weight"`
+	DeletePolicies []string `json:"delete_policies"`
+	LogPolicies    []string `json:"log_policies"`
 }
 
 func main() {
 	log.SetOutput(io.Discard)
-	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	out := json.NewEncoder(os.Stdout)
-	out.SetEscapeHTML(false)
-	if len(os.Args) > 1 && os.Args[1] == "answer" {
-		in := json.NewDecoder(bufio.NewReader(os.Stdin))
-		for in.More() {
-			var c chartCase
-			check(in.Decode(&c))
-			judge(&c)
-			check(out.Encode(c))
-		}
-		return
-	}
-	seed, err := strconv.ParseInt(os.Args[1], 10, 64)
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	in := json.NewDecoder(bufio.NewReader(os.Stdin))
+	out := bufio.NewWriter(os.Stdout)
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	folder, err := os.MkdirTemp("", "helm-library-")
 	check(err)
-	count, err := strconv.Atoi(os.Args[2])
-	check(err)
-	for made := 0; made < count; seed++ {
-		c := generate(seed)
-		if judge(&c) {
-			check(out.Encode(c))
-			made++
-		}
+	defer os.RemoveAll(folder)
+	for in.More() {
+		var asked request
+		check(in.Decode(&asked))
+		check(encoder.Encode(do(asked, folder)))
+		// Whoever asks waits for the answer.
+		check(out.Flush())
 	}
 }
 
 func check(err error) {
 	if err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// judge fills in the answers; whether each of them is the same in every run.
-func judge(c *chartCase) bool {
-	steady := true
-	for _, of := range []struct {
-		into   **answer
-		render func(files []file, values string) (string, error)
-	}{{&c.Helm3, render3}, {&c.Helm4, render4}} {
-		for range RUNS {
-			got, err := of.render(sorted(c.Files), c.Values)
-			now := &answer{Got: &got}
-			if err != nil {
-				now = &answer{Error: err.Error()}
+// do renders once, or as often as it is asked to. The files of values are written into the folder.
+func do(asked request, folder string) answer {
+	paths := []string{}
+	for at, text := range asked.Values {
+		path := filepath.Join(folder, fmt.Sprintf("values-%d.yaml", at))
+		check(os.WriteFile(path, []byte(text), 0o600))
+		paths = append(paths, path)
+	}
+	files := sorted(asked.Files)
+	render := render3
+	if asked.Helm == 4 {
+		render = render4
+	}
+	given := answer{}
+	until := time.Now().Add(time.Duration(asked.Seconds * float64(time.Second)))
+	for given.Runs == 0 || given.Runs < asked.Runs || asked.Seconds > 0 && (given.Runs < 3 || time.Now().Before(until)) {
+		start := time.Now()
+		got := safely(func() (outcome, error) { return render(asked, files, paths) })
+		took := time.Since(start).Nanoseconds()
+		if given.Runs == 0 || took < given.Nanoseconds {
+			given.Nanoseconds = took
+		}
+		given.Runs++
+		if asked.Seconds > 0 {
+			if got.Error != "" {
+				return answer{Got: []outcome{got}}
 			}
-			before := *of.into
-			if before != nil && ((before.Got == nil) != (now.Got == nil) ||
-				before.Got != nil && *before.Got != *now.Got) {
-				steady = false
-			}
-			*of.into = now
+			continue
+		}
+		if !slices.ContainsFunc(given.Got, func(seen outcome) bool { return same(seen, got) }) {
+			given.Got = append(given.Got, got)
 		}
 	}
-	return steady
+	return given
+}
+
+func same(a, b outcome) bool {
+	x, err := json.Marshal(a)
+	check(err)
+	y, err := json.Marshal(b)
+	check(err)
+	return string(x) == string(y)
+}
+
+// safely makes an answer of an error, and of a panic: a refusal like any other.
+func safely(render func() (outcome, error)) (got outcome) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			got = outcome{Error: fmt.Sprintf("panic: %v", reason)}
+		}
+	}()
+	got, err := render()
+	if err != nil {
+		return outcome{Error: err.Error()}
+	}
+	return got
 }
 
 type file struct {
@@ -104,5 +163,16 @@ func sorted(files map[string]string) []file {
 		out = append(out, file{name, []byte(text)})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	return out
+}
+
+// arguments are those of the flags of one kind.
+func (r request) arguments(kind string) []string {
+	var out []string
+	for _, set := range r.Set {
+		if set.Kind == kind {
+			out = append(out, set.Arg)
+		}
+	}
 	return out
 }

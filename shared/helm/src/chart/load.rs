@@ -7,8 +7,9 @@ use crate::compat::Compat;
 use crate::convert::read_yaml;
 use crate::error::HelmError;
 use crate::values;
+use driftless_manifest::yaml::{Dialect, Node, NodeKind, node_to_value};
 use driftless_manifest::{Kind, Reader, TreePath};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -269,29 +270,33 @@ fn read_metadata(chart: &mut Chart, file: &ChartFile) -> Result<(), HelmError> {
     let nodes = nodes.map_err(|e| bad(e.to_string()))?;
     let document = match nodes.first() {
         None => Json::Null,
-        Some(node) => lenient(node, &file.name).map_err(bad)?,
+        Some(node) => node_to_value(&lenient(node), &file.name, Dialect::V2)
+            .map_err(|e| bad(e.to_string()))?,
     };
     chart.metadata.read(&document).map_err(bad)
 }
 
 /// Chart.yaml may have keys twice, as Helm does not read it strictly: the last one wins.
-fn lenient(node: &driftless_manifest::yaml::Node, file: &str) -> Result<Json, String> {
-    use driftless_manifest::yaml::{Dialect, NodeKind, node_to_value};
-    match &node.kind {
-        NodeKind::Map(pairs)
-            if pairs
-                .iter()
-                .all(|(k, _)| k.text().is_some_and(|t| t != "<<")) =>
-        {
-            let mut map = Map::new();
-            for (key, value) in pairs {
-                map.insert(
-                    key.text().unwrap_or_default().to_owned(),
-                    lenient(value, file)?,
-                );
+fn lenient(node: &Node) -> Node {
+    let mut node = node.clone();
+    match &mut node.kind {
+        NodeKind::Map(pairs) => {
+            let mut last: Vec<(Node, Node)> = Vec::with_capacity(pairs.len());
+            for (key, value) in pairs.iter() {
+                let value = lenient(value);
+                match last.iter_mut().find(|(k, _)| same_key(k, key)) {
+                    Some((_, before)) => *before = value,
+                    None => last.push((key.clone(), value)),
+                }
             }
-            Ok(Json::Object(map))
+            *pairs = last;
         }
-        _ => node_to_value(node, file, Dialect::V2).map_err(|e| e.to_string()),
+        NodeKind::Seq(items) => *items = items.iter().map(lenient).collect(),
+        _ => {}
     }
+    node
+}
+
+fn same_key(a: &Node, b: &Node) -> bool {
+    a.text().is_some_and(|text| text != "<<") && a.text() == b.text()
 }

@@ -2,6 +2,7 @@
 
 use super::arg::{any, bytes, map, out_list, string, string_list};
 use super::merge::{deep_copy, merged};
+use super::reflect::ZERO_VALUE;
 use super::{A, Entry, M, MS, Out};
 use driftless_gotmpl::{Exec, FuncError, Map, Param, Value};
 
@@ -30,8 +31,8 @@ pub(super) const TABLE: &[Entry] = &[
         let values = map(a, 0).entries().values().cloned().collect();
         out_list(e, values)
     }),
-    ("deepCopy", A, |e, a| deep_copy(e, any(a, 0), 0)),
-    ("mustDeepCopy", A, |e, a| deep_copy(e, any(a, 0), 0)),
+    ("deepCopy", A, |e, a| copied(e, any(a, 0))),
+    ("mustDeepCopy", A, |e, a| copied(e, any(a, 0))),
 ];
 
 pub(super) const VARIADIC: &[Entry] = &[
@@ -91,6 +92,13 @@ pub(super) const VARIADIC: &[Entry] = &[
     }),
     ("dig", A, dig),
 ];
+
+fn copied(exec: &mut Exec<'_>, value: &Value) -> Out {
+    if matches!(value, Value::NoValue | Value::Nil) {
+        return Err(ZERO_VALUE.into());
+    }
+    deep_copy(exec, value, 0)
+}
 
 /// What Go says of a type assertion that fails.
 fn assertion(value: &Value, wanted: &str) -> FuncError {

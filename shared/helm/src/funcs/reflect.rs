@@ -5,6 +5,9 @@ use super::equal::deep_equal;
 use super::{A, AA, Entry, SA};
 use driftless_gotmpl::Value;
 
+/// What Go says of a nil where a function looks at the type of its argument.
+pub(super) const ZERO_VALUE: &str = "reflect: call of reflect.Value.Type on zero Value";
+
 pub(super) const TABLE: &[Entry] = &[
     ("typeOf", A, |e, a| out(e, any(a, 0).type_name())),
     ("typeIs", SA, |_, a| {

@@ -24,7 +24,7 @@ type Done = Result<(), Failure>;
 /// Writes a value: a map as a document, anything else as it stands behind `=`.
 pub(super) fn write(exec: &mut Exec<'_>, value: &Value) -> Result<String, Failure> {
     if value.is_nil() {
-        return Err(FuncError::new("reflect: call of reflect.Value.Type on zero Value").into());
+        return Err(FuncError::new(super::reflect::ZERO_VALUE).into());
     }
     super::encode::pay(exec, value, 0)?;
     let mut writer = Writer { out: String::new() };

@@ -5,7 +5,7 @@ use crate::chart::Dependency;
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::semver::is_compatible;
-use crate::work::{Work, deep_copy, path_value, table};
+use crate::work::{Requirement, Shared, Work, deep_copy, path_value, table};
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Map, Value};
 use serde_json::{Value as Json, json};
@@ -20,86 +20,87 @@ pub(crate) fn process_dependencies(
     compat: Compat,
 ) -> Result<(), HelmError> {
     enable(chart, values, "", compat)?;
-    import_all(chart, compat)
+    import_all(chart, compat)?;
+    chart.settle();
+    Ok(())
 }
 
 fn enable(chart: &mut Work<'_>, values: &Map, path: &str, compat: Compat) -> Result<(), HelmError> {
-    let Some(mut requirements) = chart.metadata.dependencies.take() else {
+    let Some(requirements) = chart.requirements.take() else {
         return Ok(());
     };
-    chart.dependencies = renamed(&chart.dependencies, &mut requirements);
-    for requirement in &mut requirements {
-        requirement.enabled = true;
+    let charts = renamed(&chart.dependencies, &requirements, compat);
+    chart.adopt(charts);
+    for requirement in &requirements {
+        requirement.borrow_mut().entry.enabled = true;
     }
     let own = coalesce(chart, values, Mode::Coalesce, compat)?;
-    tags(&mut requirements, &own);
-    conditions(&mut requirements, &own, path);
-    let off = |name: &str| requirements.iter().any(|r| !r.enabled && r.name == name);
-    chart.dependencies.retain(|d| !off(d.name()));
-    let kept: Vec<Dependency> = requirements
-        .iter()
-        .filter(|r| !off(&r.name))
-        .cloned()
-        .collect();
-    // An empty list is none, as an appended nil slice is in Go.
-    chart.metadata.dependencies = (!kept.is_empty()).then_some(kept);
-    for sub in &mut chart.dependencies {
+    tags(&requirements, &own);
+    conditions(&requirements, &own, path);
+    let off = |name: &str| {
+        let mut entries = requirements.iter().map(|r| r.borrow());
+        entries.any(|r| !r.entry.enabled && r.entry.name == name)
+    };
+    let mut charts = std::mem::take(&mut chart.dependencies);
+    charts.retain(|d| !off(d.name()));
+    for sub in &mut charts {
         let path = format!("{path}{}.", sub.name());
         enable(sub, &own, &path, compat)?;
     }
+    chart.adopt(charts);
+    let kept = requirements.iter().filter(|r| !off(&r.borrow().entry.name));
+    let kept: Vec<Shared> = kept.cloned().collect();
+    // An empty list is none, as an appended nil slice is in Go.
+    chart.requirements = (!kept.is_empty()).then_some(kept);
     Ok(())
 }
 
 /// The subcharts that no entry names, then one for each entry, under its alias.
-fn renamed<'c>(charts: &[Work<'c>], requirements: &mut [Dependency]) -> Vec<Work<'c>> {
+fn renamed<'c>(charts: &[Work<'c>], requirements: &[Shared], compat: Compat) -> Vec<Work<'c>> {
     let fits = |chart: &Work<'_>, r: &Dependency| {
         chart.name() == r.name && is_compatible(&r.version, &chart.metadata.version)
     };
-    let mut out: Vec<Work<'c>> = charts
-        .iter()
-        .filter(|c| !requirements.iter().any(|r| fits(c, r)))
-        .cloned()
-        .collect();
+    let named = |chart: &Work<'_>| requirements.iter().any(|r| fits(chart, &r.borrow().entry));
+    let mut out: Vec<Work<'c>> = charts.iter().filter(|c| !named(c)).cloned().collect();
     for requirement in requirements {
-        if let Some(chart) = charts.iter().find(|c| fits(c, requirement)) {
-            let mut chart = chart.clone();
-            if !requirement.alias.is_empty() {
-                chart.metadata.name.clone_from(&requirement.alias);
-            }
-            out.push(chart);
+        let entry = &mut requirement.borrow_mut().entry;
+        if let Some(chart) = charts.iter().find(|c| fits(c, entry)) {
+            out.push(chart.aliased(&entry.alias, compat));
         }
-        if !requirement.alias.is_empty() {
-            requirement.name.clone_from(&requirement.alias);
+        if !entry.alias.is_empty() {
+            entry.name.clone_from(&entry.alias);
         }
     }
     out
 }
 
-fn tags(requirements: &mut [Dependency], values: &Map) {
+fn tags(requirements: &[Shared], values: &Map) {
     let Some(tags) = table(values, "tags") else {
         return;
     };
     for requirement in requirements {
+        let entry = &mut requirement.borrow_mut().entry;
         let (mut on, mut off) = (false, false);
-        for tag in &requirement.tags {
+        for tag in &entry.tags {
             match tags.get(tag) {
                 Some(Value::Bool(true)) => on = true,
                 Some(Value::Bool(false)) => off = true,
                 _ => {}
             }
         }
-        requirement.enabled = on || !off;
+        entry.enabled = on || !off;
     }
 }
 
-fn conditions(requirements: &mut [Dependency], values: &Map, path: &str) {
+fn conditions(requirements: &[Shared], values: &Map, path: &str) {
     for requirement in requirements {
-        for condition in requirement.condition.trim().split(',') {
+        let entry = &mut requirement.borrow_mut().entry;
+        for condition in entry.condition.trim().split(',') {
             if condition.is_empty() {
                 continue;
             }
             if let Some(Value::Bool(on)) = path_value(values, &format!("{path}{condition}")) {
-                requirement.enabled = on;
+                entry.enabled = on;
                 break;
             }
         }
@@ -110,28 +111,35 @@ fn import_all(chart: &mut Work<'_>, compat: Compat) -> Result<(), HelmError> {
     for sub in &mut chart.dependencies {
         import_all(sub, compat)?;
     }
-    let Some(mut requirements) = chart.metadata.dependencies.take() else {
+    let Some(requirements) = chart.requirements.clone() else {
         return Ok(());
     };
     let values = coalesce(chart, &Map::new(), Mode::Merge, compat)?;
     let imported = Map::new();
-    for requirement in &mut requirements {
-        let imports = std::mem::take(&mut requirement.import_values);
-        for (child, parent) in imports.iter().filter_map(import) {
-            let found = table(&values, &format!("{}.{child}", requirement.name));
-            if let Some(found) = found {
-                tables(&imported, &under_path(&parent, found), Mode::Merge);
-            }
-            let read = json!({ "child": child, "parent": parent });
-            requirement.import_values.push(read);
-        }
+    for requirement in &requirements {
+        import_one(&mut requirement.borrow_mut(), &values, &imported);
     }
-    chart.metadata.dependencies = Some(requirements);
     // The imported tables may be those of the values: what is merged must not be changed by that.
     let values = deep_copy(&values);
     tables(&values, &imported, Mode::Merge);
     chart.values = values;
     Ok(())
+}
+
+fn import_one(requirement: &mut Requirement, values: &Map, imported: &Map) {
+    let imports = std::mem::take(&mut requirement.entry.import_values);
+    // What an import was turned into is not read as one again.
+    if std::mem::replace(&mut requirement.imported, true) {
+        return;
+    }
+    for (child, parent) in imports.iter().filter_map(import) {
+        let found = table(values, &format!("{}.{child}", requirement.entry.name));
+        if let Some(found) = found {
+            tables(imported, &under_path(&parent, found), Mode::Merge);
+        }
+        let read = json!({ "child": child, "parent": parent });
+        requirement.entry.import_values.push(read);
+    }
 }
 
 /// The paths of an entry of `import-values`.

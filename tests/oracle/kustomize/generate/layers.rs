@@ -3,8 +3,8 @@
 use super::File;
 use super::objects::{self, CONFIG_MAPS, IMAGES, NAMESPACES, Object, SECRETS, labels, value_text};
 use super::patches;
-use super::random::Random;
 use super::yaml::{Quote, Yaml, list, map, plain, text};
+use driftless_tests::random::Random;
 use std::collections::BTreeMap;
 
 /// The files so far.

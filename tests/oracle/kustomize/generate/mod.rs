@@ -3,10 +3,9 @@
 mod layers;
 mod objects;
 mod patches;
-mod random;
 mod yaml;
 
-use random::Random;
+use driftless_tests::random::Random;
 use std::collections::BTreeMap;
 pub use yaml::Yaml;
 

@@ -1,7 +1,7 @@
 //! Kubernetes objects that refer to each other: their names come from small pools.
 
-use super::random::Random;
 use super::yaml::{Layout, Quote, Yaml, block, list, map, plain, text};
+use driftless_tests::random::Random;
 
 /// An object that a layer can see.
 #[derive(Clone, Debug)]

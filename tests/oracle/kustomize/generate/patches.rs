@@ -1,8 +1,8 @@
 //! Patches, field paths and replacements that are made from the objects they are for.
 
 use super::objects::{Object, VARS, scalar, value_text};
-use super::random::Random;
 use super::yaml::{Yaml, block, list, map, plain, text};
+use driftless_tests::random::Random;
 
 /// A strategic merge patch of an object.
 pub fn strategic(object: &Object, random: &mut Random) -> Yaml {

@@ -1,0 +1,85 @@
+//! A chart with everything that is given for it, as `helm template rel CHART -n ns` gets it.
+
+use driftless_helm::values::{self, SetKind, Table};
+use driftless_helm::{
+    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, ReleaseInfo,
+    Rendered, render,
+};
+
+/// A chart and what is given for it.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The chart's files, in order of name.
+    pub files: Vec<ChartFile>,
+    /// `-f`: the texts of files, with their names.
+    pub values: Vec<(String, Vec<u8>)>,
+    /// The flags of the `--set` kind with their arguments.
+    pub set: Vec<(SetKind, String)>,
+    /// `--kube-version`
+    pub kube_version: String,
+    /// `--api-versions`
+    pub api_versions: Vec<String>,
+    /// `--is-upgrade`
+    pub upgrade: bool,
+    /// Not `--skip-schema-validation`.
+    pub check_schema: bool,
+}
+
+impl Given {
+    /// What the engine renders.
+    ///
+    /// # Errors
+    /// Every error of the engine.
+    pub fn render(&self, compat: Compat) -> Result<Rendered, HelmError> {
+        let user = self.user(compat)?;
+        let chart = Chart::from_files(self.files.clone(), compat, &LoadLimits::default())?;
+        let mut capabilities = Capabilities::default()
+            .with_kube_version(&self.kube_version, compat)
+            .map_err(HelmError::Usage)?;
+        capabilities
+            .api_versions
+            .extend(self.api_versions.iter().cloned());
+        let options = Options {
+            compat,
+            release: ReleaseInfo {
+                name: "rel".to_owned(),
+                namespace: "ns".to_owned(),
+                revision: 1,
+                is_upgrade: self.upgrade,
+            },
+            capabilities,
+            now: (1_790_000_000, 0),
+            entropy: [3; 32],
+            lookups: None,
+            limits: Default::default(),
+        };
+        match render(&chart, &user, &options, self.check_schema)? {
+            Outcome::Done(rendered) => Ok(*rendered),
+            Outcome::Needs(needs) => Err(HelmError::Usage(format!(
+                "objects of a cluster are wanted: {needs:?}"
+            ))),
+        }
+    }
+
+    /// The user's values, taken in Helm's order.
+    fn user(&self, compat: Compat) -> Result<Table, HelmError> {
+        const ORDER: [SetKind; 4] = [
+            SetKind::Json,
+            SetKind::Typed,
+            SetKind::Text,
+            SetKind::Literal,
+        ];
+        let mut user = Table::new();
+        for (file, text) in &self.values {
+            user = values::merge(user, values::read(text, file, compat)?);
+        }
+        for kind in ORDER {
+            for (_, argument) in self.set.iter().filter(|(given, _)| *given == kind) {
+                values::set(&mut user, kind, argument, compat, &|_| {
+                    Err("no files".to_owned())
+                })?;
+            }
+        }
+        Ok(user)
+    }
+}

@@ -1,0 +1,65 @@
+//! A real library as a process that answers many questions: JSON, one a line, on its standard input and output.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::tools::Tool;
+
+/// The process of a library; it ends with this value.
+#[derive(Debug)]
+pub struct Library {
+    name: &'static str,
+    process: Child,
+    questions: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Library {
+    /// Starts it in the time zone UTC, built first when the tools' cache lacks it.
+    pub fn start(tool: &Tool) -> Self {
+        let mut process = Command::new(tool.path())
+            .env("TZ", "UTC")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Deprecated fields make some of them talk.
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|e| panic!("start {}: {e}", tool.name));
+        let questions = process.stdin.take();
+        let answers = BufReader::new(process.stdout.take().expect("its stdout is a pipe"));
+        Self {
+            name: tool.name,
+            process,
+            questions,
+            answers,
+        }
+    }
+
+    /// Sends a question; the caller may do something else before it reads the answer.
+    pub fn ask(&mut self, question: &Value) {
+        let questions = self.questions.as_mut().expect("its stdin is a pipe");
+        writeln!(questions, "{question}").unwrap_or_else(|e| panic!("ask {}: {e}", self.name));
+    }
+
+    /// Waits for the answer to the oldest question that has none.
+    pub fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        let read = self.answers.read_line(&mut line);
+        assert!(
+            read.is_ok_and(|bytes| bytes > 0),
+            "{} ended without an answer",
+            self.name
+        );
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("answer of {}: {e}", self.name))
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // No more questions: it tidies up and ends.
+        drop(self.questions.take());
+        let _ = self.process.wait();
+    }
+}

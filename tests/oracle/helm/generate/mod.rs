@@ -1,0 +1,72 @@
+//! Random but mostly valid charts with values: subcharts in subcharts, and templates that use them.
+
+mod chart;
+mod expression;
+mod templates;
+mod values;
+
+use driftless_helm::Compat;
+use driftless_tests::random::Random;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Kubernetes' version, as given by `--kube-version`.
+const KUBE_VERSION: &str = "1.34.0";
+
+/// A chart with what a user gives for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The chart's files.
+    pub files: BTreeMap<String, String>,
+    /// The texts of the files given by `-f`.
+    pub values: Vec<String>,
+    /// Flags of the `--set` kind with their arguments.
+    pub set: Vec<(&'static str, String)>,
+    /// `--is-upgrade`.
+    pub upgrade: bool,
+}
+
+/// The case of a seed.
+pub fn case(seed: u64) -> Case {
+    let random = &mut Random::new(seed);
+    let mut files = BTreeMap::new();
+    chart::chart(random, &mut files, "", "top", 0);
+    let (values, set) = values::given(random);
+    Case {
+        files,
+        values,
+        set,
+        upgrade: random.percent(10),
+    }
+}
+
+impl Case {
+    /// What the real library reads (`main.go`).
+    pub fn question(&self, compat: Compat, runs: usize) -> Value {
+        let helm = match compat {
+            Compat::Helm3 => 3,
+            Compat::Helm4 => 4,
+        };
+        let set = self.set.iter();
+        let set: Vec<Value> = set
+            .map(|(kind, arg)| json!({"kind": kind, "arg": arg}))
+            .collect();
+        json!({
+            "helm": helm, "files": self.files, "values": self.values, "set": set, "upgrade": self.upgrade,
+            "kube_version": KUBE_VERSION, "runs": runs,
+        })
+    }
+}
+
+/// A text with letters behind `%` in it, each of which becomes a part.
+fn fill(pattern: &str, mut part: impl FnMut(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut rest = pattern;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let kind = &rest[at + 1..at + 2];
+        out.push_str(&part(kind));
+        rest = &rest[at + 2..];
+    }
+    out + rest
+}

@@ -1,0 +1,58 @@
+//! The real libraries and the engine beside them.
+
+use crate::answer::{answer, fit, given, shown};
+use crate::generate::Case;
+use driftless_helm::Compat;
+use driftless_tests::{library::Library, tools};
+use serde_json::Value;
+
+/// How often the real library renders what differs, to see whether its own random order of maps is the reason.
+const RUNS: usize = 12;
+
+/// The real libraries at work.
+pub struct Judge(Library);
+
+/// What both make of a case.
+pub enum Verdict {
+    /// Both render the same: the real library's answer.
+    Same(Value),
+    /// Both refuse: the real library's answer.
+    BothRefuse(Value),
+    /// What the real library and the engine came to.
+    Different(String, String),
+}
+
+impl Judge {
+    /// Starts the libraries.
+    pub fn start() -> Self {
+        Self(Library::start(&tools::HELM_LIBRARY))
+    }
+
+    /// Renders a case with both.
+    pub fn verdict(&mut self, case: &Case, compat: Compat) -> Verdict {
+        let question = case.question(compat, 1);
+        self.0.ask(&question);
+        let ours = answer(&given(&question), compat);
+        let theirs = self.got().swap_remove(0);
+        if fit(&theirs, &ours) {
+            return match ours.get("error") {
+                Some(_) => Verdict::BothRefuse(theirs),
+                None => Verdict::Same(theirs),
+            };
+        }
+        Verdict::Different(shown(&theirs), shown(&ours))
+    }
+
+    /// Whether the real library's answer is the same in every run.
+    pub fn steady(&mut self, case: &Case, compat: Compat) -> bool {
+        self.0.ask(&case.question(compat, RUNS));
+        self.got().len() == 1
+    }
+
+    fn got(&mut self) -> Vec<Value> {
+        match self.0.answer()["got"].take() {
+            Value::Array(got) if !got.is_empty() => got,
+            other => panic!("the real library answers {other}"),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Random charts with values, rendered by the engine and by Helm's own libraries, 3 and 4: the same manifests, hooks and
+//! notes, or both refuse, with the same message where the engine's is worded as Helm's.
+//!
+//! `DRIFTLESS_HELM_CASES` is how many (500 when it is not set), `DRIFTLESS_HELM_SEED` the number of the first.
+//! A difference is made as small as it can be made, and printed.
+//!
+//! `DRIFTLESS_HELM_RECORD`, a number of cases, writes their answers into `tests/corpus/helm/generated.jsonl`: for
+//! `shared/helm/tests/generated.rs`, which needs no Go.
+
+#[path = "../../../shared/helm/tests/common/answer.rs"]
+mod answer;
+#[path = "../../../shared/helm/tests/common/mod.rs"]
+mod common;
+mod generate;
+mod judge;
+mod shrink;
+
+use driftless_helm::Compat;
+use driftless_tests::tools;
+use generate::Case;
+use judge::{Judge, Verdict};
+use serde_json::Value;
+
+const CASES: u64 = 500;
+/// Differences that are shown; the rest is counted.
+const SHOWN: usize = 5;
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is no number: {text}"))
+    })
+}
+
+#[test]
+fn renders_random_charts_as_helm_3() {
+    run(Compat::Helm3);
+}
+
+#[test]
+fn renders_random_charts_as_helm_4() {
+    run(Compat::Helm4);
+}
+
+#[test]
+fn records_answers() {
+    let wanted = number("DRIFTLESS_HELM_RECORD", 0);
+    if wanted == 0 {
+        println!("skipped: DRIFTLESS_HELM_RECORD is not set");
+        return;
+    }
+    let mut judge = Judge::start();
+    let mut lines = String::new();
+    let mut seeds = number("DRIFTLESS_HELM_SEED", 1)..;
+    for _ in 0..wanted {
+        let line = seeds.find_map(|seed| record(&mut judge, &generate::case(seed)));
+        lines.push_str(&format!("{}\n", line.expect("seeds do not end")));
+    }
+    let file = tools::tests().join("corpus/helm/generated.jsonl");
+    std::fs::write(&file, lines).unwrap_or_else(|e| panic!("write {}: {e}", file.display()));
+}
+
+/// Larger cases are left to the runs against the real libraries.
+const RECORDED_BYTES: usize = 3_500;
+
+/// A case with the answers of both Helms, when they are always the same and not too long.
+fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
+    let mut line = case.question(Compat::Helm3, 1);
+    if line.to_string().len() > RECORDED_BYTES {
+        return None;
+    }
+    for (key, compat) in [("helm3", Compat::Helm3), ("helm4", Compat::Helm4)] {
+        let (Verdict::Same(theirs) | Verdict::BothRefuse(theirs)) = judge.verdict(case, compat)
+        else {
+            return None;
+        };
+        if !judge.steady(case, compat) {
+            return None;
+        }
+        line[key] = theirs;
+    }
+    for only_asked in ["helm", "runs"] {
+        line.as_object_mut()?.remove(only_asked);
+    }
+    Some(line)
+}
+
+fn run(compat: Compat) {
+    let first = number("DRIFTLESS_HELM_SEED", 1);
+    let cases = number("DRIFTLESS_HELM_CASES", CASES);
+    let mut judge = Judge::start();
+    let (mut rendered, mut refused, mut unsteady, mut different) = (0, 0, 0, Vec::new());
+    for seed in first..first + cases {
+        let case = generate::case(seed);
+        match judge.verdict(&case, compat) {
+            Verdict::Same(_) => rendered += 1,
+            Verdict::BothRefuse(_) => refused += 1,
+            Verdict::Different(..) if !judge.steady(&case, compat) => unsteady += 1,
+            Verdict::Different(..) => different.push(seed),
+        }
+    }
+    println!(
+        "{compat:?}, seeds {first}..{}: {rendered} render the same, {refused} are refused by both, {unsteady} differ from run to run in Helm",
+        first + cases
+    );
+    for seed in different.iter().take(SHOWN) {
+        println!("{}", report(&mut judge, *seed, compat));
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {cases} differ: seeds {different:?}",
+        different.len()
+    );
+    assert!(
+        rendered * 2 > cases,
+        "fewer than half of the cases render: the generator has gone astray"
+    );
+}
+
+/// The smallest case that still differs, with what both make of it.
+fn report(judge: &mut Judge, seed: u64, compat: Compat) -> String {
+    let case = shrink::smallest(generate::case(seed), |case: &Case| {
+        matches!(judge.verdict(case, compat), Verdict::Different(..))
+    });
+    let mut text = format!("== seed {seed}, {compat:?}\n");
+    for (path, file) in &case.files {
+        text.push_str(&format!("-- {path}\n{file}\n"));
+    }
+    for values in &case.values {
+        text.push_str(&format!("-- values\n{values}\n"));
+    }
+    for (flag, argument) in &case.set {
+        text.push_str(&format!("-- --{flag} '{argument}'\n"));
+    }
+    if let Verdict::Different(theirs, ours) = judge.verdict(&case, compat) {
+        text.push_str(&format!("-- helm\n{theirs}\n-- driftless\n{ours}\n"));
+    }
+    text
+}
