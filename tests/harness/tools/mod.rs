@@ -202,7 +202,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 13] = [
+pub static ALL: [&Tool; 14] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
