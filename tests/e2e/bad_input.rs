@@ -1,7 +1,8 @@
 //! Bad input: each object says what is wrong and where, nothing is deleted, the others go on.
 
-use crate::world::*;
-use driftless_tests::cluster::Cluster;
+use crate::embedded::Embedded;
+use crate::site::*;
+use crate::world::World;
 use driftless_tests::github::Change;
 use driftless_tests::tools;
 use serde_json::json;
@@ -85,7 +86,7 @@ fn bad() -> Vec<Bad> {
 const GOOD: [&str; 6] = ["good", "broken", "cyclic", "outside", "secret", "exec"];
 
 fn says(
-    cluster: &Cluster,
+    cluster: &dyn Node,
     kind: &str,
     name: &str,
     reason: &str,
@@ -101,26 +102,33 @@ fn says(
     ))
 }
 
+const HUB: [HubSpec<'static>; 1] = [HubSpec {
+    name: "hub",
+    repository: FLEET,
+    branch: "main",
+    path: "./clusters/hub",
+}];
+const FLEET: &str = "acme/bad";
+const UNREADABLE: &str = "acme/unreadable";
+
 #[test]
 fn bad_input_is_told_and_nothing_is_lost() {
-    let hubs = [HubSpec {
-        name: "hub",
-        repository: "acme/bad",
-        branch: "main",
-        path: "./clusters/hub",
-    }];
-    let world = World::start(false, &hubs, &[]);
-    let hub = world.hub("hub");
+    everything_breaks_and_is_mended(&World::start(false, &HUB, &[]));
+}
+
+#[test]
+fn bad_input_is_told_and_nothing_is_lost_embedded() {
+    everything_breaks_and_is_mended(&Embedded::start(&HUB, &[]));
+}
+
+fn everything_breaks_and_is_mended(site: &dyn Site) {
+    let hub = site.cluster("hub");
     hub.namespace("apps");
-    hub.add_remote("flux-system", "self", hub);
+    hub.secret("flux-system", "self", &json!({"value": hub.kubeconfig()}));
     let stranger = std::fs::read_to_string(tools::tests().join("corpus/sops/stranger.agekey"))
         .expect("read the key");
-    let key = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sops-age"}, "stringData": {"age.agekey": stranger}});
-    hub.api()
-        .create("/api/v1/namespaces/flux-system/secrets", &key)
-        .expect("create the key");
+    hub.secret("flux-system", "sops-age", &json!({"age.agekey": stranger}));
 
-    let fleet = world.github.repository("acme/bad");
     let mut changes: Vec<Change> = GOOD
         .iter()
         .flat_map(|name| {
@@ -140,15 +148,10 @@ fn bad_input_is_told_and_nothing_is_lost() {
     let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: unreadable\n  namespace: flux-system\n\
                   spec:\n  interval: 1m\n  url: https://github.com/acme/unreadable\n  ref:\n    branch: main\n";
     changes.push(Change::write("clusters/hub/source.yaml", source));
-    let unreadable = world.github.repository("acme/unreadable");
-    unreadable.commit(
-        "main",
-        &[Change::write("a.yaml", config_map("a", "a"))],
-        "First",
-    );
-    let first = fleet.commit("main", &changes, "All is well");
-    world.sweep();
-    world.eventually("the good fleet is ready", || {
+    site.commit(UNREADABLE, &[Change::write("a.yaml", config_map("a", "a"))]);
+    let first = site.commit(FLEET, &changes);
+    site.sweep();
+    site.eventually("the good fleet is ready", || {
         GOOD.iter()
             .try_for_each(|name| is_ready(hub, "flux-system", name, &first))?;
         match ready(hub, "GitRepository", "flux-system", "unreadable")
@@ -159,28 +162,26 @@ fn bad_input_is_told_and_nothing_is_lost() {
             other => Err(format!("the source is {other}")),
         }
     });
-    world.settle();
+    site.settle();
 
     // Everything breaks at once, but for `good`.
     let start = mark(hub);
-    unreadable.set_private(true);
+    site.set_private(UNREADABLE, &[]);
     let exec = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\nclusters:\n\
                 - name: c\n  cluster: {server: \"https://cluster.example\"}\nusers:\n- name: u\n  user:\n    exec:\n\
                 \x20     apiVersion: client.authentication.k8s.io/v1\n      command: /bin/secret-command\n";
     let patch = json!({"stringData": {"value": exec}});
-    hub.api()
-        .patch("/api/v1/namespaces/flux-system/secrets/self", &patch)
-        .expect("break the kubeconfig");
+    hub.patch("/api/v1/namespaces/flux-system/secrets/self", &patch);
     let cases = bad();
     let mut changes = vec![
         Change::write("good/config.yaml", config_map("good", "second")),
         Change::write("exec/config.yaml", config_map("exec", "second")),
     ];
     changes.extend(cases.iter().flat_map(|case| case.changes.iter().cloned()));
-    let push = world.github.push(&fleet, "main", &changes);
-    accepted(&push.deliveries);
-    world.eventually("each says what is wrong with it", || {
-        is_ready(hub, "flux-system", "good", &push.sha)?;
+    accepted(&site.push(FLEET, &changes));
+    let broken = site.head(FLEET);
+    site.eventually("each says what is wrong with it", || {
+        is_ready(hub, "flux-system", "good", &broken)?;
         let told = cases
             .iter()
             .map(|case| says(hub, "Kustomization", case.name, case.reason, case.says));
@@ -196,28 +197,26 @@ fn bad_input_is_told_and_nothing_is_lost() {
             &["flux-system/self", "exec"],
         )
     });
-    world.within(
-        std::time::Duration::from_secs(180),
-        "the unreadable repository is told",
-        || {
-            world.sweep();
-            says(
-                hub,
-                "GitRepository",
-                "unreadable",
-                "GitOperationFailed",
-                &["acme/unreadable"],
-            )
-        },
-    );
+    let mut told = || {
+        site.sweep();
+        let words = ["acme/unreadable"];
+        says(
+            hub,
+            "GitRepository",
+            "unreadable",
+            "GitOperationFailed",
+            &words,
+        )
+    };
+    let limit = std::time::Duration::from_secs(180);
+    site.until(limit, "the unreadable repository is told", &mut told);
     let (_, _, message) = ready(hub, "Kustomization", "flux-system", "exec");
     assert!(
         !message.contains("secret-command"),
         "the message repeats the Secret: {message}"
     );
     for name in GOOD {
-        let text =
-            hub.api().get(&path("ConfigMap", "apps", name)).expect(name)["data"]["text"].clone();
+        let text = hub.get(&path("ConfigMap", "apps", name))["data"]["text"].clone();
         assert_eq!(
             text,
             if name == "good" { "second" } else { "first" },
@@ -232,7 +231,7 @@ fn bad_input_is_told_and_nothing_is_lost() {
 
     // A body that no webhook of GitHub has.
     let body = vec![b'x'; 30 * 1024 * 1024];
-    assert_eq!(world.post(&body, "sha256=00"), 413);
+    assert_eq!(site.post(&body, "sha256=00"), 413);
 
     // All is mended by the next push.
     let fixes: Vec<Change> = cases
@@ -250,11 +249,11 @@ fn bad_input_is_told_and_nothing_is_lost() {
             ]
         })
         .collect();
-    let push = world.github.push(&fleet, "main", &fixes);
-    accepted(&push.deliveries);
-    world.eventually("the mended fleet is ready", || {
+    accepted(&site.push(FLEET, &fixes));
+    let mended = site.head(FLEET);
+    site.eventually("the mended fleet is ready", || {
         cases
             .iter()
-            .try_for_each(|case| is_ready(hub, "flux-system", case.name, &push.sha))
+            .try_for_each(|case| is_ready(hub, "flux-system", case.name, &mended))
     });
 }

@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod binaries;
+mod embedded;
 mod multi_tenancy;
 mod multicluster;
 mod sample;
+mod site;
 mod world;

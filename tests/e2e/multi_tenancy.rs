@@ -1,6 +1,7 @@
 //! flux2-multi-tenancy as it is: two hubs, a tenant in a branch, service-account lock-down.
 
-use crate::world::*;
+use crate::site::*;
+use crate::world::{World, shared_fleet};
 use driftless_tests::github::Change;
 use serde_json::json;
 
@@ -163,7 +164,7 @@ fn push_lands_everywhere_multi_tenancy() {
     );
 
     world.settle();
-    let still = Still::watch(hubs);
+    let still = Still::watch(&hubs.map(|hub| hub as &dyn Node));
     for hub in ["staging", "production"] {
         for name in [
             "flux-system",

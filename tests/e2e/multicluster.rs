@@ -1,6 +1,7 @@
 //! multicluster-gitops as it is: an environment is a branch, a management cluster and its remote cluster.
 
-use crate::world::*;
+use crate::site::*;
+use crate::world::{World, shared_fleet};
 use driftless_tests::github::Change;
 use serde_json::json;
 
@@ -192,7 +193,7 @@ fn push_lands_everywhere_multicluster() {
 
     // Two Kustomizations render the same tenants' objects: neither takes them from the other, sync after sync.
     world.settle();
-    let still = Still::watch([hub, remote]);
+    let still = Still::watch(&[hub, remote]);
     for name in [
         "infrastructure",
         "k3s-america-south-infrastructure",

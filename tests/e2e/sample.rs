@@ -1,52 +1,50 @@
 //! The sample fleet: a platform, two tenants, two hubs and a remote cluster.
 
-use crate::world::*;
-use driftless_tests::cluster::Cluster;
-use driftless_tests::github::{Change, Repository};
+use crate::embedded::Embedded;
+use crate::site::*;
+use crate::world::World;
+use driftless_tests::github::Change;
 use driftless_tests::tools;
 use serde_json::json;
-use std::sync::Arc;
 use std::time::Duration;
+
+const FLEET: &str = "acme/fleet";
+const TEAM_A: &str = "acme/team-a";
+const TEAM_B: &str = "acme/team-b";
 
 /// The sample fleet, served and bootstrapped.
 struct Sample {
-    world: World,
-    fleet: Arc<Repository>,
-    team_a: Arc<Repository>,
-    team_b: Arc<Repository>,
+    site: Box<dyn Site>,
 }
 
 impl Sample {
-    fn start(watch: bool) -> Self {
+    /// On the real parts; with `watch` the functions run under `cargo lambda`.
+    fn real(watch: bool) -> Self {
+        Self::on(|hubs| Box::new(World::start(watch, hubs, &["edge"])))
+    }
+
+    /// In this process, in virtual time.
+    fn embedded() -> Self {
+        Self::on(|hubs| Box::new(Embedded::start(hubs, &["edge"])))
+    }
+
+    fn on(start: impl FnOnce(&[HubSpec<'_>]) -> Box<dyn Site>) -> Self {
         let hub = |name, path| HubSpec {
             name,
-            repository: "acme/fleet",
+            repository: FLEET,
             branch: "main",
             path,
         };
-        let hubs = [
+        let site = start(&[
             hub("staging", "./clusters/staging"),
             hub("production", "./clusters/production"),
-        ];
-        let world = World::start(watch, &hubs, &["edge"]);
+        ]);
         let folder = tools::tests().join("fleet");
-        let fleet = world
-            .github
-            .repository_from("acme/fleet", &folder.join("platform"));
-        let team_a = world
-            .github
-            .repository_from("acme/team-a", &folder.join("team-a"));
-        team_a.set_private(true);
-        world.github.add_token("ghp_team_a", &["acme/team-a"]);
-        let team_b = world
-            .github
-            .repository_from("acme/team-b", &folder.join("team-b"));
-        let sample = Self {
-            world,
-            fleet,
-            team_a,
-            team_b,
-        };
+        for (repository, place) in [(FLEET, "platform"), (TEAM_A, "team-a"), (TEAM_B, "team-b")] {
+            site.import(repository, &folder.join(place));
+        }
+        site.set_private(TEAM_A, &["ghp_team_a"]);
+        let sample = Self { site };
         sample.give_secrets();
         sample
     }
@@ -55,44 +53,40 @@ impl Sample {
     fn give_secrets(&self) {
         let key =
             std::fs::read_to_string(tools::tests().join("fleet/age.agekey")).expect("read the key");
-        for hub in self.world.hubs.values() {
+        for hub in [self.staging(), self.production()] {
             hub.namespace("team-a");
-            let secret = |name: &str, data: serde_json::Value| {
-                let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});
-                hub.api()
-                    .create("/api/v1/namespaces/team-a/secrets", &object)
-                    .expect("create a Secret");
-            };
-            secret("sops-age", json!({"age.agekey": key}));
-            secret(
-                "git-token",
-                json!({"username": "git", "password": "ghp_team_a"}),
-            );
+            hub.secret("team-a", "sops-age", &json!({"age.agekey": key}));
+            let token = json!({"username": "git", "password": "ghp_team_a"});
+            hub.secret("team-a", "git-token", &token);
         }
+        let kubeconfig = json!({"value": self.edge().kubeconfig()});
         self.staging()
-            .add_remote("flux-system", "edge-kubeconfig", self.edge());
+            .secret("flux-system", "edge-kubeconfig", &kubeconfig);
     }
 
-    fn staging(&self) -> &Cluster {
-        self.world.hub("staging")
+    fn staging(&self) -> &dyn Node {
+        self.site.cluster("staging")
     }
 
-    fn production(&self) -> &Cluster {
-        self.world.hub("production")
+    fn production(&self) -> &dyn Node {
+        self.site.cluster("production")
     }
 
-    fn edge(&self) -> &Cluster {
-        self.world.remote("edge")
+    fn edge(&self) -> &dyn Node {
+        self.site.cluster("edge")
     }
 
-    fn clusters(&self) -> [&Cluster; 3] {
+    fn clusters(&self) -> [&dyn Node; 3] {
         [self.staging(), self.production(), self.edge()]
     }
 
     /// Every Kustomization of the fleet with the repository it takes its files from.
     fn all_ready(&self) -> Result<(), String> {
-        let head = |repository: &Repository| repository.resolve("main").expect("a head");
-        let (fleet, a, b) = (head(&self.fleet), head(&self.team_a), head(&self.team_b));
+        let (fleet, a, b) = (
+            self.site.head(FLEET),
+            self.site.head(TEAM_A),
+            self.site.head(TEAM_B),
+        );
         for hub in [self.staging(), self.production()] {
             for name in ["flux-system", "infrastructure", "tenants"] {
                 is_ready(hub, "flux-system", name, &fleet)?;
@@ -104,12 +98,11 @@ impl Sample {
     }
 
     fn first_sync(&self) {
-        self.world.sweep();
-        self.world
+        self.site.sweep();
+        self.site
             .eventually("the fleet is ready", || self.all_ready());
-        let api = self.staging().api();
         let get = |kind: &str, namespace: &str, name: &str| {
-            api.get(&path(kind, namespace, name)).expect(name)
+            self.staging().get(&path(kind, namespace, name))
         };
         let web = get("Deployment", "team-a", "web");
         assert_eq!(web["spec"]["replicas"], 2);
@@ -144,11 +137,7 @@ impl Sample {
             get("ConfigMap", "team-b", "limits")["data"]["template"],
             "${not_ours}"
         );
-        let production = self
-            .production()
-            .api()
-            .get(&path("Deployment", "team-a", "web"))
-            .expect("web");
+        let production = self.production().get(&path("Deployment", "team-a", "web"));
         assert_eq!(production["spec"]["replicas"], 5);
         assert_eq!(
             production["spec"]["template"]["spec"]["containers"][0]["image"],
@@ -156,19 +145,18 @@ impl Sample {
         );
         assert!(
             self.edge()
-                .api()
                 .find(&path("Deployment", "edge", "agent"))
                 .is_some()
         );
-        assert!(self.edge().api().find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kustomizations.kustomize.toolkit.fluxcd.io").is_none());
+        assert!(self.edge().find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kustomizations.kustomize.toolkit.fluxcd.io").is_none());
     }
 
     fn second_sync_writes_nothing(&self) {
-        self.world.settle();
-        let still = Still::watch(self.clusters());
+        self.site.settle();
+        let still = Still::watch(&self.clusters());
         for hub in ["staging", "production"] {
-            self.world
-                .request(hub, "GitRepository", "flux-system", "flux-system", "timer");
+            self.site
+                .request(hub, "GitRepository", "flux-system", "flux-system");
             for (namespace, name) in [
                 ("flux-system", "flux-system"),
                 ("flux-system", "infrastructure"),
@@ -176,13 +164,12 @@ impl Sample {
                 ("team-a", "apps"),
                 ("team-b", "apps"),
             ] {
-                self.world
-                    .request(hub, "Kustomization", namespace, name, "timer");
+                self.site.request(hub, "Kustomization", namespace, name);
             }
         }
-        self.world
-            .request("staging", "Kustomization", "flux-system", "edge", "timer");
-        self.world.settle();
+        self.site
+            .request("staging", "Kustomization", "flux-system", "edge");
+        self.site.settle();
         still.check();
     }
 
@@ -190,15 +177,13 @@ impl Sample {
         let marks = self.clusters().map(mark);
         let text =
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: motd\ndata:\n  text: changed\n";
-        let push = self.world.github.push(
-            &self.team_a,
-            "main",
-            &[Change::write("base/motd.yaml", text)],
-        );
-        accepted(&push.deliveries);
-        self.world
+        let deliveries = self
+            .site
+            .push(TEAM_A, &[Change::write("base/motd.yaml", text)]);
+        accepted(&deliveries);
+        self.site
             .eventually("the tenant's push landed", || self.all_ready());
-        self.world.settle();
+        self.site.settle();
         for (cluster, mark) in self.clusters().into_iter().zip(marks) {
             for write in writes_since(cluster, mark) {
                 assert_eq!(write.namespace, "team-a", "{}: {write:?}", cluster.name());
@@ -208,18 +193,14 @@ impl Sample {
                 assert!(status || object, "{}: {write:?}", cluster.name());
             }
         }
-        let motd = self
-            .production()
-            .api()
-            .get(&path("ConfigMap", "team-a", "motd"))
-            .expect("motd");
+        let motd = self.production().get(&path("ConfigMap", "team-a", "motd"));
         assert_eq!(motd["data"]["text"], "changed");
 
         let marks = self.clusters().map(mark);
-        for delivery in &push.deliveries {
-            accepted(&self.world.github.redeliver(delivery));
+        for delivery in &deliveries {
+            accepted(&self.site.redeliver(delivery));
         }
-        self.world.settle();
+        self.site.settle();
         for (cluster, mark) in self.clusters().into_iter().zip(marks) {
             assert_eq!(
                 writes_since(cluster, mark),
@@ -237,27 +218,16 @@ impl Sample {
             Change::remove("edge/agent.yaml"),
             Change::write("edge/kustomization.yaml", kustomization),
         ];
-        accepted(
-            &self
-                .world
-                .github
-                .push(&self.fleet, "main", &changes)
-                .deliveries,
-        );
-        self.world.eventually("the agent is pruned", || {
+        accepted(&self.site.push(FLEET, &changes));
+        self.site.eventually("the agent is pruned", || {
             self.all_ready()?;
-            match self.edge().api().find(&path("Deployment", "edge", "agent")) {
+            match self.edge().find(&path("Deployment", "edge", "agent")) {
                 None => Ok(()),
                 Some(_) => Err("the agent is still there".into()),
             }
         });
-        assert!(
-            self.edge()
-                .api()
-                .find(&path("Namespace", "", "edge"))
-                .is_some()
-        );
-        self.world.settle();
+        assert!(self.edge().find(&path("Namespace", "", "edge")).is_some());
+        self.site.settle();
         let deletes: Vec<_> = writes_since(self.production(), marks[0])
             .into_iter()
             .filter(|write| write.verb == "delete")
@@ -266,18 +236,15 @@ impl Sample {
     }
 
     fn drift_is_repaired(&self) {
-        let api = self.staging().api();
-        api.delete(&path("ConfigMap", "shared", "company"))
-            .expect("delete by hand");
+        let staging = self.staging();
+        staging.delete(&path("ConfigMap", "shared", "company"));
         let hand = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "annotations": {"hand/made": "yes"}},
             "spec": {"replicas": 9}});
-        let web = format!("{}?fieldManager=hand", path("Deployment", "team-a", "web"));
-        api.patch(&web, &hand).expect("edit by hand");
-        self.world.sweep();
-        self.world.eventually("the drift is repaired", || {
-            let web = api
-                .get(&path("Deployment", "team-a", "web"))
-                .map_err(|e| e.to_string())?;
+        let web = path("Deployment", "team-a", "web");
+        staging.patch(&format!("{web}?fieldManager=hand"), &hand);
+        self.site.sweep();
+        self.site.eventually("the drift is repaired", || {
+            let web = staging.get(&web);
             if web["spec"]["replicas"] != 2 {
                 return Err(format!("replicas {}", web["spec"]["replicas"]));
             }
@@ -285,11 +252,10 @@ impl Sample {
                 web["metadata"]["annotations"]["hand/made"], "yes",
                 "a foreign field was taken"
             );
-            api.find(&path("ConfigMap", "shared", "company"))
-                .map(|_| ())
-                .ok_or("company is still gone".into())
+            let company = staging.find(&path("ConfigMap", "shared", "company"));
+            company.map(|_| ()).ok_or("company is still gone".into())
         });
-        self.world.settle();
+        self.site.settle();
     }
 
     fn a_dark_remote_cluster_is_waited_for_alone(&self) {
@@ -298,46 +264,20 @@ impl Sample {
             "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: edge\n  labels:\n    lit: again\n";
         accepted(
             &self
-                .world
-                .github
-                .push(
-                    &self.fleet,
-                    "main",
-                    &[Change::write("edge/namespace.yaml", namespace)],
-                )
-                .deliveries,
+                .site
+                .push(FLEET, &[Change::write("edge/namespace.yaml", namespace)]),
         );
         let limits = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: limits\ndata:\n  cluster: ${CLUSTER}\n  dark: edge\n";
         accepted(
             &self
-                .world
-                .github
-                .push(
-                    &self.team_b,
-                    "main",
-                    &[Change::write("apps/rules/limits.yaml", limits)],
-                )
-                .deliveries,
+                .site
+                .push(TEAM_B, &[Change::write("apps/rules/limits.yaml", limits)]),
         );
-        self.world.eventually("the others go on", || {
-            is_ready(
-                self.staging(),
-                "team-b",
-                "apps",
-                &self.team_b.resolve("main").expect("a head"),
-            )?;
-            is_ready(
-                self.production(),
-                "team-b",
-                "apps",
-                &self.team_b.resolve("main").expect("a head"),
-            )?;
-            is_ready(
-                self.staging(),
-                "flux-system",
-                "tenants",
-                &self.fleet.resolve("main").expect("a head"),
-            )?;
+        self.site.eventually("the others go on", || {
+            let (fleet, team_b) = (self.site.head(FLEET), self.site.head(TEAM_B));
+            is_ready(self.staging(), "team-b", "apps", &team_b)?;
+            is_ready(self.production(), "team-b", "apps", &team_b)?;
+            is_ready(self.staging(), "flux-system", "tenants", &fleet)?;
             let (status, reason, message) =
                 ready(self.staging(), "Kustomization", "flux-system", "edge");
             if status == "False" && reason == "ReconciliationFailed" {
@@ -347,87 +287,89 @@ impl Sample {
             }
         });
         self.edge().resume();
-        self.world.eventually("the remote cluster catches up", || {
+        self.site.eventually("the remote cluster catches up", || {
             self.all_ready()?;
-            let namespace = self
-                .edge()
-                .api()
-                .get(&path("Namespace", "", "edge"))
-                .map_err(|e| e.to_string())?;
+            let namespace = self.edge().get(&path("Namespace", "", "edge"));
             if namespace["metadata"]["labels"]["lit"] == "again" {
                 Ok(())
             } else {
                 Err("not lit".into())
             }
         });
-        self.world.settle();
+        self.site.settle();
     }
 
     fn a_wrong_signature_queues_nothing(&self) {
-        let queue = self.world.stack.output("QueueUrl");
         let body = br#"{"ref": "refs/heads/main", "repository": {"full_name": "acme/fleet", "html_url": "https://github.com/acme/fleet"}}"#;
         assert_eq!(
-            self.world.post(
+            self.site.post(
                 body,
                 "sha256=0000000000000000000000000000000000000000000000000000000000000000"
             ),
             401
         );
-        assert_eq!(self.world.post(body, ""), 401);
-        assert_eq!(self.world.ministack.aws().messages(queue), (0, 0));
+        assert_eq!(self.site.post(body, ""), 401);
+        assert_eq!(self.site.queued(), 0);
     }
 
     fn a_lost_message_is_repaired_by_the_timer(&self) {
         // Nobody says anything about this push; the source's interval of a minute finds it.
         let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: motd\ndata:\n  text: unannounced\n";
-        self.team_a.commit(
-            "main",
-            &[Change::write("base/motd.yaml", text)],
-            "Unannounced",
-        );
-        self.world.within(
-            Duration::from_secs(180),
-            "the unannounced push landed",
-            || {
-                self.world.sweep();
-                let motd = self
-                    .production()
-                    .api()
-                    .get(&path("ConfigMap", "team-a", "motd"))
-                    .map_err(|e| e.to_string())?;
-                if motd["data"]["text"] == "unannounced" {
-                    self.all_ready()
-                } else {
-                    Err("not there".into())
-                }
-            },
-        );
+        self.site
+            .commit(TEAM_A, &[Change::write("base/motd.yaml", text)]);
+        let mut check = || {
+            self.site.sweep();
+            let motd = self.production().get(&path("ConfigMap", "team-a", "motd"));
+            if motd["data"]["text"] == "unannounced" {
+                self.all_ready()
+            } else {
+                Err("not there".into())
+            }
+        };
+        let limit = Duration::from_secs(180);
+        self.site
+            .until(limit, "the unannounced push landed", &mut check);
+    }
+
+    fn all(&self) {
+        self.first_sync();
+        self.a_push_of_one_tenant_touches_that_tenant_only();
+        self.a_removed_file_is_pruned_on_the_right_cluster_only();
+        self.drift_is_repaired();
+        self.a_dark_remote_cluster_is_waited_for_alone();
+        self.a_wrong_signature_queues_nothing();
+        self.a_lost_message_is_repaired_by_the_timer();
+        self.second_sync_writes_nothing();
     }
 }
 
 #[test]
 fn push_lands_everywhere() {
-    let sample = Sample::start(false);
-    sample.first_sync();
-    sample.a_push_of_one_tenant_touches_that_tenant_only();
-    sample.a_removed_file_is_pruned_on_the_right_cluster_only();
-    sample.drift_is_repaired();
-    sample.a_dark_remote_cluster_is_waited_for_alone();
-    sample.a_wrong_signature_queues_nothing();
-    sample.a_lost_message_is_repaired_by_the_timer();
-    sample.second_sync_writes_nothing();
+    Sample::real(false).all();
+}
+
+#[test]
+fn push_lands_everywhere_embedded() {
+    Sample::embedded().all();
 }
 
 #[test]
 fn second_sync_writes_nothing() {
-    let sample = Sample::start(false);
+    let sample = Sample::real(false);
+    sample.first_sync();
+    sample.second_sync_writes_nothing();
+}
+
+#[test]
+fn second_sync_writes_nothing_embedded() {
+    let sample = Sample::embedded();
     sample.first_sync();
     sample.second_sync_writes_nothing();
 }
 
 #[test]
 fn push_lands_everywhere_under_cargo_lambda() {
-    let sample = Sample::start(true);
+    let sample = Sample::real(true);
     sample.first_sync();
     sample.second_sync_writes_nothing();
     sample.a_push_of_one_tenant_touches_that_tenant_only();

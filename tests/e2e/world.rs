@@ -1,18 +1,19 @@
-//! The world of the end-to-end tests: GitHub, AWS with the deployed functions, and real API servers.
+//! The world of real parts: GitHub, AWS with the deployed functions, and real API servers.
 
+use crate::site::{HubSpec, LIMIT, Node, Site};
 use driftless_tests::aws::{LocalFunctions, MiniStack, Stack};
-use driftless_tests::cluster::{Cluster, Request, Writes};
-use driftless_tests::github::{Delivery, GitHub};
+use driftless_tests::cluster::Cluster;
+use driftless_tests::github::{Change, Delivery, GitHub, Repository};
 use driftless_tests::http::Http;
 use driftless_tests::tools;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
 pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// What runs the functions.
 enum Driver {
@@ -29,15 +30,8 @@ pub struct World {
     pub stack: Stack,
     pub hubs: BTreeMap<String, Cluster>,
     pub remotes: BTreeMap<String, Cluster>,
+    repositories: Mutex<BTreeMap<String, Arc<Repository>>>,
     driver: Driver,
-}
-
-/// A hub's place in its fleet repository.
-pub struct HubSpec<'a> {
-    pub name: &'a str,
-    pub repository: &'a str,
-    pub branch: &'a str,
-    pub path: &'a str,
 }
 
 impl World {
@@ -92,6 +86,7 @@ impl World {
             stack,
             hubs: clusters,
             remotes,
+            repositories: Mutex::default(),
             driver,
         };
         let url = match &world.driver {
@@ -253,6 +248,77 @@ impl World {
     }
 }
 
+impl World {
+    fn repository(&self, name: &str) -> Arc<Repository> {
+        let mut known = self.repositories.lock().expect("the repositories");
+        let make = || self.github.repository(name);
+        known.entry(name.to_owned()).or_insert_with(make).clone()
+    }
+}
+
+impl Site for World {
+    fn cluster(&self, name: &str) -> &dyn Node {
+        let found = self.hubs.get(name).or_else(|| self.remotes.get(name));
+        found.unwrap_or_else(|| panic!("no cluster {name}"))
+    }
+
+    fn import(&self, repository: &str, folder: &Path) {
+        self.repository(repository)
+            .commit_folder("main", folder, "Import");
+    }
+
+    fn set_private(&self, repository: &str, tokens: &[&str]) {
+        self.repository(repository).set_private(true);
+        for token in tokens {
+            self.github.add_token(token, &[repository]);
+        }
+    }
+
+    fn head(&self, repository: &str) -> String {
+        self.repository(repository).resolve("main").expect("a head")
+    }
+
+    fn commit(&self, repository: &str, changes: &[Change]) -> String {
+        self.repository(repository)
+            .commit("main", changes, "Change by a test")
+    }
+
+    fn push(&self, repository: &str, changes: &[Change]) -> Vec<Delivery> {
+        let repository = self.repository(repository);
+        self.github.push(&repository, "main", changes).deliveries
+    }
+
+    fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery> {
+        self.github.redeliver(delivery)
+    }
+
+    fn post(&self, body: &[u8], signature: &str) -> u16 {
+        World::post(self, body, signature)
+    }
+
+    fn queued(&self) -> usize {
+        let queue = self.stack.output("QueueUrl");
+        let (waiting, flying) = self.ministack.aws().messages(queue);
+        usize::try_from(waiting + flying).expect("a count")
+    }
+
+    fn sweep(&self) {
+        World::sweep(self);
+    }
+
+    fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
+        World::request(self, hub, kind, namespace, name, "timer");
+    }
+
+    fn settle(&self) {
+        World::settle(self);
+    }
+
+    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>) {
+        self.within(limit, what, check);
+    }
+}
+
 /// What `driftless bootstrap` does, by the command itself.
 fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, String)]) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -279,133 +345,6 @@ fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, Strin
         "driftless bootstrap --name {}: {text}",
         hub.name
     );
-}
-
-/// A custom resource's path on the API server.
-pub fn path(kind: &str, namespace: &str, name: &str) -> String {
-    let (group, version, plural) = match kind {
-        "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"),
-        "GitRepository" => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
-        "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
-        "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
-        "Deployment" => ("apps", "v1", "deployments"),
-        "ConfigMap" => return core("configmaps", namespace, name),
-        "Secret" => return core("secrets", namespace, name),
-        "Service" => return core("services", namespace, name),
-        "Namespace" => return format!("/api/v1/namespaces/{name}"),
-        other => panic!("no path for {other}"),
-    };
-    let slash = if name.is_empty() { "" } else { "/" };
-    format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}{slash}{name}")
-}
-
-fn core(plural: &str, namespace: &str, name: &str) -> String {
-    format!("/api/v1/namespaces/{namespace}/{plural}/{name}")
-}
-
-/// The Ready condition of a Flux object, as `status reason message`.
-pub fn ready(
-    cluster: &Cluster,
-    kind: &str,
-    namespace: &str,
-    name: &str,
-) -> (String, String, String) {
-    let object = cluster
-        .api()
-        .find(&path(kind, namespace, name))
-        .unwrap_or_default();
-    let conditions = object["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let found = conditions
-        .into_iter()
-        .find(|condition| condition["type"] == "Ready")
-        .unwrap_or_default();
-    let text = |key: &str| found[key].as_str().unwrap_or("none").to_owned();
-    (text("status"), text("reason"), text("message"))
-}
-
-/// Fails unless a Kustomization is ready at a revision that ends in `sha`.
-pub fn is_ready(cluster: &Cluster, namespace: &str, name: &str, sha: &str) -> Result<(), String> {
-    let (status, reason, message) = ready(cluster, "Kustomization", namespace, name);
-    let object = cluster
-        .api()
-        .find(&path("Kustomization", namespace, name))
-        .unwrap_or_default();
-    let revision = object["status"]["lastAppliedRevision"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    if status == "True" && revision.ends_with(sha) {
-        Ok(())
-    } else {
-        Err(format!(
-            "{}: {namespace}/{name}: {status} {reason}: {message} ({revision})",
-            cluster.name()
-        ))
-    }
-}
-
-/// The writes of a cluster since a mark, without Events.
-pub fn writes_since(cluster: &Cluster, mark: usize) -> Vec<Request> {
-    cluster
-        .requests()
-        .into_iter()
-        .skip(mark)
-        .filter(|request| {
-            request.is_write() && request.resource != "events" && !request.uri.contains("dryRun")
-        })
-        .collect()
-}
-
-/// Where clusters are before something that must not write: the API server's own counts, and the audit log to tell what it was.
-pub struct Still<'c>(Vec<(&'c Cluster, Writes, usize)>);
-
-impl<'c> Still<'c> {
-    pub fn watch(clusters: impl IntoIterator<Item = &'c Cluster>) -> Self {
-        let now = |cluster: &'c Cluster| (cluster, cluster.writes(), mark(cluster));
-        Self(clusters.into_iter().map(now).collect())
-    }
-
-    /// Panics with the requests when there was a write.
-    pub fn check(self) {
-        for (cluster, before, mark) in self.0 {
-            let writes = cluster.writes().since(&before);
-            let told: Vec<String> = writes_since(cluster, mark)
-                .iter()
-                .map(|write| {
-                    format!(
-                        "{} {} {} {}",
-                        write.verb, write.uri, write.code, write.as_user
-                    )
-                })
-                .collect();
-            assert_eq!(
-                writes.total(),
-                0,
-                "{}: {writes:?}\n{}",
-                cluster.name(),
-                told.join("\n")
-            );
-        }
-    }
-}
-
-/// Where a cluster's requests are now.
-pub fn mark(cluster: &Cluster) -> usize {
-    cluster.requests().len()
-}
-
-/// The deliveries of a push were all taken.
-pub fn accepted(deliveries: &[Delivery]) {
-    assert!(!deliveries.is_empty(), "no webhook was sent");
-    for delivery in deliveries {
-        assert!(
-            delivery.status.is_some_and(|status| status < 300),
-            "{delivery:?}"
-        );
-    }
 }
 
 /// A real fleet beside the checkout; says so and gives nothing where it is absent.

@@ -1,5 +1,6 @@
 //! Bare Git repositories, written and read with the real `git`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,19 @@ impl Change {
         Self {
             path: path.to_owned(),
             kind: Kind::Remove,
+        }
+    }
+
+    /// The same change of files by their paths, for a repository that is not Git's.
+    pub fn apply_to(&self, files: &mut BTreeMap<String, Vec<u8>>) {
+        match &self.kind {
+            Kind::Write { content, .. } => {
+                files.insert(self.path.clone(), content.clone());
+            }
+            Kind::Remove => {
+                let below = format!("{}/", self.path);
+                files.retain(|path, _| *path != self.path && !path.starts_with(&below));
+            }
         }
     }
 

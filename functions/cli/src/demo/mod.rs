@@ -25,6 +25,7 @@ const EXAMPLES: &str = "Examples:
   driftless demo                       # stays up: edit driftless-demo/fleet, look with kubectl
   driftless demo --once                # ends with a table of every object
   driftless demo --once -o json
+  driftless demo --fleet ../fleet --path clusters/staging
 
 Everything is in this process: the API servers are embedded ones, the repositories are folders. There are no nodes: the
 status of workloads is simulated as if all pods ran.";
@@ -49,6 +50,11 @@ pub struct Args {
     /// Where the sample fleet and the kubeconfig are written; a fleet that is there already is kept as it is
     #[arg(long, value_name = "DIR", default_value = "driftless-demo")]
     dir: PathBuf,
+    /// A fleet repository of yours in place of the sample
+    #[arg(long, value_name = "DIR")]
+    fleet: Option<PathBuf>,
+    #[command(flatten)]
+    options: fleet::Options,
     /// How long the first sync may take with --once
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     timeout: Duration,
@@ -78,7 +84,7 @@ pub fn run(args: Args) -> Result<(), Error> {
 
 async fn demo(args: &Args) -> Result<(), Error> {
     let mut end = End::new()?;
-    let fleet = prepare(&args.dir)?;
+    let (fleet, folder) = prepare(args).await?;
     let queue = LocalQueue::new(100_000);
     let world = World::start(&fleet, Arc::new(queue.clone()), Arc::new(SystemClock), true).await?;
     let shared = Arc::new(Shared {
@@ -91,6 +97,7 @@ async fn demo(args: &Args) -> Result<(), Error> {
     let timer = work::timer(&shared, &names, SWEEP);
     let show = Show {
         args,
+        folder: &folder,
         world: &world,
         watch: Watch::new(&world),
         screen: Screen::new(),
@@ -105,27 +112,27 @@ async fn demo(args: &Args) -> Result<(), Error> {
     done
 }
 
-/// The folder with the sample in it.
-fn prepare(dir: &Path) -> Result<Fleet, Error> {
-    let folder = dir.join("fleet");
+/// The fleet and its folder: the user's own, or the sample.
+async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
+    if let Some(folder) = &args.fleet {
+        return Ok((args.options.open(folder, SETTLED).await?, folder.clone()));
+    }
+    args.options.refuse("--fleet")?;
+    let folder = args.dir.join("fleet");
+    let shown = folder.display();
     if folder.exists() {
-        term::success(&format!(
-            "the fleet is in {}, as it was left",
-            folder.display()
-        ));
+        term::success(&format!("the fleet is in {shown}, as it was left"));
     } else {
         fleet::write_sample(&folder)?;
-        term::success(&format!(
-            "wrote the sample fleet into {}: edit it",
-            folder.display()
-        ));
+        term::success(&format!("wrote the sample fleet into {shown}"));
     }
-    Fleet::sample(&folder, SETTLED)
+    Ok((Fleet::sample(&folder, SETTLED)?, folder))
 }
 
 /// What a person sees.
 struct Show<'a> {
     args: &'a Args,
+    folder: &'a Path,
     world: &'a World,
     watch: Watch<'a>,
     screen: Screen,
@@ -135,6 +142,7 @@ impl Show<'_> {
     async fn run(mut self) -> Result<(), Error> {
         let start = Instant::now();
         let (mut rows, mut changed, mut synced) = (Vec::new(), start, false);
+        let (mut kubeconfig, mut known) = (PathBuf::new(), 0);
         loop {
             if self.watch.look().await? {
                 let now = self.world.snapshot().await?;
@@ -142,41 +150,40 @@ impl Show<'_> {
                     (rows, changed) = (now, Instant::now());
                 }
             }
+            let remotes = self.world.remotes().len();
+            if kubeconfig.as_os_str().is_empty() || remotes != known {
+                kubeconfig = kubeconfigs::write(&self.args.dir, self.world)?;
+                known = remotes;
+            }
             self.screen.draw(&rows);
             let ready = !rows.is_empty() && rows.iter().all(|row| row.state == State::Ready);
-            let is_over =
-                ready || changed.elapsed() >= QUIET || start.elapsed() >= self.args.timeout;
+            let took = start.elapsed();
+            let is_over = ready || changed.elapsed() >= QUIET || took >= self.args.timeout;
             if is_over && !synced {
                 synced = true;
-                let file = kubeconfigs::write(&self.args.dir, self.world)?;
                 if self.args.once {
-                    self.screen.end();
-                    return summary::print(
-                        self.world,
-                        &rows,
-                        self.args.output == Format::Json,
-                        start.elapsed(),
-                    )
-                    .await;
+                    drop(self.screen);
+                    let as_json = self.args.output == Format::Json;
+                    return summary::print(self.world, &rows, as_json, took).await;
                 }
-                self.screen
-                    .say(&ready_text(&file, &self.args.dir, start.elapsed()));
+                let what = if ready {
+                    "synced in"
+                } else {
+                    "not all of it is ready after"
+                };
+                self.screen.say(&[
+                    format!("{what} {:.1} s; ctrl-c ends it", took.as_secs_f64()),
+                    format!(
+                        "export KUBECONFIG={}; kubectl get kustomizations -A",
+                        kubeconfig.display()
+                    ),
+                    format!(
+                        "edit a file in {}: it is applied within a second",
+                        self.folder.display()
+                    ),
+                ]);
             }
             tokio::time::sleep(LOOK).await;
         }
     }
-}
-
-fn ready_text(file: &Path, dir: &Path, took: Duration) -> Vec<String> {
-    vec![
-        format!("synced in {:.1} s; ctrl-c ends it", took.as_secs_f64()),
-        format!(
-            "export KUBECONFIG={}; kubectl get kustomizations -A",
-            file.display()
-        ),
-        format!(
-            "edit a file in {}: it is applied within a second",
-            dir.join("fleet").display()
-        ),
-    ]
 }

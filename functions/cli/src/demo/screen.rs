@@ -70,12 +70,12 @@ impl Screen {
             Self::Lines(_) => lines.iter().for_each(|line| term::success(line)),
         }
     }
+}
 
-    /// Leaves it as it is.
-    pub fn end(&mut self) {
-        if let Self::Live(live) = self {
-            live.lines.iter().for_each(ProgressBar::abandon);
-        }
+impl Drop for Live {
+    /// What was drawn stays.
+    fn drop(&mut self) {
+        self.lines.iter().for_each(ProgressBar::abandon);
     }
 }
 

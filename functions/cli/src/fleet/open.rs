@@ -64,6 +64,24 @@ fn source(text: &str) -> Result<Source, String> {
 }
 
 impl Options {
+    /// Refuses options that say something about a fleet that was not given.
+    ///
+    /// # Errors
+    /// One of them was given.
+    pub fn refuse(&self, without: &str) -> Result<(), Error> {
+        let none = self.paths.is_empty()
+            && self.sources.is_empty()
+            && self.url.is_none()
+            && self.age_key.is_none();
+        let rules = self.no_cross_namespace_refs || self.default_service_account.is_some();
+        match none && !rules {
+            true => Ok(()),
+            false => Err(Error::usage(format!(
+                "--path, --url, --source, --age-key, --default-service-account and --no-cross-namespace-refs need {without}"
+            ))),
+        }
+    }
+
     /// Reads the folder.
     ///
     /// # Errors

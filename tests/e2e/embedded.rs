@@ -1,0 +1,577 @@
+//! The world in this process: the core's own steps over stores in memory, embedded API servers, repositories of plain
+//! files. Time is virtual: a wait costs nothing, and a scenario takes milliseconds.
+
+use crate::site::{HubSpec, Node, Site};
+use async_trait::async_trait;
+use driftless_adapters::cluster::KubeCluster;
+use driftless_adapters::embedded as servers;
+use driftless_apiserver::{Body, Request as Asked, User};
+use driftless_core::bootstrap::{self, Root};
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::hub::{self, Settings};
+use driftless_core::ports::{
+    Access, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
+    GitReference, Impersonation, PortError, Ports, Queue as _, Request as Work,
+    Result as PortResult, Secret,
+};
+use driftless_core::source::index;
+use driftless_core::testing::{MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+use driftless_core::webhook::{self, Answer, Delivery as Received};
+use driftless_core::{step, sweep};
+use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
+use driftless_tests::cluster::{Refused, Request};
+use driftless_tests::github::{Change, Delivery, sign};
+use http::{HeaderMap, Method, Uri};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+const SECRET: &str = "It's a Secret to Everybody";
+/// How long a step may wait for health, as in a function.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How far time moves between two looks of a test.
+const TICK: Duration = Duration::from_secs(5);
+/// A delay up to this is one that [`Site::settle`] waits for; what is later is an interval or a retry.
+const SOON: Duration = Duration::from_secs(15);
+
+/// Everything a fleet needs.
+pub struct Embedded {
+    runtime: Runtime,
+    ports: Ports,
+    git: Arc<Repositories>,
+    queue: Arc<MemoryQueue>,
+    clock: Arc<TestClock>,
+    servers: BTreeMap<String, Arc<Server>>,
+    /// What the queue holds, and until when.
+    waiting: Mutex<Vec<(Duration, Work)>>,
+}
+
+impl Embedded {
+    /// Starts the hubs with what `driftless bootstrap` puts there, and the remotes.
+    pub fn start(hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let (clock, queue) = (
+            Arc::new(TestClock::default()),
+            Arc::new(MemoryQueue::default()),
+        );
+        let names = hubs
+            .iter()
+            .map(|hub| hub.name)
+            .chain(remotes.iter().copied());
+        let server = |name: &str| {
+            (
+                name.to_owned(),
+                Arc::new(Server::start(name, clock.clone())),
+            )
+        };
+        let servers: BTreeMap<String, Arc<Server>> = names.map(server).collect();
+        let git = Arc::new(Repositories::default());
+        let secret = |hub: &HubSpec<'_>| {
+            let text = servers[hub.name].kubeconfig();
+            (format!("hubs/{}", hub.name), Secret::new(text))
+        };
+        let mut keys: BTreeMap<String, Secret> = hubs.iter().map(secret).collect();
+        keys.insert(webhook::SECRET.to_owned(), Secret::new(SECRET));
+        let ports = Ports {
+            git: git.clone(),
+            blobs: Arc::new(MemoryBlobs::default()),
+            queue: queue.clone(),
+            keys: Arc::new(MemoryKeys(keys)),
+            clusters: Arc::new(Links(servers.values().cloned().collect())),
+            clock: clock.clone(),
+        };
+        let world = Self {
+            runtime: runtime.expect("a runtime"),
+            ports,
+            git,
+            queue,
+            clock,
+            servers,
+            waiting: Mutex::default(),
+        };
+        hubs.iter().for_each(|hub| world.bootstrap(hub));
+        world
+    }
+
+    fn bootstrap(&self, spec: &HubSpec<'_>) {
+        let settings = Settings {
+            name: spec.name.to_owned(),
+            ..Settings::default()
+        };
+        let root = Root {
+            url: format!("https://github.com/{}", spec.repository),
+            branch: spec.branch.to_owned(),
+            path: spec.path.to_owned(),
+        };
+        self.runtime.block_on(async {
+            hub::register(&self.ports, &settings)
+                .await
+                .expect("register");
+            let hub = hub::connect(&self.ports, spec.name).await.expect("connect");
+            let cluster = hub.cluster.as_ref();
+            bootstrap::install(cluster, self.ports.clock.as_ref())
+                .await
+                .expect("install");
+            bootstrap::create_root(cluster, &root)
+                .await
+                .expect("create the root");
+        });
+    }
+
+    fn server(&self, name: &str) -> &Arc<Server> {
+        self.servers
+            .get(name)
+            .unwrap_or_else(|| panic!("no cluster {name}"))
+    }
+
+    /// Runs every step that is due, and what follows from it.
+    fn pump(&self) {
+        while let Some(work) = self.take() {
+            let ran = step::run(&self.ports, &work, PATIENCE);
+            self.runtime.block_on(ran).expect("a step");
+        }
+    }
+
+    /// The next request that is due. Equal ones are one.
+    fn take(&self) -> Option<Work> {
+        let now = self.clock.now();
+        let mut waiting = self.waiting.lock().expect("the queue");
+        let sent = self.queue.take().into_iter();
+        waiting.extend(sent.map(|(work, delay)| (now + delay, work)));
+        let at = waiting.iter().position(|(at, _)| *at <= now)?;
+        let (_, work) = waiting.remove(at);
+        waiting.retain(|(at, other)| *at > now || *other != work);
+        Some(work)
+    }
+
+    /// When the next request comes due.
+    fn next(&self) -> Option<Duration> {
+        let waiting = self.waiting.lock().expect("the queue");
+        waiting.iter().map(|(at, _)| *at).min()
+    }
+
+    /// What a webhook does with a body.
+    fn receive(&self, event: &str, signature: &str, body: &[u8]) -> u16 {
+        let delivery = Received {
+            event,
+            signature: Some(signature),
+            body,
+        };
+        match self
+            .runtime
+            .block_on(webhook::receive(&self.ports, delivery))
+        {
+            Ok(Answer::Queued(_)) => 202,
+            Ok(_) => 200,
+            Err(refusal) => refusal.status(),
+        }
+    }
+
+    fn deliver(&self, id: &str, body: &str) -> Vec<Delivery> {
+        let status = self.receive("push", &sign(SECRET, body.as_bytes()), body.as_bytes());
+        vec![Delivery {
+            id: id.to_owned(),
+            event: "push".to_owned(),
+            url: "webhook".to_owned(),
+            body: body.to_owned(),
+            status: Some(status),
+            answer: String::new(),
+        }]
+    }
+}
+
+impl Site for Embedded {
+    fn cluster(&self, name: &str) -> &dyn Node {
+        self.server(name).as_ref()
+    }
+
+    fn import(&self, repository: &str, folder: &Path) {
+        let mut changes = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(next) = folders.pop() {
+            for entry in std::fs::read_dir(next).expect("read the folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path
+                    .strip_prefix(folder)
+                    .expect("below")
+                    .to_str()
+                    .expect("UTF-8");
+                changes.push(Change::write(
+                    name,
+                    std::fs::read(&path).expect("read a file"),
+                ));
+            }
+        }
+        self.commit(repository, &changes);
+    }
+
+    fn set_private(&self, repository: &str, tokens: &[&str]) {
+        let tokens = tokens.iter().map(|token| (*token).to_owned()).collect();
+        self.git
+            .with(repository, |known| known.tokens = Some(tokens));
+    }
+
+    fn head(&self, repository: &str) -> String {
+        self.git.with(repository, |known| known.head.clone())
+    }
+
+    fn commit(&self, repository: &str, changes: &[Change]) -> String {
+        self.git.with(repository, |known| known.commit(changes))
+    }
+
+    fn push(&self, repository: &str, changes: &[Change]) -> Vec<Delivery> {
+        let sha = self.commit(repository, changes);
+        let html = format!("https://github.com/{repository}");
+        let body = json!({"ref": "refs/heads/main", "after": sha,
+            "repository": {"full_name": repository, "html_url": html}});
+        self.deliver(&sha, &body.to_string())
+    }
+
+    fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery> {
+        self.deliver(&delivery.id, &delivery.body)
+    }
+
+    fn post(&self, body: &[u8], signature: &str) -> u16 {
+        self.receive("push", signature, body)
+    }
+
+    fn queued(&self) -> usize {
+        let now = self.clock.now();
+        let waiting = self.waiting.lock().expect("the queue");
+        waiting.iter().filter(|(at, _)| *at <= now).count()
+    }
+
+    fn sweep(&self) {
+        self.runtime
+            .block_on(sweep::sweep(&self.ports))
+            .expect("a sweep");
+    }
+
+    fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
+        let kind = FluxKind::parse(kind).expect("a kind of Flux");
+        let work = Work {
+            hub: hub.to_owned(),
+            object: ObjectRef::new(kind, namespace, name),
+            cause: Cause::Timer,
+        };
+        let sent = self.queue.send(vec![(work, Duration::ZERO)]);
+        self.runtime.block_on(sent).expect("queued");
+    }
+
+    fn settle(&self) {
+        self.pump();
+        while let Some(at) = self.next() {
+            let wait = at.saturating_sub(self.clock.now());
+            if wait > SOON {
+                return;
+            }
+            self.clock.advance(wait);
+            self.pump();
+        }
+    }
+
+    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>) {
+        let end = self.clock.now() + limit;
+        loop {
+            self.pump();
+            match check() {
+                Ok(()) => return,
+                Err(why) if self.clock.now() >= end => {
+                    panic!("{what}: not within {} s: {why}", limit.as_secs())
+                }
+                Err(_) => self.clock.advance(TICK),
+            }
+        }
+    }
+}
+
+/// Repositories by name, in memory.
+#[derive(Default)]
+struct Repositories(Mutex<BTreeMap<String, Repository>>);
+
+#[derive(Default)]
+struct Repository {
+    files: BTreeMap<String, Vec<u8>>,
+    head: String,
+    commits: BTreeMap<String, FileTree>,
+    /// Who may read it; everybody when absent.
+    tokens: Option<BTreeSet<String>>,
+}
+
+impl Repository {
+    fn commit(&mut self, changes: &[Change]) -> String {
+        changes
+            .iter()
+            .for_each(|change| change.apply_to(&mut self.files));
+        let mut tree = FileTree::new();
+        for (path, content) in &self.files {
+            let path = TreePath::new(path).expect("a path");
+            tree.insert(path, EntryKind::File, content.clone())
+                .expect("a file");
+        }
+        self.head = git_tree_id(tree.index());
+        self.commits.insert(self.head.clone(), tree);
+        self.head.clone()
+    }
+}
+
+impl Repositories {
+    fn with<T>(&self, name: &str, work: impl FnOnce(&mut Repository) -> T) -> T {
+        let mut all = self.0.lock().expect("the repositories");
+        work(all.entry(format!("github.com/{name}")).or_default())
+    }
+
+    /// As GitHub does: what a caller may not read is not there.
+    fn read<T>(
+        &self,
+        url: &str,
+        auth: &GitAuth,
+        work: impl FnOnce(&Repository) -> Option<T>,
+    ) -> PortResult<T> {
+        let all = self.0.lock().expect("the repositories");
+        let found = index::repository(url).and_then(|name| all.get(&name));
+        let token = match auth {
+            GitAuth::Basic { password, .. } => password.expose_str().unwrap_or_default(),
+            _ => "",
+        };
+        let may = |one: &&Repository| {
+            one.tokens
+                .as_ref()
+                .is_none_or(|tokens| tokens.contains(token))
+        };
+        found
+            .filter(may)
+            .and_then(work)
+            .ok_or_else(|| PortError::new(ErrorKind::NotFound, "not found"))
+    }
+}
+
+#[async_trait]
+impl Git for Repositories {
+    async fn resolve(
+        &self,
+        url: &str,
+        reference: &GitReference,
+        auth: &GitAuth,
+        _: Option<&Commit>,
+    ) -> PortResult<Commit> {
+        let is_main = reference.branch == "main";
+        let sha = self.read(url, auth, |one| is_main.then(|| one.head.clone()))?;
+        Ok(Commit {
+            sha,
+            name: "main".to_owned(),
+            etag: None,
+        })
+    }
+
+    async fn fetch(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+        _: FetchLimits,
+    ) -> PortResult<FileTree> {
+        self.read(url, auth, |one| one.commits.get(&commit.sha).cloned())
+    }
+}
+
+/// An API server with a log of what it was asked, and a switch.
+struct Server {
+    name: String,
+    server: servers::Embedded,
+    requests: Arc<Mutex<Vec<Request>>>,
+    dark: Arc<AtomicBool>,
+}
+
+impl Server {
+    fn start(name: &str, clock: Arc<TestClock>) -> Self {
+        Self {
+            name: name.to_owned(),
+            server: servers::Embedded::new(clock),
+            requests: Arc::default(),
+            dark: Arc::default(),
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}.embedded.internal", self.name)
+    }
+}
+
+impl Node for Server {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Refused> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let answer = self.server.handle(&Asked {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: vec![("content-type".to_owned(), media.to_owned())],
+            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
+            user: User::admin("test"),
+        });
+        let Body::Json(value, _) = answer.body else {
+            panic!("{method} {path}: no JSON")
+        };
+        if (200..300).contains(&answer.status) {
+            return Ok(value);
+        }
+        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        Err(Refused {
+            code: answer.status,
+            reason: text("reason"),
+            message: text("message"),
+        })
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.requests.lock().expect("the log").clone()
+    }
+
+    fn writes(&self) -> u64 {
+        let requests = self.requests.lock().expect("the log");
+        let writes = requests
+            .iter()
+            .filter(|one| one.is_write() && one.resource != "events");
+        writes.count() as u64
+    }
+
+    fn kubeconfig(&self) -> String {
+        let token = self.server.token(User::admin("test"));
+        servers::kubeconfig(&self.url(), None, &token)
+    }
+
+    fn stop(&self) {
+        self.dark.store(true, Ordering::Relaxed);
+    }
+
+    fn resume(&self) {
+        self.dark.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The way from kubeconfigs to the servers.
+struct Links(Vec<Arc<Server>>);
+
+#[async_trait]
+impl Clusters for Links {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> PortResult<Arc<dyn driftless_core::ports::Cluster>> {
+        let found = self.0.iter().find(|server| server.url() == access.server);
+        let server =
+            found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
+        let recorder = Recorder(server.clone());
+        Ok(Arc::new(KubeCluster::from_service(
+            recorder,
+            &access.server,
+            user,
+        )?))
+    }
+}
+
+/// Notes each request on its way; a dark server answers none.
+struct Recorder(Arc<Server>);
+
+type Answered = http::Response<servers::ResponseBody>;
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+impl<B> tower::Service<http::Request<B>> for Recorder
+where
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Failed>,
+{
+    type Response = Answered;
+    type Error = Failed;
+    type Future = Pin<Box<dyn Future<Output = Result<Answered, Failed>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move {
+            if server.dark.load(Ordering::Relaxed) {
+                return Err("connection refused".into());
+            }
+            let mut noted = note(request.method(), request.uri(), request.headers());
+            let answer = server
+                .server
+                .service(User::admin("test"))
+                .call(request)
+                .await?;
+            noted.code = answer.status().as_u16();
+            server.requests.lock().expect("the log").push(noted);
+            Ok(answer)
+        })
+    }
+}
+
+/// A request as an audit log has it.
+fn note(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
+    let mut parts = uri.path().trim_matches('/').split('/').peekable();
+    let group = match parts.next() {
+        Some("apis") => parts.next().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    };
+    parts.next();
+    let rest: Vec<&str> = parts.collect();
+    let (namespace, rest) = match rest.as_slice() {
+        ["namespaces", namespace, rest @ ..]
+            if rest.first().is_some_and(|next| *next != "status") =>
+        {
+            (*namespace, rest)
+        }
+        ["namespaces", name, ..] => (*name, rest.as_slice()),
+        _ => ("", rest.as_slice()),
+    };
+    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
+    let verb = match (method.as_str(), part(1).is_empty()) {
+        ("GET", true) => "list",
+        ("GET", false) => "get",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        (_, true) => "deletecollection",
+        (_, false) => "delete",
+    };
+    let as_user = headers
+        .get("impersonate-user")
+        .and_then(|user| user.to_str().ok());
+    Request {
+        verb: verb.to_owned(),
+        uri: uri.to_string(),
+        user: "test".to_owned(),
+        as_user: as_user.unwrap_or_default().to_owned(),
+        group,
+        resource: part(0),
+        subresource: part(2),
+        namespace: namespace.to_owned(),
+        name: part(1),
+        code: 0,
+    }
+}
