@@ -1,4 +1,5 @@
-//! In-memory ports for unit tests, with switches for failures. One suite holds the store against the folder and the bucket.
+//! In-memory ports, with switches for failures: for tests, and for a demo or a check, of which nothing is kept. One suite
+//! holds the store against the folder and the bucket.
 
 use crate::ports::{
     Access, Blobs, Clock, Cluster, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,

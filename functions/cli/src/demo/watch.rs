@@ -25,9 +25,9 @@ impl<'a> Watch<'a> {
     /// Queues what follows from edits, makes up what is missing, and says whether anything moved on a hub.
     ///
     /// # Errors
-    /// A folder that cannot be read; what a server refuses.
+    /// What a server refuses.
     pub async fn look(&mut self) -> Result<bool, Error> {
-        let edited = self.world.git.changed().await?;
+        let edited = self.world.git.changed().await;
         if !edited.is_empty() {
             self.push(&edited).await?;
         }

@@ -45,28 +45,25 @@ impl World {
         let itself = owner
             .as_ref()
             .and_then(|(files, near)| files.of_object(near, &id_of(&row.id)));
-        let itself = itself.map(|place| {
-            let field = if row.message.contains("path not found") {
-                "path"
-            } else {
-                ""
-            };
-            let line = owner
-                .as_ref()
-                .and_then(|(files, _)| files.of_field(&place, field));
-            Place {
-                line: line.or(place.line),
-                ..place
-            }
-        });
+        // A folder that is not there is the fault of the object that names it.
+        let field = match row.message.contains("path not found") {
+            true => "spec.path",
+            false => "",
+        };
+        let itself = owner
+            .as_ref()
+            .zip(itself)
+            .map(|((files, _), place)| files.of_field(place, field));
         let tell = |line: &str| {
             let own = own.as_ref();
             let of_file = own.and_then(|(files, _)| files.of_message(line));
             if let Some((place, text)) = of_file {
                 return told(Some(place), text);
             }
-            let named = object_of(line)
-                .and_then(|id| own.and_then(|(files, near)| files.of_object(near, &id)));
+            let named = object_of(line).zip(own).and_then(|(id, (files, near))| {
+                let place = files.of_object(near, &id)?;
+                Some(files.of_field(place, line))
+            });
             told(named.or_else(|| itself.clone()), line)
         };
         Ok(row

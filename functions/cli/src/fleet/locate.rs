@@ -92,18 +92,39 @@ impl Files {
         best.map(|(_, place)| place)
     }
 
-    /// The line where a field of the object's spec stands, such as its `path`.
-    pub fn of_field(&self, place: &Place, field: &str) -> Option<usize> {
-        let path = place.file.strip_prefix(&self.root).ok()?.to_str()?;
+    /// The place of the field that a message names (`.spec.replicas: expected ...`, `spec.selector: Required value`) in the
+    /// object that stands at a place, as far as the fields are there; else the object's own place.
+    pub fn of_field(&self, object: Place, message: &str) -> Place {
+        static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+            Regex::new(r"\b(?:spec|metadata|data|stringData|rules|subjects|roleRef)(?:\.[A-Za-z][A-Za-z0-9]*)+").ok()
+        });
+        let found = FIELD.as_ref().and_then(|field| field.find(message));
+        let line = found.and_then(|path| self.line_of_path(&object, path.as_str()));
+        Place {
+            line: line.or(object.line),
+            ..object
+        }
+    }
+
+    /// The line of the last key of a path that is there.
+    fn line_of_path(&self, object: &Place, fields: &str) -> Option<usize> {
+        let path = object.file.strip_prefix(&self.root).ok()?.to_str()?;
         let content = self.tree.content(&TreePath::new(path).ok()?)?;
         let documents = yaml::parse(content, path, &Limits::default()).ok()?;
-        let mut of = documents
+        let mut documents = documents
             .iter()
-            .filter(|document| Some(document.line) <= place.line);
-        of.next_back()?
-            .get("spec")?
-            .get(field)
-            .map(|node| node.line)
+            .filter(|document| Some(document.line) <= object.line);
+        let (mut node, mut line) = (documents.next_back()?, None);
+        for field in fields.split('.') {
+            let NodeKind::Map(pairs) = &node.kind else {
+                break;
+            };
+            let Some((key, value)) = pairs.iter().find(|(key, _)| key.text() == Some(field)) else {
+                break;
+            };
+            (node, line) = (value, Some(key.line));
+        }
+        line
     }
 
     /// The first line with something that the text quotes: the entry that names a missing file, for one.
@@ -287,6 +308,16 @@ mod tests {
             object("ConfigMap", "", "settings-abc", "b").unwrap(),
             "/fleet/a/kustomization.yaml:5"
         );
+        let field = |message: &str| {
+            let object = Place {
+                file: PathBuf::from("/fleet/a/web.yaml"),
+                line: Some(5),
+            };
+            files().of_field(object, message).line
+        };
+        assert_eq!(field(".spec.replicas: expected numeric"), Some(10));
+        assert_eq!(field("spec.selector: Required value"), Some(9));
+        assert_eq!(field("no field at all"), Some(5));
         assert!(object("Deployment", "apps", "api", "a").is_none());
         assert!(object("Job", "batch", "web", "a").is_none());
     }

@@ -173,7 +173,7 @@ fn every_error_has_its_file_and_line() {
     for (words, want) in [
         ("not valid YAML", "broken/config.yaml:6"),
         ("base/gone", "missing/kustomization.yaml:2"),
-        ("selector", "invalid/web.yaml:2"),
+        ("selector", "invalid/web.yaml:7"),
         ("no folder 'nowhere'", "clusters/one/nowhere.yaml:8"),
         (
             "no definition of acme.example/v1 Gadget in cluster one",

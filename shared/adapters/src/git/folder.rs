@@ -111,26 +111,14 @@ impl FolderGit {
     }
 
     /// The repositories, as [`index::repository`] names them, whose folders look different from when they were taken last.
-    ///
-    /// # Errors
-    /// A folder that cannot be read.
-    pub async fn changed(&self) -> Result<Vec<String>> {
+    /// A folder that cannot be read any more is one of them, once.
+    pub async fn changed(&self) -> Vec<String> {
         let folders = self.folders.clone();
-        run(move || {
-            let mut changed = Vec::new();
-            for folder in folders {
-                let look = Look::at(&folder.path)?;
-                if folder
-                    .lock()
-                    .as_ref()
-                    .is_some_and(|taken| taken.look != look)
-                {
-                    changed.push(folder.repository.clone());
-                }
-            }
-            Ok(changed)
-        })
-        .await
+        let changed = move || {
+            let changed = folders.iter().filter(|folder| folder.is_changed());
+            Ok(changed.map(|folder| folder.repository.clone()).collect())
+        };
+        run(changed).await.unwrap_or_default()
     }
 
     fn find(&self, url: &str, reference: &GitReference) -> Option<&Arc<Folder>> {
@@ -233,6 +221,20 @@ impl Git for FolderGit {
 impl Folder {
     fn lock(&self) -> MutexGuard<'_, Option<Taken>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it looks different from when it was taken; what cannot be read counts as not taken from then on.
+    fn is_changed(&self) -> bool {
+        let look = Look::at(&self.path);
+        let mut taken = self.lock();
+        let Some(known) = taken.as_ref() else {
+            return false;
+        };
+        let same = look.as_ref().is_ok_and(|look| known.look == *look);
+        if look.is_err() {
+            *taken = None;
+        }
+        !same
     }
 
     /// Takes what stands in the folder, if it looks like `look` before and after; the id of the files then.
@@ -425,11 +427,11 @@ mod tests {
         ] {
             write(name, text);
         }
-        assert!(git.changed().await.unwrap().is_empty());
+        assert!(git.changed().await.is_empty());
         assert_eq!(resolve(&git, "main").await.unwrap(), first);
 
         write("a.yaml", "a: 22\n");
-        assert_eq!(git.changed().await.unwrap(), ["github.com/acme/fleet"]);
+        assert_eq!(git.changed().await, ["github.com/acme/fleet"]);
         let second = resolve(&git, "main").await.unwrap();
         assert_ne!(second.sha, first.sha);
         let auth = GitAuth::Installation;
@@ -504,6 +506,8 @@ mod tests {
             .unwrap();
         resolve(&git, "main").await.unwrap();
         folder.close().unwrap();
+        assert_eq!(git.changed().await.len(), 1);
+        assert!(git.changed().await.is_empty(), "it is told once");
         assert_eq!(
             resolve(&git, "main").await.unwrap_err().kind,
             ErrorKind::Unreadable
