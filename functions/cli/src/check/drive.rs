@@ -6,7 +6,7 @@ use crate::embedded::{Made, Row, StandIn, State, World};
 use crate::error::Error;
 use crate::fleet::{Files, Fleet, encrypted};
 use driftless_core::flux::{FluxKind, ObjectRef, reason};
-use driftless_core::ports::{Cause, Clock as _, Patch, Queue as _, Request};
+use driftless_core::ports::{Cause, Clock as _, Patch, Request};
 use driftless_core::testing::{MemoryQueue, TestClock};
 use driftless_core::{step, sweep};
 use driftless_manifest::Object;
@@ -113,12 +113,7 @@ impl<'a> Drive<'a> {
     async fn drain(&mut self) -> Result<(), Error> {
         let mut seen = Vec::new();
         for _ in 0..STEPS {
-            let versions: Vec<u64> = self
-                .world
-                .hubs
-                .iter()
-                .map(|hub| *hub.server.versions().borrow())
-                .collect();
+            let versions = self.world.versions();
             if versions != seen {
                 seen = versions;
                 self.stand_in().await?;
@@ -165,20 +160,12 @@ impl<'a> Drive<'a> {
         for hub in &self.world.hubs {
             let made = self.world.stand_in(&hub.name).await?;
             for one in made {
-                self.ask(&one.hub, &one.object, Cause::Changed).await?;
+                self.world
+                    .ask(&one.hub, &one.object, Cause::Changed)
+                    .await?;
                 self.made.push(one);
             }
         }
-        Ok(())
-    }
-
-    async fn ask(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
-        let request = Request {
-            hub: hub.to_owned(),
-            object: object.clone(),
-            cause,
-        };
-        self.queue.send(vec![(request, Duration::ZERO)]).await?;
         Ok(())
     }
 
@@ -191,13 +178,13 @@ impl<'a> Drive<'a> {
                 self.assume(row, why).await?;
                 any = true;
             } else if self.definitions.add(self.world, row).await? {
-                self.ask(&row.hub, &row.id, Cause::Again).await?;
+                self.world.ask(&row.hub, &row.id, Cause::Again).await?;
                 any = true;
             }
         }
         if any {
             for row in rows.iter().filter(|row| row.state == State::Waiting) {
-                self.ask(&row.hub, &row.id, Cause::Dependency).await?;
+                self.world.ask(&row.hub, &row.id, Cause::Dependency).await?;
             }
         }
         Ok(any)

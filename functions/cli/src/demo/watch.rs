@@ -2,10 +2,9 @@
 
 use crate::embedded::World;
 use crate::error::Error;
-use driftless_core::flux::{FluxKind, GitRepository, ObjectRef};
-use driftless_core::ports::{Cause, Request};
+use driftless_core::flux::{FluxKind, GitRepository};
+use driftless_core::ports::Cause;
 use driftless_core::source::index;
-use std::time::Duration;
 
 /// What was seen the last time.
 pub struct Watch<'a> {
@@ -31,21 +30,16 @@ impl<'a> Watch<'a> {
         if !edited.is_empty() {
             self.push(&edited).await?;
         }
-        let versions: Vec<u64> = self
-            .world
-            .hubs
-            .iter()
-            .map(|hub| *hub.server.versions().borrow())
-            .collect();
+        let versions = self.world.versions();
         let moved = versions != self.versions;
         self.versions = versions;
         if moved {
             for hub in &self.world.hubs {
-                let made = self.world.stand_in(&hub.name).await?;
-                let asks = made
-                    .into_iter()
-                    .map(|one| (hub.name.as_str(), one.object, Cause::Changed));
-                self.queue(asks).await?;
+                for made in self.world.stand_in(&hub.name).await? {
+                    self.world
+                        .ask(&hub.name, &made.object, Cause::Changed)
+                        .await?;
+                }
             }
         }
         Ok(moved)
@@ -60,33 +54,17 @@ impl<'a> Watch<'a> {
                 .await?
                 .list(FluxKind::GitRepository)
                 .await?;
-            let follows = |source: &GitRepository| {
-                index::repository(&source.spec.url).is_some_and(|url| repositories.contains(&url))
-            };
-            let sources = sources
+            for source in sources
                 .into_iter()
-                .filter_map(|object| GitRepository::from_object(object).ok());
-            let asks = sources
-                .filter(follows)
-                .map(|source| (hub.name.as_str(), source.id, Cause::Push));
-            self.queue(asks).await?;
+                .filter_map(|object| GitRepository::from_object(object).ok())
+            {
+                let follows = index::repository(&source.spec.url)
+                    .is_some_and(|url| repositories.contains(&url));
+                if follows {
+                    self.world.ask(&hub.name, &source.id, Cause::Push).await?;
+                }
+            }
         }
-        Ok(())
-    }
-
-    async fn queue(
-        &self,
-        asks: impl Iterator<Item = (&str, ObjectRef, Cause)>,
-    ) -> Result<(), Error> {
-        let request = |(hub, object, cause): (&str, ObjectRef, Cause)| {
-            let hub = hub.to_owned();
-            (Request { hub, object, cause }, Duration::ZERO)
-        };
-        self.world
-            .ports
-            .queue
-            .send(asks.map(request).collect())
-            .await?;
         Ok(())
     }
 }

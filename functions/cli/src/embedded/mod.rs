@@ -12,12 +12,14 @@ use driftless_adapters::git::FolderGit;
 use driftless_adapters::local::LocalKeys;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
+use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Clock, Ports, Queue, Secret};
+use driftless_core::ports::{Cause, Clock, Ports, Queue, Request, Secret};
 use driftless_core::testing::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use snapshot::{Row, State};
 pub use stand_in::{Made, StandIn};
@@ -127,6 +129,26 @@ impl World {
     /// Not one of this world.
     pub async fn hub(&self, name: &str) -> Result<Hub, Error> {
         Ok(hub::connect(&self.ports, name).await?)
+    }
+
+    /// The hubs' newest resourceVersions: they move with whatever happens there.
+    pub fn versions(&self) -> Vec<u64> {
+        let newest = |hub: &Cluster| *hub.server.versions().borrow();
+        self.hubs.iter().map(newest).collect()
+    }
+
+    /// Queues a look at an object, now.
+    ///
+    /// # Errors
+    /// The queue's.
+    pub async fn ask(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
+        let request = Request {
+            hub: hub.to_owned(),
+            object: object.clone(),
+            cause,
+        };
+        let sent = self.ports.queue.send(vec![(request, Duration::ZERO)]);
+        Ok(sent.await?)
     }
 
     /// The remote clusters so far.
