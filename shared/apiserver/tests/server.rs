@@ -158,6 +158,34 @@ fn workloads_run_only_when_asked() {
 }
 
 #[test]
+fn a_custom_resource_may_have_any_qualified_finalizer() {
+    let mut client = Client::new();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.acme.example"},
+        "spec": {
+            "group": "acme.example", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    client.send("POST", definitions, &definition);
+    let finalizers = json!(["finalizers.fluxcd.io"]);
+    let widget = json!({"apiVersion": "acme.example/v1", "kind": "Widget", "metadata": {"name": "a", "finalizers": finalizers}});
+    let widgets = "/apis/acme.example/v1/namespaces/default/widgets";
+    assert_eq!(
+        client.send("POST", widgets, &widget)["metadata"]["finalizers"],
+        finalizers
+    );
+    let mut other = map("a");
+    other["metadata"]["finalizers"] = json!(["x.example/a", "finalizers.fluxcd.io"]);
+    let refused = client.send("POST", MAPS, &other);
+    let message = refused["message"].as_str().unwrap_or_default();
+    assert!(message.contains("metadata.finalizers[1]"), "{message}");
+}
+
+#[test]
 fn controllers_work_only_when_asked() {
     let mut client = Client::new();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});

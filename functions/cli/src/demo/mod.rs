@@ -99,6 +99,7 @@ async fn demo(args: &Args) -> Result<(), Error> {
         args,
         folder: &folder,
         world: &world,
+        queue: shared.queue.clone(),
         watch: Watch::new(&world),
         screen: Screen::new(),
     };
@@ -134,6 +135,7 @@ struct Show<'a> {
     args: &'a Args,
     folder: &'a Path,
     world: &'a World,
+    queue: LocalQueue,
     watch: Watch<'a>,
     screen: Screen,
 }
@@ -149,6 +151,9 @@ impl Show<'_> {
                 if now != rows {
                     (rows, changed) = (now, Instant::now());
                 }
+            }
+            if !self.queue.is_quiet() {
+                changed = Instant::now();
             }
             let remotes = self.world.remotes().len();
             if kubeconfig.as_os_str().is_empty() || remotes != known {

@@ -156,6 +156,13 @@ impl LocalQueue {
         self.shared.lock().due.len()
     }
 
+    /// Whether nobody works and nothing is due: what waits, waits for its time.
+    pub fn is_quiet(&self) -> bool {
+        let state = self.shared.lock();
+        let now = Instant::now();
+        state.working.is_empty() && state.due.keys().next().is_none_or(|(at, _)| *at > now)
+    }
+
     /// Whether nothing waits and nobody works.
     pub fn is_idle(&self) -> bool {
         let state = self.shared.lock();
@@ -228,7 +235,11 @@ mod tests {
             .unwrap();
         queue.send(vec![(a.clone(), seconds(600))]).await.unwrap();
         assert_eq!(queue.waiting(), 2);
-        assert_eq!(queue.next().await.unwrap().request(), &a);
+        assert!(queue.is_quiet() && !queue.is_idle());
+        let work = queue.next().await.unwrap();
+        assert!(!queue.is_quiet(), "somebody works");
+        assert_eq!(work.request(), &a);
+        drop(work);
         assert_eq!(start.elapsed().as_secs(), 10);
         assert_eq!(queue.next().await.unwrap().request(), &b);
         assert_eq!(start.elapsed().as_secs(), 30);
