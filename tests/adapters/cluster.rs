@@ -1,5 +1,6 @@
-//! The Kubernetes adapter against a real API server, one for all tests of this binary.
+//! The Kubernetes adapter: one suite, on a real API server over the network and on an embedded one without a socket.
 
+use crate::target::{InProcess, Target};
 use driftless_adapters::cluster::KubeClusters;
 use driftless_core::kubeconfig::{self, Options};
 use driftless_core::ports::{
@@ -9,7 +10,7 @@ use driftless_core::ports::{
 use driftless_manifest::{Gvk, Object};
 use driftless_tests::cluster::Cluster;
 use serde_json::{Value, json};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const APPLY: Apply<'_> = Apply {
@@ -18,27 +19,41 @@ const APPLY: Apply<'_> = Apply {
     dry_run: false,
 };
 
-fn server() -> &'static Cluster {
-    static SERVER: OnceLock<Cluster> = OnceLock::new();
-    SERVER.get_or_init(|| Cluster::start("adapters"))
+/// Each test on each server.
+macro_rules! on_both_servers {
+    ($($test:ident),* $(,)?) => {
+        mod real {
+            $(#[tokio::test] async fn $test() { super::$test(super::Target::real()).await; })*
+        }
+        mod embedded {
+            $(#[tokio::test] async fn $test() { super::$test(super::Target::embedded()).await; })*
+        }
+    };
 }
 
-fn access() -> Access {
-    let kubeconfig = server().kubeconfig();
+on_both_servers!(
+    apply_create_patch_and_their_conflicts,
+    a_delete_takes_only_what_was_meant,
+    a_list_follows_its_pages_and_its_selector,
+    discovery_is_asked_once_and_again_for_what_is_new,
+    requests_are_made_as_the_user_and_no_more,
+    logins_and_certificates,
+);
+
+fn access(server: Target) -> Access {
+    let kubeconfig = server.kubeconfig();
     kubeconfig::parse(kubeconfig.as_bytes(), &Options::default()).expect("a kubeconfig")
 }
 
-async fn connect(access: &Access, user: Option<&Impersonation>) -> Arc<dyn Port> {
-    KubeClusters::new()
-        .connect(access, user)
-        .await
-        .expect("a client")
+async fn connect(server: Target, user: Option<&Impersonation>) -> Arc<dyn Port> {
+    let connected = server.clusters().connect(&access(server), user).await;
+    connected.expect("a client")
 }
 
 /// The administrator, a namespace of the test's own, and the resource of ConfigMaps.
-async fn world(namespace: &str) -> (Arc<dyn Port>, Resource) {
-    server().namespace(namespace);
-    let cluster = connect(&access(), None).await;
+async fn world(server: Target, namespace: &str) -> (Arc<dyn Port>, Resource) {
+    server.namespace(namespace);
+    let cluster = connect(server, None).await;
     let gvk = Gvk::new("v1", "ConfigMap");
     let resource = cluster.resource(&gvk).await.expect("discovery");
     (cluster, resource.expect("ConfigMaps are served"))
@@ -51,9 +66,8 @@ fn config(namespace: &str, name: &str, data: Value) -> Object {
     Object::new(object).expect("an object")
 }
 
-#[tokio::test]
-async fn apply_create_patch_and_their_conflicts() {
-    let (cluster, resource) = world("apply").await;
+async fn apply_create_patch_and_their_conflicts(server: Target) {
+    let (cluster, resource) = world(server, "apply").await;
     let apply = async |data: Value, how: Apply<'_>| {
         cluster
             .apply(&resource, &config("apply", "a", data), how)
@@ -116,17 +130,13 @@ async fn apply_create_patch_and_their_conflicts() {
         "5"
     );
     // The manager is the one that was given; the other one has no field left.
-    let managers = server()
-        .api()
-        .get("/api/v1/namespaces/apply/configmaps/a")
-        .expect("the object")["metadata"]["managedFields"]
+    let managers = server.get("/api/v1/namespaces/apply/configmaps/a")["metadata"]["managedFields"]
         .to_string();
     assert!(managers.contains("\"driftless\"") && !managers.contains("\"somebody\""));
 }
 
-#[tokio::test]
-async fn a_delete_takes_only_what_was_meant() {
-    let (cluster, resource) = world("delete").await;
+async fn a_delete_takes_only_what_was_meant(server: Target) {
+    let (cluster, resource) = world(server, "delete").await;
     let delete =
         async |name: &str, how: &Delete| cluster.delete(&resource, "delete", name, how).await;
     let none = Delete::default();
@@ -165,16 +175,20 @@ async fn a_delete_takes_only_what_was_meant() {
         .await
         .expect("discovery")
         .expect("served");
-    server().namespace("delete-me");
+    server.namespace("delete-me");
     let deleted = cluster.delete(&namespaces, "", "delete-me", &none).await;
     assert_eq!(deleted.expect("marked"), Deleted::Pending);
     let there = cluster.get(&namespaces, "", "delete-me").await;
-    assert!(there.expect("an answer").is_some());
+    let stays = matches!(server, Target::Real(_));
+    assert_eq!(
+        there.expect("an answer").is_some(),
+        stays,
+        "an embedded server empties it at once"
+    );
 }
 
-#[tokio::test]
-async fn a_list_follows_its_pages_and_its_selector() {
-    let (cluster, resource) = world("list").await;
+async fn a_list_follows_its_pages_and_its_selector(server: Target) {
+    let (cluster, resource) = world(server, "list").await;
     let names: Vec<String> = (0..520).map(|n| format!("c-{n:03}")).collect();
     for some in names.chunks(26) {
         let made = some.iter().map(|name| {
@@ -193,7 +207,7 @@ async fn a_list_follows_its_pages_and_its_selector() {
             made.expect("created");
         }
     }
-    let before = server().requests().len();
+    let before = server.requests().map(|all| all.len());
     let all = cluster.list(&resource, "list", "").await.expect("a list");
     let found: Vec<&str> = all.iter().map(Object::name).collect();
     assert_eq!(found, names);
@@ -201,11 +215,13 @@ async fn a_list_follows_its_pages_and_its_selector() {
         all.iter()
             .all(|one| one.kind() == "ConfigMap" && one.api_version() == "v1")
     );
-    let pages = server().requests().split_off(before);
-    let pages = pages
-        .iter()
-        .filter(|one| one.uri.contains("/namespaces/list/configmaps?"));
-    assert_eq!(pages.count(), 2);
+    if let (Some(before), Some(mut requests)) = (before, server.requests()) {
+        let pages = requests.split_off(before);
+        let pages = pages
+            .iter()
+            .filter(|one| one.uri.contains("/namespaces/list/configmaps?"));
+        assert_eq!(pages.count(), 2);
+    }
     let selector = "acme.example/seven in (yes),!other";
     let some = cluster
         .list(&resource, "list", selector)
@@ -221,10 +237,9 @@ async fn a_list_follows_its_pages_and_its_selector() {
     );
 }
 
-#[tokio::test]
-async fn discovery_is_asked_once_and_again_for_what_is_new() {
-    let clusters = KubeClusters::new();
-    let (access, gvk) = (access(), Gvk::new("acme.example/v1", "Gadget"));
+async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
+    let clusters = server.clusters();
+    let (access, gvk) = (access(server), Gvk::new("acme.example/v1", "Gadget"));
     // Other tests of this binary ask too: this one has a name of its own.
     let user = Impersonation::service_account("discovery", "asks");
     let cluster = clusters
@@ -232,11 +247,12 @@ async fn discovery_is_asked_once_and_again_for_what_is_new() {
         .await
         .expect("a client");
     let asked = || {
-        let requests = server().requests();
-        let discovery = requests
-            .iter()
-            .filter(|one| one.as_user == user.user && one.resource.is_empty());
-        discovery.count()
+        server.requests().map(|requests| {
+            let discovery = requests
+                .iter()
+                .filter(|one| one.as_user == user.user && one.resource.is_empty());
+            discovery.count()
+        })
     };
     assert_eq!(cluster.resource(&gvk).await.expect("discovery"), None);
     let deployments = Gvk::new("apps/v1", "Deployment");
@@ -293,10 +309,7 @@ async fn discovery_is_asked_once_and_again_for_what_is_new() {
                  "versions": [version("v1", true), version("v1beta1", false)]},
     });
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.acme.example";
-    server()
-        .api()
-        .apply(path, "platform", &definition)
-        .expect("a definition");
+    server.apply(path, &definition);
     let start = Instant::now();
     let found = loop {
         match cluster.resource(&gvk).await.expect("discovery") {
@@ -320,8 +333,8 @@ async fn discovery_is_asked_once_and_again_for_what_is_new() {
     assert_eq!(versions, ["v1", "v1beta1"]);
 
     // A definition that is deleted is not remembered for ever: using it says so, and the next look asks again.
-    server().api().delete(path).expect("deleted");
-    let admin = connect(&access, None).await;
+    server.delete(path);
+    let admin = connect(server, None).await;
     while admin.list(&found, "", "").await.is_ok() {
         assert!(start.elapsed() < Duration::from_secs(30), "served for ever");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -339,12 +352,11 @@ async fn discovery_is_asked_once_and_again_for_what_is_new() {
     }
 }
 
-#[tokio::test]
-async fn requests_are_made_as_the_user_and_no_more() {
-    let (admin, resource) = world("tenant").await;
-    server().namespace("neighbour");
+async fn requests_are_made_as_the_user_and_no_more(server: Target) {
+    let (admin, resource) = world(server, "tenant").await;
+    server.namespace("neighbour");
     let user = Impersonation::service_account("tenant", "reconciler");
-    let tenant = connect(&access(), Some(&user)).await;
+    let tenant = connect(server, Some(&user)).await;
     let object = config("tenant", "a", json!({}));
     let error = tenant
         .apply(&resource, &object, APPLY)
@@ -364,19 +376,9 @@ async fn requests_are_made_as_the_user_and_no_more() {
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}],
     });
     let roles = "/apis/rbac.authorization.k8s.io/v1";
-    let api = server().api();
-    api.apply(
-        &format!("{roles}/clusterroles/config-editor"),
-        "platform",
-        &role,
-    )
-    .expect("a role");
-    api.apply(
-        &format!("{roles}/namespaces/tenant/rolebindings/reconciler"),
-        "platform",
-        &binding,
-    )
-    .expect("a binding");
+    server.apply(&format!("{roles}/clusterroles/config-editor"), &role);
+    let path = format!("{roles}/namespaces/tenant/rolebindings/reconciler");
+    server.apply(&path, &binding);
     let start = Instant::now();
     while let Err(error) = tenant.apply(&resource, &object, APPLY).await {
         assert_eq!(error.kind, ErrorKind::Denied);
@@ -400,29 +402,29 @@ async fn requests_are_made_as_the_user_and_no_more() {
             .expect("read")
             .is_none()
     );
-    let writes: Vec<_> = server()
-        .requests()
-        .into_iter()
-        .filter(|one| {
+    if let Some(mut writes) = server.requests() {
+        writes.retain(|one| {
             one.verb == "patch"
                 && one.resource == "configmaps"
                 && ["tenant", "neighbour"].contains(&one.namespace.as_str())
-        })
-        .collect();
-    assert!(
-        !writes.is_empty() && writes.iter().all(|one| one.as_user == user.user),
-        "{writes:?}"
-    );
+        });
+        assert!(
+            !writes.is_empty() && writes.iter().all(|one| one.as_user == user.user),
+            "{writes:?}"
+        );
+    }
     let broken = Impersonation {
         user: "a\nb".into(),
     };
-    let refused = KubeClusters::new().connect(&access(), Some(&broken)).await;
+    let refused = server
+        .clusters()
+        .connect(&access(server), Some(&broken))
+        .await;
     assert_eq!(refused.err().map(|e| e.kind), Some(ErrorKind::Invalid));
 }
 
-#[tokio::test]
-async fn logins_and_certificates() {
-    let good = access();
+async fn logins_and_certificates(server: Target) {
+    let good = access(server);
     let get = async |access: &Access| {
         let cluster = KubeClusters::new().connect(access, None).await?;
         let namespaces = cluster.resource(&Gvk::new("v1", "Namespace")).await?;
@@ -431,7 +433,10 @@ async fn logins_and_certificates() {
             .await
     };
     assert!(get(&good).await.expect("an answer").is_some());
-    let login = |login: Login| Access { login, ..access() };
+    let login = |login: Login| Access {
+        login,
+        ..access(server)
+    };
     let token = |token: &str| login(Login::Token(Secret::new(token.to_owned())));
     let basic = Login::Basic {
         username: "u".into(),
@@ -439,22 +444,22 @@ async fn logins_and_certificates() {
     };
     let key = |key: &str| {
         login(Login::Certificate {
-            certificate: server().ca().as_bytes().to_vec(),
+            certificate: server.authority().as_bytes().to_vec(),
             key: Secret::new(key.to_owned()),
         })
     };
-    let foreign = Cluster::start("foreign");
+    let foreign = InProcess::start();
     let authority = |pem: &str| Access {
         certificate_authority: Some(pem.as_bytes().to_vec()),
-        ..access()
+        ..access(server)
     };
     let named = |name: &str| Access {
         tls_server_name: Some(name.into()),
-        ..access()
+        ..access(server)
     };
-    let at = |server: &str| Access {
-        server: server.into(),
-        ..access()
+    let at = |address: &str| Access {
+        server: address.into(),
+        ..access(server)
     };
     for (what, access, kind) in [
         ("a wrong token", token("canary"), ErrorKind::Denied),
@@ -473,14 +478,14 @@ async fn logins_and_certificates() {
         ),
         (
             "another authority",
-            authority(foreign.ca()),
+            authority(foreign.authority()),
             ErrorKind::Unavailable,
         ),
         (
             "the system's authorities",
             Access {
                 certificate_authority: None,
-                ..access()
+                ..access(server)
             },
             ErrorKind::Unavailable,
         ),
@@ -501,14 +506,21 @@ async fn logins_and_certificates() {
         assert_eq!(error.kind, kind, "{what}: {error}");
         assert!(!error.message.contains("canary"), "{what}: {error}");
     }
+    drop_elsewhere(foreign).await;
     // The certificate's other name, and a server that is not checked at all.
     assert!(get(&named("localhost")).await.expect("an answer").is_some());
     let unchecked = Access {
         insecure_skip_tls_verify: true,
         certificate_authority: None,
-        ..access()
+        ..access(server)
     };
     assert!(get(&unchecked).await.expect("an answer").is_some());
+}
+
+/// A runtime cannot end inside of another one.
+async fn drop_elsewhere(server: InProcess) {
+    let dropped = tokio::task::spawn_blocking(move || drop(server));
+    dropped.await.expect("the listener ends");
 }
 
 #[tokio::test]
@@ -516,7 +528,8 @@ async fn a_dark_cluster_costs_little_and_comes_back() {
     let dark = Cluster::start("dark");
     let access =
         kubeconfig::parse(dark.kubeconfig().as_bytes(), &Options::default()).expect("a kubeconfig");
-    let cluster = connect(&access, None).await;
+    let clusters = KubeClusters::new();
+    let cluster = clusters.connect(&access, None).await.expect("a client");
     let namespaces = cluster
         .resource(&Gvk::new("v1", "Namespace"))
         .await
@@ -535,7 +548,7 @@ async fn a_dark_cluster_costs_little_and_comes_back() {
         server: "https://192.0.2.1:6443".into(),
         ..access.clone()
     };
-    let silent = connect(&nowhere, None).await;
+    let silent = clusters.connect(&nowhere, None).await.expect("a client");
     let error = silent
         .resource(&Gvk::new("v1", "Pod"))
         .await

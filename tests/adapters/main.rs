@@ -1,11 +1,13 @@
 //! The adapters against real components: one suite for each port over every implementation of it (what holds in memory
-//! holds in a folder and in AWS), GitHub with its failures, and a real API server.
+//! holds in a folder and in AWS), GitHub with its failures, and API servers: a real one and
+//! an embedded one.
 
 mod blobs;
 mod cluster;
 mod github;
 mod keys;
 mod queue;
+mod target;
 
 use driftless_tests::aws::MiniStack;
 use std::sync::OnceLock;

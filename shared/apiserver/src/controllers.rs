@@ -15,13 +15,14 @@ impl Server {
     /// nothing is left for them. Returns how many objects they touched.
     pub fn settle(&mut self, moment: &Moment) -> usize {
         let mut touched = 0;
-        loop {
+        while !self.store.is_settled() {
             let step = self.empty_namespaces(moment) + self.collect(moment);
             touched += step;
             if step == 0 {
-                return touched;
+                self.store.settled();
             }
         }
+        touched
     }
 
     fn empty_namespaces(&mut self, moment: &Moment) -> usize {

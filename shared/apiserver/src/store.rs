@@ -55,6 +55,8 @@ pub struct Store {
     history: VecDeque<Event>,
     /// The newest version that is no longer in the history.
     forgotten: u64,
+    /// Whether controllers may have something to do: see [`Store::is_settled`].
+    unsettled: bool,
 }
 
 impl Store {
@@ -66,6 +68,17 @@ impl Store {
     /// The newest version that a watch can no longer start from.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
+    }
+
+    /// Has nothing happened since [`Store::settled`] that a controller would follow: a deletion, its beginning, or an
+    /// object with owners?
+    pub fn is_settled(&self) -> bool {
+        !self.unsettled
+    }
+
+    /// The controllers have done all they can.
+    pub fn settled(&mut self) {
+        self.unsettled = false;
     }
 
     /// One object.
@@ -122,7 +135,10 @@ impl Store {
     /// Writes an object; its resourceVersion is set.
     pub fn put(&mut self, key: &Key, name: &Name, mut object: Value) -> Arc<Value> {
         self.version += 1;
-        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let metadata = &mut object["metadata"];
+        metadata["resourceVersion"] = self.version.to_string().into();
+        self.unsettled |= metadata.get("deletionTimestamp").is_some()
+            || metadata.get("ownerReferences").is_some();
         let object = Arc::new(object);
         let all = self.objects.entry(key.clone()).or_default();
         let before = all.insert(name.clone(), Arc::clone(&object));
@@ -143,6 +159,7 @@ impl Store {
             self.objects.remove(key);
         }
         self.version += 1;
+        self.unsettled = true;
         let mut object = before.as_ref().clone();
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let object = Arc::new(object);
