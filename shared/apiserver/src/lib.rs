@@ -19,8 +19,8 @@
 //! server shares its objects until one of them is written.
 //!
 //! Its behaviour is that of kube-apiserver 1.36, held by recorded answers of the real one (tests/corpus/apiserver).
-//! Controllers are not part of it: nothing is collected unless [`Server::settle`] is called, and nothing becomes ready
-//! unless [`Server::run_workloads`] is.
+//! Controllers are not part of it: nothing is collected unless [`Server::settle`] is called, nothing becomes ready
+//! unless [`Server::run_workloads`] is. Where it differs on purpose is said in one place, its README.
 
 mod admission;
 mod apply;

@@ -24,6 +24,17 @@ pub struct Server {
     pub(crate) tokens: BTreeMap<String, Issued>,
 }
 
+/// Subresources that are a node's work.
+const NOT_SERVED: [&str; 7] = [
+    "attach",
+    "binding",
+    "eviction",
+    "exec",
+    "log",
+    "portforward",
+    "proxy",
+];
+
 /// A request on its way.
 pub(crate) struct Call<'a> {
     pub request: &'a Request,
@@ -128,6 +139,17 @@ impl Server {
                 405,
                 "MethodNotAllowed",
                 "the server does not allow this method on the requested resource",
+            ));
+        }
+        if target.resource.custom.is_none() && NOT_SERVED.contains(&target.sub()) {
+            return Err(ApiError::new(
+                501,
+                "NotImplemented",
+                format!(
+                    "this server has no nodes: {}/{} is not served",
+                    target.resource.plural,
+                    target.sub()
+                ),
             ));
         }
         let warning = deprecation(&target.resource);

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::set::{Element, Set, display};
 use super::typed::{
-    Comparison, TypeRef, check, compare, field_set, merge, named_members, problems, remove,
+    Comparison, TypeRef, check, compare, field_set, merge, named_members, problems, reconciled,
+    remove,
 };
 
 /// How a manager came to its fields.
@@ -227,6 +228,7 @@ pub fn update(
     managers: Vec<Manager>,
     writer: &Writer<'_>,
 ) -> Vec<Manager> {
+    let managers = reconciled_all(versions, managers);
     let (mut managers, comparison) =
         settle(versions, live, new, managers, writer, None, true).unwrap_or_default();
     let set = comparison.modified.union(&comparison.added);
@@ -245,6 +247,17 @@ pub fn update(
         }
     }
     cap(managers)
+}
+
+/// What managers own after a change of the schema.
+fn reconciled_all(versions: &dyn Versions, managers: Vec<Manager>) -> Vec<Manager> {
+    let reconcile = |mut manager: Manager| {
+        if let Some(of) = versions.at(&manager.api_version) {
+            manager.set = reconciled(of, &manager.set);
+        }
+        manager
+    };
+    managers.into_iter().map(reconcile).collect()
 }
 
 /// The oldest updaters share one entry when there are too many.
@@ -378,6 +391,7 @@ pub fn apply(
         };
         managers = update(versions, fresh, live, managers, &before);
     }
+    managers = reconciled_all(versions, managers);
     let merged = merge(of, live, config).map_err(|e| Refusal::Misfit(problems(&e)))?;
     let set = field_set(of, config).recursive_difference(&versions.reset(writer.api_version));
     for manager in &managers {

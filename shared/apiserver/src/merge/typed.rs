@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::set::{Element, Set, display_element};
 use super::shape::{Shape, below, go_plain, is_hollow, item_element, scalar_problem, shape};
-use crate::schema::{Id, Relation, Schema};
+use crate::schema::{Id, Relation, Schema, Type};
 
 /// A place in a family of types.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,17 @@ pub struct TypeRef<'a> {
 impl<'a> TypeRef<'a> {
     fn at(self, id: Id) -> Self {
         Self { id, ..self }
+    }
+
+    /// Is it one value, whatever it holds?
+    fn is_atomic(self) -> bool {
+        match self.schema.get(self.id) {
+            Type::Untyped => true,
+            Type::List { relation, .. } => *relation == Relation::Atomic,
+            Type::Map { atomic, .. } => *atomic,
+            Type::Struct(of) => of.atomic,
+            _ => false,
+        }
     }
 
     fn shape(self, value: Option<&Value>) -> Shape<'a> {
@@ -584,6 +595,24 @@ pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
             out.add_member(element);
         }
         *out.child_mut(element) = named_members(of.at(id), below_set);
+    }
+    out
+}
+
+/// The set for a schema in which lists and maps may have become one value since: who owned a part owns the whole.
+pub fn reconciled(of: TypeRef<'_>, set: &Set) -> Set {
+    let mut out = set.clone();
+    for (element, below_set) in set.children().filter(|(_, below)| !below.is_empty()) {
+        let (id, _) = step(of, element);
+        let child = of.at(id);
+        *out.child_mut(element) = if child.is_atomic() {
+            Set::default()
+        } else {
+            reconciled(child, below_set)
+        };
+        if child.is_atomic() {
+            out.add_member(element);
+        }
     }
     out
 }
