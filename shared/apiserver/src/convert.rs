@@ -166,21 +166,27 @@ fn full_scaler(mut object: Value) -> Value {
         target.insert("averageUtilization".into(), value);
         json!([{"type": "Resource", "resource": {"name": "cpu", key: target}}])
     };
-    let wanted = take(&mut object, &["spec", "targetCPUUtilizationPercentage"]);
-    let wanted = wanted.filter(|value| !value.is_null());
-    set(
-        &mut object,
-        "spec",
-        "metrics",
-        wanted.map(|v| resource("target", v)),
-    );
-    let current = take(&mut object, &["status", "currentCPUUtilizationPercentage"]);
-    let current = current.filter(|value| !value.is_null());
-    set(
-        &mut object,
-        "status",
-        "currentMetrics",
-        current.map(|v| resource("current", v)),
-    );
+    for (part, simple, full, key) in [
+        (
+            "spec",
+            "targetCPUUtilizationPercentage",
+            "metrics",
+            "target",
+        ),
+        (
+            "status",
+            "currentCPUUtilizationPercentage",
+            "currentMetrics",
+            "current",
+        ),
+    ] {
+        let value = take(&mut object, &[part, simple]).filter(|value| !value.is_null());
+        set(
+            &mut object,
+            part,
+            full,
+            value.map(|value| resource(key, value)),
+        );
+    }
     object
 }

@@ -74,7 +74,13 @@ pub(super) fn pairs(labels: Option<&Value>) -> String {
 }
 
 fn selector(object: &Value) -> Value {
-    pairs(object.pointer("/spec/selector/matchLabels")).into()
+    // Replication controllers, the oldest of workloads, have the labels themselves there.
+    let selector = &object["spec"]["selector"];
+    if object["kind"] == "ReplicationController" {
+        pairs(Some(selector)).into()
+    } else {
+        pairs(selector.get("matchLabels")).into()
+    }
 }
 
 fn addresses(object: &Value) -> Value {
@@ -394,22 +400,6 @@ const QUOTA: &[Made] = &[
     ("Request", "string", 0, |o| usage(o, false)),
     ("Limit", "string", 0, |o| usage(o, true)),
 ];
-const CONTROLLER: &[Made] = &[
-    ("Desired", "integer", 0, |o| {
-        number(o, "/spec/replicas").into()
-    }),
-    ("Current", "integer", 0, |o| {
-        number(o, "/status/replicas").into()
-    }),
-    ("Ready", "integer", 0, |o| {
-        number(o, "/status/readyReplicas").into()
-    }),
-    ("Containers", "string", WIDE, containers),
-    ("Images", "string", WIDE, images),
-    ("Selector", "string", WIDE, |o| {
-        pairs(o.pointer("/spec/selector")).into()
-    }),
-];
 const POD_TEMPLATE: &[Made] = &[
     ("Containers", "string", 0, |o| {
         containers_at(o, "/template/spec/containers")
@@ -435,7 +425,7 @@ pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
         ("", "services") => SERVICE,
         ("apps", "deployments") => DEPLOYMENT,
         ("apps", "statefulsets") => STATEFUL_SET,
-        ("apps", "replicasets") => REPLICA_SET,
+        ("apps", "replicasets") | ("", "replicationcontrollers") => REPLICA_SET,
         ("apps", "daemonsets") => DAEMON_SET,
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => ROLE_BINDING,
         ("networking.k8s.io", "networkpolicies") => NETWORK_POLICY,
@@ -443,7 +433,6 @@ pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
         ("batch", "jobs") => JOB,
         ("", "pods") => POD,
         ("", "resourcequotas") => QUOTA,
-        ("", "replicationcontrollers") => CONTROLLER,
         ("", "podtemplates") => POD_TEMPLATE,
         ("", "persistentvolumes") => platform::VOLUME,
         ("", "endpoints") => platform::ENDPOINTS,
