@@ -1,8 +1,8 @@
 //! A chart and values -> everything that a release installs.
 
-use crate::chart::Chart;
+use crate::chart::{Chart, Metadata};
 use crate::compat::Compat;
-use crate::convert::to_map;
+use crate::convert::{to_json, to_map};
 use crate::error::HelmError;
 use crate::manifests::{self, Hook, Manifest};
 use crate::render::{Lookup, Options, Templated, on_large_stack, render_templates};
@@ -10,6 +10,8 @@ use crate::semver::is_compatible;
 use crate::values::glob::path_match;
 use crate::values::{self, Mode, Table};
 use crate::work::Work;
+use driftless_gotmpl::Value;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// What a chart rendered to.
@@ -25,6 +27,10 @@ pub struct Rendered {
     pub hooks: Vec<Hook>,
     /// The chart's own NOTES.txt.
     pub notes: String,
+    /// Chart.yaml, with the dependencies that count.
+    pub metadata: Metadata,
+    /// The chart's own values when its subcharts had a say in them.
+    pub values: Option<Table>,
 }
 
 /// What [`render`] came to.
@@ -107,7 +113,20 @@ fn sorted(
         manifests,
         hooks,
         notes,
+        metadata: work.metadata.clone(),
+        values: processed_values(work)?,
     })))
+}
+
+/// The chart's values after [`values::process_dependencies`], if that changed them.
+fn processed_values(work: &Work<'_>) -> Result<Option<Table>, HelmError> {
+    if work.metadata.dependencies.is_none() {
+        return Ok(None);
+    }
+    match to_json(&Value::Map(work.values.clone())).map_err(HelmError::Values)? {
+        Json::Object(table) => Ok(Some(table)),
+        _ => Ok(None),
+    }
 }
 
 /// The files under crds/ of the chart, then of its subcharts.

@@ -206,6 +206,7 @@ impl<'l> Loader<'l> {
                 if !matches!(lock, Json::Null | Json::Object(_)) {
                     return Err(HelmError::chart(file.name, "not a mapping"));
                 }
+                chart.lock = lock;
                 if file.name == "requirements.lock" && chart.metadata.api_version == "v1" {
                     chart.files.push(file);
                 }

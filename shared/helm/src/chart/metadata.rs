@@ -3,78 +3,140 @@
 use crate::error::HelmError;
 use crate::semver::Version;
 use driftless_gotmpl::fmt::{format_float, is_print, quote};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Chart.yaml's fields, in Helm's order.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// In JSON as Go has it: what is empty is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Metadata {
     /// `name`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// `home`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub home: String,
     /// `sources`
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
     /// `version`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// `description`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// `keywords`
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
     /// `maintainers`
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub maintainers: Vec<Maintainer>,
     /// `icon`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub icon: String,
     /// `apiVersion`; v1 if absent.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
     /// `condition`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
     /// `tags`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub tags: String,
     /// `appVersion`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub app_version: String,
     /// `deprecated`
+    #[serde(skip_serializing_if = "is_false")]
     pub deprecated: bool,
     /// `annotations`
+    #[serde(serialize_with = "pairs", skip_serializing_if = "is_none")]
     pub annotations: Option<Vec<(String, String)>>,
     /// `kubeVersion`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_version: String,
     /// `dependencies`; `None` if the field is absent.
+    #[serde(skip_serializing_if = "is_none")]
     pub dependencies: Option<Vec<Dependency>>,
     /// `type`
+    #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
 }
 
 /// An entry of `maintainers`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Maintainer {
     /// `name`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// `email`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub email: String,
     /// `url`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
 }
 
 /// An entry of `dependencies`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Dependency {
     /// `name`; the alias once dependencies are processed.
     pub name: String,
     /// `version`, a constraint.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// `repository`
     pub repository: String,
     /// `condition`: paths of values, with commas between.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
     /// `tags`
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// `enabled`: set when dependencies are processed.
+    #[serde(skip_serializing_if = "is_false")]
     pub enabled: bool,
     /// `import-values`
+    #[serde(rename = "import-values", skip_serializing_if = "Vec::is_empty")]
     pub import_values: Vec<Json>,
     /// `alias`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub alias: String,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[expect(
+    clippy::ref_option,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_none<T>(items: &Option<Vec<T>>) -> bool {
+    items.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// Annotations as a map, sorted by key.
+#[expect(
+    clippy::ref_option,
+    reason = "serde's serialize_with passes a reference"
+)]
+fn pairs<S: Serializer>(
+    pairs: &Option<Vec<(String, String)>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let sorted: BTreeMap<&str, &str> = pairs
+        .iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    serializer.collect_map(sorted)
 }
 
 /// A text as `sigs.k8s.io/yaml` makes it of a scalar when a string is wanted.
@@ -122,12 +184,43 @@ fn boolean(value: &Json, field: &str) -> Result<bool, String> {
 }
 
 impl Metadata {
+    /// The fields in JSON, in the order of the struct.
+    pub(crate) const FIELDS: [&'static str; 17] = [
+        "name",
+        "home",
+        "sources",
+        "version",
+        "description",
+        "keywords",
+        "maintainers",
+        "icon",
+        "apiVersion",
+        "condition",
+        "tags",
+        "appVersion",
+        "deprecated",
+        "annotations",
+        "kubeVersion",
+        "dependencies",
+        "type",
+    ];
+
+    /// Reads the JSON of a record.
+    pub(crate) fn from_json(map: &Map<String, Json>) -> Result<Self, String> {
+        let mut metadata = Metadata::default();
+        metadata.read_map(map)?;
+        Ok(metadata)
+    }
+
     /// Reads a document over what is there: Chart.yaml, and then requirements.yaml.
     pub(super) fn read(&mut self, document: &Json) -> Result<(), String> {
-        let map = match document {
-            Json::Null => return Ok(()),
-            other => object(other, "of the chart")?,
-        };
+        match document {
+            Json::Null => Ok(()),
+            other => self.read_map(object(other, "of the chart")?),
+        }
+    }
+
+    fn read_map(&mut self, map: &Map<String, Json>) -> Result<(), String> {
         for (key, value) in map {
             match key.to_ascii_lowercase().as_str() {
                 "name" => self.name = text(value, key)?,

@@ -25,6 +25,8 @@ pub struct ChartFile {
 pub struct Chart {
     /// Chart.yaml, with the dependencies of requirements.yaml.
     pub metadata: Metadata,
+    /// Chart.lock (or requirements.lock), null if there is none.
+    pub lock: Json,
     /// values.yaml; every number is a float64.
     pub values: Map<String, Json>,
     /// values.schema.json.

@@ -12,7 +12,7 @@ pub(crate) use schema::validate;
 pub use set::{SetKind, set};
 
 use crate::compat::Compat;
-use crate::convert::read_yaml;
+use crate::convert::{floats, read_yaml};
 use crate::error::HelmError;
 use serde_json::{Map, Value as Json};
 
@@ -58,6 +58,14 @@ fn documents(text: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     out
+}
+
+/// Values that came as JSON, as Helm reads them: every number a float64.
+pub fn with_floats(values: Table) -> Table {
+    match floats(Json::Object(values)) {
+        Json::Object(values) => values,
+        _ => Table::new(),
+    }
 }
 
 /// Merges `over` into `base`: tables key by key, everything else replaced; null is a value.
