@@ -12,6 +12,21 @@ pub struct Error {
     pub line: usize,
 }
 
+/// Bytes of a message: templates can make up texts of any size, and each level around an error repeats it.
+const LONGEST: usize = 16 << 10;
+
+/// A message cut to the size that errors may have.
+pub fn shortened(mut message: String) -> String {
+    if message.len() > LONGEST {
+        let end = message.floor_char_boundary(LONGEST);
+        let more = message.len() - end;
+        message.truncate(end);
+        message.shrink_to_fit();
+        message.push_str(&format!("… ({more} bytes more)"));
+    }
+    message
+}
+
 /// What kind of failure an [`Error`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {

@@ -29,7 +29,7 @@ mod set;
 mod value;
 
 pub use builtin::{compare_equal, html_escape};
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, shortened};
 pub use exec::{Exec, Limits};
 pub use function::{FuncError, Function, Functions, Native, Param};
 pub use parse::unquote;

@@ -31,7 +31,12 @@ struct Layer {
     missing_key: MissingKey,
     below: Option<Arc<Layer>>,
     trees: HashMap<Arc<str>, Arc<Tree>>,
+    /// Tokens of all texts that were parsed.
+    tokens: usize,
 }
+
+/// Tokens that the texts of one set may have, all together: some 60 MiB of trees. The largest public charts have a fifth.
+const MAX_TOKENS: usize = 600_000;
 
 impl Templates {
     /// An empty set with these functions.
@@ -41,6 +46,7 @@ impl Templates {
             missing_key: MissingKey::Default,
             below: None,
             trees: HashMap::new(),
+            tokens: 0,
         }))
     }
 
@@ -51,6 +57,7 @@ impl Templates {
                 missing_key: self.0.missing_key,
                 below: Some(self.0.clone()),
                 trees: HashMap::new(),
+                tokens: self.0.tokens,
             });
         }
         // The layer is not shared: it was looked at, or made, above.
@@ -71,10 +78,12 @@ impl Templates {
     /// does not replace one that is there.
     ///
     /// # Errors
-    /// [`ErrorKind::Parse`], worded as Go's.
+    /// [`ErrorKind::Parse`], worded as Go's; [`ErrorKind::Budget`] for texts that are larger than any set of templates.
     pub fn parse(&mut self, name: &str, text: &str) -> Result<(), Error> {
-        let trees = parse::parse(name, text, &self.0.functions)?;
-        self.add(&trees);
+        let left = MAX_TOKENS.saturating_sub(self.0.tokens);
+        let parsed = parse::parse(name, text, &self.0.functions, left)?;
+        self.own().tokens += parsed.tokens;
+        self.add(&parsed.trees);
         Ok(())
     }
 
@@ -128,6 +137,7 @@ impl Clone for Layer {
             missing_key: self.missing_key,
             below: self.below.clone(),
             trees: self.trees.clone(),
+            tokens: self.tokens,
         }
     }
 }

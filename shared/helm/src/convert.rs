@@ -2,6 +2,7 @@
 
 use driftless_gotmpl::fmt::{display, format_float};
 use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
+use driftless_manifest::yaml::Limits;
 use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 
@@ -42,9 +43,17 @@ pub(crate) fn floats(json: Json) -> Json {
     }
 }
 
+/// What one text of values may be: a hundred times as many nodes as in the largest public charts.
+pub(crate) const LIMITS: Limits = Limits {
+    bytes: 16 << 20,
+    depth: 1_000,
+    nodes: 200_000,
+    documents: 50_000,
+};
+
 /// Reads the first document of a YAML text as `sigs.k8s.io/yaml` does, numbers as float64.
 pub(crate) fn read_yaml(text: &[u8], file: &str) -> Result<Json, String> {
-    crate::funcs::first_document(text, file).map_err(|e| e.to_string())
+    crate::funcs::first_document(text, file, &LIMITS).map_err(|e| e.to_string())
 }
 
 /// What Go's `encoding/json` writes for a float64.

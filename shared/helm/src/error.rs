@@ -1,3 +1,5 @@
+use driftless_gotmpl::shortened;
+
 /// Why a chart was not loaded, valued or rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HelmError {
@@ -41,14 +43,14 @@ pub enum HelmError {
 impl HelmError {
     pub(crate) fn chart(chart: impl Into<String>, message: impl Into<String>) -> Self {
         HelmError::Chart {
-            chart: chart.into(),
-            message: message.into(),
+            chart: shortened(chart.into()),
+            message: shortened(message.into()),
         }
     }
 
     pub(crate) fn render(message: impl Into<String>) -> Self {
         HelmError::Render {
-            message: message.into(),
+            message: shortened(message.into()),
             budget: false,
         }
     }

@@ -95,6 +95,9 @@ fn nested(error: driftless_gotmpl::Error) -> FuncError {
     }
 }
 
+/// Bytes of a template that an error of `tpl` repeats.
+const QUOTED: usize = 4 << 10;
+
 /// The name of templates that `tpl` makes: Helm's root template.
 const ROOT: &str = "gotpl";
 
@@ -109,24 +112,34 @@ fn tpl(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
             };
             let mut error = nested(error);
             if !error.budget {
-                error.message = format!("{what} {}: {}", quote(&source), error.message);
+                let head = &source[..source.len().min(QUOTED)];
+                error.message = format!("{what} {}: {}", quote(head), error.message);
             }
             Err(error)
         }
     }
 }
 
+/// Bytes of a message that a chart fails with.
+const WARNED: usize = 8 << 10;
+
 fn required(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     let value = data(args);
     let missing = value.is_nil() || value.as_str().is_some_and(|s| s.is_empty());
     if missing {
-        return Err(warn_wrap(&text(args, 0).lossy()).into());
+        return Err(warned(args));
     }
     Ok(value)
 }
 
 fn fail(_: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
-    Err(warn_wrap(&text(args, 0).lossy()).into())
+    Err(warned(args))
+}
+
+/// The chart's own message as an error.
+fn warned(args: &[Value]) -> FuncError {
+    let text = text(args, 0);
+    warn_wrap(&String::from_utf8_lossy(&text[..text.len().min(WARNED)])).into()
 }
 
 /// Without a cluster nothing is found. With one, what is not known yet is noted and taken as absent; the render's result

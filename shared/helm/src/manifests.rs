@@ -125,22 +125,23 @@ static SEPARATOR4: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^
 
 /// Cuts a text into documents; empty ones are left out.
 pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {
+    documents(text, compat).map(str::to_owned).collect()
+}
+
+/// The documents of a text; empty ones are left out.
+fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     let (separator, text) = match compat {
         Compat::Helm3 => (&SEPARATOR3, text.trim()),
         Compat::Helm4 => (&SEPARATOR4, text.trim_start()),
     };
-    let Some(separator) = separator.as_ref() else {
-        return Vec::new();
-    };
-    separator
-        .split(text)
-        .filter_map(|document| match compat {
-            Compat::Helm3 => (!document.is_empty()).then(|| document.trim().to_owned()),
-            Compat::Helm4 => {
-                (!document.trim().is_empty()).then(|| document.trim_start().to_owned())
-            }
+    let parts = separator.as_ref().map(|s| s.split(text));
+    parts
+        .into_iter()
+        .flatten()
+        .filter_map(move |document| match compat {
+            Compat::Helm3 => (!document.is_empty()).then(|| document.trim()),
+            Compat::Helm4 => (!document.trim().is_empty()).then(|| document.trim_start()),
         })
-        .collect()
 }
 
 /// What Helm reads of a document.
@@ -151,10 +152,13 @@ struct Head {
     annotations: Vec<(String, String)>,
 }
 
+/// Documents of one release: one that can be stored, in a Secret of 1 MiB, has far fewer.
+const MAX_DOCUMENTS: usize = 20_000;
+
 /// Sorts rendered texts into manifests and hooks, in the order of installation.
 ///
 /// # Errors
-/// [`HelmError::Manifest`] for a document that is no mapping.
+/// [`HelmError::Manifest`] for a document that is no mapping, and for too many.
 pub(crate) fn sort(
     files: &BTreeMap<String, Vec<u8>>,
     compat: Compat,
@@ -162,16 +166,20 @@ pub(crate) fn sort(
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
     for (source, text) in files {
         let text = String::from_utf8_lossy(text);
-        for content in split(&text, compat) {
-            let head = head(&content).map_err(|message| HelmError::Manifest {
+        for content in documents(&text, compat) {
+            let fail = |message| HelmError::Manifest {
                 file: source.clone(),
                 message,
-            })?;
+            };
+            if manifests.len() + hooks.len() >= MAX_DOCUMENTS {
+                return Err(fail(format!("more than {MAX_DOCUMENTS} documents")));
+            }
+            let head = head(content).map_err(fail)?;
             let manifest = Manifest {
                 source: source.clone(),
                 kind: head.kind.clone(),
                 name: head.name.clone(),
-                content,
+                content: content.to_owned(),
             };
             match head.annotation("helm.sh/hook") {
                 None => manifests.push(manifest),

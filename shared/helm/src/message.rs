@@ -15,12 +15,16 @@ pub(crate) fn warn_wrap(message: &str) -> String {
 /// A template that cannot be parsed.
 pub(crate) fn parsing(file: &str, error: &Error) -> HelmError {
     let parts: Vec<&str> = error.message.split(": ").collect();
-    HelmError::render(match parts.as_slice() {
+    let message = match parts.as_slice() {
         [only] => format!("parse error in ({file}): {only}"),
         [_, place, .., last] => format!("parse error at ({place}): {last}"),
         [_, place] => format!("parse error at ({place}): {place}"),
         [] => format!("parse error in ({file})"),
-    })
+    };
+    HelmError::Render {
+        message,
+        budget: error.kind == ErrorKind::Budget,
+    }
 }
 
 /// A template that failed.

@@ -155,6 +155,8 @@ fn check(root: &Path, row: &[&str], compat: Compat) -> Option<String> {
         (Err(_), true) => return None,
         (Ok(_), true) => return Some("renders, but Helm refuses it".to_owned()),
         (Err(error), false) => return Some(format!("fails: {error}")),
+        // What is made up anew in every run is compared by the corpus' own runner.
+        (Ok(_), false) if row[4] == "masked" => return None,
         (Ok(got), false) => got,
     };
     let own = root.join(format!("want-helm4/{}.yaml", row[0]));
@@ -191,9 +193,10 @@ fn run(compat: Compat) {
         _ => 10,
     };
     let rows = list.lines().filter(|l| !l.starts_with('#'));
-    // What is made up anew in every run is for the corpus' own runner: keys take long where nothing is optimised.
+    // Keys take long where nothing is optimised.
+    let keys = !cfg!(debug_assertions);
     let rows = rows.map(|l| l.split('\t').collect::<Vec<&str>>());
-    let rows: Vec<Vec<&str>> = rows.filter(|r| r[4] != "masked").collect();
+    let rows: Vec<Vec<&str>> = rows.filter(|r| keys || r[4] != "masked").collect();
     let mut bad = Vec::new();
     let mut count = 0;
     for row in rows.iter().step_by(every) {

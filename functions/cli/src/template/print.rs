@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Print the files under crds/ too
     #[arg(long)]

@@ -6,6 +6,7 @@ use driftless_helm::Compat;
 use driftless_helm::values::{self, SetKind, Table};
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// A file of values, or - for stdin; later ones win
     #[arg(

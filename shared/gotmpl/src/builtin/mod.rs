@@ -66,24 +66,31 @@ pub(crate) fn register(functions: &mut Functions) {
     functions.insert(
         "html",
         Function::variadic(ANY, |e, a| {
-            let text = html_escape(&joined(e, a));
+            let text = html_escape(&escapable(e, a)?);
             charged(e, text)
         }),
     );
     functions.insert(
         "js",
         Function::variadic(ANY, |e, a| {
-            let text = escape::js_escape(&joined(e, a));
+            let text = escape::js_escape(&escapable(e, a)?);
             charged(e, text)
         }),
     );
     functions.insert(
         "urlquery",
         Function::variadic(ANY, |e, a| {
-            let text = escape::query_escape(&joined(e, a));
+            let text = escape::query_escape(&escapable(e, a)?);
             charged(e, text)
         }),
     );
+}
+
+/// The text to be escaped: there is room for it with every byte as the longest escape.
+fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
+    let text = joined(exec, args);
+    exec.room(text.len().saturating_mul(6))?;
+    Ok(text)
 }
 
 fn charged(exec: &mut crate::Exec<'_>, text: Vec<u8>) -> Out {

@@ -1,7 +1,7 @@
 //! Calls: arguments are evaluated for the types that the function wants.
 
 use super::frame::{At, Frame, Slot};
-use super::{Exec, Result, constant};
+use super::{CALLED, Exec, READ, Result, constant};
 use crate::error::{Error, ErrorKind};
 use crate::function::{FuncError, Function, Param, Special};
 use crate::parse::{Term, TermKind};
@@ -28,6 +28,8 @@ impl Exec<'_> {
         }
         let mut values =
             self.arguments(frame, dot, function.params, function.variadic, args, last)?;
+        self.charge_call(&values)
+            .map_err(|e| call_error(frame, node, name, e))?;
         if function.special == Special::Call {
             values.push(Value::str(callee(args, values.first())));
         }
@@ -55,10 +57,23 @@ impl Exec<'_> {
             &last,
         )?;
         let values = self.arguments(frame, dot, method.params, method.variadic, args, last)?;
+        self.charge_call(&values)
+            .map_err(|e| call_error(frame, At::Term(term), method.name, e))?;
         match (method.call)(self, &receiver, &values) {
             Ok(value) => Ok(Slot::plain(value)),
             Err(e) => Err(call_error(frame, At::Term(term), method.name, e)),
         }
+    }
+
+    /// What calling a function costs before it does anything.
+    fn charge_call(&mut self, values: &[Value]) -> std::result::Result<(), FuncError> {
+        let length = |value: &Value| match value {
+            Value::Str(s) => s.len() as u64,
+            Value::Bytes(b) => b.len() as u64,
+            _ => 0,
+        };
+        let read: u64 = values.iter().map(length).sum();
+        self.charge(CALLED + read / READ)
     }
 
     /// `and` and `or` stop at the argument that decides.

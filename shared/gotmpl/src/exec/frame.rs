@@ -1,6 +1,6 @@
 //! One template's variables, and where it is.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shortened};
 use crate::fmt::quote;
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
 use crate::value::Value;
@@ -83,7 +83,7 @@ impl<'t> Frame<'t> {
         let Some((pos, context)) = self.at.describe() else {
             return Error {
                 kind: ErrorKind::Exec,
-                message: format!("template: {name}: {message}"),
+                message: shortened(format!("template: {name}: {message}")),
                 template: self.tree.parse_name.to_string(),
                 line: 0,
             };
@@ -92,10 +92,10 @@ impl<'t> Frame<'t> {
         let quoted = quote(name.as_bytes());
         Error {
             kind: ErrorKind::Exec,
-            message: format!(
+            message: shortened(format!(
                 "template: {}:{line}:{column}: executing {quoted} at <{context}>: {message}",
                 self.tree.parse_name
-            ),
+            )),
             template: self.tree.parse_name.to_string(),
             line,
         }

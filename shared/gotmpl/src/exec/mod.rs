@@ -28,15 +28,27 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 20 million steps (about a second), 1,000 levels, 256 MiB in all.
+    /// 20 million steps (about a second), 1,000 levels, 64 MiB in all. A release that is stored has at most 1 MiB.
     fn default() -> Self {
         Limits {
             steps: 20_000_000,
             depth: 1_000,
-            bytes: 256 << 20,
+            bytes: 64 << 20,
         }
     }
 }
+
+/// Steps that the execution of a template costs, besides its actions.
+const EXECUTED: u64 = 32;
+
+/// Steps that a call of a function costs.
+const CALLED: u64 = 4;
+
+/// Bytes of a printed value for a step.
+const PRINTED: u64 = 4;
+
+/// Bytes of strings for a step, where they are passed to a function: it may read all of them.
+const READ: u64 = 16;
 
 /// A running execution: what functions see of it.
 pub struct Exec<'h> {
@@ -120,6 +132,17 @@ impl<'h> Exec<'h> {
         }
     }
 
+    /// Whether a result of this size, at worst, fits into what is left of the budget: asked before it is made.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn room(&self, bytes: usize) -> Result<(), FuncError> {
+        match bytes as u64 > self.left.bytes {
+            true => Err(budget("bytes")),
+            false => Ok(()),
+        }
+    }
+
     /// The bytes that are left of the budget.
     pub(crate) fn bytes_left(&self) -> usize {
         usize::try_from(self.left.bytes).unwrap_or(usize::MAX)
@@ -132,6 +155,7 @@ impl<'h> Exec<'h> {
     pub fn display(&mut self, value: &Value) -> Result<Vec<u8>, FuncError> {
         let text = fmt::sprint_within(self.bytes_left(), std::slice::from_ref(value));
         self.charge_bytes(text.len())?;
+        self.charge(text.len() as u64 / PRINTED)?;
         Ok(text)
     }
 
@@ -155,8 +179,12 @@ impl<'h> Exec<'h> {
         let trees = match self.parsed.get(text) {
             Some(trees) => trees.clone(),
             None => {
-                let trees = parse::parse(name, &text.lossy(), self.templates.functions())?;
-                let trees = Arc::new(trees);
+                let most = self.bytes_left() / parse::TOKEN_BYTES;
+                let functions = self.templates.functions();
+                let parsed = parse::parse(name, &text.lossy(), functions, most)?;
+                let cost = parsed.tokens * parse::TOKEN_BYTES + text.len();
+                let trees = Arc::new(parsed.trees);
+                self.charge_parsed(name, cost)?;
                 self.parsed.insert(text.clone(), trees.clone());
                 trees
             }
@@ -169,8 +197,20 @@ impl<'h> Exec<'h> {
         self.with_templates(templates, |exec| exec.execute_tree(main, data))
     }
 
+    fn charge_parsed(&mut self, name: &str, bytes: usize) -> Result<()> {
+        self.charge_bytes(bytes).map_err(|e| Error {
+            kind: ErrorKind::Budget,
+            message: format!("template: {name}: {}", e.message),
+            template: name.to_owned(),
+            line: 0,
+        })
+    }
+
     fn execute_tree(&mut self, tree: &Tree, data: Value) -> Result<Vec<u8>> {
+        // Data that is nil has no type in Go: looking into it gives nothing, and is no error.
+        let data = data.unwrapped();
         let mut frame = Frame::new(tree, data.clone());
+        self.charge(EXECUTED).map_err(|e| frame.budget(e))?;
         self.enter(&frame)?;
         let before = std::mem::take(&mut self.out);
         let result = self.list(&mut frame, &Slot::plain(data), &tree.root);
@@ -239,6 +279,8 @@ impl<'h> Exec<'h> {
             Value::Str(s) => self.write(frame, s),
             value => {
                 let text = fmt::print_value(self.bytes_left(), value);
+                self.charge(text.len() as u64 / PRINTED)
+                    .map_err(|e| frame.budget(e))?;
                 self.write(frame, &text)
             }
         }

@@ -6,7 +6,7 @@ mod node;
 pub use literal::unquote;
 pub(crate) use node::{Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shortened};
 use crate::function::Functions;
 use crate::lex::{Kind, Lexer, Token};
 use crate::value::Str;
@@ -16,12 +16,24 @@ use std::sync::Arc;
 /// How deep actions and parentheses may nest. (Go: 10,000 for parentheses, no limit for actions.)
 const MAX_DEPTH: usize = 500;
 
-/// The trees of one text: its own and those it defines.
+/// Bytes that a token becomes in a tree, at most, on the average.
+pub(crate) const TOKEN_BYTES: usize = 128;
+
+/// What a text was parsed to.
+pub(crate) struct Parsed {
+    /// The trees: its own and those it defines.
+    pub trees: Vec<Arc<Tree>>,
+    /// How many tokens it had.
+    pub tokens: usize,
+}
+
+/// Parses a text of at most so many tokens.
 pub(crate) fn parse(
     name: &str,
     text: &str,
     functions: &Functions,
-) -> Result<Vec<Arc<Tree>>, Error> {
+    tokens: usize,
+) -> Result<Parsed, Error> {
     let mut parser = Parser {
         lexer: Lexer::new(text),
         ahead: Vec::new(),
@@ -35,13 +47,23 @@ pub(crate) fn parse(
         action_line: 0,
         range_depth: 0,
         depth: 0,
+        left: tokens,
     };
     let root = parser.top()?;
+    if parser.left == 0 {
+        return parser.exhausted();
+    }
     parser.add(Arc::from(name), root)?;
     let Parser {
-        mut trees, order, ..
+        mut trees,
+        order,
+        left,
+        ..
     } = parser;
-    Ok(order.iter().filter_map(|n| trees.remove(n)).collect())
+    Ok(Parsed {
+        trees: order.iter().filter_map(|n| trees.remove(n)).collect(),
+        tokens: tokens - left,
+    })
 }
 
 struct Parser<'t> {
@@ -58,6 +80,8 @@ struct Parser<'t> {
     action_line: usize,
     range_depth: usize,
     depth: usize,
+    /// Tokens that may still come; at none the text is over.
+    left: usize,
 }
 
 /// What ended a list of nodes.
@@ -76,9 +100,28 @@ type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl<'t> Parser<'t> {
     fn next(&mut self) -> Token {
-        let token = self.ahead.pop().unwrap_or_else(|| self.lexer.next());
+        let token = self.ahead.pop().unwrap_or_else(|| self.fresh());
         self.last_line = token.line;
         token
+    }
+
+    fn fresh(&mut self) -> Token {
+        let token = self.lexer.next();
+        self.left = self.left.saturating_sub(1);
+        match self.left {
+            0 => Token {
+                kind: Kind::Eof,
+                text: "EOF".to_owned(),
+                ..token
+            },
+            _ => token,
+        }
+    }
+
+    fn exhausted<T>(&self) -> Result<T> {
+        let mut error = self.failure("the templates' budget of tokens is used up");
+        error.kind = ErrorKind::Budget;
+        Err(error)
     }
 
     fn back(&mut self, token: Token) {
@@ -108,12 +151,20 @@ impl<'t> Parser<'t> {
     }
 
     fn error<T>(&self, message: impl std::fmt::Display) -> Result<T> {
-        Err(Error {
+        match self.left {
+            0 => self.exhausted(),
+            _ => Err(self.failure(message)),
+        }
+    }
+
+    fn failure(&self, message: impl std::fmt::Display) -> Error {
+        let message = format!("template: {}:{}: {message}", self.name, self.last_line);
+        Error {
             kind: ErrorKind::Parse,
-            message: format!("template: {}:{}: {message}", self.name, self.last_line),
+            message: shortened(message),
             template: self.name.to_string(),
             line: self.last_line,
-        })
+        }
     }
 
     fn expect(&mut self, kind: Kind, context: &str) -> Result<Token> {
@@ -396,6 +447,9 @@ impl<'t> Parser<'t> {
             }
         }
         self.check(&pipe, context)?;
+        // Trees live as long as their set, and most lists hold one element.
+        pipe.decl.shrink_to_fit();
+        pipe.cmds.shrink_to_fit();
         Ok(pipe)
     }
 
@@ -486,6 +540,7 @@ impl<'t> Parser<'t> {
         if args.is_empty() {
             return self.error("empty command");
         }
+        args.shrink_to_fit();
         Ok(Command { args })
     }
 
@@ -547,7 +602,7 @@ impl<'t> Parser<'t> {
             Kind::Bool => TermKind::Bool(token.text == "true"),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
                 match literal::number(&token.text, token.kind) {
-                    Ok(number) => TermKind::Number(number),
+                    Ok(number) => TermKind::Number(Box::new(number)),
                     Err(message) => return self.error(message),
                 }
             }

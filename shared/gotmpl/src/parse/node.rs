@@ -91,7 +91,7 @@ pub(crate) enum TermKind {
     Dot,
     Nil,
     Bool(bool),
-    Number(Number),
+    Number(Box<Number>),
     Text {
         quoted: String,
         text: Str,

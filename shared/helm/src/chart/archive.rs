@@ -25,13 +25,21 @@ pub(super) fn unpack(
         .take(cap.saturating_add(limits.files as u64 * 1536));
     let mut archive = tar::Archive::new(stream);
     let mut files = Vec::new();
-    let mut names = HashSet::new();
+    let mut names = Names::default();
+    let mut count = 0;
     let entries = archive
         .entries()
         .map_err(|_| fail("the archive cannot be read"))?;
     for entry in entries {
         let mut entry =
             entry.map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
+        count += 1;
+        if count > limits.files {
+            return Err(fail(&format!(
+                "more than {} files and folders",
+                limits.files
+            )));
+        }
         let kind = entry.header().entry_type();
         if kind.is_dir() || kind.is_pax_global_extensions() || kind.is_pax_local_extensions() {
             continue;
@@ -45,22 +53,20 @@ pub(super) fn unpack(
         }
         let inner = inner_name(&path).map_err(|e| fail(&e))?;
         let size = entry.size();
+        if entry.header().entry_size().ok() != Some(size) {
+            return Err(fail(&format!("two headers of '{path}' differ in its size")));
+        }
         *used += size;
         if size > limits.file_bytes || *used > cap {
             return Err(fail(&format!(
                 "'{path}' makes the chart larger than the limits allow"
             )));
         }
-        if files.len() >= limits.files {
-            return Err(fail(&format!("more than {} files", limits.files)));
-        }
         let mut content = Vec::with_capacity(size as usize);
         entry
             .read_to_end(&mut content)
             .map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
-        if !names.insert(inner.clone()) {
-            return Err(fail(&format!("'{path}' stands twice in the archive")));
-        }
+        names.add(&inner).map_err(|why| fail(&why))?;
         files.push(ChartFile {
             name: inner,
             data: Arc::from(strip_bom(&content)),
@@ -70,6 +76,36 @@ pub(super) fn unpack(
         return Err(fail("no files in chart archive"));
     }
     Ok(files)
+}
+
+/// The names of an archive, as a file system that knows no case would have them: readers that differ in which of two
+/// entries counts must not be told apart.
+#[derive(Default)]
+struct Names {
+    files: HashSet<String>,
+    folders: HashSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, name: &str) -> Result<(), String> {
+        let lower = name.to_lowercase();
+        let mut folder = lower.as_str();
+        while let Some((parent, _)) = folder.rsplit_once('/') {
+            folder = parent;
+            if self.files.contains(folder) {
+                return Err(format!("'{name}' stands below a file"));
+            }
+            if !self.folders.insert(folder.to_owned()) {
+                break;
+            }
+        }
+        if self.folders.contains(&lower) || !self.files.insert(lower) {
+            return Err(format!(
+                "'{name}' stands twice in the archive, or differs from another name in case alone"
+            ));
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn strip_bom(content: &[u8]) -> &[u8] {

@@ -11,6 +11,7 @@ use driftless_manifest::yaml::{Dialect, Node, NodeKind, node_to_value};
 use driftless_manifest::{Kind, Reader, TreePath};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// What a loader has used of its limits.
@@ -19,6 +20,7 @@ struct Loader<'l> {
     compat: Compat,
     bytes: u64,
     files: usize,
+    values: usize,
 }
 
 impl Chart {
@@ -32,7 +34,7 @@ impl Chart {
         compat: Compat,
         limits: &LoadLimits,
     ) -> Result<Chart, HelmError> {
-        let fail = |e: &dyn std::fmt::Display| HelmError::chart(folder.to_string(), e.to_string());
+        let fail = |e: &dyn Display| HelmError::chart(folder.to_string(), e.to_string());
         let ignore = folder.join(".helmignore").map_err(|e| fail(&e))?;
         let text = match reader.kind(&ignore).map_err(|e| fail(&e))? {
             Some(Kind::File) => reader.read(&ignore).map_err(|e| fail(&e))?,
@@ -97,7 +99,7 @@ struct Walk<'a, 't> {
 
 impl Walk<'_, '_> {
     fn folder(&mut self, folder: &TreePath, name: &str, depth: usize) -> Result<(), HelmError> {
-        let fail = |e: &dyn std::fmt::Display| HelmError::chart(folder.to_string(), e.to_string());
+        let fail = |e: &dyn Display| HelmError::chart(folder.to_string(), e.to_string());
         if depth > 64 {
             return Err(fail(&"folders are nested more than 64 deep"));
         }
@@ -144,6 +146,7 @@ impl<'l> Loader<'l> {
             compat,
             bytes: 0,
             files: 0,
+            values: 0,
         }
     }
 
@@ -212,6 +215,11 @@ impl<'l> Loader<'l> {
                 }
             }
             "values.yaml" => {
+                self.values += file.data.len();
+                if self.values > self.limits.values {
+                    let why = "the values of the chart and its subcharts are larger than the limits allow";
+                    return Err(HelmError::chart(file.name, why));
+                }
                 chart.values = values::read(&file.data, &file.name, self.compat)?;
             }
             "values.schema.json" => chart.schema = Some(file.data),

@@ -50,18 +50,21 @@ pub struct LoadLimits {
     pub files: usize,
     /// Charts in charts in charts.
     pub depth: usize,
+    /// Bytes of values.yaml of the chart and all its subcharts.
+    pub values: usize,
     /// Unpacked bytes for a byte packed, beyond the first MiB.
     pub ratio: u64,
 }
 
 impl Default for LoadLimits {
-    /// Helm's 100 MiB in all and 5 MiB a file; 20,000 files, 32 levels, 800 to 1.
+    /// Helm's 100 MiB in all and 5 MiB a file; 20,000 files, 32 levels, 8 MiB of values, 800 to 1.
     fn default() -> Self {
         LoadLimits {
             bytes: 100 << 20,
             file_bytes: 5 << 20,
             files: 20_000,
             depth: 32,
+            values: 8 << 20,
             ratio: 800,
         }
     }

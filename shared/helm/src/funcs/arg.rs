@@ -42,6 +42,12 @@ pub(super) fn any(args: &[Value], at: usize) -> &Value {
     args.get(at).unwrap_or(&Value::Nil)
 }
 
+/// Bytes of a string in a list or map, besides its own.
+pub(super) const PIECE: usize = 64;
+
+/// Bytes of a map with its first entries.
+pub(super) const MAP: usize = 640;
+
 /// A text as a result, paid for.
 pub(super) fn out(exec: &mut Exec<'_>, text: impl Into<Str>) -> Out {
     let text = text.into();
@@ -62,10 +68,13 @@ pub(super) fn elements(
 ) -> Result<Option<Vec<Value>>, FuncError> {
     Ok(match value {
         Value::List(list) => {
+            // The list is copied, for as long as the function runs.
+            exec.room(size_of_val(list.items().as_slice()))?;
             exec.charge(list.len() as u64 / 4)?;
             Some(list.items().clone())
         }
         Value::Bytes(bytes) => {
+            exec.room(bytes.len().saturating_mul(size_of::<Value>()))?;
             exec.charge(bytes.len() as u64 / 4)?;
             let byte = |b: &u8| Value::Int(i64::from(*b), driftless_gotmpl::IntType::Uint8);
             Some(bytes.iter().map(byte).collect())

@@ -99,7 +99,10 @@ pub(super) fn issue(
     key: &Key,
     parent: Option<(&x509_cert::Certificate, &Key)>,
 ) -> Result<String, FuncError> {
-    exec.charge(10_000)?;
+    exec.charge(match parent.map_or(key, |(_, signer)| signer) {
+        Key::Rsa(_) => 60_000,
+        _ => 40_000,
+    })?;
     let public = key.public()?;
     let signer = parent.map_or(key, |(_, signer)| signer);
     let subject = common_name(&names.common)?;

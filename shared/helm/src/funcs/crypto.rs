@@ -9,18 +9,12 @@ use base64::Engine as _;
 use cbc::cipher::block_padding::{NoPadding, Pkcs7};
 use driftless_gotmpl::{Exec, Value};
 use sha1::Sha1;
-use sha2::{Digest as _, Sha256, Sha512};
+use sha2::{Sha256, Sha512};
 
 pub(super) const TABLE: &[Entry] = &[
-    ("sha1sum", S, |e, a| {
-        out(e, hex::encode(Sha1::digest(bytes(a, 0))))
-    }),
-    ("sha256sum", S, |e, a| {
-        out(e, hex::encode(Sha256::digest(bytes(a, 0))))
-    }),
-    ("sha512sum", S, |e, a| {
-        out(e, hex::encode(Sha512::digest(bytes(a, 0))))
-    }),
+    ("sha1sum", S, |e, a| digest::<Sha1>(e, a)),
+    ("sha256sum", S, |e, a| digest::<Sha256>(e, a)),
+    ("sha512sum", S, |e, a| digest::<Sha512>(e, a)),
     ("adler32sum", S, |e, a| {
         out(e, adler32(bytes(a, 0)).to_string())
     }),
@@ -28,12 +22,23 @@ pub(super) const TABLE: &[Entry] = &[
     ("decryptAES", SS, decrypt),
 ];
 
+fn digest<D: sha2::Digest>(exec: &mut Exec<'_>, a: &[Value]) -> Out {
+    exec.charge(bytes(a, 0).len() as u64 / 8)?;
+    out(exec, hex::encode(D::digest(bytes(a, 0))))
+}
+
 fn adler32(s: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
+    // As many bytes as 32 bits hold the sums of.
+    const CHUNK: usize = 5_552;
     let (mut low, mut high) = (1u32, 0u32);
-    for byte in s {
-        low = (low + u32::from(*byte)) % MODULUS;
-        high = (high + low) % MODULUS;
+    for chunk in s.chunks(CHUNK) {
+        for byte in chunk {
+            low += u32::from(*byte);
+            high += low;
+        }
+        low %= MODULUS;
+        high %= MODULUS;
     }
     high << 16 | low
 }

@@ -1,6 +1,6 @@
 //! Dates. The local time zone is UTC; `now` is an input of the render.
 
-use super::arg::{any, out, text};
+use super::arg::{any, bytes, out, text};
 use super::cast::saturating_int;
 use super::duration;
 use super::time::{SECOND, Time};
@@ -28,11 +28,13 @@ pub(super) const TABLE: &[Entry] = &[
     ("date_modify", SPAN_TIME, modify),
     ("mustDateModify", SPAN_TIME, must_modify),
     ("must_date_modify", SPAN_TIME, must_modify),
-    ("toDate", SS, |_, a| {
+    ("toDate", SS, |e, a| {
+        charge_parse(e, a)?;
         let read = layout_read::parse(&text(a, 0), &text(a, 1));
         Ok(read.unwrap_or_else(|_| Time::zero()).value())
     }),
-    ("mustToDate", SS, |_, a| {
+    ("mustToDate", SS, |e, a| {
+        charge_parse(e, a)?;
         Ok(layout_read::parse(&text(a, 0), &text(a, 1))?.value())
     }),
     ("unixEpoch", &[Param::Host("time.Time")], |_, a| {
@@ -100,6 +102,13 @@ fn date(exec: &mut Exec<'_>, form: &str, value: &Value, zone_name: &str) -> Out 
     };
     exec.charge_bytes(form.len().saturating_mul(4))?;
     out(exec, layout::format(&local, form))
+}
+
+/// What reading a date costs: a failure quotes both texts.
+fn charge_parse(exec: &mut Exec<'_>, a: &[Value]) -> Result<(), FuncError> {
+    let length = bytes(a, 0).len() + bytes(a, 1).len();
+    exec.room(length.saturating_mul(8))?;
+    exec.charge(length as u64)
 }
 
 fn modify(_: &mut Exec<'_>, a: &[Value]) -> Out {

@@ -1,6 +1,6 @@
 //! Dictionaries.
 
-use super::arg::{any, bytes, map, out_list, string, string_list};
+use super::arg::{MAP, PIECE, any, bytes, map, out_list, string, string_list};
 use super::merge::{deep_copy, merged};
 use super::reflect::ZERO_VALUE;
 use super::{A, Entry, M, MS, Out};
@@ -11,7 +11,7 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(map(a, 0).get(bytes(a, 1)).unwrap_or_else(|| Value::str("")))
     }),
     ("set", &[Param::Map, Param::Str, Param::Any], |e, a| {
-        e.charge(1)?;
+        e.charge_bytes(PIECE + bytes(a, 1).len())?;
         let dict = map(a, 0);
         if dict.is_nil() {
             return Err("assignment to entry in nil map".into());
@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Entry] = &[
 
 pub(super) const VARIADIC: &[Entry] = &[
     ("dict", A, |e, a| {
-        e.charge(a.len() as u64)?;
+        e.charge_bytes(PIECE.saturating_mul(a.len()).saturating_add(MAP))?;
         let dict = Map::new();
         for pair in a.chunks(2) {
             let value = pair.get(1).cloned().unwrap_or_else(|| Value::str(""));
@@ -54,13 +54,14 @@ pub(super) const VARIADIC: &[Entry] = &[
         let mut keys = Vec::new();
         for i in 0..a.len() {
             let dict = map(a, i);
+            e.charge_bytes(size_of::<Value>().saturating_mul(dict.len()))?;
             e.charge(dict.len() as u64 / 4)?;
             keys.extend(dict.entries().keys().cloned().map(Value::Str));
         }
         Ok(string_list(keys))
     }),
     ("pick", MS, |e, a| {
-        e.charge(a.len() as u64)?;
+        e.charge_bytes(PIECE.saturating_mul(a.len()).saturating_add(MAP))?;
         let (dict, picked) = (map(a, 0), Map::new());
         for i in 1..a.len() {
             if let Some(value) = dict.get(bytes(a, i)) {
@@ -71,6 +72,7 @@ pub(super) const VARIADIC: &[Entry] = &[
     }),
     ("omit", MS, |e, a| {
         let dict = map(a, 0);
+        e.charge_bytes(PIECE.saturating_mul(dict.len()).saturating_add(MAP))?;
         e.charge(dict.len() as u64)?;
         let kept = Map::from_pairs(dict.pairs());
         for i in 1..a.len() {

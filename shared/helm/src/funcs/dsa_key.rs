@@ -8,7 +8,7 @@ use rsa::pkcs8::der::Encode as _;
 use rsa::pkcs8::der::asn1::UintRef;
 
 /// Steps that a new key costs: some seconds of work.
-const STEPS: u64 = 6_000_000;
+const STEPS: u64 = 15_000_000;
 
 /// A new key of 2048 bits.
 pub(super) fn generate(exec: &mut Exec<'_>) -> Out {

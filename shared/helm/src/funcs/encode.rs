@@ -1,6 +1,6 @@
 //! YAML, JSON and TOML, written and read.
 
-use super::arg::{any, bytes, out, text};
+use super::arg::{MAP, PIECE, any, bytes, out, text};
 use super::json_write::Form;
 use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
 use driftless_gotmpl::{Exec, FuncError, Map, TypeInfo, Value};
@@ -105,8 +105,15 @@ pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<()
         return Err(super::equal::too_deep());
     }
     match value {
-        Value::Str(s) => exec.charge_bytes(s.len()),
-        Value::Bytes(b) => exec.charge_bytes(b.len()),
+        Value::Str(s) => {
+            // In double quotes every byte may become an escape of six.
+            exec.room(s.len().saturating_mul(6))?;
+            exec.charge_bytes(s.len())
+        }
+        Value::Bytes(b) => {
+            exec.room(b.len().saturating_mul(2))?;
+            exec.charge_bytes(b.len())
+        }
         Value::List(list) => {
             exec.charge_bytes(list.len().saturating_mul(size_of::<Json>()))?;
             list.items()
@@ -129,8 +136,24 @@ pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
 }
 
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
-    exec.charge_bytes(text.len().saturating_mul(16))?;
-    Ok(super::yaml_read::read(text).map(|json| crate::convert::to_value(&json)))
+    // Nodes of the scanner, JSON and the values themselves live side by side.
+    exec.room(text.len().saturating_mul(8))?;
+    exec.charge_bytes(text.len().saturating_mul(2))?;
+    exec.charge(text.len() as u64)?;
+    let read = super::yaml_read::read(text);
+    if let Ok(json) = &read {
+        exec.charge_bytes(made(json))?;
+    }
+    Ok(read.map(|json| crate::convert::to_value(&json)))
+}
+
+/// Bytes of the maps and lists that a value becomes.
+fn made(json: &Json) -> usize {
+    match json {
+        Json::Array(items) => items.iter().map(|item| PIECE + made(item)).sum(),
+        Json::Object(map) => MAP + map.values().map(|item| PIECE + made(item)).sum::<usize>(),
+        _ => 0,
+    }
 }
 
 const IN_YAML: &str = "error unmarshaling JSON: while decoding JSON: ";

@@ -1,5 +1,6 @@
 //! JSON -> values, as Go's `encoding/json` reads it into `interface {}`, with its messages.
 
+use super::arg::{MAP, PIECE};
 use driftless_gotmpl::{Exec, FuncError, Map, Str, TypeInfo, Value};
 use std::collections::BTreeMap;
 
@@ -11,7 +12,10 @@ const MAX_DEPTH: usize = 10_000;
 /// # Errors
 /// The outer one is a budget that is used up.
 pub(super) fn read(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
-    exec.charge_bytes(text.len().saturating_mul(8))?;
+    let count = |wanted: u8| text.iter().filter(|b| **b == wanted).count();
+    let made = count(b'{') * MAP + (count(b',') + count(b'[')) * PIECE;
+    exec.charge_bytes(text.len().saturating_mul(2).saturating_add(made))?;
+    exec.charge(text.len() as u64)?;
     let mut reader = Reader { text, at: 0 };
     Ok(reader.document())
 }

@@ -40,7 +40,7 @@ impl Writer {
     fn pay(&mut self, exec: &mut Exec<'_>) -> Result<(), FuncError> {
         exec.charge_bytes(self.out.len() - self.paid)?;
         self.paid = self.out.len();
-        exec.charge(1)
+        exec.charge(3)
     }
 
     fn line(&mut self, depth: usize) {
@@ -64,8 +64,9 @@ impl Writer {
             Value::Float(_) => {
                 return Err(format!("json: unsupported value: {}", display(value)).into());
             }
-            Value::Str(s) => self.string(s),
+            Value::Str(s) => self.string(exec, s)?,
             Value::Bytes(b) => {
+                exec.room(b.len().saturating_mul(2))?;
                 let text = base64::engine::general_purpose::STANDARD.encode(b);
                 self.out.push('"');
                 self.out.push_str(&text);
@@ -129,7 +130,7 @@ impl Writer {
                 self.out.push(',');
             }
             self.line(depth + 1);
-            self.string(key);
+            self.string(exec, key)?;
             self.out.push(':');
             if self.form.pretty {
                 self.out.push(' ');
@@ -143,7 +144,9 @@ impl Writer {
         Ok(())
     }
 
-    fn string(&mut self, s: &[u8]) {
+    /// A text: every byte may become an escape of six.
+    fn string(&mut self, exec: &mut Exec<'_>, s: &[u8]) -> Result<(), FuncError> {
+        exec.room((self.out.len() - self.paid).saturating_add(s.len().saturating_mul(6)))?;
         self.out.push('"');
         for chunk in s.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -154,6 +157,7 @@ impl Writer {
             }
         }
         self.out.push('"');
+        Ok(())
     }
 
     fn char(&mut self, c: char) {

@@ -3,6 +3,7 @@
 use super::arg::{any, int, text};
 use super::certificate::{Certificate, Names, issue, object, parse_certificate};
 use super::random::random;
+use super::rsa_key::{self, Size};
 use super::split::base64_decode;
 use super::{Entry, Out, S, SS};
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
@@ -16,7 +17,7 @@ pub(super) const TABLE: &[Entry] = &[
     ("genPrivateKey", S, generate),
     ("buildCustomCert", SS, custom),
     ("genCA", &[Param::Str, Param::Int], |e, a| {
-        let key = new_rsa(e, 2048)?;
+        let key = new_rsa(e, Size::Certificate)?;
         authority(e, a, key)
     }),
     (
@@ -28,7 +29,7 @@ pub(super) const TABLE: &[Entry] = &[
         },
     ),
     ("genSelfSignedCert", NAMES, |e, a| {
-        let key = new_rsa(e, 2048)?;
+        let key = new_rsa(e, Size::Certificate)?;
         self_signed(e, a, key)
     }),
     (
@@ -40,7 +41,7 @@ pub(super) const TABLE: &[Entry] = &[
         },
     ),
     ("genSignedCert", &[STR, LIST, LIST, INT, CERT], |e, a| {
-        let key = new_rsa(e, 2048)?;
+        let key = new_rsa(e, Size::Certificate)?;
         signed(e, a, key)
     }),
     (
@@ -66,22 +67,23 @@ pub(super) enum Key {
     Ed(Box<ed25519_dalek::SigningKey>),
 }
 
-/// Steps that a new RSA key costs: about a second of work.
-const RSA_STEPS: u64 = 2_000_000;
+/// Steps that a new key on a curve costs: a few hundred microseconds.
+const EC_STEPS: u64 = 20_000;
 
-fn new_rsa(exec: &mut Exec<'_>, bits: usize) -> Result<Key, FuncError> {
-    exec.charge(RSA_STEPS * (bits as u64 / 2048))?;
-    let key = random(exec)?.with(|rng| RsaPrivateKey::new(rng, bits));
-    key.map(|k| Key::Rsa(Box::new(k)))
-        .map_err(|e| format!("error generating rsa key: {e}").into())
+fn new_rsa(exec: &mut Exec<'_>, size: Size) -> Result<Key, FuncError> {
+    Ok(Key::Rsa(Box::new(rsa_key::generate(exec, size)?)))
 }
 
 fn generate(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     let kind = text(a, 0);
     let key = match &*kind {
-        "" | "rsa" => new_rsa(exec, 4096)?,
-        "ecdsa" => Key::Ec(random(exec)?.with(SecretKey::random)),
+        "" | "rsa" => new_rsa(exec, Size::Large)?,
+        "ecdsa" => {
+            exec.charge(EC_STEPS)?;
+            Key::Ec(random(exec)?.with(SecretKey::random))
+        }
         "ed25519" => {
+            exec.charge(EC_STEPS)?;
             let mut seed = [0; 32];
             random(exec)?.fill(&mut seed);
             Key::Ed(Box::new(ed25519_dalek::SigningKey::from_bytes(&seed)))

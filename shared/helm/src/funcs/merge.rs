@@ -1,7 +1,7 @@
 //! Merging and copying of dictionaries, with Go's aliasing: what is merged in stays shared with where it came from.
 
 use super::Out;
-use super::arg::map;
+use super::arg::{MAP, PIECE, map};
 use super::defaults::empty;
 use super::equal::{MAX_DEPTH, too_deep};
 use driftless_gotmpl::{Exec, FuncError, List, Map, Value};
@@ -33,7 +33,8 @@ fn merge(
         return Ok(());
     }
     for (key, new) in source.pairs() {
-        exec.charge(1)?;
+        exec.charge_bytes(PIECE)?;
+        exec.charge(4)?;
         let old = target.get(&*key);
         if new.is_nil() {
             if overwrite {
@@ -68,7 +69,7 @@ fn empty_value(value: &Value) -> bool {
 
 /// `mitchellh/copystructure`'s `Copy`.
 pub(super) fn deep_copy(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Out {
-    exec.charge_bytes(size_of::<Value>())?;
+    exec.charge_bytes(PIECE)?;
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
@@ -82,6 +83,7 @@ pub(super) fn deep_copy(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Out
             Value::List(List::typed(list.info(), copies?))
         }
         Value::Map(dict) if !dict.is_nil() => {
+            exec.charge_bytes(MAP)?;
             let mut copy = std::collections::BTreeMap::new();
             for (key, value) in dict.pairs() {
                 exec.charge(1)?;

@@ -33,6 +33,7 @@ mod random;
 mod re2;
 mod reflect;
 mod regex;
+mod rsa_key;
 mod split;
 mod text;
 mod time;

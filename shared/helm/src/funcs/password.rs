@@ -34,7 +34,7 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// Steps that a slow hash costs: some 50 ms of work.
-const SLOW: u64 = 1_000_000;
+const SLOW: u64 = 1_500_000;
 
 fn bcrypt_hash(
     exec: &mut Exec<'_>,

@@ -38,10 +38,10 @@ impl Regexp {
 }
 
 /// Compiled expressions that are kept a thread: templates use the same ones again and again.
-const KEPT: usize = 64;
+const KEPT: usize = 32;
 
 /// Bytes that one compiled expression may take.
-const SIZE: usize = 4 << 20;
+const SIZE: usize = 1 << 20;
 
 thread_local! {
     static COMPILED: RefCell<HashMap<String, Result<Regexp, String>>> = RefCell::default();
@@ -60,6 +60,7 @@ pub(super) fn compile(
         return Ok(known);
     }
     exec.charge_bytes(pattern.len().saturating_mul(1024).saturating_add(4096))?;
+    exec.charge(expansion(pattern).min(MAX_COST))?;
     let compiled = re2::translate(pattern).and_then(|translated| {
         let built = RegexBuilder::new(&translated)
             .size_limit(SIZE)
@@ -80,4 +81,18 @@ pub(super) fn compile(
         all.insert(pattern.to_owned(), compiled.clone());
     });
     Ok(compiled)
+}
+
+/// Steps that compiling takes at most: an expression that is too large is given up.
+const MAX_COST: u64 = 400_000;
+
+/// How large an expression is when its counted repetitions are written out, if they all stand in each other.
+fn expansion(pattern: &str) -> u64 {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| {
+        let counts = rest.split('}').next()?.split(',');
+        counts.filter_map(|n| n.parse::<u64>().ok()).max()
+    });
+    counts.fold(pattern.len() as u64, |size, count| {
+        size.saturating_mul(count.max(1))
+    })
 }

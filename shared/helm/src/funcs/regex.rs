@@ -1,6 +1,6 @@
 //! Regular expressions in RE2's syntax, in linear time.
 
-use super::arg::{bytes, int, no_strings, out, string_list, text};
+use super::arg::{PIECE, bytes, int, no_strings, out, string_list, text};
 use super::re2::{Regexp, compile};
 use super::{Entry, Out, S, SS, SSS};
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
@@ -128,7 +128,7 @@ fn find_all(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
     if found.is_empty() {
         return Ok(no_strings());
     }
-    exec.charge_bytes(found.len().saturating_mul(size_of::<Value>()))?;
+    exec.charge_bytes(found.len().saturating_mul(PIECE).saturating_add(s.len()))?;
     let items = found.into_iter().map(|range| Value::str(&s[range]));
     Ok(string_list(items.collect()))
 }
@@ -156,7 +156,7 @@ fn split(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
     if end != s.len() {
         parts.push(&s[from..]);
     }
-    exec.charge_bytes(parts.len().saturating_mul(size_of::<Value>()))?;
+    exec.charge_bytes(parts.len().saturating_mul(PIECE).saturating_add(s.len()))?;
     Ok(Value::strings(parts))
 }
 
@@ -175,19 +175,21 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
             continue;
         };
         text.extend_from_slice(&s[from..whole.start()]);
-        let before = text.len();
         for piece in &pieces {
             let group = match piece {
                 Piece::Text(plain) => {
+                    exec.charge_bytes(plain.len())?;
                     text.extend_from_slice(plain);
                     continue;
                 }
                 Piece::Number(n) => captures.get(*n),
                 Piece::Name(name) => captures.name(name),
             };
-            text.extend_from_slice(group.map_or(&b""[..], |g| g.as_bytes()));
+            let found = group.map_or(&b""[..], |g| g.as_bytes());
+            exec.charge_bytes(found.len())?;
+            text.extend_from_slice(found);
         }
-        exec.charge_bytes(text.len() - before + 16)?;
+        exec.charge_bytes(16)?;
         from = whole.end();
     }
     text.extend_from_slice(&s[from..]);
@@ -228,12 +230,16 @@ fn pieces(template: &[u8]) -> Vec<Piece<'_>> {
 /// What stands behind a `$`, and its length.
 fn reference(rest: &[u8]) -> Option<(Piece<'_>, usize)> {
     let braced = rest.first() == Some(&b'{');
-    let body = std::str::from_utf8(&rest[usize::from(braced)..]).ok();
-    let body = body.or_else(|| rest.utf8_chunks().next().map(|c| c.valid()))?;
+    let body = &rest[usize::from(braced)..];
+    let plain = |b: &u8| !b.is_ascii() || *b == b'_' || b.is_ascii_alphanumeric();
+    let end = body.iter().position(|b| !plain(b)).unwrap_or(body.len());
+    let behind = body.get(end);
+    let body = body[..end].utf8_chunks().next().map_or("", |c| c.valid());
     let word = |c: char| c == '_' || c.is_alphanumeric();
     let length = body.find(|c| !word(c)).unwrap_or(body.len());
     let name = &body[..length];
-    if name.is_empty() || braced && body.as_bytes().get(length) != Some(&b'}') {
+    let whole = length == end;
+    if name.is_empty() || braced && !(whole && behind == Some(&b'}')) {
         return None;
     }
     let numeric = name.bytes().all(|b| b.is_ascii_digit());

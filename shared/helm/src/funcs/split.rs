@@ -1,10 +1,10 @@
 //! Strings cut into parts; base64 and base32.
 
-use super::arg::{bytes, int, out};
+use super::arg::{PIECE, bytes, int, out};
 use super::{Entry, Out, S, SS};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driftless_gotmpl::{Exec, Map, Param, Str, TypeInfo, Value};
+use driftless_gotmpl::{Exec, FuncError, Map, Param, Str, TypeInfo, Value};
 use std::collections::BTreeMap;
 
 pub(super) const TABLE: &[Entry] = &[
@@ -15,18 +15,23 @@ pub(super) const TABLE: &[Entry] = &[
         numbered(e, bytes(a, 2), bytes(a, 0), int(a, 1))
     }),
     ("splitList", SS, |e, a| {
-        let parts = parts(bytes(a, 1), bytes(a, 0), -1);
-        e.charge(parts.len() as u64)?;
+        let parts = parts(e, bytes(a, 1), bytes(a, 0), -1)?;
         Ok(Value::strings(parts))
     }),
-    ("b64enc", S, |e, a| out(e, STANDARD.encode(bytes(a, 0)))),
+    ("b64enc", S, |e, a| {
+        e.room(bytes(a, 0).len().saturating_mul(2))?;
+        out(e, STANDARD.encode(bytes(a, 0)))
+    }),
     ("b64dec", S, |e, a| {
         out(
             e,
             base64_decode(bytes(a, 0)).unwrap_or_else(String::into_bytes),
         )
     }),
-    ("b32enc", S, |e, a| out(e, base32_encode(bytes(a, 0)))),
+    ("b32enc", S, |e, a| {
+        e.room(bytes(a, 0).len().saturating_mul(2))?;
+        out(e, base32_encode(bytes(a, 0)))
+    }),
     ("b32dec", S, |e, a| {
         out(
             e,
@@ -36,7 +41,23 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// Go's `strings.SplitN`.
-fn parts<'s>(s: &'s [u8], separator: &[u8], n: i64) -> Vec<&'s [u8]> {
+fn parts<'s>(
+    exec: &mut Exec<'_>,
+    s: &'s [u8],
+    separator: &[u8],
+    n: i64,
+) -> Result<Vec<&'s [u8]>, FuncError> {
+    let count = match separator.is_empty() {
+        true => s.len(),
+        false => memchr::memmem::find_iter(s, separator).count() + 1,
+    };
+    let count = count.min(usize::try_from(n).unwrap_or(usize::MAX));
+    exec.charge(count as u64)?;
+    exec.charge_bytes(count.saturating_mul(PIECE).saturating_add(s.len()))?;
+    Ok(cut(s, separator, n))
+}
+
+fn cut<'s>(s: &'s [u8], separator: &[u8], n: i64) -> Vec<&'s [u8]> {
     let limit = usize::try_from(n).unwrap_or(usize::MAX);
     if limit == 0 {
         return Vec::new();
@@ -76,8 +97,7 @@ fn first_char(s: &[u8]) -> usize {
 }
 
 fn numbered(exec: &mut Exec<'_>, s: &[u8], separator: &[u8], n: i64) -> Out {
-    let parts = parts(s, separator, n);
-    exec.charge(parts.len() as u64)?;
+    let parts = parts(exec, s, separator, n)?;
     let entries: BTreeMap<Str, Value> = parts
         .into_iter()
         .enumerate()

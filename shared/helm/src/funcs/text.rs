@@ -88,7 +88,10 @@ pub(super) const VARIADIC: &[Entry] = &[
     ("quote", A, |e, a| {
         let mut parts = Vec::new();
         for value in a.iter().filter(|v| !v.is_nil()) {
-            parts.push(quote(&string(e, value)?));
+            let text = string(e, value)?;
+            // Every byte may become an escape of four.
+            e.room(text.len().saturating_mul(4))?;
+            parts.push(quote(&text));
         }
         out(e, parts.join(" "))
     }),
@@ -238,7 +241,7 @@ fn sort_alpha(exec: &mut Exec<'_>, a: &[Value]) -> Out {
         // What Go prints of nil.
         sorted = vec!["<nil>".into()];
     }
-    exec.charge(sorted.len() as u64)?;
+    exec.charge(8 * sorted.len() as u64)?;
     sorted.sort();
     let items: Vec<Value> = sorted.into_iter().map(Value::Str).collect();
     if let Value::List(list) = any(a, 0)

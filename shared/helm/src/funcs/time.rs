@@ -226,9 +226,20 @@ fn named(type_name: &'static str, number: i64, text: &str) -> Value {
         int: IntType::Int,
         number,
         text: text.to_owned(),
-        methods: &[],
+        methods: NAMED_METHODS,
     }))
 }
+
+/// What a month and a day of the week can do.
+const NAMED_METHODS: &[Method] = &[Method {
+    name: "String",
+    params: &[],
+    variadic: false,
+    call: |_, value, _| match value {
+        Value::Object(object) => Ok(Value::str(object.string().unwrap_or_default())),
+        _ => Err("not a name".into()),
+    },
+}];
 
 fn time(value: &Value) -> Result<&Time, FuncError> {
     Time::of(value).ok_or_else(|| "not a time".into())

@@ -1,30 +1,55 @@
 //! Letters and words: case, camel and snake, initials.
 
-use super::arg::{bytes, out, text};
-use super::{Entry, S};
+use super::arg::{bytes, out};
+use super::{Entry, Out, S};
 use ::regex::Regex;
+use driftless_gotmpl::{Exec, Value};
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 pub(super) const TABLE: &[Entry] = &[
-    ("upper", S, |e, a| out(e, map(bytes(a, 0), upper))),
-    ("lower", S, |e, a| out(e, map(bytes(a, 0), lower))),
-    ("title", S, |e, a| out(e, title(&text(a, 0)))),
-    ("untitle", S, |e, a| out(e, untitle(&text(a, 0)))),
-    ("swapcase", S, |e, a| out(e, swap_case(&text(a, 0)))),
-    ("initials", S, |e, a| out(e, initials(bytes(a, 0)))),
+    ("upper", S, |e, a| rewritten(e, a, |s| map(s, upper))),
+    ("lower", S, |e, a| rewritten(e, a, |s| map(s, lower))),
+    ("title", S, |e, a| rewritten(e, a, |s| title(&lossy(s)))),
+    ("untitle", S, |e, a| rewritten(e, a, |s| untitle(&lossy(s)))),
+    ("swapcase", S, |e, a| {
+        rewritten(e, a, |s| swap_case(&lossy(s)))
+    }),
+    ("initials", S, |e, a| rewritten(e, a, initials)),
     ("nospace", S, |e, a| {
-        let s = bytes(a, 0);
         // goutils looks at bytes, and writes each as a character.
-        if s.iter().any(|b| char::from(*b).is_whitespace()) {
-            let kept = s.iter().map(|b| char::from(*b));
-            return out(e, kept.filter(|c| !c.is_whitespace()).collect::<String>());
+        if bytes(a, 0).iter().any(|b| char::from(*b).is_whitespace()) {
+            let kept = |s: &[u8]| {
+                let chars = s.iter().map(|b| char::from(*b));
+                chars.filter(|c| !c.is_whitespace()).collect()
+            };
+            return rewritten(e, a, kept);
         }
         Ok(a[0].clone())
     }),
-    ("camelcase", S, |e, a| out(e, pascal_case(&text(a, 0)))),
-    ("snakecase", S, |e, a| out(e, lower_words(&text(a, 0), '_'))),
-    ("kebabcase", S, |e, a| out(e, lower_words(&text(a, 0), '-'))),
+    ("camelcase", S, |e, a| {
+        rewritten(e, a, |s| pascal_case(&lossy(s)))
+    }),
+    ("snakecase", S, |e, a| {
+        rewritten(e, a, |s| lower_words(&lossy(s), '_'))
+    }),
+    ("kebabcase", S, |e, a| {
+        rewritten(e, a, |s| lower_words(&lossy(s), '-'))
+    }),
 ];
+
+/// A text rewritten character by character. A byte that is no UTF-8 becomes three: there is room for that.
+fn rewritten(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> String) -> Out {
+    let s = bytes(a, 0);
+    exec.room(s.len().saturating_mul(3))?;
+    // Characters are looked up in tables.
+    exec.charge(s.len() as u64 / 8)?;
+    out(exec, change(s))
+}
+
+fn lossy(s: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(s)
+}
 
 /// Go's `unicode.ToUpper`: one character for one.
 fn upper(c: char) -> char {

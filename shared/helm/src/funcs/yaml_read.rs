@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 /// # Errors
 /// The message of `sigs.k8s.io/yaml`, which templates print.
 pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
-    first_document(text, "yaml").map_err(|error| {
+    first_document(text, "yaml", &crate::convert::LIMITS).map_err(|error| {
         let message = match bad_key(text, &error) {
             Some(message) => message,
             None => message(&error, &String::from_utf8_lossy(text)),
@@ -20,8 +20,8 @@ pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
 }
 
 /// The first document; what is wrong behind it does not count.
-pub(crate) fn first_document(text: &[u8], file: &str) -> Result<Json, YamlError> {
-    let parse = |text: &[u8]| yaml::parse(text, file, &Limits::default());
+pub(crate) fn first_document(text: &[u8], file: &str, limits: &Limits) -> Result<Json, YamlError> {
+    let parse = |text: &[u8]| yaml::parse(text, file, limits);
     let nodes = match parse(text) {
         Ok(nodes) => nodes,
         Err(error) => match before(text, &error).map(parse) {

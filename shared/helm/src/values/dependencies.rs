@@ -19,16 +19,31 @@ pub(crate) fn process_dependencies(
     values: &Map,
     compat: Compat,
 ) -> Result<(), HelmError> {
-    enable(chart, values, "", compat)?;
+    let mut room = MAX_CHARTS;
+    enable(chart, values, "", compat, &mut room)?;
     import_all(chart, compat)?;
     chart.settle();
     Ok(())
 }
 
-fn enable(chart: &mut Work<'_>, values: &Map, path: &str, compat: Compat) -> Result<(), HelmError> {
+/// Charts of one release, under all their aliases: an alias of a chart whose charts have aliases doubles them.
+const MAX_CHARTS: usize = 2_000;
+
+fn enable(
+    chart: &mut Work<'_>,
+    values: &Map,
+    path: &str,
+    compat: Compat,
+    room: &mut usize,
+) -> Result<(), HelmError> {
     let Some(requirements) = chart.requirements.take() else {
         return Ok(());
     };
+    let wanted = chart.dependencies.len().max(requirements.len());
+    *room = room.checked_sub(wanted).ok_or_else(|| {
+        let why = format!("the release has more than {MAX_CHARTS} charts");
+        HelmError::chart("Chart.yaml", why)
+    })?;
     let charts = renamed(&chart.dependencies, &requirements, compat);
     chart.adopt(charts);
     for requirement in &requirements {
@@ -45,7 +60,7 @@ fn enable(chart: &mut Work<'_>, values: &Map, path: &str, compat: Compat) -> Res
     charts.retain(|d| !off(d.name()));
     for sub in &mut charts {
         let path = format!("{path}{}.", sub.name());
-        enable(sub, &own, &path, compat)?;
+        enable(sub, &own, &path, compat, room)?;
     }
     chart.adopt(charts);
     let kept = requirements.iter().filter(|r| !off(&r.borrow().entry.name));

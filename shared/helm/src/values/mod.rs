@@ -4,6 +4,7 @@ mod coalesce;
 mod dependencies;
 pub(crate) mod glob;
 mod schema;
+mod schema_cost;
 mod set;
 
 pub(crate) use coalesce::{Mode, coalesce};

@@ -1,5 +1,6 @@
 //! values.schema.json.
 
+use super::schema_cost;
 use crate::convert;
 use crate::error::HelmError;
 use crate::work::Work;
@@ -37,23 +38,11 @@ fn check(chart: &Work<'_>, values: &Map, problems: &mut String) {
     }
 }
 
-/// JSON nesting of a schema.
-const MAX_DEPTH: usize = 200;
-
-fn depth(value: &Json) -> usize {
-    match value {
-        Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Json::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
 fn one(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema: Json = serde_json::from_slice(schema)
         .map_err(|e| format!("values.schema.json is no JSON: line {}\n", e.line()))?;
-    if depth(&schema) > MAX_DEPTH {
-        return Err("values.schema.json is nested too deeply\n".to_owned());
-    }
+    schema_cost::check(&schema)
+        .map_err(|why| format!("values.schema.json cannot be used: {why}\n"))?;
     // Linear in time, as Go's own engine is.
     let validator = jsonschema::options()
         .with_pattern_options(jsonschema::PatternOptions::regex())

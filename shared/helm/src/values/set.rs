@@ -25,6 +25,9 @@ pub enum SetKind {
 const MAX_INDEX: usize = 65_536;
 const MAX_NESTING: usize = 30;
 
+/// Elements that one argument may fill lists with, before the ones it names.
+const MAX_FILL: usize = 4 * MAX_INDEX;
+
 impl SetKind {
     fn flag(self) -> &'static str {
         match self {
@@ -65,6 +68,7 @@ pub fn set(
         kind,
         compat,
         file,
+        fill: MAX_FILL,
     };
     loop {
         match parser.key(values, 0) {
@@ -98,6 +102,8 @@ struct Parser<'t> {
     kind: SetKind,
     compat: Compat,
     file: &'t dyn Fn(&str) -> Result<String, String>,
+    /// Elements that lists may still be filled with.
+    fill: usize,
 }
 
 fn put(data: &mut Table, key: String, value: Json) {
@@ -106,17 +112,13 @@ fn put(data: &mut Table, key: String, value: Json) {
     }
 }
 
-fn put_at(mut list: Vec<Json>, index: usize, value: Json) -> Result<Vec<Json>, String> {
+fn check_index(index: usize) -> Step<()> {
     if index > MAX_INDEX {
-        return Err(format!(
-            "index of {index} is greater than maximum supported index of {MAX_INDEX}"
-        ));
+        let why =
+            format!("index of {index} is greater than maximum supported index of {MAX_INDEX}");
+        return Err(why.into());
     }
-    if list.len() <= index {
-        list.resize(index + 1, Json::Null);
-    }
-    list[index] = value;
-    Ok(list)
+    Ok(())
 }
 
 fn not_a(what: &str) -> Stop {
@@ -164,30 +166,24 @@ impl Parser<'_> {
             None => Err(format!("key {} has no value", quoted()).into()),
             Some('[') => {
                 let index = self.index()?;
-                let list = match data.get(&key) {
+                let mut list = match data.get_mut(&key) {
                     None => Vec::new(),
-                    Some(Json::Array(list)) => list.clone(),
+                    Some(Json::Array(list)) => std::mem::take(list),
                     Some(_) => return Err(not_a("list")),
                 };
-                match self.item(list.clone(), index, depth) {
-                    Ok(list) => put(data, key, Json::Array(list)),
-                    Err(Stop::End) => {
-                        // An index without a value makes the list all the same.
-                        put(data, key, Json::Array(list));
-                        return Err(Stop::End);
-                    }
-                    Err(error) => return Err(error),
-                }
-                Ok(())
+                let done = self.item(&mut list, index, depth);
+                // An index without a value makes the list all the same.
+                put(data, key, Json::Array(list));
+                done
             }
             Some('=') => self.assign(data, key),
             Some('.') => {
                 if depth + 1 > MAX_NESTING {
                     return Err(format!("value name nested level is greater than maximum supported nested level of {MAX_NESTING}").into());
                 }
-                let mut inner = match data.get(&key) {
+                let mut inner = match data.get_mut(&key) {
                     None => Table::new(),
-                    Some(Json::Object(table)) => table.clone(),
+                    Some(Json::Object(table)) => std::mem::take(table),
                     Some(_) => return Err(not_a("table")),
                 };
                 let result = self.key(&mut inner, depth + 1);
@@ -276,18 +272,13 @@ impl Parser<'_> {
             .map_err(|_| Stop::Error(format!("negative {index} index not allowed")))
     }
 
-    fn item(&mut self, mut list: Vec<Json>, index: usize, depth: usize) -> Step<Vec<Json>> {
+    fn item(&mut self, list: &mut Vec<Json>, index: usize, depth: usize) -> Step<()> {
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
             let quoted = quote(text.as_bytes());
             return Err(format!("unexpected data at end of array index: {quoted}").into());
         }
-        if index > MAX_INDEX {
-            return Err(put_at(Vec::new(), index, Json::Null)
-                .err()
-                .unwrap_or_default()
-                .into());
-        }
+        check_index(index)?;
         let value = match stop {
             None => return Err(Stop::End),
             Some('=') => match self.kind {
@@ -302,15 +293,20 @@ impl Parser<'_> {
             },
             Some('[') => {
                 let next = self.index()?;
-                let inner = match list.get(index) {
-                    None | Some(Json::Null) => Vec::new(),
-                    Some(Json::Array(inner)) => inner.clone(),
-                    Some(_) => return Err(not_a("list")),
-                };
                 if depth + 1 > MAX_NESTING {
                     return Err(not_a("list so deep"));
                 }
-                Json::Array(self.item(inner, next, depth + 1)?)
+                let mut inner = match list.get_mut(index) {
+                    None | Some(Json::Null) => Vec::new(),
+                    Some(Json::Array(inner)) => std::mem::take(inner),
+                    Some(_) => return Err(not_a("list")),
+                };
+                let done = self.item(&mut inner, next, depth + 1);
+                if let (Err(_), Some(Json::Array(old))) = (&done, list.get_mut(index)) {
+                    *old = std::mem::take(&mut inner);
+                }
+                done?;
+                Json::Array(inner)
             }
             Some(_) => {
                 let mut inner = match list.get_mut(index) {
@@ -327,7 +323,20 @@ impl Parser<'_> {
                 Json::Object(inner)
             }
         };
-        Ok(put_at(list, index, value)?)
+        self.put_at(list, index, value)
+    }
+
+    fn put_at(&mut self, list: &mut Vec<Json>, index: usize, value: Json) -> Step<()> {
+        let more = (index + 1).saturating_sub(list.len());
+        match self.fill.checked_sub(more) {
+            Some(left) => self.fill = left,
+            None => return Err(format!("the lists have more than {MAX_FILL} elements").into()),
+        }
+        if more > 0 {
+            list.resize(index + 1, Json::Null);
+        }
+        list[index] = value;
+        Ok(())
     }
 
     /// `{a,b}`; `None` if the value does not start so.

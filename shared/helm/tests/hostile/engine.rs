@@ -1,0 +1,125 @@
+//! A case: a chart, or another input, and what must come of it.
+
+use driftless_gotmpl::Limits;
+use driftless_helm::values::{self, Table};
+use driftless_helm::{
+    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, ReleaseInfo,
+    manifest_text, render,
+};
+
+/// What must come of a case.
+#[derive(Clone)]
+pub enum Want {
+    /// An error that has all of these words.
+    Refused(Vec<String>),
+    /// The error of a budget that is used up, which names the template.
+    Budget(String),
+    /// A text that holds these words: Helm answers it, too, and it is cheap.
+    Answered(Vec<String>),
+    /// Either: it only has to end within its means.
+    Ends,
+}
+
+/// What came of it: the text, or the error and whether it is a budget's.
+pub type Done = Result<String, (String, bool)>;
+
+pub struct Case {
+    pub name: String,
+    pub want: Want,
+    pub run: Box<dyn Fn() -> Done>,
+}
+
+pub fn case(name: &str, want: Want, run: impl Fn() -> Done + 'static) -> Case {
+    Case {
+        name: name.to_owned(),
+        want,
+        run: Box::new(run),
+    }
+}
+
+pub fn refused(words: &[&str]) -> Want {
+    Want::Refused(words.iter().map(|w| (*w).to_owned()).collect())
+}
+
+pub fn answered(words: &[&str]) -> Want {
+    Want::Answered(words.iter().map(|w| (*w).to_owned()).collect())
+}
+
+pub const CHART: &str = "apiVersion: v2\nname: top\nversion: 1.0.0\n";
+
+pub fn failed(error: HelmError) -> (String, bool) {
+    let budget = matches!(&error, HelmError::Render { budget: true, .. });
+    (error.to_string(), budget)
+}
+
+/// The limits as they are, but for steps: where nothing is optimised, a step takes some twenty times as long.
+fn limits() -> Limits {
+    let whole = Limits::default();
+    Limits {
+        steps: if cfg!(debug_assertions) {
+            whole.steps / 20
+        } else {
+            whole.steps
+        },
+        ..whole
+    }
+}
+
+pub fn options() -> Options {
+    Options {
+        compat: Compat::Helm3,
+        release: ReleaseInfo {
+            name: "rel".to_owned(),
+            namespace: "ns".to_owned(),
+            revision: 1,
+            is_upgrade: false,
+        },
+        capabilities: Capabilities::default(),
+        now: (0, 0),
+        entropy: [0; 32],
+        lookups: None,
+        limits: limits(),
+    }
+}
+
+pub fn file(name: &str, text: impl AsRef<[u8]>) -> ChartFile {
+    ChartFile {
+        name: name.to_owned(),
+        data: text.as_ref().into(),
+    }
+}
+
+pub fn load(files: Vec<ChartFile>) -> Result<Chart, (String, bool)> {
+    Chart::from_files(files, Compat::Helm3, &LoadLimits::default()).map_err(failed)
+}
+
+pub fn rendered(chart: &Chart, user: &Table) -> Done {
+    match render(chart, user, &options(), true).map_err(failed)? {
+        Outcome::Done(rendered) => Ok(manifest_text(&rendered, true)),
+        Outcome::Needs(needs) => Ok(format!("needs {needs:?}")),
+    }
+}
+
+/// What a chart of these files, beside a Chart.yaml that is fine, renders to with its own values.
+pub fn with(files: Vec<ChartFile>) -> Done {
+    let mut all = vec![file("Chart.yaml", CHART)];
+    all.extend(files);
+    rendered(&load(all)?, &Table::new())
+}
+
+/// A case of one template.
+pub fn template(name: &str, want: Want, text: &str) -> Case {
+    let text = text.to_owned();
+    case(&format!("template {name}"), want, move || {
+        with(vec![file("templates/x.yaml", &text)])
+    })
+}
+
+/// A case of one template that spends all it may.
+pub fn spends(name: &str, text: &str) -> Case {
+    template(name, Want::Budget("templates/x.yaml".to_owned()), text)
+}
+
+pub fn read_values(text: &[u8]) -> Result<Table, (String, bool)> {
+    values::read(text, "my-values.yaml", Compat::Helm3).map_err(failed)
+}
