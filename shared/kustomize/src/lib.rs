@@ -10,9 +10,10 @@
 //! ```
 //!
 //! What fetches or runs something is refused with a reason: remote resources and bases, plugins other than the built-in
-//! ones, and, for now, `helmCharts`.
+//! ones. Charts of the tree are rendered by whoever builds ([`Charts`]).
 
 mod build;
+mod charts;
 mod config;
 mod error;
 mod fieldspec;
@@ -31,6 +32,7 @@ mod schema;
 mod selector;
 mod transform;
 
+pub use charts::{ChartCall, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
 
@@ -42,7 +44,7 @@ use serde_json::Value;
 /// # Errors
 /// Whatever `kustomize build` fails on, what is refused on purpose, or a budget that is used up. The error names the file.
 pub fn build(reader: &Reader<'_>, dir: &TreePath, options: &Options) -> Result<Vec<Object>, Error> {
-    objects(build::build(reader, dir, None, options)?)
+    objects(build::build(reader, dir, None, options, None)?)
 }
 
 /// Renders `dir` as [`build`] does, without the check that each document is a whole object: kustomize prints objects
@@ -55,7 +57,20 @@ pub fn build_documents(
     dir: &TreePath,
     options: &Options,
 ) -> Result<Vec<Value>, Error> {
-    build::build(reader, dir, None, options)
+    build::build(reader, dir, None, options, None)
+}
+
+/// Renders `dir` as [`build_documents`] does, with an engine for `helmCharts`, which [`Options::enable_helm`] allows.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_documents_with_charts(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    options: &Options,
+    charts: &dyn Charts,
+) -> Result<Vec<Value>, Error> {
+    build::build(reader, dir, None, options, Some(charts))
 }
 
 /// Renders `dir` with `kustomization` in the place of its kustomization file: the fields that would stand there.
@@ -68,7 +83,13 @@ pub fn build_with(
     kustomization: &Value,
     options: &Options,
 ) -> Result<Vec<Object>, Error> {
-    objects(build::build(reader, dir, Some(kustomization), options)?)
+    objects(build::build(
+        reader,
+        dir,
+        Some(kustomization),
+        options,
+        None,
+    )?)
 }
 
 fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {

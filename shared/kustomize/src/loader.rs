@@ -1,3 +1,4 @@
+use crate::charts::Charts;
 use crate::error::{Error, ErrorKind};
 use crate::options::{LoadRestrictor, Options};
 use crate::schema::Schema;
@@ -13,6 +14,8 @@ pub(crate) const FILE_NAMES: [&str; 3] =
 pub(crate) struct Context<'b, 't> {
     pub reader: &'b Reader<'t>,
     pub options: &'b Options,
+    /// What renders charts.
+    pub charts: Option<&'b dyn Charts>,
     pub schema: RefCell<Schema>,
     bytes: Cell<usize>,
     nodes: Cell<usize>,
@@ -22,10 +25,15 @@ pub(crate) struct Context<'b, 't> {
 }
 
 impl<'b, 't> Context<'b, 't> {
-    pub fn new(reader: &'b Reader<'t>, options: &'b Options) -> Self {
+    pub fn new(
+        reader: &'b Reader<'t>,
+        options: &'b Options,
+        charts: Option<&'b dyn Charts>,
+    ) -> Self {
         Self {
             reader,
             options,
+            charts,
             schema: RefCell::new(Schema::new()),
             bytes: Cell::new(0),
             nodes: Cell::new(0),
@@ -40,6 +48,11 @@ impl<'b, 't> Context<'b, 't> {
             nodes: self.options.limits.nodes.saturating_sub(self.nodes.get()),
             ..yaml::Limits::default()
         }
+    }
+
+    /// Counts bytes that were read.
+    pub fn spend_bytes(&self, bytes: usize) -> Result<(), Error> {
+        spend(&self.bytes, bytes, self.options.limits.bytes, "bytes")
     }
 
     /// Counts values that were read.
@@ -193,12 +206,7 @@ impl<'c> Loader<'c> {
     pub fn load(&self, entry: &str, field: &'static str) -> Result<(TreePath, Vec<u8>), Error> {
         let path = self.path_of(entry, field)?;
         let bytes = self.context.reader.read(&path)?;
-        spend(
-            &self.context.bytes,
-            bytes.len(),
-            self.context.options.limits.bytes,
-            "bytes",
-        )?;
+        self.context.spend_bytes(bytes.len())?;
         Ok((path, bytes.to_vec()))
     }
 

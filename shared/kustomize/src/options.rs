@@ -5,8 +5,12 @@ pub struct Options {
     pub load_restrictor: LoadRestrictor,
     /// The order of the output.
     pub reorder: Reorder,
-    /// Whether `helmCharts` are allowed. Charts are refused either way until a Helm engine is wired in.
+    /// Whether `helmCharts` are allowed. They need an engine, too: see [`Charts`](crate::Charts).
     pub enable_helm: bool,
+    /// Kubernetes' version for charts whose entry names none.
+    pub kube_version: Option<String>,
+    /// API versions of the cluster, for charts whose entry names none.
+    pub api_versions: Vec<String>,
     /// Adds the label `app.kubernetes.io/managed-by: kustomize-v5.8.2` to every object.
     pub managed_by_label: bool,
     /// Keeps the built-in OpenAPI schema when a kustomization brings its own (`openapi.path`), as Flux does. kustomize's
@@ -23,6 +27,8 @@ impl Default for Options {
             load_restrictor: LoadRestrictor::RootOnly,
             reorder: Reorder::Unspecified,
             enable_helm: false,
+            kube_version: None,
+            api_versions: Vec::new(),
             managed_by_label: false,
             keep_builtin_schema: false,
             limits: Limits::default(),

@@ -240,6 +240,7 @@ impl Resource {
             (true, Behavior::Replace) => "replace",
         };
         let needs_hash = if self.needs_hash { "enabled" } else { "" };
+        let from_helm = if self.from_helm { "true" } else { "" };
         let all = [
             ("previousNames", ids(|id| &id.name).join(",")),
             ("previousNamespaces", ids(|id| &id.namespace).join(",")),
@@ -248,6 +249,7 @@ impl Resource {
             ("suffixes", texts(&self.suffixes)),
             ("generatorBehavior", behavior.to_owned()),
             ("needsHashSuffix", needs_hash.to_owned()),
+            ("helm-generated", from_helm.to_owned()),
         ];
         let kept = all.into_iter().filter(|(_, text)| !text.is_empty());
         kept.map(|(name, text)| (format!("{INTERNAL}{name}"), text))

@@ -3,6 +3,7 @@
 //! The engine renders a tree in memory. A folder may lie in a repository of any size, so the tree starts with what the
 //! kustomizations name, and grows by what a build asked for and did not find, until a build asks for nothing new.
 
+use super::charts::DiskCharts;
 use crate::error::Error;
 use driftless_kustomize::{ErrorKind, Options};
 use driftless_manifest::{EntryKind, FileTree, ReadError, Reader, TreePath};
@@ -140,9 +141,13 @@ impl Files {
     /// Renders a folder.
     pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Value>, BuildError> {
         self.guess(dir).map_err(BuildError::Disk)?;
+        let charts = DiskCharts {
+            root: self.root.clone(),
+        };
         loop {
             let reader = Reader::new(&self.tree);
-            let done = driftless_kustomize::build_documents(&reader, dir, options);
+            let done =
+                driftless_kustomize::build_documents_with_charts(&reader, dir, options, &charts);
             let index = self.tree.index();
             let read = reader.into_read_set();
             let missed = read

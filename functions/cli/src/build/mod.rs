@@ -1,5 +1,6 @@
 //! `driftless build`: what `kustomize build` does, with its flags.
 
+mod charts;
 mod files;
 mod output;
 
@@ -16,7 +17,7 @@ const EXAMPLES: &str = "Examples:
   driftless build overlays/production -o out.yaml
   driftless build overlays/production -o out/   # a file an object, into a folder that exists
 
-Bases may be anywhere on the disk. Remote bases, function containers, exec and Go plugins are refused.";
+Bases may be anywhere on the disk. Remote bases and charts, function containers, exec and Go plugins are refused.";
 
 /// Render a folder with a kustomization, as `kustomize build` does
 #[derive(clap::Args)]
@@ -34,9 +35,15 @@ pub struct Args {
     /// The order of the objects; a kustomization's sortOptions come first
     #[arg(long, value_enum)]
     reorder: Option<Order>,
-    /// Allow helmCharts
+    /// Allow helmCharts: charts of the repository, rendered as Helm 3 does
     #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_helm: bool,
+    /// Kubernetes' version for charts whose entry names none
+    #[arg(long, value_name = "VERSION")]
+    helm_kube_version: Option<String>,
+    /// API versions for charts whose entry names none
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    helm_api_versions: Vec<String>,
     /// Label every object app.kubernetes.io/managed-by
     #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_managedby_label: bool,
@@ -81,10 +88,6 @@ struct Refused {
     network_name: Option<String>,
     #[arg(long, hide = true)]
     helm_command: Option<String>,
-    #[arg(long, hide = true)]
-    helm_api_versions: Vec<String>,
-    #[arg(long, hide = true)]
-    helm_kube_version: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     helm_debug: Option<bool>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -110,16 +113,6 @@ impl Refused {
             ("--network", asked(self.network), PLUGINS),
             ("--network-name", self.network_name.is_some(), PLUGINS),
             ("--helm-command", self.helm_command.is_some(), HELM),
-            (
-                "--helm-api-versions",
-                !self.helm_api_versions.is_empty(),
-                HELM,
-            ),
-            (
-                "--helm-kube-version",
-                self.helm_kube_version.is_some(),
-                HELM,
-            ),
             ("--helm-debug", asked(self.helm_debug), HELM),
             (
                 "--stack-trace",
@@ -157,6 +150,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
             Some(Order::None) => Reorder::None,
         },
         enable_helm: args.enable_helm,
+        kube_version: args.helm_kube_version.clone(),
+        api_versions: args.helm_api_versions.clone(),
         managed_by_label: args.enable_managedby_label,
         ..Options::default()
     };

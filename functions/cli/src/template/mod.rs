@@ -5,6 +5,7 @@ mod print;
 mod values;
 
 use crate::error::{EXIT_CODES, Error};
+use driftless_helm::values::Table;
 use driftless_helm::{Capabilities, Compat, Options, Outcome, ReleaseInfo, Rendered};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -120,7 +121,6 @@ pub fn run(args: &Args) -> Result<(), Error> {
         [chart] => ("release-name", chart),
         _ => return Err(Error::usage("give a name and a chart")),
     };
-    release_name(name)?;
     let rendered = render(args, name, Path::new(path))?;
     print::all(&rendered, name, &args.shown)
 }
@@ -130,26 +130,71 @@ fn render(args: &Args, name: &str, path: &Path) -> Result<Rendered, Error> {
         true => Compat::Helm4,
         false => Compat::Helm3,
     };
-    let values = args.values.read(compat)?;
-    let chart = chart::load(path, compat)?;
-    let options = Options {
+    Release {
+        chart: path,
+        name,
+        namespace: &args.namespace,
+        values: args.values.read(compat)?,
+        kube_version: args.kube_version.as_deref(),
+        api_versions: &args.api_versions,
+        is_upgrade: args.is_upgrade,
+        check_schema: !args.skip_schema_validation,
         compat,
-        release: ReleaseInfo {
-            name: name.to_owned(),
-            namespace: args.namespace.clone(),
-            revision: 1,
-            is_upgrade: args.is_upgrade,
-        },
-        capabilities: capabilities(args, compat)?,
-        now: now()?,
-        entropy: entropy()?,
-        lookups: None,
-        limits: Default::default(),
-    };
-    let check_schema = !args.skip_schema_validation;
-    match driftless_helm::render(&chart, &values, &options, check_schema).map_err(Error::new)? {
-        Outcome::Done(rendered) => Ok(*rendered),
-        Outcome::Needs(_) => Err(Error::new("the chart asks for objects of a cluster")),
+    }
+    .render()
+}
+
+/// A chart of this machine, and what it is to become.
+pub struct Release<'r> {
+    /// A folder or a .tgz.
+    pub chart: &'r Path,
+    pub name: &'r str,
+    pub namespace: &'r str,
+    pub values: Table,
+    pub kube_version: Option<&'r str>,
+    pub api_versions: &'r [String],
+    pub is_upgrade: bool,
+    pub check_schema: bool,
+    pub compat: Compat,
+}
+
+impl Release<'_> {
+    /// Renders it without a cluster.
+    pub fn render(&self) -> Result<Rendered, Error> {
+        release_name(self.name)?;
+        let chart = chart::load(self.chart, self.compat)?;
+        let options = Options {
+            compat: self.compat,
+            release: ReleaseInfo {
+                name: self.name.to_owned(),
+                namespace: self.namespace.to_owned(),
+                revision: 1,
+                is_upgrade: self.is_upgrade,
+            },
+            capabilities: self.capabilities()?,
+            now: now()?,
+            entropy: entropy()?,
+            lookups: None,
+            limits: Default::default(),
+        };
+        let done = driftless_helm::render(&chart, &self.values, &options, self.check_schema);
+        match done.map_err(Error::new)? {
+            Outcome::Done(rendered) => Ok(*rendered),
+            Outcome::Needs(_) => Err(Error::new("the chart asks for objects of a cluster")),
+        }
+    }
+
+    fn capabilities(&self) -> Result<Capabilities, Error> {
+        let mut capabilities = Capabilities::default();
+        if let Some(version) = self.kube_version {
+            capabilities = capabilities
+                .with_kube_version(version, self.compat)
+                .map_err(Error::usage)?;
+        }
+        capabilities
+            .api_versions
+            .extend(self.api_versions.iter().cloned());
+        Ok(capabilities)
     }
 }
 
@@ -168,19 +213,6 @@ fn release_name(name: &str) -> Result<(), Error> {
     Err(Error::usage(
         "the release's name must be lower-case letters, digits, '-' and '.', at most 53 of them",
     ))
-}
-
-fn capabilities(args: &Args, compat: Compat) -> Result<Capabilities, Error> {
-    let mut capabilities = Capabilities::default();
-    if let Some(version) = &args.kube_version {
-        capabilities = capabilities
-            .with_kube_version(version, compat)
-            .map_err(Error::usage)?;
-    }
-    capabilities
-        .api_versions
-        .extend(args.api_versions.iter().cloned());
-    Ok(capabilities)
 }
 
 fn now() -> Result<(i64, u32), Error> {

@@ -7,6 +7,7 @@
     reason = "tests fail by a panic that says what was expected, and tell how long things took"
 )]
 
+mod build;
 mod check;
 mod command;
 mod demo;

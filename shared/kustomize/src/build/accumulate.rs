@@ -88,16 +88,21 @@ impl Target<'_> {
                 .iter_mut()
                 .for_each(|resource| resource.set_annotation(resource::ORIGIN, &text));
         }
-        let limit = context.options.limits.resources;
-        if map.list().len() + resources.len() > limit {
+        self.check_count(map.list().len() + resources.len())?;
+        map.append_all(resources, &context.schema.borrow())
+            .in_file(&file.path)
+    }
+
+    fn check_count(&self, objects: usize) -> Result<(), Error> {
+        let limit = self.loader.context.options.limits.resources;
+        if objects > limit {
             return Err(ErrorKind::Budget {
                 what: "objects",
                 limit,
             }
             .into());
         }
-        map.append_all(resources, &context.schema.borrow())
-            .in_file(&file.path)
+        Ok(())
     }
 
     fn add_folder(
@@ -192,22 +197,6 @@ impl Target<'_> {
 
     fn generate(&self, all: &mut Accumulator) -> Result<(), Error> {
         let kustomization = self.kustomization;
-        if kustomization.helm_charts.is_some()
-            || kustomization.helm_chart_inflation_generator.is_some()
-        {
-            let enabled = self.loader.context.options.enable_helm;
-            let reason = if enabled {
-                "no Helm engine is wired into kustomize builds yet; use a HelmRelease"
-            } else {
-                "charts need --enable-helm, and no Helm engine is wired into kustomize builds yet; use a HelmRelease"
-            };
-            let field = "helmCharts".to_owned();
-            return Err(Error::from(ErrorKind::Unsupported {
-                field,
-                reason: reason.to_owned(),
-            })
-            .in_file(&self.file()));
-        }
         let mut generated = Vec::new();
         let globals = kustomization.generator_options.as_ref();
         for args in &kustomization.config_map_generator {
@@ -219,7 +208,18 @@ impl Target<'_> {
             let resource = generate::secret(args, globals, self.loader).in_file(&self.file())?;
             generated.push((resource, self.builtin_origin("SecretGenerator")));
         }
+        let home = kustomization.helm_globals.clone().unwrap_or_default();
+        for chart in &kustomization.helm_charts {
+            let origin = self.builtin_origin("HelmChartInflationGenerator");
+            let resources = generate::chart(chart, &home, self.loader).in_file(&self.file())?;
+            generated.extend(
+                resources
+                    .into_iter()
+                    .map(|resource| (resource, origin.clone())),
+            );
+        }
         generated.extend(plugins::generate(self)?);
+        self.check_count(all.map.list().len() + generated.len())?;
         let schema = self.loader.context.schema.borrow();
         for (mut resource, origin) in generated {
             if let Some(origin) = origin {

@@ -9,6 +9,7 @@ pub(crate) use accumulate::{Accumulator, Step, Target};
 pub(crate) use finish::finish;
 pub(crate) use origin::Origin;
 
+use crate::charts::Charts;
 use crate::error::{Error, InFile as _};
 use crate::kustomization::{self, Kustomization, Source};
 use crate::loader::{Context, Loader};
@@ -22,8 +23,9 @@ pub(crate) fn build(
     dir: &TreePath,
     replaced: Option<&Value>,
     options: &Options,
+    charts: Option<&dyn Charts>,
 ) -> Result<Vec<Value>, Error> {
-    let context = Context::new(reader, options);
+    let context = Context::new(reader, options, charts);
     let loader = Loader::top(&context, dir)?;
     let (file_name, kustomization) = match replaced {
         Some(value) => {

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
 use crate::kustomization::{
-    Form, Generator, Image, Patch, ReplacementEntry, Replica, Texts, shape,
+    Form, Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts, shape,
 };
 use crate::node::{self, Map, Node};
 use crate::resource::{self, ORIGIN, Resource};
@@ -32,6 +32,14 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
             args
         };
         let resource = match kind {
+            "HelmChartInflationGenerator" => {
+                let chart: HelmChart = read(&config, Form::Helm)?;
+                let globals: HelmGlobals = read(&config, Form::Helm)?;
+                let made = generate::chart(&chart, &globals, target.loader)?;
+                let origin = Origin::of_plugin(&config);
+                generated.extend(made.into_iter().map(|resource| (resource, origin.clone())));
+                continue;
+            }
             "ConfigMapGenerator" => generate::config_map(
                 &named(read(&config, Form::Generator)?, &config),
                 None,
@@ -43,12 +51,6 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
                 target.loader,
             )?,
             "IAMPolicyGenerator" => iam_account(read(&config, Form::Iam)?)?,
-            "HelmChartInflationGenerator" => {
-                return Err(unsupported(
-                    kind,
-                    "no Helm engine is wired into kustomize builds yet; use a HelmRelease",
-                ));
-            }
             _ => return Err(unsupported(kind, "it is no built-in generator")),
         };
         generated.push((resource, Origin::of_plugin(&config)));

@@ -1,8 +1,10 @@
-//! `configMapGenerator` and `secretGenerator`, and the hash at the end of generated names.
+//! `configMapGenerator`, `secretGenerator` and `helmCharts`, and the hash at the end of generated names.
 
+mod charts;
 mod hash;
 mod pairs;
 
+pub(crate) use charts::chart;
 pub(crate) use hash::add_hashes;
 
 use crate::error::{Error, ErrorKind};

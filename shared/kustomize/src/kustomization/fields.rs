@@ -12,11 +12,11 @@ pub(super) enum Type {
     Texts,
     List(&'static Type),
     Struct(&'static [(&'static str, Type)]),
-    /// Anything.
-    Any,
+    /// A map of anything.
+    Map,
 }
 
-use Type::{Any, Bool, Int, List, Struct, Text, Texts};
+use Type::{Bool, Int, List, Struct, Text, Texts};
 
 static FIELD_SPEC: [(&str, Type); 5] = [
     ("group", Text),
@@ -79,6 +79,47 @@ static SECRET: [(&str, Type); 9] = [
     ("env", Text),
     ("options", Struct(&GENERATOR_OPTIONS)),
     ("type", Text),
+];
+
+static HELM_GLOBALS: [(&str, Type); 2] = [("chartHome", Text), ("configHome", Text)];
+
+static OLD_HELM_CHART: [(&str, Type); 13] = [
+    ("chartName", Text),
+    ("chartVersion", Text),
+    ("chartRepoUrl", Text),
+    ("chartHome", Text),
+    ("chartRepoName", Text),
+    ("helmBin", Text),
+    ("helmHome", Text),
+    ("values", Text),
+    ("valuesLocal", Type::Map),
+    ("valuesMerge", Text),
+    ("releaseName", Text),
+    ("releaseNamespace", Text),
+    ("extraArgs", List(&Text)),
+];
+
+/// A chart, and the configuration of the `HelmChartInflationGenerator`, which has the fields that charts have in common, too.
+pub(super) static HELM: [(&str, Type); 19] = [
+    ("chartHome", Text),
+    ("configHome", Text),
+    ("name", Text),
+    ("version", Text),
+    ("repo", Text),
+    ("releaseName", Text),
+    ("namespace", Text),
+    ("additionalValuesFiles", List(&Text)),
+    ("valuesFile", Text),
+    ("valuesInline", Type::Map),
+    ("valuesMerge", Text),
+    ("includeCRDs", Bool),
+    ("skipHooks", Bool),
+    ("apiVersions", List(&Text)),
+    ("kubeVersion", Text),
+    ("nameTemplate", Text),
+    ("skipTests", Bool),
+    ("debug", Bool),
+    ("devel", Bool),
 ];
 
 static FIELD_OPTIONS: [(&str, Type); 4] = [
@@ -181,9 +222,12 @@ pub(super) static KUSTOMIZATION: [(&str, Type); 34] = [
     ("bases", List(&Text)),
     ("configMapGenerator", List(&Struct(&CONFIG_MAP))),
     ("secretGenerator", List(&Struct(&SECRET))),
-    ("helmGlobals", Any),
-    ("helmCharts", Any),
-    ("helmChartInflationGenerator", Any),
+    ("helmGlobals", Struct(&HELM_GLOBALS)),
+    ("helmCharts", List(&Struct(&HELM))),
+    (
+        "helmChartInflationGenerator",
+        List(&Struct(&OLD_HELM_CHART)),
+    ),
     ("generatorOptions", Struct(&GENERATOR_OPTIONS)),
     ("configurations", List(&Text)),
     ("generators", List(&Text)),
@@ -281,7 +325,10 @@ static REPLICA: [(&str, Type); 2] = [("name", Text), ("count", Int)];
 pub(super) fn normalize(value: Value, kind: &Type, at: &str, mode: Mode) -> Result<Value, String> {
     let expected = |what: &str| Err(format!("'{at}' is {}, expected {what}", what_is(&value)));
     match (kind, &value) {
-        (Any, _) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => Ok(value),
+        (Type::Map, Value::Object(_)) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
+            Ok(value)
+        }
+        (Type::Map, _) => expected("a map"),
         (Int, Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(value),
         (Text, Value::Bool(_) | Value::Number(_)) if mode.coerce => {
             Ok(Value::String(value.to_string()))

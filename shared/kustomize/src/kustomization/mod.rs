@@ -9,7 +9,7 @@ use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
 use crate::selector::Selector;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Texts by name.
@@ -44,8 +44,9 @@ pub(crate) struct Kustomization {
     pub bases: Vec<String>,
     pub config_map_generator: Vec<Generator>,
     pub secret_generator: Vec<Generator>,
-    pub helm_charts: Option<Value>,
-    pub helm_chart_inflation_generator: Option<Value>,
+    pub helm_globals: Option<HelmGlobals>,
+    pub helm_charts: Vec<HelmChart>,
+    pub helm_chart_inflation_generator: Vec<OldHelmChart>,
     pub generator_options: Option<GeneratorOptions>,
     pub configurations: Vec<String>,
     pub generators: Vec<String>,
@@ -124,6 +125,64 @@ pub(crate) struct GeneratorOptions {
     pub annotations: Texts,
     pub disable_name_suffix_hash: bool,
     pub immutable: bool,
+}
+
+/// What all charts have in common.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct HelmGlobals {
+    pub chart_home: String,
+}
+
+/// A chart and its values.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct HelmChart {
+    pub name: String,
+    pub version: String,
+    pub repo: String,
+    pub release_name: String,
+    pub namespace: String,
+    pub additional_values_files: Vec<String>,
+    pub values_file: String,
+    pub values_inline: Option<Map<String, Value>>,
+    pub values_merge: String,
+    #[serde(rename = "includeCRDs")]
+    pub include_crds: bool,
+    pub skip_hooks: bool,
+    pub api_versions: Option<Vec<String>>,
+    pub kube_version: String,
+    pub name_template: String,
+    pub skip_tests: bool,
+}
+
+/// A chart in the deprecated field `helmChartInflationGenerator`. kustomize leaves what is not here out.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct OldHelmChart {
+    chart_name: String,
+    chart_version: String,
+    chart_repo_url: String,
+    chart_home: String,
+    values: String,
+    values_local: Option<Map<String, Value>>,
+    values_merge: String,
+    release_name: String,
+}
+
+impl From<OldHelmChart> for HelmChart {
+    fn from(old: OldHelmChart) -> Self {
+        Self {
+            name: old.chart_name,
+            version: old.chart_version,
+            repo: old.chart_repo_url,
+            values_file: old.values,
+            values_inline: old.values_local,
+            values_merge: old.values_merge,
+            release_name: old.release_name,
+            ..Self::default()
+        }
+    }
 }
 
 /// A replacement, or a file with replacements.
@@ -229,6 +288,18 @@ impl Kustomization {
                 generator.envs.push(env);
             }
         }
+        let old_charts = std::mem::take(&mut self.helm_chart_inflation_generator);
+        let last_home = old_charts.iter().rev().map(|chart| &chart.chart_home);
+        if let (None, Some(home)) = (
+            &self.helm_globals,
+            last_home.into_iter().find(|home| !home.is_empty()),
+        ) {
+            self.helm_globals = Some(HelmGlobals {
+                chart_home: home.clone(),
+            });
+        }
+        self.helm_charts
+            .extend(old_charts.into_iter().map(HelmChart::from));
         // kustomize hands them on as YAML, which leaves empty lists out.
         for entry in &mut self.replacements {
             entry

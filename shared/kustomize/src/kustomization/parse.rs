@@ -73,6 +73,8 @@ pub(crate) enum Form {
     Replacement,
     /// The configuration of the `IAMPolicyGenerator`.
     Iam,
+    /// The configuration of the `HelmChartInflationGenerator`.
+    Helm,
 }
 
 /// Brings such a value into the form that the models read.
@@ -86,6 +88,7 @@ pub(crate) fn shape(value: Value, form: Form) -> Result<Value, String> {
         Form::Transformer => &fields::TRANSFORMER,
         Form::Replacement => &fields::REPLACEMENT,
         Form::Iam => &fields::IAM,
+        Form::Helm => &fields::HELM,
     };
     let mode = Mode {
         strict: form == Form::Configuration,
