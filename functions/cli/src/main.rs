@@ -80,3 +80,15 @@ fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
         .map_err(|error| Error::new(format!("start: {error}")))?
         .block_on(work)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    /// clap checks itself only where it is not optimised: two flags of one name, two groups of one name.
+    #[test]
+    fn the_commands_fit_together() {
+        Cli::command().debug_assert();
+    }
+}

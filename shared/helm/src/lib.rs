@@ -15,6 +15,7 @@ mod manifests;
 mod message;
 mod objects;
 mod paths;
+mod post_render;
 pub mod record;
 mod release;
 mod render;
@@ -27,5 +28,8 @@ pub use compat::Compat;
 pub use error::HelmError;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
-pub use release::{Outcome, Rendered, Shown, manifest_text, render, render_texts, template_text};
+pub use post_render::{PostRenderStrategy, PostRenderer};
+pub use release::{
+    Outcome, Rendered, Shown, manifest_text, render, render_texts, render_with, template_text,
+};
 pub use render::{Lookup, Options, ReleaseInfo, Templated};

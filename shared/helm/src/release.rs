@@ -5,6 +5,7 @@ use crate::compat::Compat;
 use crate::convert::{to_json, to_map};
 use crate::error::HelmError;
 use crate::manifests::{self, Hook, Manifest};
+use crate::post_render::{self, PostRenderer};
 use crate::render::{Lookup, Options, Templated, on_large_stack, render_templates};
 use crate::semver::is_compatible;
 use crate::values::glob::path_match;
@@ -52,10 +53,34 @@ pub fn render(
     options: &Options,
     check_schema: bool,
 ) -> Result<Outcome, HelmError> {
+    rendered(chart, user_values, options, check_schema, None)
+}
+
+/// [`render`] with a post-renderer between the templates and the split into manifests and hooks.
+///
+/// # Errors
+/// Every [`HelmError`], and what the post-renderer says.
+pub fn render_with(
+    chart: &Chart,
+    user_values: &Table,
+    options: &Options,
+    check_schema: bool,
+    post: &PostRenderer<'_>,
+) -> Result<Outcome, HelmError> {
+    rendered(chart, user_values, options, check_schema, Some(post))
+}
+
+fn rendered(
+    chart: &Chart,
+    user_values: &Table,
+    options: &Options,
+    check_schema: bool,
+    post: Option<&PostRenderer<'_>>,
+) -> Result<Outcome, HelmError> {
     on_large_stack(|| {
         let (work, templated) = templates(chart, user_values, options, check_schema)?;
         match templated {
-            Templated::Done(files) => sorted(&work, files, options.compat),
+            Templated::Done(files) => sorted(&work, files, options.compat, post),
             Templated::Needs(needs) => Ok(Outcome::Needs(needs)),
         }
     })
@@ -97,6 +122,7 @@ fn sorted(
     work: &Work<'_>,
     mut files: BTreeMap<String, Vec<u8>>,
     compat: Compat,
+    post: Option<&PostRenderer<'_>>,
 ) -> Result<Outcome, HelmError> {
     let own_notes = format!("{}/templates/NOTES.txt", work.name());
     let notes = files
@@ -104,6 +130,9 @@ fn sorted(
         .map(|n| String::from_utf8_lossy(n).into_owned())
         .unwrap_or_default();
     files.retain(|name, _| !name.ends_with("NOTES.txt"));
+    if let Some(post) = post {
+        files = post_render::apply(files, post, compat)?;
+    }
     let (manifests, hooks) = manifests::sort(&files, compat)?;
     let mut crds = Vec::new();
     collect_crds(work, &mut crds);
@@ -168,7 +197,8 @@ fn installable(chart: &Chart, options: &Options) -> Result<(), HelmError> {
         .collect();
     if !missing.is_empty() {
         return fail(format!(
-            "found in Chart.yaml, but missing in charts/ directory: {}",
+            "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` \
+             to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
             missing.join(", ")
         ));
     }

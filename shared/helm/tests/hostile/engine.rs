@@ -57,7 +57,7 @@ fn limits() -> Limits {
     let whole = Limits::default();
     Limits {
         steps: if cfg!(debug_assertions) {
-            whole.steps / 20
+            whole.steps / 60
         } else {
             whole.steps
         },

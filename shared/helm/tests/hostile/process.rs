@@ -71,7 +71,7 @@ fn judged(want: &Want, done: &Done) -> Result<(), String> {
     match (want, done) {
         (Want::Ends, _) => Ok(()),
         (Want::Refused(words), Err((message, _))) => missing(words, message),
-        (Want::Budget(file), Err((message, true))) => missing(&[file.clone()], message),
+        (Want::Budget(file), Err((message, true))) => missing(std::slice::from_ref(file), message),
         (Want::Budget(_), Err((message, false))) => Err(format!("not the budget: {message}")),
         (Want::Answered(words), Ok(text)) => missing(words, text),
         (Want::Answered(_), Err((message, _))) => Err(format!("refused: {message}")),
@@ -80,7 +80,7 @@ fn judged(want: &Want, done: &Done) -> Result<(), String> {
 }
 
 /// What a case may take before it counts as one that does not end.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a case in a process of its own.
 pub fn run(case: &Case) -> Result<(), String> {

@@ -148,7 +148,7 @@ fn growth() -> Vec<Case> {
         ("doubling by urlquery", "{{ $x := \"&\" }}{{ range 64 }}{{ $x = urlquery (print $x $x) }}{{ end }}".to_owned()),
         ("doubling by js", "{{ $x := \"<\" }}{{ range 64 }}{{ $x = js (print $x $x) }}{{ end }}".to_owned()),
         ("doubling by toJson", "{{ $x := \"\\\"\" }}{{ range 64 }}{{ $x = toJson (print $x $x) }}{{ end }}".to_owned()),
-        ("quote of what must be escaped", format!("{{{{ range 100 }}}}{{{{ $b := repeat 20000000 \"\\x01\" }}}}{{{{ quote $b }}}}{{{{ end }}}}")),
+        ("quote of what must be escaped", "{{ range 100 }}{{ $b := repeat 20000000 \"\\x01\" }}{{ quote $b }}{{ end }}".to_owned()),
         ("toJson of what must be escaped", "{{ range 100 }}{{ repeat 20000000 \"\\x01\" | toJson }}{{ end }}".to_owned()),
         ("toYaml of what must be escaped", "{{ range 100 }}{{ repeat 10000000 \"\\x01\" | toYaml }}{{ end }}".to_owned()),
         ("splitList of characters", format!("{big}{{{{ range 10 }}}}{{{{ splitList \"\" $b | len }}}}{{{{ end }}}}")),

@@ -1,0 +1,161 @@
+//! Rendered documents through a post-renderer before hooks are told from manifests, as Helm 4.3 does it.
+
+use crate::compat::Compat;
+use crate::error::HelmError;
+use crate::manifests::{self, Manifest};
+use driftless_manifest::yaml::{self, Dialect, Limits};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+
+/// Which documents a post-renderer sees, and how: Flux's `postRenderStrategy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PostRenderStrategy {
+    /// Hooks and manifests together.
+    #[default]
+    Combined,
+    /// Manifests alone, as Helm 3 does it; hooks stay as they are.
+    NoHooks,
+    /// Hooks, and then manifests, each by themselves.
+    Separate,
+}
+
+/// A function over a release's documents, in the order of their templates.
+///
+/// Each document carries the annotation `postrenderer.helm.sh/postrender-filename`, which is taken away afterwards: it
+/// says whose template's place a document that comes back stands in. A new one without it gets a place of its own.
+#[derive(Clone, Copy)]
+pub struct PostRenderer<'f> {
+    /// Which documents it sees.
+    pub strategy: PostRenderStrategy,
+    /// The function; its error becomes the render's.
+    pub run: &'f (dyn Fn(Vec<Json>) -> Result<Vec<Json>, String> + Sync),
+}
+
+const FILE: &str = "postrenderer.helm.sh/postrender-filename";
+
+/// The texts by template.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// Runs the post-renderer over rendered texts.
+///
+/// # Errors
+/// What is no YAML, and what the function says.
+pub(crate) fn apply(
+    files: Files,
+    post: &PostRenderer<'_>,
+    compat: Compat,
+) -> Result<Files, HelmError> {
+    if post.strategy == PostRenderStrategy::Combined {
+        return through(&files, None, post, compat);
+    }
+    let (manifests, hooks) = manifests::sort(&files, compat)?;
+    let hooks = grouped(hooks.into_iter().map(|hook| hook.manifest));
+    let mut out = match post.strategy {
+        PostRenderStrategy::Separate => through(&hooks, Some("hooks"), post, compat)?,
+        _ => hooks,
+    };
+    let manifests = grouped(manifests.into_iter());
+    for (name, text) in through(&manifests, Some("manifests"), post, compat)? {
+        append(&mut out, name, &text);
+    }
+    Ok(out)
+}
+
+fn grouped(documents: impl Iterator<Item = Manifest>) -> Files {
+    let mut out = Files::new();
+    for document in documents {
+        append(&mut out, document.source, document.content.as_bytes());
+    }
+    out
+}
+
+fn append(files: &mut Files, name: String, text: &[u8]) {
+    let file = files.entry(name).or_default();
+    if !file.is_empty() {
+        let break_before: &[u8] = if file.ends_with(b"\n") { b"" } else { b"\n" };
+        file.extend_from_slice(break_before);
+        file.extend_from_slice(b"---\n");
+    }
+    file.extend_from_slice(text);
+}
+
+/// The documents of all files through the function, and back into files.
+fn through(
+    files: &Files,
+    group: Option<&str>,
+    post: &PostRenderer<'_>,
+    compat: Compat,
+) -> Result<Files, HelmError> {
+    if files.is_empty() {
+        return Ok(Files::new());
+    }
+    let mut documents = Vec::new();
+    for (name, text) in files {
+        for text in manifests::split(&String::from_utf8_lossy(text), compat) {
+            read(name, &text, &mut documents)?;
+        }
+    }
+    let count = documents.len();
+    let changed = (post.run)(documents).map_err(|why| {
+        let what = group.map(|g| format!(" on {g}")).unwrap_or_default();
+        HelmError::render(format!("post-render{what} of {count} documents: {why}"))
+    })?;
+    let mut out = Files::new();
+    for (i, mut document) in changed.into_iter().enumerate() {
+        let name = placed(&mut document).unwrap_or_else(|| match group {
+            Some(group) => format!("generated-by-postrender-{group}-{i}.yaml"),
+            None => format!("generated-by-postrender-{i}.yaml"),
+        });
+        append(&mut out, name, yaml::to_string(&document).as_bytes());
+    }
+    Ok(out)
+}
+
+/// Reads the documents of a text as kustomize would, and says in each where it came from.
+fn read(name: &str, text: &str, out: &mut Vec<Json>) -> Result<(), HelmError> {
+    let fail = |message: String| HelmError::Manifest {
+        file: name.to_owned(),
+        message,
+    };
+    let nodes = yaml::parse(text.as_bytes(), name, &Limits::default())
+        .map_err(|e| fail(format!("line {}: {}", e.line, e.kind)))?;
+    for node in &nodes {
+        let document = yaml::node_to_value(node, name, Dialect::V3)
+            .map_err(|e| fail(format!("line {}: {}", e.line, e.kind)))?;
+        match document {
+            Json::Null => {}
+            Json::Object(mut map) => {
+                let annotations = table(&mut map, "metadata")
+                    .and_then(|metadata| table(metadata, "annotations"))
+                    .ok_or_else(|| fail("metadata.annotations must be a mapping".to_owned()))?;
+                annotations.insert(FILE.to_owned(), name.into());
+                out.push(Json::Object(map));
+            }
+            _ => return Err(fail("a document must be a mapping".to_owned())),
+        }
+    }
+    Ok(())
+}
+
+/// The table under a key, made if nothing is there.
+fn table<'m>(map: &'m mut Map<String, Json>, key: &str) -> Option<&'m mut Map<String, Json>> {
+    let value = map.entry(key).or_insert(Json::Null);
+    if value.is_null() {
+        *value = Json::Object(Map::new());
+    }
+    value.as_object_mut()
+}
+
+/// Takes the annotation away; the template that it named.
+fn placed(document: &mut Json) -> Option<String> {
+    let metadata = document.get_mut("metadata")?.as_object_mut()?;
+    let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
+    let name = annotations.remove(FILE)?;
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    match name {
+        Json::String(name) if !name.is_empty() => Some(name),
+        _ => None,
+    }
+}
