@@ -3,7 +3,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "a test reads its cases"
 )]
 

@@ -15,4 +15,3 @@ mod fleet;
 mod help;
 mod refusals;
 mod serve;
-mod template;
