@@ -4,6 +4,7 @@
 use crate::chart::{Chart, Dependency, Metadata};
 use crate::compat::Compat;
 use crate::convert::to_map;
+use crate::error::HelmError;
 use driftless_gotmpl::{List, Map, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -131,21 +132,49 @@ impl<'c> Work<'c> {
     }
 }
 
-/// A copy that shares no map and no list.
-pub(crate) fn deep_copy(map: &Map) -> Map {
-    let copies = map.pairs().into_iter().map(|(k, v)| (k, copy(&v)));
-    Map::typed(map.info(), copies.collect())
+/// Nesting of values. What is deeper holds itself: importing a table into one of its own makes that of values.
+pub(crate) const MAX_DEPTH: usize = 1_000;
+
+/// The error for values that are nested deeper than [`MAX_DEPTH`].
+pub(crate) fn too_deep() -> HelmError {
+    HelmError::Values(format!(
+        "the values are nested more than {MAX_DEPTH} deep; does an import-values put a table into itself?"
+    ))
 }
 
-fn copy(value: &Value) -> Value {
-    match value {
-        Value::Map(map) => Value::Map(deep_copy(map)),
-        Value::List(list) => Value::List(List::typed(
-            list.info(),
-            list.items().iter().map(copy).collect(),
-        )),
-        other => other.clone(),
+/// A copy that shares no map and no list.
+///
+/// # Errors
+/// Values that are nested too deeply, or hold themselves.
+pub(crate) fn deep_copy(map: &Map) -> Result<Map, HelmError> {
+    copy_map(map, 0)
+}
+
+fn copy_map(map: &Map, depth: usize) -> Result<Map, HelmError> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
     }
+    let copies = map
+        .pairs()
+        .into_iter()
+        .map(|(k, v)| Ok((k, copy(&v, depth)?)));
+    Ok(Map::typed(
+        map.info(),
+        copies.collect::<Result<_, HelmError>>()?,
+    ))
+}
+
+fn copy(value: &Value, depth: usize) -> Result<Value, HelmError> {
+    Ok(match value {
+        Value::Map(map) => Value::Map(copy_map(map, depth + 1)?),
+        Value::List(_) if depth > MAX_DEPTH => return Err(too_deep()),
+        Value::List(list) => {
+            let items = list.items();
+            let copies = items.iter().map(|item| copy(item, depth + 1));
+            Value::List(List::typed(list.info(), copies.collect::<Result<_, _>>()?))
+        }
+        other => other.clone(),
+    })
 }
 
 /// The table at a dotted path.

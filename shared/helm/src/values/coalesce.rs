@@ -2,7 +2,7 @@
 
 use crate::compat::Compat;
 use crate::error::HelmError;
-use crate::work::{Work, deep_copy};
+use crate::work::{MAX_DEPTH, Work, deep_copy, too_deep};
 use driftless_gotmpl::{Map, Value};
 
 const GLOBAL: &str = "global";
@@ -26,13 +26,13 @@ pub(crate) fn coalesce(
     mode: Mode,
     compat: Compat,
 ) -> Result<Map, HelmError> {
-    let values = deep_copy(values);
+    let values = deep_copy(values)?;
     chart_values(chart, &values, mode, compat)?;
     Ok(values)
 }
 
 fn chart_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Result<(), HelmError> {
-    own_values(chart, dest, mode, compat);
+    own_values(chart, dest, mode, compat)?;
     for sub in &chart.dependencies {
         let name = sub.name();
         let inner = match dest.get(name) {
@@ -48,15 +48,15 @@ fn chart_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Res
                 )));
             }
         };
-        globals(&inner, dest);
+        globals(&inner, dest)?;
         chart_values(sub, &inner, mode, compat)?;
     }
     Ok(())
 }
 
-fn own_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) {
+fn own_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Result<(), HelmError> {
     let clean = compat == Compat::Helm4;
-    for (key, own) in deep_copy(&chart.values).pairs() {
+    for (key, own) in deep_copy(&chart.values)?.pairs() {
         match (dest.get(&*key), own) {
             (Some(Value::Nil), _) if mode == Mode::Coalesce => {
                 dest.remove(&*key);
@@ -70,7 +70,7 @@ fn own_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) {
                 if clean && inner == Mode::Coalesce {
                     drop_nulls(&own);
                 }
-                tables(&have, &own, inner);
+                tables(&have, &own, inner)?;
             }
             (Some(_), _) => {}
             (None, own) => {
@@ -85,6 +85,7 @@ fn own_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) {
             }
         }
     }
+    Ok(())
 }
 
 fn drop_nulls(table: &Map) {
@@ -101,7 +102,17 @@ fn drop_nulls(table: &Map) {
 
 /// Lays `src` under `dst`: Helm's `CoalesceTables` and `MergeTables`. `src` is changed, too, and `dst` takes its tables
 /// over, as there.
-pub(crate) fn tables(dst: &Map, src: &Map, mode: Mode) {
+///
+/// # Errors
+/// Tables that are nested too deeply, or hold themselves.
+pub(crate) fn tables(dst: &Map, src: &Map, mode: Mode) -> Result<(), HelmError> {
+    tables_at(dst, src, mode, 0)
+}
+
+fn tables_at(dst: &Map, src: &Map, mode: Mode, depth: usize) -> Result<(), HelmError> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
     let before = src.pairs();
     // A null of the destination hides the source's value, but is told from a null of the source.
     for (key, value) in dst.pairs() {
@@ -121,23 +132,26 @@ pub(crate) fn tables(dst: &Map, src: &Map, mode: Mode) {
                 dst.remove(&*key);
             }
             (None, value) => dst.insert(key, value),
-            (Some(Value::Map(have)), Value::Map(value)) => tables(&have, &value, mode),
+            (Some(Value::Map(have)), Value::Map(value)) => {
+                tables_at(&have, &value, mode, depth + 1)?;
+            }
             (Some(_), _) => {}
         }
     }
+    Ok(())
 }
 
 /// A parent's globals over a subchart's. Tables are copied one level deep, as Helm does: what lies deeper is the parent's own.
-fn globals(dest: &Map, source: &Map) {
+fn globals(dest: &Map, source: &Map) -> Result<(), HelmError> {
     let to = match dest.get(GLOBAL) {
         None => Map::new(),
         Some(Value::Map(to)) => to,
-        Some(_) => return,
+        Some(_) => return Ok(()),
     };
     let from = match source.get(GLOBAL) {
         None => Map::new(),
         Some(Value::Map(from)) => from,
-        Some(_) => return,
+        Some(_) => return Ok(()),
     };
     for (key, value) in from.pairs() {
         match (to.get(&*key), value) {
@@ -146,7 +160,7 @@ fn globals(dest: &Map, source: &Map) {
                 match have {
                     None => to.insert(key, Value::Map(copy)),
                     Some(Value::Map(have)) => {
-                        tables(&copy, &have, Mode::Merge);
+                        tables(&copy, &have, Mode::Merge)?;
                         to.insert(key, Value::Map(copy));
                     }
                     Some(_) => {}
@@ -157,4 +171,5 @@ fn globals(dest: &Map, source: &Map) {
         }
     }
     dest.insert(GLOBAL, Value::Map(to));
+    Ok(())
 }

@@ -132,29 +132,34 @@ fn import_all(chart: &mut Work<'_>, compat: Compat) -> Result<(), HelmError> {
     let values = coalesce(chart, &Map::new(), Mode::Merge, compat)?;
     let imported = Map::new();
     for requirement in &requirements {
-        import_one(&mut requirement.borrow_mut(), &values, &imported);
+        import_one(&mut requirement.borrow_mut(), &values, &imported)?;
     }
     // The imported tables may be those of the values: what is merged must not be changed by that.
-    let values = deep_copy(&values);
-    tables(&values, &imported, Mode::Merge);
+    let values = deep_copy(&values)?;
+    tables(&values, &imported, Mode::Merge)?;
     chart.values = values;
     Ok(())
 }
 
-fn import_one(requirement: &mut Requirement, values: &Map, imported: &Map) {
+fn import_one(
+    requirement: &mut Requirement,
+    values: &Map,
+    imported: &Map,
+) -> Result<(), HelmError> {
     let imports = std::mem::take(&mut requirement.entry.import_values);
     // What an import was turned into is not read as one again.
     if std::mem::replace(&mut requirement.imported, true) {
-        return;
+        return Ok(());
     }
     for (child, parent) in imports.iter().filter_map(import) {
         let found = table(values, &format!("{}.{child}", requirement.entry.name));
         if let Some(found) = found {
-            tables(imported, &under_path(&parent, found), Mode::Merge);
+            tables(imported, &under_path(&parent, found), Mode::Merge)?;
         }
         let read = json!({ "child": child, "parent": parent });
         requirement.entry.import_values.push(read);
     }
+    Ok(())
 }
 
 /// The paths of an entry of `import-values`.

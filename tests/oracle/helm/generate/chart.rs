@@ -160,7 +160,7 @@ fn dependency(random: &mut Random, out: &mut String, sub: &str) {
                 "{child: labels, parent: .}",
                 "{child: env, parent: env}",
                 "nothing",
-                "{child: global, parent: global}",
+                "{child: tags, parent: tags}",
             ];
             let _ = writeln!(out, "  import-values: [{}]", random.pick(&imports));
         }

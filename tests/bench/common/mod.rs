@@ -1,0 +1,86 @@
+//! What the benches of the engines share: times, and how they compare with the real tool's.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long one case is rendered again and again in-process.
+pub const SPELL: Duration = Duration::from_millis(30);
+/// Runs of a process.
+const RUNS: usize = 3;
+
+/// At least so many times faster than the real tool, as geometric means.
+pub const GOALS: [(&str, f64); 2] = [("process", 30.0), ("in-process", 5.0)];
+/// The table's head.
+pub const HEAD: &str =
+    "| | faster, geometric mean | fastest case | slowest case | goal |\n| --- | --- | --- | --- | --- |";
+
+/// Prints a row for cases with the real tool's time and our own, and says whether a goal is missed: the mean, or that no
+/// case is slower.
+pub fn report<'c>(
+    (name, goal): (&str, f64),
+    times: impl Iterator<Item = (&'c str, (f64, f64))>,
+) -> bool {
+    let mut ratios: Vec<(f64, &str)> = times
+        .map(|(case, (theirs, ours))| (theirs / ours, case))
+        .collect();
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mean = ratios.iter().map(|(ratio, _)| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+    let mean = mean.exp();
+    let show = |(ratio, case): &(f64, &str)| format!("{ratio:.1}x ({case})");
+    let (Some(slowest), Some(fastest)) = (ratios.first(), ratios.last()) else {
+        println!("| {name} | no cases | | | {goal}x |");
+        return true;
+    };
+    println!(
+        "| {name} | {mean:.1}x | {} | {} | {goal}x |",
+        show(fastest),
+        show(slowest)
+    );
+    for case in ratios.iter().take(8) {
+        eprintln!("{name}: {}", show(case));
+    }
+    mean < goal || slowest.0 < 1.0
+}
+
+/// The fastest of several renders of one case, in seconds.
+pub fn spell(mut render: impl FnMut()) -> f64 {
+    let until = Instant::now() + SPELL;
+    fastest(3, || {
+        render();
+        Instant::now() < until
+    })
+}
+
+/// The fastest of several runs of a process, in seconds. Panics when it fails.
+pub fn process(mut command: impl FnMut() -> Command) -> f64 {
+    let mut left = RUNS;
+    fastest(1, || {
+        let mut command = command();
+        let done = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        assert!(
+            done.is_ok_and(|status| status.success()),
+            "{command:?} fails"
+        );
+        left -= 1;
+        left > 0
+    })
+}
+
+/// Runs until `work` says that it is enough, at least so many times.
+fn fastest(least: usize, mut work: impl FnMut() -> bool) -> f64 {
+    let mut best = f64::INFINITY;
+    let mut runs = 0;
+    loop {
+        let start = Instant::now();
+        let more = work();
+        best = best.min(start.elapsed().as_secs_f64());
+        runs += 1;
+        if !more && runs >= least {
+            return best;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The charts that are measured.
+
+use crate::answer;
+use crate::charts;
+use crate::common::Given;
+use driftless_helm::Compat;
+use driftless_helm::values::SetKind;
+use driftless_tests::tools;
+use serde_json::{Value, json};
+
+/// A chart with what is given for it.
+pub struct Case {
+    pub name: String,
+    /// For the engine.
+    pub given: Given,
+    /// For the real library (`tests/oracle/helm/main.go`).
+    pub question: Value,
+    /// For the command lines, where the chart is on the disk.
+    pub arguments: Option<Vec<String>>,
+}
+
+/// Every chart with this in its name that the engine renders.
+pub fn all(part: &str) -> Vec<Case> {
+    let mut cases = public();
+    let own = tools::tests().join("corpus/helm/generated.jsonl");
+    let text = std::fs::read_to_string(&own).expect("the project's own charts");
+    for (number, line) in text.lines().enumerate() {
+        let question: Value = serde_json::from_str(line).expect("a chart");
+        cases.push(Case {
+            name: format!("generated {}", number + 1),
+            given: answer::given(&question),
+            question: asked(&question),
+            arguments: None,
+        });
+    }
+    cases.retain(|case| case.name.contains(part));
+    cases.retain(|case| case.given.render(Compat::Helm3).is_ok());
+    cases
+}
+
+/// The recorded answers are not asked.
+fn asked(recorded: &Value) -> Value {
+    let mut question = recorded.clone();
+    question["helm"] = json!(3);
+    question["helm3"] = Value::Null;
+    question["helm4"] = Value::Null;
+    question
+}
+
+fn public() -> Vec<Case> {
+    let root = tools::workspace().join("../shared/conformance/helm");
+    let Some(mut list) = charts::cases(&root) else {
+        println!("skipped: ../shared/conformance/helm is absent");
+        return Vec::new();
+    };
+    list.retain(|case| case.expect == "ok");
+    list.iter().filter_map(from_disk).collect()
+}
+
+/// `None` for a chart with files that are no text, which cannot be sent to the library.
+fn from_disk(case: &charts::Case) -> Option<Case> {
+    let given = case.given().ok()?;
+    let question = question(&given)?;
+    let mut arguments = vec!["template".to_owned(), "rel".to_owned()];
+    arguments.push(case.chart.display().to_string());
+    arguments.extend(["-n", "ns", "--include-crds"].map(str::to_owned));
+    arguments.extend(case.words.iter().cloned());
+    for file in &case.values {
+        arguments.extend(["-f".to_owned(), file.display().to_string()]);
+    }
+    Some(Case {
+        name: case.name.clone(),
+        given,
+        question,
+        arguments: Some(arguments),
+    })
+}
+
+fn question(given: &Given) -> Option<Value> {
+    let mut files = serde_json::Map::new();
+    for file in &given.files {
+        let text = std::str::from_utf8(&file.data).ok()?;
+        files.insert(file.name.clone(), json!(text));
+    }
+    let values = given.values.iter();
+    let values: Option<Vec<&str>> = values
+        .map(|(_, text)| std::str::from_utf8(text).ok())
+        .collect();
+    let set = given.set.iter();
+    let set: Vec<Value> = set
+        .map(|(kind, argument)| json!({"kind": flag(*kind), "arg": argument}))
+        .collect();
+    let kube_version = match given.kube_version.as_str() {
+        "" => "1.20.0",
+        given => given,
+    };
+    Some(json!({
+        "helm": 3, "files": files, "values": values?, "set": set, "upgrade": given.upgrade,
+        "skip_schema": !given.check_schema, "kube_version": kube_version, "api_versions": given.api_versions,
+    }))
+}
+
+fn flag(kind: SetKind) -> &'static str {
+    match kind {
+        SetKind::Json => "set-json",
+        SetKind::Text => "set-string",
+        SetKind::Literal => "set-literal",
+        SetKind::Typed | SetKind::File => "set",
+    }
+}

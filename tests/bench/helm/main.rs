@@ -1,0 +1,63 @@
+//! Charts rendered by the engine and by the real Helm 3, in one run on one machine:
+//!
+//! - the real library and the engine, each in a process that goes on: files in memory, from loading to the manifest's text;
+//! - the real command line and `driftless template`, each as a whole process, files on the disk.
+//!
+//! The charts are the public ones of `../shared/conformance/helm`, where they are, and the project's own generated ones.
+//!
+//! `cargo bench -p driftless-tests --bench helm -- --bin target/release/driftless`, with `--only PART` for the charts whose
+//! names have it
+//!
+//! Times are the fastest of several runs. It writes a Markdown table, and ends in an error when a goal is missed.
+
+#[path = "../../../shared/helm/tests/common/answer.rs"]
+#[expect(dead_code, reason = "the tests need the rest")]
+mod answer;
+mod cases;
+#[path = "../../../shared/helm/tests/common/charts.rs"]
+#[expect(dead_code, reason = "the tests need the rest")]
+mod charts;
+#[path = "../../../shared/helm/tests/common/mod.rs"]
+mod common;
+mod measure;
+#[path = "../common/mod.rs"]
+mod shared;
+mod templates;
+
+use driftless_tests::library::Library;
+use driftless_tests::tools;
+use shared::{GOALS, report};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let after = |flag: &str| {
+        let at = arguments.iter().position(|argument| argument == flag)?;
+        arguments.get(at + 1)
+    };
+    let binary = after("--bin").map(PathBuf::from);
+    let cases = cases::all(after("--only").map_or("", String::as_str));
+    println!("{} charts that render\n\n{}", cases.len(), shared::HEAD);
+    let mut real = Library::start(&tools::HELM_LIBRARY);
+    let times = cases.iter().map(|case| {
+        let times = (measure::library(&mut real, case), measure::engine(case));
+        (case.name.as_str(), times)
+    });
+    let mut missed = report(GOALS[1], times);
+    match binary {
+        Some(binary) => {
+            let on_disk = cases.iter().filter_map(|case| {
+                let times = measure::process(case.arguments.as_ref()?, &binary);
+                Some((case.name.as_str(), times))
+            });
+            missed |= report(GOALS[0], on_disk);
+        }
+        None => println!("| process | not measured: give --bin | | | |"),
+    }
+    templates::report();
+    match missed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}

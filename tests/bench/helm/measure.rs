@@ -1,0 +1,41 @@
+//! The fastest of several runs, in seconds.
+
+use crate::cases::Case;
+use crate::shared::{self, SPELL};
+use driftless_helm::{Compat, manifest_text};
+use driftless_tests::library::Library;
+use driftless_tests::tools;
+use serde_json::json;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+
+/// The engine's whole work: from files to the manifest's text.
+pub fn engine(case: &Case) -> f64 {
+    shared::spell(|| {
+        let rendered = case.given.render(Compat::Helm3);
+        black_box(manifest_text(&rendered.expect("the chart renders"), true));
+    })
+}
+
+/// The real library.
+pub fn library(real: &mut Library, case: &Case) -> f64 {
+    let mut question = case.question.clone();
+    question["seconds"] = json!(SPELL.as_secs_f64());
+    real.ask(&question);
+    let answer = real.answer();
+    let time = answer["nanoseconds"].as_f64();
+    time.unwrap_or_else(|| panic!("{}: {}", case.name, answer["got"])) / 1e9
+}
+
+/// The real command line, and `driftless`.
+pub fn process(arguments: &[String], driftless: &Path) -> (f64, f64) {
+    let time = |program: &Path| {
+        shared::process(|| {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        })
+    };
+    (time(&tools::HELM.path()), time(driftless))
+}
