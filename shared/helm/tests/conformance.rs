@@ -10,6 +10,7 @@
 )]
 
 #[path = "common/charts.rs"]
+#[expect(dead_code, reason = "the bench needs the rest")]
 mod charts;
 mod common;
 

@@ -11,8 +11,7 @@ const RUNS: usize = 3;
 /// At least so many times faster than the real tool, as geometric means.
 pub const GOALS: [(&str, f64); 2] = [("process", 30.0), ("in-process", 5.0)];
 /// The table's head.
-pub const HEAD: &str =
-    "| | faster, geometric mean | fastest case | slowest case | goal |\n| --- | --- | --- | --- | --- |";
+pub const HEAD: &str = "| | faster, geometric mean | fastest case | slowest case | goal |\n| --- | --- | --- | --- | --- |";
 
 /// Prints a row for cases with the real tool's time and our own, and says whether a goal is missed: the mean, or that no
 /// case is slower.

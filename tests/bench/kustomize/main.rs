@@ -39,11 +39,15 @@ fn main() -> ExitCode {
     let mut real = Library::start();
     missed |= report(
         GOALS[1],
-        cases.iter().map(|case| (case.name.as_str(), (library(&mut real, case), engine(case)))),
+        cases
+            .iter()
+            .map(|case| (case.name.as_str(), (library(&mut real, case), engine(case)))),
     );
     match binary {
         Some(binary) => {
-            let times = cases.iter().map(|case| (case.name.as_str(), process(case, &binary)));
+            let times = cases
+                .iter()
+                .map(|case| (case.name.as_str(), process(case, &binary)));
             missed |= report(GOALS[0], times);
         }
         None => println!("| process | not measured: give --bin | | | |"),
