@@ -178,15 +178,22 @@ impl<'w> Walker<'w> {
             let rewritten = patch.is_some();
             let (style, share) = (value.style(), value.share());
             if let Some(mut merged) = self.field(&name, Some(value), patch, schema)? {
-                if let (true, Node::Scalar(scalar)) = (rewritten, &mut merged) {
-                    scalar.style = style;
-                    scalar.share = share;
+                if let Node::Scalar(scalar) = &mut merged {
+                    if rewritten {
+                        scalar.style = style;
+                        scalar.share = share;
+                    } else {
+                        scalar.guard();
+                    }
                 }
                 fields.push((name, merged));
             }
         }
         for (name, patch) in added {
-            if let Some(merged) = self.field(&name, None, Some(patch), schema)? {
+            if let Some(mut merged) = self.field(&name, None, Some(patch), schema)? {
+                if let Node::Scalar(scalar) = &mut merged {
+                    scalar.guard();
+                }
                 fields.push((name, merged));
             }
         }
@@ -270,9 +277,11 @@ impl<'w> Walker<'w> {
         let mut fields = Vec::with_capacity(map.0.len());
         for (name, value) in map.0 {
             self.path.push(name.clone());
-            if let Some(value) =
-                self.settle(value, schema.and_then(|schema| schema.field(&name)))?
-            {
+            let settled = self.settle(value, schema.and_then(|schema| schema.field(&name)))?;
+            if let Some(mut value) = settled {
+                if let Node::Scalar(scalar) = &mut value {
+                    scalar.guard();
+                }
                 fields.push((name, value));
             }
             self.path.pop();

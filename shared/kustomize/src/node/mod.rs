@@ -7,15 +7,14 @@
 mod path;
 mod read;
 mod share;
+mod typing;
 mod write;
 
 pub(crate) use path::{lookup, lookup_mut, parts, smart_split, split};
 pub(crate) use read::{documents, first_document, from_value};
 pub(crate) use share::{Shares, unshare};
+pub(crate) use typing::resolve;
 pub(crate) use write::{escape_as_go, to_text, to_value};
-
-use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
-use serde_json::Value;
 
 /// Bytes of text that count as one more value in a budget.
 pub(crate) const TEXT_PER_VALUE: usize = 64;
@@ -53,8 +52,7 @@ impl Style {
     /// For texts that kustomize makes: those of several lines are blocks, and those that would be no text without quotes
     /// get some.
     pub fn of_new(text: &str) -> Self {
-        let is_typed = |text| resolve(text) != Tag::Str || is_old_boolean(text);
-        if text.contains('\n') || (!text.is_empty() && is_typed(text)) {
+        if text.contains('\n') || typing::is_no_text(text) {
             Self::Quoted
         } else {
             Self::Plain
@@ -129,61 +127,19 @@ impl Scalar {
             && self.tag == resolve(&self.text)
     }
 
+    /// Gives a plain string quotes when it would be no string without them, as kyaml does whenever it puts a value into a map:
+    /// also into its own place, which is what a patch does with the values that it does not name.
+    pub fn guard(&mut self) {
+        if self.is_string() && self.style == Style::Plain && typing::is_no_text(&self.text) {
+            self.style = Style::Quoted;
+        }
+    }
+
     /// Sets the text as a string.
     pub fn set_str(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.tag = Tag::Str;
     }
-}
-
-/// The tag of an unquoted scalar.
-pub(crate) fn resolve(text: &str) -> Tag {
-    if !could_be_typed(text) {
-        return Tag::Str;
-    }
-    let node = yaml::Node {
-        line: 1,
-        column: 1,
-        tag: None,
-        kind: NodeKind::Scalar {
-            text: text.to_owned(),
-            style: ScalarStyle::Plain,
-        },
-    };
-    match yaml::node_to_value(&node, "", Dialect::V3) {
-        Ok(Value::Null) => Tag::Null,
-        Ok(Value::Bool(_)) => Tag::Bool,
-        Ok(Value::Number(_)) if is_float_text(text) => Tag::Float,
-        Ok(Value::Number(_)) => Tag::Int,
-        Ok(Value::String(value)) if value == text => Tag::Str,
-        Ok(Value::String(_)) => Tag::Time,
-        // Infinity: a number until it is printed, which fails.
-        Err(_) => Tag::Float,
-        Ok(_) => Tag::Str,
-    }
-}
-
-/// Whether the first character allows anything but a string. Spares most scalars the full test.
-fn could_be_typed(text: &str) -> bool {
-    match text.as_bytes().first() {
-        None => true,
-        Some(first) => first.is_ascii_digit() || b"+-.~nNtTfFyYoO<=".contains(first),
-    }
-}
-
-/// What YAML 1.1 takes for a boolean, and YAML 1.2 for a text.
-fn is_old_boolean(text: &str) -> bool {
-    ["y", "yes", "on", "n", "no", "off"]
-        .iter()
-        .any(|word| word.eq_ignore_ascii_case(text))
-}
-
-fn is_float_text(text: &str) -> bool {
-    let digits = text.trim_start_matches(['+', '-']);
-    if digits.starts_with("0x") || digits.starts_with("0b") || digits.starts_with("0o") {
-        return false;
-    }
-    digits.contains(['.', 'e', 'E'])
 }
 
 impl Node {

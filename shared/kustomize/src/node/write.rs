@@ -1,6 +1,7 @@
+use super::typing::plain;
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
-use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle};
+use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Number, Value};
 
 /// The value that kustomize prints: scalars typed as YAML types them, whole floats as integers.
@@ -137,16 +138,7 @@ fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
         let reason = "a value was replaced by one of another type: quote the value in the target, or the source";
         return Err(ErrorKind::Object(reason.to_owned()).into());
     }
-    let node = yaml::Node {
-        line: 1,
-        column: 1,
-        tag: None,
-        kind: NodeKind::Scalar {
-            text: text.clone(),
-            style: ScalarStyle::Plain,
-        },
-    };
-    let value = yaml::node_to_value(&node, "", Dialect::V3).map_err(|_| {
+    let value = yaml::node_to_value(&plain(text), "", Dialect::V3).map_err(|_| {
         ErrorKind::Object("infinity or not-a-number, which JSON cannot hold".to_owned())
     })?;
     Ok(match value {

@@ -1,0 +1,167 @@
+//! What the text of a scalar is without quotes.
+
+use super::Tag;
+use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlErrorKind};
+use serde_json::Value;
+
+/// The tag of an unquoted scalar.
+pub(crate) fn resolve(text: &str) -> Tag {
+    if !could_be_typed(text) {
+        return Tag::Str;
+    }
+    match yaml::node_to_value(&plain(text), "", Dialect::V3) {
+        Ok(Value::Null) => Tag::Null,
+        Ok(Value::Bool(_)) => Tag::Bool,
+        Ok(Value::Number(_)) if is_float_text(text) => Tag::Float,
+        Ok(Value::Number(_)) => Tag::Int,
+        Ok(Value::String(value)) if value == text => Tag::Str,
+        Ok(Value::String(_)) => Tag::Time,
+        // Infinity: a number until it is printed, which fails.
+        Err(_) => Tag::Float,
+        Ok(_) => Tag::Str,
+    }
+}
+
+/// An unquoted scalar.
+pub(super) fn plain(text: &str) -> yaml::Node {
+    yaml::Node {
+        line: 1,
+        column: 1,
+        tag: None,
+        kind: NodeKind::Scalar {
+            text: text.to_owned(),
+            style: ScalarStyle::Plain,
+        },
+    }
+}
+
+/// Whether the first character allows anything but a string. Spares most scalars the full test.
+fn could_be_typed(text: &str) -> bool {
+    match text.as_bytes().first() {
+        None => true,
+        Some(first) => first.is_ascii_digit() || b"+-.~nNtTfFyYoO<=".contains(first),
+    }
+}
+
+fn is_float_text(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    if digits.starts_with("0x") || digits.starts_with("0b") || digits.starts_with("0o") {
+        return false;
+    }
+    digits.contains(['.', 'e', 'E'])
+}
+
+/// Whether a text of one line, read as a document of YAML 1.1, is anything but a string: a number, `yes`, but also a map
+/// (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml gives such texts quotes. A text that is no YAML is a string.
+pub(super) fn is_no_text(text: &str) -> bool {
+    if text.is_empty() || text.contains('\n') || is_word(text) {
+        return false;
+    }
+    let Ok(documents) = yaml::parse(text.as_bytes(), "", &yaml::Limits::default()) else {
+        return false;
+    };
+    let Some(document) = documents.first() else {
+        return true;
+    };
+    match (
+        &document.kind,
+        yaml::node_to_value(document, "", Dialect::V2),
+    ) {
+        (NodeKind::Scalar { .. }, Ok(Value::String(_))) => false,
+        (_, Err(error)) => !is_refused(&error.kind),
+        _ => true,
+    }
+}
+
+/// Whether Go's library refuses it, too, and not only JSON, which has no infinity.
+fn is_refused(fault: &YamlErrorKind) -> bool {
+    use YamlErrorKind::{Key, Merge, Tag};
+    matches!(fault, Tag(_) | Merge | Key("a mapping or a list"))
+}
+
+/// Whether the first character, the length and the colons allow nothing but a string. Spares most texts the full test.
+fn is_word(text: &str) -> bool {
+    let is_long = text.len() > "false".len() && !text.contains('#');
+    let starts = |first: char| match first {
+        '/' | '_' | '(' | '$' => true,
+        first => first.is_ascii_alphabetic() && (is_long || !could_be_typed(text)),
+    };
+    let mut after_colons = text.split(':').skip(1).map(|rest| rest.chars().next());
+    text.chars().next().is_some_and(starts)
+        && after_colons.all(|next| next.is_some_and(|next| !next.is_whitespace()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_would_be_no_string_without_quotes() {
+        let others = [
+            "# no",
+            " ",
+            "---",
+            "- a",
+            "-",
+            "a: b",
+            "a:",
+            "{}",
+            "? a",
+            "~",
+            "null",
+            "true",
+            "yes",
+            "N",
+            "8",
+            "true # a",
+            "+1",
+            "1_000",
+            "0o7",
+            "0x1F",
+            "1e3",
+            ".inf",
+            "-.INF",
+            "!!int 3",
+            "&a 3",
+            "nginx: #1",
+            "{a: .inf}",
+            "'a': b",
+        ];
+        let strings = [
+            "",
+            "a",
+            "nginx:1.2",
+            "a #b",
+            "a # no",
+            "1:30",
+            "2001-01-01",
+            "[a",
+            "*x",
+            "@a",
+            "%a",
+            "`a",
+            "...",
+            "<<",
+            "=",
+            ":",
+            "a: b: c",
+            "|",
+            "> a",
+            "\"a\"",
+            "!!str 3",
+            "!!bool x",
+            "nan",
+            "nULL",
+            "0xG",
+            "a\nb: c",
+            "<<: a",
+            "[a]: b",
+        ];
+        for text in others {
+            assert!(is_no_text(text), "{text:?}");
+        }
+        for text in strings {
+            assert!(!is_no_text(text), "{text:?}");
+        }
+    }
+}
