@@ -311,31 +311,29 @@ fn copy(
 }
 
 fn set(node: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result<(), String> {
-    let mut value = value.clone();
-    if let Some(options) = options.filter(|options| !options.delimiter.is_empty()) {
-        let Node::Scalar(old) = &*node else {
-            return Err("delimiter is for texts only".to_owned());
-        };
-        let text = if value.is_null() { "" } else { value.text() }.to_owned();
-        let mut parts: Vec<&str> = old.text.split(&options.delimiter).collect();
-        match usize::try_from(options.index) {
-            Err(_) => parts.insert(0, &text),
-            Ok(index) => match parts.get_mut(index) {
-                Some(part) => *part = &text,
-                None => parts.push(&text),
-            },
-        }
-        let joined = parts.join(&options.delimiter);
-        if let Node::Scalar(scalar) = &mut value {
-            scalar.text = joined;
-        }
-    }
-    match (&mut *node, value) {
+    let options = options.filter(|options| !options.delimiter.is_empty());
+    match (node, options) {
         // Only the text: the field keeps its type.
-        (Node::Scalar(old), value) => value.text().clone_into(&mut old.text),
-        (node, value) => *node = value,
+        (Node::Scalar(old), None) => value.text().clone_into(&mut old.text),
+        (Node::Scalar(old), Some(options)) => old.text = splice(&old.text, value, options),
+        (node, None) => *node = value.clone(),
+        (_, Some(_)) => return Err("delimiter is for texts only".to_owned()),
     }
     Ok(())
+}
+
+/// A text with the value in the place of one of its parts, or before or behind them. A map or list counts as an empty text.
+fn splice(old: &str, value: &Node, options: &FieldOptions) -> String {
+    let text = if value.is_null() { "" } else { value.text() };
+    let mut parts: Vec<&str> = old.split(&options.delimiter).collect();
+    match usize::try_from(options.index) {
+        Err(_) => parts.insert(0, text),
+        Ok(index) => match parts.get_mut(index) {
+            Some(part) => *part = text,
+            None => parts.push(text),
+        },
+    }
+    parts.join(&options.delimiter)
 }
 
 /// Goes along the path to a text that holds YAML or JSON, changes a value in it and writes the text anew.
