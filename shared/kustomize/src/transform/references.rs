@@ -31,6 +31,7 @@ pub(crate) fn fix_references(
         if specs.is_empty() {
             continue;
         }
+        check_api_version(resource)?;
         let referrer = Referrer::new(resource, &schema)?;
         let mut node = std::mem::replace(&mut map.list_mut()[at].node, Node::null());
         for (target, spec) in specs {
@@ -48,6 +49,19 @@ pub(crate) fn fix_references(
         map.list_mut()[at].node = node;
     }
     Ok(())
+}
+
+/// kustomize puts the apiVersion together again from group and version, and refuses to look for references where it comes out
+/// another: with nothing before the slash.
+fn check_api_version(resource: &Resource) -> Result<(), Error> {
+    if !resource.api_version().starts_with('/') {
+        return Ok(());
+    }
+    let (kind, name) = (resource.kind(), resource.name());
+    Err(ErrorKind::Object(format!(
+        "{kind} {name}: the apiVersion starts with a slash: write group/version, or the version alone"
+    ))
+    .into())
 }
 
 /// The field paths by the kind that has them.
