@@ -21,7 +21,7 @@ pub(crate) struct Context<'b, 't> {
     nodes: Cell<usize>,
     kustomizations: Cell<usize>,
     /// Steps of patches and replacements that are left.
-    pub steps: Cell<usize>,
+    steps: Cell<usize>,
 }
 
 impl<'b, 't> Context<'b, 't> {

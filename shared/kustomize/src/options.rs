@@ -68,7 +68,19 @@ pub enum Reorder {
     Unspecified,
 }
 
-/// What one build may cost. Tenants are hostile, so every count has an end.
+/// What one build may cost. Tenants are hostile, so every count has an end; each is refused by
+/// [`ErrorKind::Budget`](crate::ErrorKind::Budget), which names the limit.
+///
+/// | what could grow without end | what ends it |
+/// | --- | --- |
+/// | bases that lead to bases | `depth`; a cycle is an error of its own, with its way ([`ErrorKind::Cycle`](crate::ErrorKind::Cycle)) |
+/// | bases that are entered again and again | `kustomizations` |
+/// | files, also one that is read many times | `bytes` |
+/// | one YAML text, its nesting and its aliases | [`yaml::Limits`](driftless_manifest::yaml::Limits), with no more nodes than `nodes` leaves |
+/// | what generators, patches, labels and replacements add | `nodes` |
+/// | objects | `resources` |
+/// | patches and replacements that compare much and add little | `steps` |
+/// | regular expressions | an engine of linear time |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Folders that lead to folders.

@@ -112,8 +112,34 @@ fn patches_have_a_budget() {
         },
     )
     .unwrap_err();
-    assert!(error.contains("too many steps"), "{error}");
+    assert!(error.contains("more than 3 steps: the limit"), "{error}");
     assert!(render(&tree, "", &Options::default()).is_ok());
+}
+
+#[test]
+fn texts_that_must_be_read_cost_steps() {
+    // No YAML, so that every patch reads it again.
+    let text = format!("'[{}'", "a".repeat(60_000));
+    let patch = format!(
+        "{{patch: \"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{x: {text}}}}}\"}}"
+    );
+    let other = "{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}'}";
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: plain}}";
+    let text = format!(
+        "resources: [r.yaml]\npatches: [{patch}, {}]\n",
+        vec![other; 20].join(", ")
+    );
+    let tree = tree(&[("kustomization.yaml", &text), ("r.yaml", object)]);
+    let with = |steps| Options {
+        limits: Limits {
+            steps,
+            ..Limits::default()
+        },
+        ..Options::default()
+    };
+    let error = render(&tree, "", &with(1_000_000)).unwrap_err();
+    assert!(error.contains("more than 1000000 steps"), "{error}");
+    assert!(render(&tree, "", &with(2_000_000)).is_ok());
 }
 
 #[test]

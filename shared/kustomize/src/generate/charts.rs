@@ -184,10 +184,9 @@ fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<V
     } else {
         (file_values, inline)
     };
-    let mut steps = loader.context.steps.get();
-    let merged = merge::merge(below, above, &loader.context.schema.borrow(), &mut steps);
-    loader.context.steps.set(steps);
-    let mut merged = merged?.unwrap_or_else(Node::map);
+    let spend = |steps| loader.context.spend_steps(steps);
+    let merged = merge::merge(below, above, &loader.context.schema.borrow(), &spend)?;
+    let mut merged = merged.unwrap_or_else(Node::map);
     unquote(&mut merged);
     Ok(ValuesFile {
         name: file.path.to_string(),

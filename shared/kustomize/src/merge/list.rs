@@ -169,11 +169,13 @@ fn element_values(patch: &[Node], dest: &[Node], keys: &[&str]) -> Vec<Values> {
         .collect()
 }
 
-/// Completes the keys of elements that agree in one key and contradict each other in none.
+/// Completes the keys of elements that agree in one key and contradict each other in none. Each is compared as it was before
+/// its turn: an element without keys takes them from the last one that fits.
 fn complete(all: &mut [Values]) {
     for i in 0..all.len() {
+        let before = all[i].clone();
         for j in 0..all.len() {
-            if let Some(both) = combine(&all[i], &all[j]) {
+            if let Some(both) = combine(&before, &all[j]) {
                 all[i].clone_from(&both);
                 all[j] = both;
             }

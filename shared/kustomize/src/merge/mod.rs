@@ -11,7 +11,7 @@ use crate::node::{Map, Node};
 use crate::schema::{Schema, SchemaNode};
 use std::collections::BTreeMap;
 
-/// Merges a patch into an object; `None` when the patch deletes it. `steps` is what is left of the budget.
+/// Merges a patch into an object; `None` when the patch deletes it. `spend` counts steps of work.
 ///
 /// # Errors
 /// A map against a list or scalar, an unknown directive, or more steps than are left.
@@ -19,11 +19,11 @@ pub(crate) fn merge(
     object: Node,
     patch: Node,
     schema: &Schema,
-    steps: &mut usize,
+    spend: &dyn Fn(usize) -> Result<(), Error>,
 ) -> Result<Option<Node>, Error> {
     Walker {
         schema,
-        steps,
+        spend,
         path: Vec::new(),
     }
     .walk(Some(object), Some(patch), None)
@@ -31,7 +31,7 @@ pub(crate) fn merge(
 
 struct Walker<'w> {
     schema: &'w Schema,
-    steps: &'w mut usize,
+    spend: &'w dyn Fn(usize) -> Result<(), Error>,
     path: Vec<String>,
 }
 
@@ -83,12 +83,8 @@ impl<'w> Walker<'w> {
         ErrorKind::Patch(format!("{at}: {reason}")).into()
     }
 
-    fn spend(&mut self, steps: usize) -> Result<(), Error> {
-        let left = self.steps.checked_sub(steps);
-        *self.steps = left.ok_or(ErrorKind::Patch(
-            "the patches of this build take too many steps".to_owned(),
-        ))?;
-        Ok(())
+    fn spend(&self, steps: usize) -> Result<(), Error> {
+        (self.spend)(steps)
     }
 
     /// The result at one place; `None` clears it.
@@ -183,7 +179,7 @@ impl<'w> Walker<'w> {
                         scalar.style = style;
                         scalar.share = share;
                     } else {
-                        scalar.guard();
+                        self.spend(scalar.guard())?;
                     }
                 }
                 fields.push((name, merged));
@@ -192,7 +188,7 @@ impl<'w> Walker<'w> {
         for (name, patch) in added {
             if let Some(mut merged) = self.field(&name, None, Some(patch), schema)? {
                 if let Node::Scalar(scalar) = &mut merged {
-                    scalar.guard();
+                    self.spend(scalar.guard())?;
                 }
                 fields.push((name, merged));
             }
@@ -280,7 +276,7 @@ impl<'w> Walker<'w> {
             let settled = self.settle(value, schema.and_then(|schema| schema.field(&name)))?;
             if let Some(mut value) = settled {
                 if let Node::Scalar(scalar) = &mut value {
-                    scalar.guard();
+                    self.spend(scalar.guard())?;
                 }
                 fields.push((name, value));
             }

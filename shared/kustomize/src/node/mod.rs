@@ -128,11 +128,15 @@ impl Scalar {
     }
 
     /// Gives a plain string quotes when it would be no string without them, as kyaml does whenever it puts a value into a map:
-    /// also into its own place, which is what a patch does with the values that it does not name.
-    pub fn guard(&mut self) {
-        if self.is_string() && self.style == Style::Plain && typing::is_no_text(&self.text) {
+    /// also into its own place, which is what a patch does with the values that it does not name. The steps that it took.
+    pub fn guard(&mut self) -> usize {
+        if !self.is_string() || self.style != Style::Plain || !typing::needs_reading(&self.text) {
+            return 0;
+        }
+        if typing::is_no_text(&self.text) {
             self.style = Style::Quoted;
         }
+        self.text.len()
     }
 
     /// Sets the text as a string.

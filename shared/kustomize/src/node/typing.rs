@@ -4,6 +4,9 @@ use super::Tag;
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlErrorKind};
 use serde_json::Value;
 
+/// Bytes of a text that is read to see whether it would be a string without quotes.
+const MOST_READ: usize = 64 << 10;
+
 /// The tag of an unquoted scalar.
 pub(crate) fn resolve(text: &str) -> Tag {
     if !could_be_typed(text) {
@@ -54,10 +57,15 @@ fn is_float_text(text: &str) -> bool {
 /// Whether a text of one line, read as a document of YAML 1.1, is anything but a string: a number, `yes`, but also a map
 /// (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml gives such texts quotes. A text that is no YAML is a string.
 pub(super) fn is_no_text(text: &str) -> bool {
-    if text.is_empty() || text.contains('\n') || is_word(text) {
+    if !needs_reading(text) {
         return false;
     }
-    let Ok(documents) = yaml::parse(text.as_bytes(), "", &yaml::Limits::default()) else {
+    // Without aliases no text has more nodes; Go's library, too, refuses the ones that aliases blow up.
+    let limits = yaml::Limits {
+        nodes: 4 * text.len() + 4,
+        ..yaml::Limits::default()
+    };
+    let Ok(documents) = yaml::parse(text.as_bytes(), "", &limits) else {
         return false;
     };
     let Some(document) = documents.first() else {
@@ -71,6 +79,12 @@ pub(super) fn is_no_text(text: &str) -> bool {
         (_, Err(error)) => !is_refused(&error.kind),
         _ => true,
     }
+}
+
+/// Whether only a parser can tell. Texts beyond [`MOST_READ`] bytes are taken for strings: what quotes they have shows only
+/// when a patch puts a number into their place.
+pub(super) fn needs_reading(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MOST_READ && !text.contains('\n') && !is_word(text)
 }
 
 /// Whether Go's library refuses it, too, and not only JSON, which has no infinity.

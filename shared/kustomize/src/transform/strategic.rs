@@ -62,8 +62,10 @@ pub(super) fn apply_selected(
     for at in selected {
         let resource = &mut map.list_mut()[*at];
         let mut copy = patch.patch.clone();
+        context.spend_steps(copy.node.size())?;
         for field in ["labels", "annotations"] {
             let texts = copy.texts(field);
+            context.spend_steps(texts.values().map(String::len).sum())?;
             copy.set_texts(field, texts);
         }
         let name = copy.name().to_owned();
@@ -95,12 +97,11 @@ fn patch_resource(
     let wiped = wipes_annotations(&patch);
     let before = resource.node.size();
     let object = std::mem::replace(&mut resource.node, Node::null());
-    let mut steps = context.steps.get();
-    let merged = merge(object, patch, &schema, &mut steps).map_err(|error| match error.kind {
+    let spend = |steps| context.spend_steps(steps);
+    let merged = merge(object, patch, &schema, &spend).map_err(|error| match error.kind {
         ErrorKind::Patch(reason) => fault(format!("{kind} {name}: {reason}")),
         _ => error,
     })?;
-    context.steps.set(steps);
     let Some(merged) = merged else { return Ok(()) };
     context.spend_nodes(merged.size().saturating_sub(before))?;
     resource.node = merged;
