@@ -197,6 +197,67 @@ fn nothing_is_read_from_outside() {
 }
 
 #[test]
+fn what_fetches_or_runs_is_refused_by_file_and_field() {
+    const URL: &str = "https://x.example/a";
+    let plugin = |field: &str, function: &str| {
+        format!(
+            "resources: [r.yaml]\n{field}:\n- |-\n  apiVersion: example.com/v1\n  kind: Custom\n  metadata: {{name: x, annotations: {{{function}}}}}\n"
+        )
+    };
+    let mut cases = Vec::new();
+    for field in [
+        "resources",
+        "components",
+        "crds",
+        "configurations",
+        "generators",
+        "transformers",
+        "validators",
+        "patchesStrategicMerge",
+    ] {
+        let want = format!("a/kustomization.yaml: {field} entry '{URL}' is remote: only files");
+        cases.push((format!("resources: [r.yaml]\n{field}: ['{URL}']\n"), want));
+    }
+    for (field, entry) in [
+        ("openapi", format!("{{path: '{URL}'}}")),
+        ("patches", format!("[{{path: '{URL}'}}]")),
+        ("replacements", format!("[{{path: '{URL}'}}]")),
+    ] {
+        let want = format!("a/kustomization.yaml: {field} entry '{URL}' is remote: only files");
+        cases.push((format!("resources: [r.yaml]\n{field}: {entry}\n"), want));
+    }
+    for field in ["generators", "transformers", "validators"] {
+        let want = format!(
+            "a/kustomization.yaml: {field}: Custom x is not supported: plugins that run programs or containers are not run"
+        );
+        for function in [
+            "config.kubernetes.io/function: 'exec: {path: ./x}'",
+            "config.kubernetes.io/function: 'container: {image: x}'",
+            "config.kubernetes.io/function: 'starlark: {path: ./x.star}'",
+            // A Go plugin, which is found by group and kind.
+            "",
+        ] {
+            cases.push((plugin(field, function), want.clone()));
+        }
+        let unknown = "{apiVersion: builtin, kind: Nope, metadata: {name: x}}";
+        let want =
+            format!("a/kustomization.yaml: {field}: Nope is not supported: it is no built-in");
+        cases.push((
+            format!("resources: [r.yaml]\n{field}: ['{unknown}']\n"),
+            want,
+        ));
+    }
+    for (kustomization, want) in cases {
+        let tree = tree(&[
+            ("a/kustomization.yaml", &kustomization),
+            ("a/r.yaml", CONFIG_MAP),
+        ]);
+        let error = render(&tree, "a", &Options::default()).unwrap_err();
+        assert!(error.starts_with(&want), "{kustomization}: {error}");
+    }
+}
+
+#[test]
 fn links_stay_under_the_load_restrictor() {
     let mut tree = tree(&[
         ("a/kustomization.yaml", "resources: [r.yaml]"),

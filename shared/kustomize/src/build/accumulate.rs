@@ -114,7 +114,14 @@ impl Target<'_> {
     ) -> Result<Accumulator, Error> {
         let loader = self.loader.enter(entry, field).in_file(&self.file())?;
         let (file_name, kustomization) = load(&loader)?;
-        choose_schema(&loader, &kustomization, false)?;
+        let origin = self.origin.as_ref().map(|origin| origin.join(entry));
+        let target = Target {
+            loader: &loader,
+            kustomization: &kustomization,
+            file_name,
+            origin,
+        };
+        choose_schema(&target, false)?;
         let is_component = kustomization.kind == COMPONENT;
         if component != is_component {
             let reason = if component {
@@ -126,13 +133,6 @@ impl Target<'_> {
             };
             return Err(Error::from(ErrorKind::Kustomization(reason)).in_file(&self.file()));
         }
-        let origin = self.origin.as_ref().map(|origin| origin.join(entry));
-        let target = Target {
-            loader: &loader,
-            kustomization: &kustomization,
-            file_name,
-            origin,
-        };
         if component {
             return target.accumulate(all);
         }
@@ -218,7 +218,7 @@ impl Target<'_> {
                     .map(|resource| (resource, origin.clone())),
             );
         }
-        generated.extend(plugins::generate(self)?);
+        generated.extend(plugins::generate(self).in_file(&self.file())?);
         self.check_count(all.map.list().len() + generated.len())?;
         let schema = self.loader.context.schema.borrow();
         for (mut resource, origin) in generated {

@@ -34,7 +34,6 @@ pub(crate) fn build(
         }
         None => load(&loader)?,
     };
-    choose_schema(&loader, &kustomization, true)?;
     let tracked = !kustomization.build_metadata.is_empty();
     let top = Target {
         loader: &loader,
@@ -42,6 +41,7 @@ pub(crate) fn build(
         file_name,
         origin: tracked.then(Origin::default),
     };
+    choose_schema(&top, true)?;
     let done = top.accumulate(Accumulator::default())?;
     finish(done, &top)
 }
@@ -57,18 +57,16 @@ pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization),
 }
 
 /// Takes the kustomization's `openapi` field. The first one of a build counts, and the top one in any case.
-pub(crate) fn choose_schema(
-    loader: &Loader<'_>,
-    kustomization: &Kustomization,
-    top: bool,
-) -> Result<(), Error> {
-    let Some(openapi) = &kustomization.openapi else {
+fn choose_schema(target: &Target<'_>, top: bool) -> Result<(), Error> {
+    let Some(openapi) = &target.kustomization.openapi else {
         return Ok(());
     };
+    let loader = target.loader;
     let document = openapi
         .get("path")
         .map(|path| loader.text(path, "openapi"))
-        .transpose()?;
+        .transpose()
+        .in_file(&target.file())?;
     let document = document
         .as_ref()
         .map(|file| (file.text.as_str(), file.path.as_str()));
@@ -79,5 +77,5 @@ pub(crate) fn choose_schema(
         .schema
         .borrow_mut()
         .choose(version, document, keep, top)
-        .in_file(&loader.root)
+        .in_file(&target.file())
 }

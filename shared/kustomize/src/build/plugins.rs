@@ -51,7 +51,10 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
                 target.loader,
             )?,
             "IAMPolicyGenerator" => iam_account(read(&config, Form::Iam)?)?,
-            _ => return Err(unsupported(kind, "it is no built-in generator")),
+            kind => {
+                let what = format!("generators: {kind}");
+                return Err(unsupported(&what, "it is no built-in generator"));
+            }
         };
         generated.push((resource, Origin::of_plugin(&config)));
     }
@@ -83,7 +86,10 @@ struct CloudAccount {
 /// A service account that stands for one of Google's cloud.
 fn iam_account(config: IamConfig) -> Result<Resource, Error> {
     if config.cloud != "gke" {
-        return Err(unsupported("IAMPolicyGenerator", "the only cloud is gke"));
+        return Err(unsupported(
+            "generators: IAMPolicyGenerator",
+            "the only cloud is gke",
+        ));
     }
     let CloudAccount { name, project_id } = config.service_account;
     let mut account = Map::default();
@@ -304,7 +310,10 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
             Transformer::Replicas(Replicas::new(replica, field_specs))
         }
         "ValueAddTransformer" => value_add(read(config, Form::Transformer)?, target)?,
-        kind => return Err(unsupported(kind, "it is no built-in transformer")),
+        kind => {
+            let what = format!("{field}: {kind}");
+            return Err(unsupported(&what, "it is no built-in transformer"));
+        }
     })
 }
 
