@@ -60,7 +60,7 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
             .is_some_and(|value| value != "false")
     };
     if all.map.list().iter().any(local) {
-        // kustomize drops by id, and so does not part a local object from another one with its id.
+        // kustomize drops by id: it does not part a local object from another one with its id, and takes no two at once.
         let id = |resource: &Resource| {
             let parts = [
                 resource.api_version(),
@@ -77,9 +77,17 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
             .filter(|resource| !local(resource))
             .map(id)
             .collect();
-        all.map
-            .list_mut()
-            .retain(|resource| !local(resource) || others.contains(&id(resource)));
+        let kept = |resource: &Resource| !local(resource) || others.contains(&id(resource));
+        let mut dropped = HashSet::new();
+        let twin = all
+            .map
+            .list()
+            .iter()
+            .find(|resource| !kept(resource) && !dropped.insert(id(resource)));
+        if let Some(twin) = twin {
+            return Err(ErrorKind::Duplicate(twin.id(schema).to_string()).into());
+        }
+        all.map.list_mut().retain(kept);
     }
     all.map.check_ids(schema)
 }
