@@ -58,13 +58,6 @@ impl<'a> Gvk<'a> {
 
     /// The text that kustomize orders kinds by, with stand-ins for what is missing.
     pub fn sort_key(self) -> String {
-        let or = |text: &str, none: &str| {
-            if text.is_empty() {
-                none.to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
         format!(
             "{}_{}_{}",
             or(self.group, "~G"),
@@ -72,6 +65,24 @@ impl<'a> Gvk<'a> {
             or(self.kind, "~K")
         )
     }
+}
+
+/// `Kind.version.group`, as kustomize prints it.
+impl std::fmt::Display for Gvk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}.{}.{}",
+            or(self.kind, "[noKind]"),
+            or(self.version, "[noVer]"),
+            or(self.group, "[noGrp]")
+        )
+    }
+}
+
+/// A text, or what stands for none.
+pub(crate) fn or<'t>(text: &'t str, none: &'t str) -> &'t str {
+    if text.is_empty() { none } else { text }
 }
 
 /// One id that an object has or had.
@@ -120,22 +131,8 @@ impl<'a> Id<'a> {
 /// `Kind.version.group/name.namespace`, as kustomize prints ids.
 impl std::fmt::Display for Id<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let or = |text: &'static str, value: &str| {
-            if value.is_empty() {
-                text.to_owned()
-            } else {
-                value.to_owned()
-            }
-        };
-        write!(
-            f,
-            "{}.{}.{}/{}.{}",
-            or("[noKind]", self.gvk.kind),
-            or("[noVer]", self.gvk.version),
-            or("[noGrp]", self.gvk.group),
-            or("[noName]", self.name),
-            or("[noNs]", self.namespace)
-        )
+        let (name, namespace) = (or(self.name, "[noName]"), or(self.namespace, "[noNs]"));
+        write!(f, "{}/{name}.{namespace}", self.gvk)
     }
 }
 

@@ -1,7 +1,7 @@
 use crate::config::{FIRST, LAST};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::SortOptions;
-use crate::resid::Gvk;
+use crate::resid::or;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use std::cmp::Ordering;
@@ -74,48 +74,18 @@ struct Key {
 impl Key {
     fn new(resource: &Resource, places: &HashMap<String, i64>) -> Self {
         let gvk = resource.gvk();
-        let or = |text: &str, none: &str| {
-            if text.is_empty() {
-                none.to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
         Self {
             place: places.get(gvk.kind).copied().unwrap_or(0),
             namespace_kind: gvk.kind == "Namespace",
             core: gvk.group.is_empty(),
             gvk: gvk.sort_key(),
             id: format!(
-                "{}|{}|{}",
-                id_text(gvk),
+                "{gvk}|{}|{}",
                 or(resource.namespace(), "~X"),
                 or(resource.name(), "~N")
             ),
         }
     }
-}
-
-fn id_text(
-    Gvk {
-        group,
-        version,
-        kind,
-    }: Gvk<'_>,
-) -> String {
-    let or = |text: &str, none: &str| {
-        if text.is_empty() {
-            none.to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
-    format!(
-        "{}.{}.{}",
-        or(kind, "[noKind]"),
-        or(version, "[noVer]"),
-        or(group, "[noGrp]")
-    )
 }
 
 impl Ord for Key {

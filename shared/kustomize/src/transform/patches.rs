@@ -26,30 +26,35 @@ fn fault(reason: String) -> Error {
     ErrorKind::Patch(reason).into()
 }
 
+/// The text of an entry of `field`, and how errors name it.
+fn text_of(
+    inline: &str,
+    path: &str,
+    field: &'static str,
+    loader: &Loader<'_>,
+) -> Result<(String, String), Error> {
+    match (inline, path) {
+        ("", "") => Err(fault(format!(
+            "an entry of {field} has neither path nor patch"
+        ))),
+        ("", path) => {
+            let file = loader.text(path, field)?;
+            Ok((file.text, file.path.to_string()))
+        }
+        (inline, "") => Ok((inline.to_owned(), "inline patch".to_owned())),
+        _ => Err(fault(format!(
+            "an entry of {field} has both path and patch: keep one"
+        ))),
+    }
+}
+
 impl Patch {
     /// Reads the patch.
     ///
     /// # Errors
     /// Both or neither of path and patch, a file that cannot be read, or text that is no patch.
     pub fn new(entry: &kustomization::Patch, loader: &Loader<'_>) -> Result<Self, Error> {
-        let inline = entry.patch.trim();
-        let (text, source) = match (inline, entry.path.as_str()) {
-            ("", "") => {
-                return Err(fault(
-                    "an entry of patches has neither path nor patch".to_owned(),
-                ));
-            }
-            ("", path) => {
-                let file = loader.text(path, "patches")?;
-                (file.text, file.path.to_string())
-            }
-            (inline, "") => (inline.to_owned(), "inline patch".to_owned()),
-            _ => {
-                return Err(fault(
-                    "an entry of patches has both path and patch: keep one".to_owned(),
-                ));
-            }
-        };
+        let (text, source) = text_of(entry.patch.trim(), &entry.path, "patches", loader)?;
         let limits = loader.context.yaml_limits();
         let strategic = resource::parse(&text, &source, &limits);
         let json = JsonPatch::parse(&text, &source, &limits);
@@ -205,23 +210,7 @@ impl Json6902 {
         let target = target.ok_or_else(|| {
             fault("an entry of patchesJson6902 needs a target with a name".to_owned())
         })?;
-        let (text, source) = match (entry.patch.as_str(), entry.path.as_str()) {
-            ("", "") => {
-                return Err(fault(
-                    "an entry of patchesJson6902 has neither path nor patch".to_owned(),
-                ));
-            }
-            ("", path) => {
-                let file = loader.text(path, "patchesJson6902")?;
-                (file.text, file.path.to_string())
-            }
-            (inline, "") => (inline.to_owned(), "inline patch".to_owned()),
-            _ => {
-                return Err(fault(
-                    "an entry of patchesJson6902 has both path and patch: keep one".to_owned(),
-                ));
-            }
-        };
+        let (text, source) = text_of(&entry.patch, &entry.path, "patchesJson6902", loader)?;
         let patch = JsonPatch::parse(&text, &source, &loader.context.yaml_limits())?;
         if patch.is_empty() {
             return Err(fault(format!("{source} is an empty patch")));
