@@ -3,6 +3,7 @@
 use crate::exec::Exec;
 use crate::value::{Elem, Value};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,13 +184,14 @@ impl Function {
     }
 }
 
-/// Functions by name. The built-in ones are always there, and a function of the same name hides them.
+/// Functions by name. The built-in ones are always there, and a function of the same name hides them. A clone shares the
+/// table until one of them is changed.
 #[derive(Clone, Debug)]
-pub struct Functions(HashMap<&'static str, Function>);
+pub struct Functions(Arc<HashMap<&'static str, Function>>);
 
 impl Default for Functions {
     fn default() -> Self {
-        let mut functions = Functions(HashMap::new());
+        let mut functions = Functions(Arc::default());
         crate::builtin::register(&mut functions);
         functions
     }
@@ -203,12 +205,12 @@ impl Functions {
 
     /// Adds or replaces a function.
     pub fn insert(&mut self, name: &'static str, function: Function) {
-        self.0.insert(name, function);
+        Arc::make_mut(&mut self.0).insert(name, function);
     }
 
     /// Takes a function away.
     pub fn remove(&mut self, name: &str) {
-        self.0.remove(name);
+        Arc::make_mut(&mut self.0).remove(name);
     }
 
     /// The function of this name.

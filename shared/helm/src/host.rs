@@ -15,6 +15,8 @@ pub(crate) struct Host {
     pub options: Options,
     /// What is random, from the seed in the options.
     pub random: crate::funcs::Random,
+    /// The expressions that were paid for.
+    pub compiled: crate::funcs::Compiled,
     needs: RefCell<BTreeSet<Lookup>>,
     /// How many includes of each name are running.
     included: RefCell<HashMap<Str, usize>>,
@@ -25,6 +27,7 @@ impl Host {
         Host {
             options: options.clone(),
             random: crate::funcs::Random::new(options.entropy),
+            compiled: RefCell::default(),
             needs: RefCell::default(),
             included: RefCell::default(),
         }

@@ -165,12 +165,12 @@ pub(crate) fn sort(
 ) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
     for (source, text) in files {
-        let text = String::from_utf8_lossy(text);
-        for content in documents(&text, compat) {
-            let fail = |message| HelmError::Manifest {
-                file: source.clone(),
-                message,
-            };
+        let fail = |message| HelmError::Manifest {
+            file: source.clone(),
+            message,
+        };
+        let text = std::str::from_utf8(text).map_err(|error| fail(no_utf8(text, error)))?;
+        for content in documents(text, compat) {
             if manifests.len() + hooks.len() >= MAX_DOCUMENTS {
                 return Err(fail(format!("more than {MAX_DOCUMENTS} documents")));
             }
@@ -190,6 +190,17 @@ pub(crate) fn sort(
     manifests.sort_by(|a, b| rank(&a.kind, compat).cmp(&rank(&b.kind, compat)));
     hooks.sort_by(|a, b| rank(&a.manifest.kind, compat).cmp(&rank(&b.manifest.kind, compat)));
     Ok((manifests, hooks))
+}
+
+/// What Go's YAML reader says of a text that is no UTF-8.
+fn no_utf8(text: &[u8], error: std::str::Utf8Error) -> String {
+    let first = text.get(error.valid_up_to()).copied().unwrap_or_default();
+    let what = match error.error_len() {
+        None => "incomplete UTF-8 octet sequence",
+        Some(_) if !matches!(first, 0xc0..=0xf7) => "invalid leading UTF-8 octet",
+        Some(_) => "invalid trailing UTF-8 octet",
+    };
+    format!("error converting YAML to JSON: yaml: {what}")
 }
 
 impl Head {

@@ -3,7 +3,7 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::funcs::functions;
-use crate::host::{self, Host};
+use crate::host::Host;
 use crate::message;
 use crate::objects::{
     Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
@@ -69,22 +69,12 @@ pub enum Templated {
     Needs(Vec<Lookup>),
 }
 
-/// Stack of the thread that renders: templates may include each other 1,000 times over. Only what is used is memory.
+/// Stack for a render: templates may include each other 1,000 times over. Only what is used is memory.
 const STACK: usize = 256 << 20;
 
-/// Runs `f` on a thread whose stack holds what hostile charts may nest.
-pub(crate) fn on_large_stack<T: Send>(
-    f: impl FnOnce() -> Result<T, HelmError> + Send,
-) -> Result<T, HelmError> {
-    std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .name("render".to_owned())
-            .stack_size(STACK)
-            .spawn_scoped(scope, f)
-            .map_err(|e| HelmError::render(format!("no thread to render in: {e}")))?
-            .join()
-            .unwrap_or_else(|_| Err(HelmError::render("the renderer panicked")))
-    })
+/// Runs `f` on a stack that holds what hostile charts may nest.
+pub(crate) fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
+    stacker::grow(STACK, f)
 }
 
 /// One template file with its scope.
@@ -115,9 +105,7 @@ pub(crate) fn render_templates(
         let depth = |s: &Source<'_>| s.name.matches('/').count();
         (depth(b), &b.name).cmp(&(depth(a), &a.name))
     });
-    let mut functions = functions(options.compat);
-    host::register(&mut functions);
-    let mut templates = Templates::new(functions).missing_key(MissingKey::Zero);
+    let mut templates = Templates::new(functions(options.compat)).missing_key(MissingKey::Zero);
     for source in &sources {
         let text = String::from_utf8_lossy(source.text);
         templates

@@ -3,7 +3,7 @@
 
 use regex::Regex;
 
-/// Go's limit of repetitions.
+/// Go's limit of repetitions, also of those that stand in each other.
 const MAX_REPEAT: u32 = 1_000;
 
 /// The expression in the `regex` crate's syntax.
@@ -15,9 +15,10 @@ pub fn translate(pattern: &str) -> Result<String, String> {
         pattern,
         at: 0,
         out: String::with_capacity(pattern.len() + 16),
-        open: 0,
+        open: Vec::new(),
         can_repeat: false,
         repeated_from: None,
+        copies: 1,
     };
     t.run()?;
     Ok(t.out)
@@ -27,12 +28,14 @@ struct Translator<'p> {
     pattern: &'p str,
     at: usize,
     out: String,
-    /// Groups that are open.
-    open: usize,
+    /// Groups that are open: how often the most repeated thing in each stands there.
+    open: Vec<u32>,
     /// Whether there is something that a repetition can repeat.
     can_repeat: bool,
     /// Where the repetition that ends here began.
     repeated_from: Option<usize>,
+    /// How often the most repeated part of the last thing stands there when its counted repetitions are written out.
+    copies: u32,
 }
 
 type Step<T = ()> = Result<T, String>;
@@ -59,8 +62,16 @@ impl<'p> Translator<'p> {
 
     /// Something stands here that can be repeated.
     fn atom(&mut self) {
+        self.copied(1);
         self.can_repeat = true;
         self.repeated_from = None;
+    }
+
+    fn copied(&mut self, copies: u32) {
+        self.copies = copies;
+        if let Some(group) = self.open.last_mut() {
+            *group = (*group).max(copies);
+        }
     }
 
     fn run(&mut self) -> Step {
@@ -69,13 +80,13 @@ impl<'p> Translator<'p> {
             match c {
                 '(' => self.group()?,
                 ')' => {
-                    if self.open == 0 {
+                    let Some(copies) = self.open.pop() else {
                         return Err(format!("unexpected ): `{}`", self.pattern));
-                    }
-                    self.open -= 1;
+                    };
                     self.at += 1;
                     self.out.push(')');
                     self.atom();
+                    self.copied(copies);
                 }
                 '|' => {
                     self.at += 1;
@@ -90,10 +101,10 @@ impl<'p> Translator<'p> {
                 '\\' => self.escape()?,
                 '*' | '+' | '?' => {
                     self.at += 1;
-                    self.repeat(from, &c.to_string())?;
+                    self.repeat(from, &c.to_string(), 1)?;
                 }
                 '{' => match self.counted()? {
-                    Some(text) => self.repeat(from, &text)?,
+                    Some((text, times)) => self.repeat(from, &text, times)?,
                     None => {
                         self.at += 1;
                         self.literal('{');
@@ -110,13 +121,14 @@ impl<'p> Translator<'p> {
                 }
             }
         }
-        if self.open > 0 {
+        if !self.open.is_empty() {
             return Err(format!("missing closing ): `{}`", self.pattern));
         }
         Ok(())
     }
 
-    fn repeat(&mut self, from: usize, text: &str) -> Step {
+    /// A repetition, written as `text`; a counted one stands for `times` copies.
+    fn repeat(&mut self, from: usize, text: &str, times: u32) -> Step {
         let lazy = self.peek() == Some('?');
         if lazy {
             self.at += 1;
@@ -131,6 +143,11 @@ impl<'p> Translator<'p> {
                 "missing argument to repetition operator: `{written}`"
             ));
         }
+        let copies = self.copies.saturating_mul(times.max(1));
+        if times > 1 && copies > MAX_REPEAT {
+            return Err(format!("invalid repeat count: `{written}`"));
+        }
+        self.copied(if times == 0 { 1 } else { copies });
         self.out.push_str(text);
         if lazy {
             self.out.push('?');
@@ -139,8 +156,8 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `{n}`, `{n,}`, `{n,m}`; nothing if it is none of them.
-    fn counted(&mut self) -> Step<Option<String>> {
+    /// `{n}`, `{n,}`, `{n,m}` and the copies it stands for; nothing if it is none of them.
+    fn counted(&mut self) -> Step<Option<(String, u32)>> {
         let Some(end) = self.rest().find('}') else {
             return Ok(None);
         };
@@ -163,7 +180,7 @@ impl<'p> Translator<'p> {
             return Err(format!("invalid repeat count: `{written}`"));
         }
         self.at += end + 1;
-        Ok(Some(written.to_owned()))
+        Ok(Some((written.to_owned(), high.unwrap_or(low))))
     }
 
     fn group(&mut self) -> Step {
@@ -181,7 +198,7 @@ impl<'p> Translator<'p> {
 
     fn opened(&mut self, text: &str) {
         self.out.push_str(text);
-        self.open += 1;
+        self.open.push(1);
         self.can_repeat = false;
         self.repeated_from = None;
     }
@@ -484,4 +501,29 @@ fn push_literal(out: &mut String, c: char) {
 
 fn push_hex(out: &mut String, c: char) {
     out.push_str(&format!("\\x{{{:x}}}", u32::from(c)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::translate;
+
+    #[test]
+    fn repetitions_in_each_other() {
+        for fine in [
+            "(a{10}){100}",
+            "(a{2}|b{500}){2}c{1000}",
+            "(a{1000})*",
+            "(a{1000}){0}",
+        ] {
+            assert!(translate(fine).is_ok(), "{fine}");
+        }
+        for (pattern, written) in [
+            ("(a{1000}){1000}", "{1000}"),
+            ("((a{10}){10}){11}", "{11}"),
+            ("(ab{2,}c{501}){2}?", "{2}?"),
+        ] {
+            let message = format!("invalid repeat count: `{written}`");
+            assert_eq!(translate(pattern), Err(message), "{pattern}");
+        }
+    }
 }

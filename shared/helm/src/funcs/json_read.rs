@@ -64,6 +64,14 @@ impl Reader<'_> {
         format!("invalid character {shown} {context}")
     }
 
+    /// As [`Self::odd`] within a word, a number or an escape: Go ends a text with a blank, which cannot stand there.
+    fn odd_inside(&self, context: &str) -> String {
+        match self.peek() {
+            None => format!("invalid character ' ' {context}"),
+            Some(_) => self.odd(context),
+        }
+    }
+
     fn value(&mut self, depth: usize) -> Step<Value> {
         if depth > MAX_DEPTH {
             return Err("exceeded max depth".to_owned());
@@ -86,7 +94,7 @@ impl Reader<'_> {
         for (i, expected) in word.bytes().enumerate() {
             if self.peek() != Some(expected) {
                 let at = char::from(word.as_bytes()[i]);
-                return Err(self.odd(&format!("in literal {word} (expecting '{at}')")));
+                return Err(self.odd_inside(&format!("in literal {word} (expecting '{at}')")));
             }
             self.at += 1;
         }
@@ -109,12 +117,12 @@ impl Reader<'_> {
         if self.peek() == Some(b'0') {
             self.at += 1;
         } else if !self.digits() {
-            return Err(self.odd("in numeric literal"));
+            return Err(self.odd_inside("in numeric literal"));
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if !self.digits() {
-                return Err(self.odd("after decimal point in numeric literal"));
+                return Err(self.odd_inside("after decimal point in numeric literal"));
             }
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
@@ -123,7 +131,7 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !self.digits() {
-                return Err(self.odd("in exponent of numeric literal"));
+                return Err(self.odd_inside("in exponent of numeric literal"));
             }
         }
         let text = String::from_utf8_lossy(&self.text[from..self.at]);
@@ -225,7 +233,7 @@ impl Reader<'_> {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            _ => return Err(self.odd("in string escape code")),
+            _ => return Err(self.odd_inside("in string escape code")),
         };
         out.push(plain);
         self.at += 1;
@@ -237,7 +245,7 @@ impl Reader<'_> {
         for _ in 0..4 {
             let digit = self.peek().and_then(|b| char::from(b).to_digit(16));
             let Some(digit) = digit else {
-                return Err(self.odd("in \\u hexadecimal character escape"));
+                return Err(self.odd_inside("in \\u hexadecimal character escape"));
             };
             value = value * 16 + digit;
             self.at += 1;

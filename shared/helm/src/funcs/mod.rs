@@ -46,10 +46,13 @@ mod yaml_read;
 
 pub(crate) use encode::to_yaml_text;
 pub(crate) use random::Random;
+pub(crate) use re2::Compiled;
 pub(crate) use yaml_read::first_document;
 
 use crate::compat::Compat;
+use crate::host;
 use driftless_gotmpl::{FuncError, Function, Functions, Native, Param, Value};
+use std::sync::LazyLock;
 
 /// What a function gives.
 type Out = Result<Value, FuncError>;
@@ -70,8 +73,17 @@ const SA: &[Param] = &[Param::Str, Param::Any];
 const M: &[Param] = &[Param::Map];
 const MS: &[Param] = &[Param::Map, Param::Str];
 
-/// Every function but those that are bound to a chart.
+/// Every function of a Helm. The tables are made once a process.
 pub(crate) fn functions(compat: Compat) -> Functions {
+    static HELM3: LazyLock<Functions> = LazyLock::new(|| table(Compat::Helm3));
+    static HELM4: LazyLock<Functions> = LazyLock::new(|| table(Compat::Helm4));
+    match compat {
+        Compat::Helm3 => HELM3.clone(),
+        Compat::Helm4 => HELM4.clone(),
+    }
+}
+
+fn table(compat: Compat) -> Functions {
     let mut functions = Functions::new();
     for (name, params, call) in [
         cast::TABLE,
@@ -112,6 +124,7 @@ pub(crate) fn functions(compat: Compat) -> Functions {
         functions.insert(name, Function::variadic(params, *call));
     }
     version::register(&mut functions);
+    host::register(&mut functions);
     if compat == Compat::Helm4 {
         for (name, params, call) in [duration::HELM4, encode::HELM4].into_iter().flatten() {
             functions.insert(name, Function::new(params, *call));

@@ -1,5 +1,6 @@
-//! Go's regular expressions: compiled once a thread, within a budget.
+//! Go's regular expressions: compiled once a thread, paid for once a render.
 
+use crate::host::Host;
 use driftless_gotmpl::{Exec, FuncError};
 use driftless_manifest::re2;
 use regex::bytes::{CaptureMatches, Match, Matches, Regex, RegexBuilder};
@@ -9,7 +10,7 @@ use std::rc::Rc;
 
 /// A compiled expression.
 #[derive(Clone)]
-pub(super) struct Regexp {
+pub(crate) struct Regexp {
     regex: Rc<Regex>,
     empty: bool,
 }
@@ -37,14 +38,17 @@ impl Regexp {
     }
 }
 
-/// Compiled expressions that are kept a thread: templates use the same ones again and again.
-const KEPT: usize = 32;
+/// Compiled expressions that are kept a thread: charts use the same ones again and again.
+const KEPT: usize = 64;
 
 /// Bytes that one compiled expression may take.
 const SIZE: usize = 1 << 20;
 
+/// Expressions by their text: compiled, or Go's message without its head.
+pub(crate) type Compiled = RefCell<HashMap<String, Result<Regexp, String>>>;
+
 thread_local! {
-    static COMPILED: RefCell<HashMap<String, Result<Regexp, String>>> = RefCell::default();
+    static COMPILED: Compiled = RefCell::default();
 }
 
 /// Compiles an expression; the inner error is Go's message without its head.
@@ -56,12 +60,29 @@ pub(super) fn compile(
     pattern: &str,
 ) -> Result<Result<Regexp, String>, FuncError> {
     exec.charge_bytes(pattern.len().saturating_mul(16))?;
-    if let Some(known) = COMPILED.with_borrow(|all| all.get(pattern).cloned()) {
+    // What a render costs must not hang on what was rendered before it.
+    let paid = exec.host::<Host>().map(|host| &host.compiled);
+    if let Some(known) = paid.and_then(|paid| paid.borrow().get(pattern).cloned()) {
         return Ok(known);
     }
     exec.charge_bytes(pattern.len().saturating_mul(1024).saturating_add(4096))?;
-    exec.charge(expansion(pattern).min(MAX_COST))?;
-    let compiled = re2::translate(pattern).and_then(|translated| {
+    let translated = re2::translate(pattern);
+    if translated.is_ok() {
+        exec.charge(expansion(pattern).min(MAX_COST))?;
+    }
+    let compiled = compiled(pattern, translated);
+    if let Some(paid) = paid {
+        paid.borrow_mut()
+            .insert(pattern.to_owned(), compiled.clone());
+    }
+    Ok(compiled)
+}
+
+fn compiled(pattern: &str, translated: Result<String, String>) -> Result<Regexp, String> {
+    if let Some(known) = COMPILED.with_borrow(|all| all.get(pattern).cloned()) {
+        return known;
+    }
+    let compiled = translated.and_then(|translated| {
         let built = RegexBuilder::new(&translated)
             .size_limit(SIZE)
             .nest_limit(1_000)
@@ -80,7 +101,7 @@ pub(super) fn compile(
         }
         all.insert(pattern.to_owned(), compiled.clone());
     });
-    Ok(compiled)
+    compiled
 }
 
 /// Steps that compiling takes at most: an expression that is too large is given up.

@@ -64,7 +64,7 @@ fn negative_zeros(node: &Node, value: &mut Json) {
 
 /// The text before the document in which an error stands, if that is not the first one.
 fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
-    let mut start = 0;
+    let (mut start, mut stray) = (0, 0);
     let mut cut = None;
     let mut content = false;
     for (i, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
@@ -75,14 +75,22 @@ fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
         content |= !line.trim_ascii().is_empty() && !line.starts_with(b"#") && !marker
             || marker && line.len() > 4;
         if i + 1 == error.line {
+            let line = String::from_utf8_lossy(line);
+            stray = start
+                + line
+                    .chars()
+                    .take(error.column.saturating_sub(1))
+                    .map(char::len_utf8)
+                    .sum::<usize>();
             break;
         }
         start += line.len();
     }
-    let stray = matches!(&error.kind, Kind::Syntax(what) if what.starts_with("expected the start of a document"));
+    let is_stray = matches!(&error.kind, Kind::Syntax(what) if what.starts_with("expected the start of a document"));
     match cut {
         Some(cut) => Some(&text[..cut]),
-        None if stray => Some(&text[..start]),
+        // What stands behind a document, perhaps in its last line.
+        None if is_stray => text.get(..stray),
         None => None,
     }
 }

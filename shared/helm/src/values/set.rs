@@ -316,8 +316,11 @@ impl Parser<'_> {
                 if depth + 1 > MAX_NESTING {
                     return Err(not_a("table so deep"));
                 }
+                let known = index < list.len();
                 match self.key(&mut inner, depth + 1) {
-                    Ok(()) | Err(Stop::End) => {}
+                    Ok(()) => {}
+                    // `a[0].b=` at the end: Helm fills what is there, and forgets what is not.
+                    Err(Stop::End) if known => {}
                     Err(stop) => return Err(stop),
                 }
                 Json::Object(inner)
