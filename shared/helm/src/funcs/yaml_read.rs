@@ -64,7 +64,7 @@ fn negative_zeros(node: &Node, value: &mut Json) {
 
 /// The text before the document in which an error stands, if that is not the first one.
 fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
-    let (mut start, mut stray) = (0, 0);
+    let (mut start, mut stray) = (0, None);
     let mut cut = None;
     let mut content = false;
     for (i, line) in text.split_inclusive(|b| *b == b'\n').enumerate() {
@@ -76,12 +76,8 @@ fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
             || marker && line.len() > 4;
         if i + 1 == error.line {
             let line = String::from_utf8_lossy(line);
-            stray = start
-                + line
-                    .chars()
-                    .take(error.column.saturating_sub(1))
-                    .map(char::len_utf8)
-                    .sum::<usize>();
+            let before = line.chars().take(error.column.saturating_sub(1));
+            stray = Some(start + before.map(char::len_utf8).sum::<usize>());
             break;
         }
         start += line.len();
@@ -90,7 +86,7 @@ fn before<'t>(text: &'t [u8], error: &YamlError) -> Option<&'t [u8]> {
     match cut {
         Some(cut) => Some(&text[..cut]),
         // What stands behind a document, perhaps in its last line.
-        None if is_stray => text.get(..stray),
+        None if is_stray => text.get(..stray.unwrap_or(start)),
         None => None,
     }
 }
