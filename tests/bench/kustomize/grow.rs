@@ -1,9 +1,9 @@
 //! One build of ever more objects: time and memory must grow with their number, and no faster.
 
 use crate::cases::Case;
-use crate::library::Library;
 use crate::measure::{engine, library};
 use driftless_manifest::{EntryKind, FileTree, TreePath};
+use driftless_tests::library::Library;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

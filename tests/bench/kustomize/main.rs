@@ -12,12 +12,10 @@ mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod grow;
-#[path = "../../oracle/kustomize/library.rs"]
-mod library;
 mod measure;
 
 use common::{GOALS, report};
-use library::Library;
+use driftless_tests::{library::Library, tools};
 use measure::{engine, library, process};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +34,7 @@ fn main() -> ExitCode {
     println!("{} kustomizations that render\n", cases.len());
     println!("{}", common::HEAD);
     let mut missed = false;
-    let mut real = Library::start();
+    let mut real = Library::start(&tools::KUSTOMIZE_LIBRARY);
     missed |= report(
         GOALS[1],
         cases

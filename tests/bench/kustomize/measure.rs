@@ -2,10 +2,9 @@
 
 use crate::cases::Case;
 use crate::common::{self, SPELL};
-use crate::library::Library;
 use driftless_kustomize::{Error, Options, build_documents, documents_to_yaml};
 use driftless_manifest::{FileTree, Reader, TreePath};
-use driftless_tests::tools;
+use driftless_tests::{library::Library, tools};
 use serde_json::json;
 use std::hint::black_box;
 use std::path::Path;
@@ -27,13 +26,11 @@ pub fn engine(case: &Case) -> f64 {
 /// The real library.
 pub fn library(real: &mut Library, case: &Case) -> f64 {
     real.ask(&json!({"files": case.files, "dir": case.dir, "seconds": SPELL.as_secs_f64()}));
-    let answer = real
-        .answer()
-        .unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let answer = real.answer();
     let time = answer
         .get("nanoseconds")
         .and_then(serde_json::Value::as_f64);
-    time.expect("the library's time") / 1e9
+    time.unwrap_or_else(|| panic!("{}: {answer}", case.name)) / 1e9
 }
 
 /// The real command line, and `driftless`.

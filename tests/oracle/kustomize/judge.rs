@@ -1,9 +1,9 @@
 //! The real library and the engine beside it.
 
 use crate::generate::Case;
-use crate::library::Library;
 use driftless_kustomize::{Options, build_documents, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
+use driftless_tests::{library::Library, tools};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Difference {
 impl Judge {
     /// Starts the library.
     pub fn start() -> Self {
-        Self(Library::start())
+        Self(Library::start(&tools::KUSTOMIZE_LIBRARY))
     }
 
     /// Renders a case with both.
@@ -43,11 +43,13 @@ impl Judge {
             .collect();
         self.0.ask(&json!({"files": files, "dir": case.dir}));
         let ours = engine(&files, &case.dir);
-        let text = |answer: Value| {
-            let yaml = answer.get("yaml").and_then(Value::as_str);
-            yaml.unwrap_or_default().to_owned()
+        let answer = self.0.answer();
+        let text = |field: &str| answer.get(field).and_then(Value::as_str);
+        let theirs = match text("error") {
+            Some(error) => Err(error.to_owned()),
+            None => Ok(text("yaml").unwrap_or_default().to_owned()),
         };
-        match (self.0.answer().map(text), ours) {
+        match (theirs, ours) {
             (Ok(theirs), Ok(ours)) if theirs == ours => Verdict::Same,
             (Err(_), Err(_)) => Verdict::BothRefuse,
             (Ok(_), Err(error)) if GAPS.iter().any(|gap| error.contains(gap)) => Verdict::Gap,

@@ -7,7 +7,6 @@
 mod fleets;
 mod generate;
 mod judge;
-mod library;
 mod shrink;
 
 use generate::Case;
