@@ -2,7 +2,7 @@
 //!
 //! - [`flux`]: the API, every served version in one model. [`ports`]: what the core needs from outside.
 //! - [`webhook`] and [`sweep`] find out which objects to look at; [`step`] looks at one.
-//! - [`source`] makes artifacts; [`kustomization`] builds and applies them.
+//! - [`source`] makes artifacts; [`kustomization`] builds and applies them. [`helmrelease`] knows what a release needs next.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
 //! ARCHITECTURE.md beside this crate has the invariants and three walkthroughs.
@@ -13,6 +13,7 @@ mod concurrent;
 pub mod failure;
 pub mod flux;
 pub mod health;
+pub mod helmrelease;
 pub mod hub;
 pub mod inventory;
 pub mod kubeconfig;

@@ -35,6 +35,7 @@ mod transform;
 pub use charts::{ChartCall, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
+pub use selector::ObjectSelector;
 
 use driftless_manifest::{Object, Reader, TreePath, yaml};
 use serde_json::Value;

@@ -3,7 +3,7 @@ use crate::labels;
 use crate::resid::{Gvk, Id};
 use crate::resource::Resource;
 use crate::schema::Schema;
-use driftless_manifest::re2;
+use driftless_manifest::{Object, re2};
 use regex::Regex;
 use serde::Deserialize;
 
@@ -155,6 +155,47 @@ impl Matcher {
             && (self.name.matches(first.name) || self.name.matches(now.name))
             && self.gvk(resource.gvk())
             && self.marks(resource)
+    }
+}
+
+/// Which objects a rule is for, with the fields of a patch's target: group to namespace are regular expressions that must match
+/// as a whole, annotations and labels are label selectors.
+pub struct ObjectSelector(Matcher);
+
+impl std::fmt::Debug for ObjectSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ObjectSelector")
+    }
+}
+
+impl ObjectSelector {
+    /// Reads a `target`.
+    ///
+    /// # Errors
+    /// A field that is no text, an expression or selector that cannot be read.
+    pub fn new(target: &serde_json::Value) -> Result<Self, String> {
+        let selector = Selector::deserialize(target).map_err(|error| error.to_string())?;
+        selector
+            .compile()
+            .map(Self)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Whether the rule is for this object.
+    pub fn matches(&self, object: &Object) -> bool {
+        let texts = |field: &str| {
+            let pairs = object.meta_map(field).into_iter().flatten();
+            pairs
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect()
+        };
+        let Self(matcher) = self;
+        matcher.gvk(Gvk::new(object.api_version(), object.kind()))
+            && matcher.name.matches(object.name())
+            && matcher.namespace.matches(object.namespace())
+            && (matcher.labels.is_empty() || matcher.labels.matches(&texts("labels")))
+            && (matcher.annotations.is_empty()
+                || matcher.annotations.matches(&texts("annotations")))
     }
 }
 

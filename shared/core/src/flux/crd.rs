@@ -2,7 +2,7 @@
 //! version Flux 2.x has served is served, and fields we do not know are preserved, so that an object written for any
 //! Flux version survives.
 
-use super::{FluxKind, KustomizationSpec, git_repository::GitRepositorySpec};
+use super::{FluxKind, HelmReleaseSpec, KustomizationSpec, git_repository::GitRepositorySpec};
 use driftless_manifest::Object;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -108,6 +108,7 @@ fn spec_schema(kind: FluxKind) -> Value {
     let mut schema = match kind {
         FluxKind::Kustomization => schema_of::<KustomizationSpec>(),
         FluxKind::GitRepository => schema_of::<GitRepositorySpec>(),
+        FluxKind::HelmRelease => schema_of::<HelmReleaseSpec>(),
         _ => json!({"type": "object"}),
     };
     preserve_unknown(&mut schema);
@@ -214,18 +215,20 @@ mod tests {
 
     #[test]
     fn schema_is_structural() {
-        let schema = spec_schema(FluxKind::Kustomization);
-        let text = schema.to_string();
-        for word in [
-            "$ref",
-            "oneOf",
-            "anyOf",
-            "nullable",
-            "$schema",
-            "\"default\"",
-        ] {
-            assert!(!text.contains(word), "{word} in {text}");
+        for kind in FluxKind::ALL {
+            let text = spec_schema(kind).to_string();
+            for word in [
+                "$ref",
+                "oneOf",
+                "anyOf",
+                "nullable",
+                "$schema",
+                "\"default\"",
+            ] {
+                assert!(!text.contains(word), "{word} in {text}");
+            }
         }
+        let schema = spec_schema(FluxKind::Kustomization);
         assert_eq!(schema["properties"]["deletionPolicy"]["type"], "string");
         assert_eq!(
             schema["properties"]["dependsOn"]["items"]["required"],

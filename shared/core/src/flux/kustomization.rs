@@ -121,8 +121,17 @@ pub struct KustomizationSpec {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde's skip_serializing_if passes a reference"
 )]
-fn is_false(flag: &bool) -> bool {
+pub(super) fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+/// Whether Go would leave a text out.
+#[expect(
+    clippy::ref_option,
+    reason = "serde's skip_serializing_if passes a reference"
+)]
+fn is_blank(text: &Option<String>) -> bool {
+    text.as_ref().is_none_or(String::is_empty)
 }
 
 /// A source on the same hub.
@@ -242,25 +251,25 @@ pub struct Json6902Patch {
 #[serde(rename_all = "camelCase")]
 pub struct Selector {
     /// The group, a regular expression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub group: Option<String>,
     /// The version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub version: Option<String>,
     /// The kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub kind: Option<String>,
     /// The namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub namespace: Option<String>,
     /// The name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub name: Option<String>,
     /// Annotations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub annotation_selector: Option<String>,
     /// Labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub label_selector: Option<String>,
 }
 
@@ -271,13 +280,13 @@ pub struct Image {
     /// The name that stands in the files.
     pub name: String,
     /// The name to put there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub new_name: Option<String>,
     /// The tag to put there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub new_tag: Option<String>,
     /// The digest to put there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_blank")]
     pub digest: Option<String>,
 }
 
@@ -390,6 +399,32 @@ pub struct KustomizationStatus {
     pub history: Vec<Value>,
 }
 
+impl DependsOn {
+    /// What an object depends on, and the expression that says whether it is ready: by default something of the same kind and
+    /// namespace.
+    ///
+    /// # Errors
+    /// A kind that nothing can depend on.
+    pub(super) fn resolve(&self, of: &ObjectRef) -> Result<(ObjectRef, Option<String>), String> {
+        let kind = match self.kind.as_deref() {
+            None => of.kind,
+            Some("Kustomization") => FluxKind::Kustomization,
+            Some("HelmRelease") => FluxKind::HelmRelease,
+            Some(other) => {
+                return Err(format!(
+                    "spec.dependsOn: kind '{other}' is not Kustomization or HelmRelease"
+                ));
+            }
+        };
+        let namespace = self.namespace.clone().filter(|ns| !ns.is_empty());
+        let namespace = namespace.unwrap_or_else(|| of.namespace.clone());
+        Ok((
+            ObjectRef::new(kind, namespace, self.name.clone()),
+            self.ready_expr.clone(),
+        ))
+    }
+}
+
 impl Kustomization {
     /// Reads a live object of any served version.
     ///
@@ -446,24 +481,8 @@ impl Kustomization {
     /// # Errors
     /// A kind that nothing can depend on.
     pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, String> {
-        let one = |dependency: &DependsOn| {
-            let kind = match dependency.kind.as_deref().unwrap_or("Kustomization") {
-                "Kustomization" => FluxKind::Kustomization,
-                "HelmRelease" => FluxKind::HelmRelease,
-                other => {
-                    return Err(format!(
-                        "spec.dependsOn: kind '{other}' is not Kustomization or HelmRelease"
-                    ));
-                }
-            };
-            let namespace = dependency.namespace.clone().filter(|ns| !ns.is_empty());
-            let namespace = namespace.unwrap_or_else(|| self.id.namespace.clone());
-            Ok((
-                ObjectRef::new(kind, namespace, dependency.name.clone()),
-                dependency.ready_expr.clone(),
-            ))
-        };
-        self.spec.depends_on.iter().map(one).collect()
+        let all = self.spec.depends_on.iter();
+        all.map(|dependency| dependency.resolve(&self.id)).collect()
     }
 
     /// The interval.

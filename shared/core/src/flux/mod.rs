@@ -4,12 +4,14 @@
 mod condition;
 mod crd;
 mod git_repository;
+mod helm_release;
 mod kustomization;
 mod time;
 
 pub use condition::{Condition, Conditions, reason};
 pub use crd::{custom_resource_definitions, is_current};
 pub use git_repository::{ArtifactStatus, GitRepository, GitRepositorySpec, GitRepositoryStatus};
+pub use helm_release::*;
 pub use kustomization::*;
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 
@@ -19,6 +21,8 @@ use std::fmt;
 
 /// The field manager and the event source of Kustomizations.
 pub const KUSTOMIZE_CONTROLLER: &str = "kustomize-controller";
+/// The field manager and the event source of Helm releases.
+pub const HELM_CONTROLLER: &str = "helm-controller";
 /// The field manager and the event source of sources.
 pub const SOURCE_CONTROLLER: &str = "source-controller";
 /// Flux's finalizer.

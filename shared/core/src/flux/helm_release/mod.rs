@@ -1,0 +1,84 @@
+//! `HelmRelease` of `helm.toolkit.fluxcd.io`: v2, v2beta2 and v2beta1 in one model.
+
+mod actions;
+mod defaults;
+mod snapshot;
+mod spec;
+mod status;
+
+pub use actions::*;
+pub use defaults::{Remediation, short_release_name};
+pub use snapshot::{SNAPSHOT_VERSION, Snapshot, TestHookStatus};
+pub use spec::*;
+pub use status::{HelmReleaseStatus, ReleaseAction};
+
+use super::{FluxKind, ObjectRef};
+use driftless_manifest::Object;
+use serde_json::Value;
+
+/// The annotation that asks for a release without a change; its value must be that of [`super::REQUESTED_AT`].
+pub const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
+/// The annotation that asks to forget the failures; its value must be that of [`super::REQUESTED_AT`].
+pub const RESET_AT: &str = "reconcile.fluxcd.io/resetAt";
+
+/// A HelmRelease, from any served version.
+#[derive(Clone, Debug)]
+pub struct HelmRelease {
+    /// Which one.
+    pub id: ObjectRef,
+    /// The live object it was read from.
+    pub object: Object,
+    /// What the user wants.
+    pub spec: HelmReleaseSpec,
+    /// What was written last.
+    pub status: HelmReleaseStatus,
+}
+
+impl HelmRelease {
+    /// Reads a live object of any served version. What an older version names otherwise is mapped: `valuesFile` of a chart stands
+    /// before its `valuesFiles`.
+    ///
+    /// # Errors
+    /// A sentence that names the field that is wrong.
+    pub fn from_object(object: Object) -> Result<Self, String> {
+        let map = object.as_map();
+        let spec = map.get("spec").cloned().unwrap_or_default();
+        let mut spec: HelmReleaseSpec =
+            serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
+        if let Some(chart) = &mut spec.chart {
+            let file = chart
+                .spec
+                .values_file
+                .take()
+                .filter(|file| !file.is_empty());
+            chart.spec.values_files.splice(0..0, file);
+        }
+        if spec.chart.is_some() == spec.chart_ref.is_some() {
+            return Err("spec: either chart or chartRef must be set".to_owned());
+        }
+        let mut status: HelmReleaseStatus = match map.get("status") {
+            Some(status) => serde_json::from_value(status.clone())
+                .map_err(|error| format!("status: {error}"))?,
+            None => HelmReleaseStatus::default(),
+        };
+        status.history.sort_by_key(|snapshot| -snapshot.version);
+        let id = ObjectRef::new(FluxKind::HelmRelease, object.namespace(), object.name());
+        Ok(Self {
+            id,
+            object,
+            spec,
+            status,
+        })
+    }
+
+    /// `metadata.generation`.
+    pub fn generation(&self) -> i64 {
+        self.object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,401 @@
+//! The next action for a state, and when to stop.
+
+use super::conditions::{
+    DRIFTED, RELEASED, REMEDIATED, mark, mark_reconciling, mark_stalled, reasons,
+    replace_remediated, summarize,
+};
+use super::history;
+use super::outcome::messages;
+use super::state::State;
+use crate::flux::{
+    DriftMode, FORCE_AT, HelmRelease, REQUESTED_AT, RESET_AT, ReleaseAction, Remediation,
+    RemediationStrategy, Snapshot, duration_text, reason,
+};
+use driftless_helm::record::Release;
+use std::time::Duration;
+
+/// Something to do with a release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Install it. The history starts anew.
+    Install,
+    /// Upgrade it.
+    Upgrade,
+    /// Roll it back to this revision.
+    Rollback(Box<Snapshot>),
+    /// Uninstall it, because it failed.
+    UninstallRemediation,
+    /// Run its tests.
+    Test,
+    /// Mark the pending record as failed.
+    Unlock,
+    /// Set its objects right.
+    CorrectDrift,
+}
+
+/// Kinds of actions: each is done once in an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ActionKind {
+    /// It makes a release.
+    Release,
+    /// It makes a failure good.
+    Remediate,
+    /// It tests.
+    Test,
+    /// It unlocks.
+    Unlock,
+    /// It corrects drift.
+    CorrectDrift,
+}
+
+impl Action {
+    /// Its kind.
+    pub fn kind(&self) -> ActionKind {
+        match self {
+            Self::Install | Self::Upgrade => ActionKind::Release,
+            Self::Rollback(_) | Self::UninstallRemediation => ActionKind::Remediate,
+            Self::Test => ActionKind::Test,
+            Self::Unlock => ActionKind::Unlock,
+            Self::CorrectDrift => ActionKind::CorrectDrift,
+        }
+    }
+
+    /// What Flux's messages call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Install => "install",
+            Self::Upgrade => "upgrade",
+            Self::Rollback(_) => "rollback",
+            Self::UninstallRemediation => "uninstall",
+            Self::Test => "test",
+            Self::Unlock => "unlock",
+            Self::CorrectDrift => "correct cluster drift",
+        }
+    }
+
+    /// How long one operation of it may take.
+    ///
+    /// # Errors
+    /// No duration in the spec.
+    pub fn timeout(&self, release: &HelmRelease) -> Result<Duration, String> {
+        match self {
+            Self::Install => release.install_timeout(),
+            Self::Upgrade => release.upgrade_timeout(),
+            Self::Rollback(_) => release.rollback_timeout(),
+            Self::UninstallRemediation => release.uninstall_timeout(),
+            Self::Test => release.test_timeout(),
+            Self::Unlock | Self::CorrectDrift => release.timeout(),
+        }
+    }
+
+    /// What `Reconciling` says while it runs.
+    ///
+    /// # Errors
+    /// No duration in the spec.
+    pub fn running(&self, release: &HelmRelease) -> Result<String, String> {
+        let timeout = duration_text(self.timeout(release)?);
+        Ok(format!(
+            "Running '{}' action with timeout of {timeout}",
+            self.name()
+        ))
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// This.
+    Run(Action),
+    /// Nothing: the attempt is over.
+    Pause(Pause),
+}
+
+/// How an attempt ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// All is done until the interval is over.
+    Done,
+    /// There is more to do: look again soon.
+    Again,
+    /// Look again after this time (`RetryOnFailure`).
+    After(Duration),
+    /// Only a change helps: `Stalled` says so.
+    Stalled(String),
+}
+
+/// A record of the storage by its revision; `None` if it is gone.
+pub type Records<'r> = dyn Fn(i64) -> Result<Option<Release>, String> + 'r;
+
+/// Says what to do for a state, and changes the status accordingly: old snapshots go, a remediation that turned out to be what is
+/// wanted becomes a release, and when nothing is left to do `Ready` is made of the other conditions.
+///
+/// `done` are the kinds of the actions of this attempt so far.
+///
+/// # Errors
+/// A record that cannot be read now: try again. A duration in the spec that is none.
+pub fn decide(
+    release: &mut HelmRelease,
+    state: &State,
+    done: &[ActionKind],
+    records: &Records<'_>,
+    now: &str,
+) -> Result<Decision, String> {
+    let forced = take_request(release, FORCE_AT);
+    let next = match next(release, state, forced, records, now)? {
+        Next::Run(action) => action,
+        Next::Nothing => {
+            release.status.conditions.remove("Reconciling");
+            summarize(release, now);
+            return Ok(Decision::Pause(Pause::Done));
+        }
+        Next::RetriesExceeded(what) => {
+            stall_without_retries(release, now);
+            let message = format!("exceeded maximum retries: {what}");
+            return Ok(Decision::Pause(Pause::Stalled(message)));
+        }
+        Next::MissingTarget => {
+            let message = "missing target release for rollback: cannot remediate failed release";
+            let shown = format!("Failed to perform remediation: {message}");
+            mark_stalled(release, reasons::MISSING_ROLLBACK_TARGET, &shown, now);
+            return Ok(Decision::Pause(Pause::Stalled(message.to_owned())));
+        }
+    };
+    if !done.contains(&next.kind()) {
+        return Ok(Decision::Run(next));
+    }
+    if let Some(pause) = retry(release, now)? {
+        return Ok(Decision::Pause(pause));
+    }
+    let remediation = release.active_remediation();
+    if remediation.is_none_or(|remediation| !remediation.is_exhausted()) {
+        return Ok(Decision::Pause(again(release, now)));
+    }
+    release.status.conditions.remove("Reconciling");
+    Ok(Decision::Pause(Pause::Done))
+}
+
+enum Next {
+    Run(Action),
+    Nothing,
+    RetriesExceeded(&'static str),
+    MissingTarget,
+}
+
+fn next(
+    release: &mut HelmRelease,
+    state: &State,
+    forced: bool,
+    records: &Records<'_>,
+    now: &str,
+) -> Result<Next, String> {
+    Ok(match state {
+        State::InSync => in_sync(release, forced, now)?,
+        State::Locked => Next::Run(Action::Unlock),
+        State::Absent(_) if release.install_remediation().is_exhausted() && !forced => {
+            Next::RetriesExceeded("cannot install release")
+        }
+        State::Absent(_) => Next::Run(Action::Install),
+        State::Unmanaged(_) => {
+            release.status.history.clear();
+            Next::Run(Action::Upgrade)
+        }
+        State::OutOfSync(_) if release.upgrade_remediation().is_exhausted() && !forced => {
+            Next::RetriesExceeded("cannot upgrade release")
+        }
+        State::OutOfSync(_) => Next::Run(Action::Upgrade),
+        State::Drifted if release.drift_mode() == DriftMode::Enabled => {
+            Next::Run(Action::CorrectDrift)
+        }
+        State::Drifted => Next::Nothing,
+        State::Untested => {
+            remediated_is_released(release);
+            Next::Run(Action::Test)
+        }
+        State::Failed(_) => failed(release, forced, records)?,
+    })
+}
+
+/// What a rollback left behind is what is wanted now.
+fn remediated_is_released(release: &mut HelmRelease) {
+    if !release.status.conditions.is_true(REMEDIATED) {
+        return;
+    }
+    if let Some(current) = history::latest(&release.status.history).cloned() {
+        let message = messages::upgrade_succeeded(&current);
+        replace_remediated(release, reasons::UPGRADE_SUCCEEDED, &message);
+    }
+}
+
+fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, String> {
+    if release.active_retry()?.is_some() {
+        history::truncate_to_newest(&mut release.status.history);
+    } else {
+        let ignore_tests = release.ignores_test_failures();
+        history::truncate(&mut release.status.history, ignore_tests);
+    }
+    if forced {
+        return Ok(Next::Run(Action::Upgrade));
+    }
+    remediated_is_released(release);
+    released_again(release, now);
+    if release.drift_mode() != DriftMode::Disabled {
+        let message = "No drift detected against the cluster state";
+        mark(
+            release,
+            DRIFTED,
+            "False",
+            reasons::NO_DRIFT_DETECTED,
+            message,
+            now,
+        );
+    }
+    Ok(Next::Nothing)
+}
+
+/// An install or upgrade that was taken for failed came to a good end all the same; or the conditions were lost.
+fn released_again(release: &mut HelmRelease, now: &str) {
+    let conditions = &release.status.conditions;
+    if conditions.is_true("Ready") && conditions.is_true(RELEASED) {
+        return;
+    }
+    let Some(current) = history::latest(&release.status.history).cloned() else {
+        return;
+    };
+    let installed = match conditions.get(RELEASED).map(|c| c.reason.as_str()) {
+        Some(reasons::INSTALL_FAILED) => true,
+        Some(reasons::UPGRADE_FAILED) => false,
+        None => current.action == Some(ReleaseAction::Install),
+        Some(_) => return,
+    };
+    let (reason, message) = match installed {
+        true => (
+            reasons::INSTALL_SUCCEEDED,
+            messages::install_succeeded(&current),
+        ),
+        false => (
+            reasons::UPGRADE_SUCCEEDED,
+            messages::upgrade_succeeded(&current),
+        ),
+    };
+    mark(release, RELEASED, "True", reason, &message, now);
+}
+
+fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Result<Next, String> {
+    if release.active_retry()?.is_some() {
+        history::truncate_to_newest(&mut release.status.history);
+        return Ok(Next::Run(Action::Upgrade));
+    }
+    let Some(remediation) = release.active_remediation() else {
+        return Ok(Next::Run(Action::Upgrade));
+    };
+    // Without failures what failed was something else than what is wanted now.
+    if remediation.failures <= 0 || forced {
+        return Ok(Next::Run(Action::Upgrade));
+    }
+    if remediation.is_exhausted() && !remediation.remediate_last_failure {
+        return Ok(Next::RetriesExceeded("cannot remediate failed release"));
+    }
+    let ignore_tests = remediation.ignore_test_failures;
+    history::truncate(&mut release.status.history, ignore_tests);
+    match remediation.strategy {
+        RemediationStrategy::Uninstall => Ok(Next::Run(Action::UninstallRemediation)),
+        RemediationStrategy::Rollback => {
+            let Some(target) = history::previous(&release.status.history, ignore_tests) else {
+                return Ok(Next::MissingTarget);
+            };
+            let record = records(target.version)
+                .map_err(|e| format!("cannot verify previous release to roll back to: {e}"))?;
+            // A target that is gone or was changed is none: the upgrade is tried again.
+            let is_there = record.is_some_and(|record| history::verify(target, &record).is_ok());
+            Ok(Next::Run(match is_there {
+                true => Action::Rollback(Box::new(target.clone())),
+                false => Action::Upgrade,
+            }))
+        }
+    }
+}
+
+/// What follows an action that was run: `error` is that of an action which left nothing in the storage. `None` means that the
+/// state must be looked at again at once.
+///
+/// # Errors
+/// A duration in the spec that is none.
+pub fn after(
+    release: &mut HelmRelease,
+    action: &Action,
+    error: Option<&str>,
+    now: &str,
+) -> Result<Option<Pause>, String> {
+    if let Some(error) = error {
+        if let Some(pause) = retry(release, now)? {
+            return Ok(Some(pause));
+        }
+        if release.status.conditions.is_true("Ready") {
+            mark(
+                release,
+                "Ready",
+                "False",
+                reasons::RECONCILE_ERROR,
+                error,
+                now,
+            );
+        }
+        return Ok(Some(Pause::Again));
+    }
+    if action.kind() != ActionKind::Remediate {
+        return Ok(None);
+    }
+    if let Some(pause) = retry(release, now)? {
+        return Ok(Some(pause));
+    }
+    let goes_on = |r: Remediation| !r.is_exhausted() || r.is_uninstall_after_upgrade();
+    if release.active_remediation().is_none_or(goes_on) {
+        return Ok(Some(again(release, now)));
+    }
+    let message = stall_without_retries(release, now);
+    Ok(Some(Pause::Stalled(message)))
+}
+
+/// With `RetryOnFailure`, the time until the next attempt.
+fn retry(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> {
+    let Some(interval) = release.active_retry()? else {
+        return Ok(None);
+    };
+    let message = format!("retrying after {}", duration_text(interval));
+    mark_reconciling(release, reason::PROGRESSING_WITH_RETRY, &message, now);
+    Ok(Some(Pause::After(interval)))
+}
+
+fn again(release: &mut HelmRelease, now: &str) -> Pause {
+    let ready = release.status.conditions.get("Ready");
+    let message = ready.map(|ready| ready.message.clone()).unwrap_or_default();
+    mark_reconciling(release, reason::PROGRESSING_WITH_RETRY, &message, now);
+    Pause::Again
+}
+
+fn stall_without_retries(release: &mut HelmRelease, now: &str) -> String {
+    let action = release.status.last_attempted_release_action;
+    let message = format!(
+        "Failed to {} after {} attempt(s)",
+        action.map_or("", ReleaseAction::as_str),
+        release.active_remediation().map_or(0, |r| r.failures)
+    );
+    mark_stalled(release, reasons::RETRIES_EXCEEDED, &message, now);
+    message
+}
+
+/// Whether an annotation asks for something that was not done yet: its value must be that of `requestedAt`. It is noted as handled
+/// in any case.
+pub fn take_request(release: &mut HelmRelease, annotation: &str) -> bool {
+    let Some(asked) = release.object.annotation(annotation).map(str::to_owned) else {
+        return false;
+    };
+    let is_request = release.object.annotation(REQUESTED_AT) == Some(&asked)
+        && release.status.last_handled_reconcile_at != asked;
+    let handled = match annotation {
+        RESET_AT => &mut release.status.last_handled_reset_at,
+        _ => &mut release.status.last_handled_force_at,
+    };
+    let before = std::mem::replace(handled, asked.clone());
+    is_request && before != asked
+}

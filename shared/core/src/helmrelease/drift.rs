@@ -1,0 +1,267 @@
+//! Drift of a release: the objects of its record against those in the cluster.
+//!
+//! [`desired`] makes the objects as Helm applied them, [`look`] compares one with the live object without asking the API server,
+//! and where that cannot tell, [`changes`] takes the answer of a dry run. Field manager and exclusion are helm-controller's.
+
+use crate::apply::{drift, normalize};
+use crate::flux::{HELM_CONTROLLER, IgnoreRule};
+use driftless_helm::record::Release;
+use driftless_kustomize::ObjectSelector;
+use driftless_manifest::yaml::{Dialect, Limits, documents};
+use driftless_manifest::{Gvk, Object};
+use serde_json::{Value, json};
+
+/// The label or annotation that leaves an object out, with the value `disabled`.
+const EXCLUSION: &str = "helm.toolkit.fluxcd.io/driftDetection";
+
+/// The objects of a record, with the metadata that Helm puts on them. `is_namespaced` tells for those without a namespace whether
+/// they get that of the release.
+///
+/// # Errors
+/// A manifest that is no list of objects, a kind that the cluster does not have.
+pub fn desired(
+    record: &Release,
+    is_namespaced: &dyn Fn(&Gvk) -> Option<bool>,
+) -> Result<Vec<Object>, String> {
+    let unreadable = |error: String| {
+        let (name, version) = (&record.name, record.version);
+        format!("failed to read objects from manifest of release {name}.v{version}: {error}")
+    };
+    let text = record.manifest.as_bytes();
+    let values = documents(text, "manifest", Dialect::V2, &Limits::default());
+    let mut objects = Vec::new();
+    for value in values.map_err(|error| unreadable(error.to_string()))? {
+        for value in items(value) {
+            let mut object = Object::new(value).map_err(|error| unreadable(error.to_string()))?;
+            normalize::object(&mut object);
+            object.set_label("app.kubernetes.io/managed-by", "Helm");
+            object.set_annotation("meta.helm.sh/release-name", &record.name);
+            object.set_annotation("meta.helm.sh/release-namespace", &record.namespace);
+            if object.namespace().is_empty() {
+                let gvk = object.gvk();
+                let namespaced = is_namespaced(&gvk).ok_or_else(|| {
+                    format!("failed to determine if {} is namespace scoped", gvk.kind)
+                })?;
+                if namespaced {
+                    object.set_namespace(&record.namespace);
+                }
+            }
+            objects.push(object);
+        }
+    }
+    Ok(objects)
+}
+
+/// The objects of a list, or the one object. Nothing of nothing.
+fn items(value: Value) -> Vec<Value> {
+    let is_list = value["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("List"));
+    match value {
+        Value::Null => Vec::new(),
+        Value::Object(mut map) if is_list && map.get("items").is_some_and(Value::is_array) => {
+            match map.remove("items") {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            }
+        }
+        other => vec![other],
+    }
+}
+
+/// `spec.driftDetection.ignore`, ready to be asked.
+#[derive(Debug, Default)]
+pub struct IgnoreRules(Vec<(Option<ObjectSelector>, Vec<String>)>);
+
+impl IgnoreRules {
+    /// Reads the rules.
+    ///
+    /// # Errors
+    /// A selector that cannot be read, with the rule's place.
+    pub fn new(rules: &[IgnoreRule]) -> Result<Self, String> {
+        let one = |(at, rule): (usize, &IgnoreRule)| {
+            let failed = |error: &dyn std::fmt::Display| {
+                format!("spec.driftDetection.ignore[{at}].target: {error}")
+            };
+            let target = match &rule.target {
+                None => None,
+                Some(target) => {
+                    let target = serde_json::to_value(target).map_err(|error| failed(&error))?;
+                    Some(ObjectSelector::new(&target).map_err(|error| failed(&error))?)
+                }
+            };
+            Ok((target, rule.paths.clone()))
+        };
+        rules
+            .iter()
+            .enumerate()
+            .map(one)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The JSON pointers that do not count in an object.
+    fn paths(&self, object: &Object) -> Vec<&str> {
+        let fits = |target: &Option<ObjectSelector>| {
+            target.as_ref().is_none_or(|target| target.matches(object))
+        };
+        let rules = self.0.iter().filter(|(target, _)| fits(target));
+        rules
+            .flat_map(|(_, paths)| paths.iter().map(String::as_str))
+            .collect()
+    }
+}
+
+/// What is known about an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// It is left out.
+    Excluded,
+    /// It is not there.
+    Missing,
+    /// It is as the record says.
+    Same,
+    /// Only a dry-run apply of this object can tell: see [`changes`].
+    Unknown(Box<Object>),
+    /// It differs; a dry-run apply of this object tells where.
+    Differs(Box<Object>),
+}
+
+/// Compares a desired object with the live one.
+pub fn look(desired: &Object, live: Option<&Object>, rules: &IgnoreRules) -> Finding {
+    let paths = rules.paths(desired);
+    if is_excluded(desired) || live.is_some_and(is_excluded) || paths.contains(&"") {
+        return Finding::Excluded;
+    }
+    let Some(live) = live else {
+        return Finding::Missing;
+    };
+    let mut forgiving = desired.to_value();
+    for path in paths {
+        copy(live.pointer(path), &mut forgiving, path);
+    }
+    let Ok(forgiving) = Object::new(forgiving) else {
+        return Finding::Unknown(Box::new(desired.clone()));
+    };
+    match drift::compare(&forgiving, live, HELM_CONTROLLER) {
+        drift::Drift::Unchanged => Finding::Same,
+        drift::Drift::Unknown => Finding::Unknown(Box::new(forgiving)),
+        drift::Drift::Configured => Finding::Differs(Box::new(forgiving)),
+    }
+}
+
+fn is_excluded(object: &Object) -> bool {
+    let marks = [object.label(EXCLUSION), object.annotation(EXCLUSION)];
+    marks
+        .into_iter()
+        .flatten()
+        .any(|mark| mark.eq_ignore_ascii_case("disabled"))
+}
+
+/// Puts the live value into the place of the desired one, so that it makes no difference.
+fn copy(live: Option<&Value>, desired: &mut Value, path: &str) {
+    let Some((parent, field)) = path.rsplit_once('/') else {
+        return;
+    };
+    let field = field.replace("~1", "/").replace("~0", "~");
+    match (desired.pointer_mut(parent), live) {
+        (Some(Value::Object(map)), Some(live)) => {
+            map.insert(field, live.clone());
+        }
+        (Some(Value::Object(map)), None) => {
+            map.remove(&field);
+        }
+        (Some(Value::Array(items)), live) => {
+            let at = field.parse().ok().filter(|at| *at < items.len());
+            match (at, live) {
+                (Some(at), Some(live)) => items[at] = live.clone(),
+                (Some(at), None) => drop(items.remove(at)),
+                (None, _) => {}
+            }
+        }
+        // What is not there on either side makes no difference either.
+        _ => {}
+    }
+}
+
+/// The JSON patch that makes the live object what a dry run says it would be: everything but `metadata` and `status`, and of
+/// labels and annotations what would be added or replaced, because Kubernetes' own controllers add to them.
+pub fn changes(live: &Object, would: &Object) -> Vec<Value> {
+    let mut patch = Vec::new();
+    for part in ["annotations", "labels"] {
+        let path = format!("/metadata/{part}");
+        let (old, new) = (live.pointer(&path), would.pointer(&path));
+        let before = patch.len();
+        differences(old, new, &path, &mut patch);
+        let kept = patch.split_off(before);
+        patch.extend(kept.into_iter().filter(|change| change["op"] != "remove"));
+    }
+    let parts = |object: &Object| {
+        let mut map = object.as_map().clone();
+        map.retain(|field, _| !matches!(field.as_str(), "metadata" | "status"));
+        Value::Object(map)
+    };
+    differences(Some(&parts(live)), Some(&parts(would)), "", &mut patch);
+    patch
+}
+
+fn differences(old: Option<&Value>, new: Option<&Value>, path: &str, patch: &mut Vec<Value>) {
+    match (old, new) {
+        (None, None) => {}
+        (None, Some(new)) => patch.push(json!({"op": "add", "path": path, "value": new})),
+        (Some(_), None) => patch.push(json!({"op": "remove", "path": path})),
+        (Some(old), Some(new)) if old == new => {}
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let added = new.keys().filter(|field| !old.contains_key(*field));
+            for field in old.keys().chain(added) {
+                let below = format!("{path}/{}", field.replace('~', "~0").replace('/', "~1"));
+                differences(old.get(field), new.get(field), &below, patch);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) if old.len() == new.len() => {
+            for (at, (old, new)) in old.iter().zip(new).enumerate() {
+                differences(Some(old), Some(new), &format!("{path}/{at}"), patch);
+            }
+        }
+        (Some(_), Some(new)) => {
+            patch.push(json!({"op": "replace", "path": path, "value": new}));
+        }
+    }
+}
+
+/// An object that drifted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Drifted {
+    /// It is gone.
+    Gone(Object),
+    /// It differs by this patch.
+    Changed(Object, Vec<Value>),
+    /// It is left out.
+    Excluded(Object),
+}
+
+/// What the event and the condition say, a line an object: no values, because they may be secret.
+pub fn summary(release: &str, drifted: &[Drifted]) -> String {
+    let lines: Vec<String> = drifted.iter().map(line).collect();
+    let lines = lines.join("\n");
+    format!("Cluster state of release {release} has drifted from the desired state:\n{lines}")
+}
+
+fn line(drifted: &Drifted) -> String {
+    match drifted {
+        Drifted::Gone(object) => format!("{} removed", name(object)),
+        Drifted::Excluded(object) => format!("{} excluded", name(object)),
+        Drifted::Changed(object, patch) => {
+            let count = |op: &str| patch.iter().filter(|change| change["op"] == op).count();
+            let (added, changed, removed) = (count("add"), count("replace"), count("remove"));
+            let counts = format!("{added} additions, {changed} changes, {removed} removals");
+            format!("{} changed ({counts})", name(object))
+        }
+    }
+}
+
+fn name(object: &Object) -> String {
+    let parts = [object.kind(), object.namespace(), object.name()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("/")
+}

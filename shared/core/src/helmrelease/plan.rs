@@ -1,0 +1,201 @@
+//! An action as phases: what is done in which order, and what each waits for. A phase may be done twice without harm, and a
+//! [`Cursor`] says which one is next, so that an action can be cut anywhere and go on with another message.
+
+use super::action::Action;
+use crate::flux::{CrdsPolicy, HelmRelease};
+use driftless_helm::hooks::HookEvent;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A part of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Bring the chart's definitions into the cluster and wait until they are established.
+    Crds(CrdsPolicy),
+    /// Create the release's namespace, with the label `name`.
+    Namespace,
+    /// Write the record as it is now: pending, uninstalling, or failed after an unlock. Old records beyond `maxHistory` go first.
+    WriteRecord,
+    /// Run the hooks of an event: see [`driftless_helm::hooks::steps`].
+    Hooks(HookEvent),
+    /// Apply the manifest, and delete what the release before had and this one has not.
+    Apply,
+    /// Wait until the objects are ready, jobs too if so.
+    Wait {
+        /// Whether jobs must be complete.
+        jobs: bool,
+    },
+    /// Delete the objects of the manifest that belong to the release, but those with `helm.sh/resource-policy: keep`.
+    Delete,
+    /// Wait until those are gone.
+    WaitGone,
+    /// Mark the releases that are deployed as superseded.
+    Supersede,
+    /// Write the record with its last status: deployed, or uninstalled.
+    Finish,
+    /// Delete every record of the release.
+    Purge,
+    /// Set right what drifted.
+    Correct,
+}
+
+/// The phases of an action that goes well.
+pub fn phases(action: &Action, release: &HelmRelease) -> Vec<Phase> {
+    match action {
+        Action::Install => {
+            let install = release.install();
+            let wait = wait(install.disable_wait, install.disable_wait_for_jobs);
+            let hooks = !install.disable_hooks;
+            let namespace = release.creates_namespace().then_some(Phase::Namespace);
+            crds(release.install_crds())
+                .chain(namespace)
+                .chain([Phase::WriteRecord])
+                .chain(around(
+                    hooks,
+                    HookEvent::PreInstall,
+                    wait,
+                    HookEvent::PostInstall,
+                ))
+                .chain([Phase::Finish])
+                .collect()
+        }
+        Action::Upgrade => {
+            let upgrade = release.upgrade();
+            let wait = wait(upgrade.disable_wait, upgrade.disable_wait_for_jobs);
+            let hooks = !upgrade.disable_hooks;
+            crds(release.upgrade_crds())
+                .chain([Phase::WriteRecord])
+                .chain(around(
+                    hooks,
+                    HookEvent::PreUpgrade,
+                    wait,
+                    HookEvent::PostUpgrade,
+                ))
+                .chain([Phase::Supersede, Phase::Finish])
+                .collect()
+        }
+        Action::Rollback(_) => {
+            let rollback = release.rollback();
+            let wait = wait(rollback.disable_wait, rollback.disable_wait_for_jobs);
+            let hooks = !rollback.disable_hooks;
+            std::iter::once(Phase::WriteRecord)
+                .chain(around(
+                    hooks,
+                    HookEvent::PreRollback,
+                    wait,
+                    HookEvent::PostRollback,
+                ))
+                .chain([Phase::Supersede, Phase::Finish])
+                .collect()
+        }
+        Action::UninstallRemediation => uninstall(release),
+        Action::Test => vec![Phase::Hooks(HookEvent::Test), Phase::WriteRecord],
+        Action::Unlock => vec![Phase::WriteRecord],
+        Action::CorrectDrift => vec![Phase::Correct],
+    }
+}
+
+/// The phases of an uninstall: as a remediation, of a release whose target changed, or of a HelmRelease that is deleted.
+pub fn uninstall(release: &HelmRelease) -> Vec<Phase> {
+    let uninstall = release.uninstall();
+    let hooks = |event| (!uninstall.disable_hooks).then_some(Phase::Hooks(event));
+    let end = match uninstall.keep_history {
+        true => [Some(Phase::Finish), Some(Phase::Supersede)],
+        false => [Some(Phase::Purge), None],
+    };
+    [
+        hooks(HookEvent::PreDelete),
+        Some(Phase::WriteRecord),
+        Some(Phase::Delete),
+        (!uninstall.disable_wait).then_some(Phase::WaitGone),
+        hooks(HookEvent::PostDelete),
+    ]
+    .into_iter()
+    .chain(end)
+    .flatten()
+    .collect()
+}
+
+fn crds(policy: CrdsPolicy) -> impl Iterator<Item = Phase> {
+    let phase = (policy != CrdsPolicy::Skip).then_some(Phase::Crds(policy));
+    phase.into_iter()
+}
+
+fn wait(disabled: bool, jobs_disabled: bool) -> Option<Phase> {
+    (!disabled).then_some(Phase::Wait {
+        jobs: !jobs_disabled,
+    })
+}
+
+fn around(
+    hooks: bool,
+    before: HookEvent,
+    wait: Option<Phase>,
+    after: HookEvent,
+) -> impl Iterator<Item = Phase> {
+    let hook = |event| hooks.then_some(Phase::Hooks(event));
+    let all = [hook(before), Some(Phase::Apply), wait, hook(after)];
+    all.into_iter().flatten()
+}
+
+/// How far an action is. It is kept between two messages; all of it may be lost, and then the pending record is unlocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// The phase that is next.
+    pub phase: usize,
+    /// The steps of its hooks that are done.
+    pub step: usize,
+    /// When the operation began that is waited for, in seconds since 1970: Helm's timeouts are those of one operation.
+    pub since: Option<u64>,
+}
+
+impl Cursor {
+    /// Goes on to the next phase.
+    pub fn next_phase(&mut self) {
+        *self = Cursor {
+            phase: self.phase + 1,
+            ..Cursor::default()
+        };
+    }
+
+    /// Goes on to the next step of the hooks.
+    pub fn next_step(&mut self) {
+        self.step += 1;
+        self.since = None;
+    }
+
+    /// Whether the operation that is waited for took longer than it may. The first question starts its clock.
+    pub fn is_late(&mut self, now: Duration, timeout: Duration) -> bool {
+        let since = *self.since.get_or_insert(now.as_secs());
+        now.as_secs().saturating_sub(since) >= timeout.as_secs()
+    }
+}
+
+/// What the record says about a failure, as Helm words it.
+pub fn failure_description(action: &Action, name: &str, failed: Phase, error: &str) -> String {
+    let what = match (action, failed) {
+        (Action::Upgrade, _) => "Upgrade",
+        (Action::Rollback(_), Phase::Apply) => "Rollback",
+        _ => "Release",
+    };
+    format!("{what} \"{name}\" failed: {error}")
+}
+
+/// What the record says when an action went well; a rollback keeps its own words.
+pub fn success_description(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Install => Some("Install complete"),
+        Action::Upgrade => Some("Upgrade complete"),
+        Action::UninstallRemediation => Some("Uninstallation complete"),
+        _ => None,
+    }
+}
+
+/// Whether a failed action deletes the objects that it created.
+pub fn cleans_up(action: &Action, release: &HelmRelease) -> bool {
+    match action {
+        Action::Upgrade => release.upgrade().cleanup_on_fail,
+        Action::Rollback(_) => release.rollback().cleanup_on_fail,
+        _ => false,
+    }
+}

@@ -1,0 +1,177 @@
+//! The values of a release: ConfigMaps and Secrets in their order, and `spec.values` over them.
+
+use crate::flux::{HelmRelease, ValuesRef};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use driftless_helm::values::{SetKind, Table, merge, read, set, with_floats};
+use driftless_helm::{Compat, HelmError};
+use driftless_manifest::Object;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The ConfigMaps and Secrets that exist, by kind and name, all from the object's namespace.
+pub type Found = BTreeMap<(String, String), Object>;
+
+/// Why values cannot be put together, as helm-controller words it. It never carries a Secret's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValuesError {
+    reference: ValuesRef,
+    namespace: String,
+    reason: String,
+}
+
+impl fmt::Display for ValuesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let optional = if self.reference.optional {
+            " optional"
+        } else {
+            ""
+        };
+        write!(
+            f,
+            "could not resolve{optional} {} chart values reference '{}/{}' with key '{}': {}",
+            self.reference.kind,
+            self.namespace,
+            self.reference.name,
+            key(&self.reference),
+            self.reason
+        )
+    }
+}
+
+impl std::error::Error for ValuesError {}
+
+/// What must be read, each once: kind and name.
+pub fn references(release: &HelmRelease) -> BTreeSet<(String, String)> {
+    let all = release.spec.values_from.iter();
+    all.filter(|reference| matches!(reference.kind.as_str(), "ConfigMap" | "Secret"))
+        .map(|reference| (reference.kind.clone(), reference.name.clone()))
+        .collect()
+}
+
+/// Puts the values together. What stands under a `targetPath` goes over `spec.values`, everything else under it.
+///
+/// # Errors
+/// [`ValuesError`], which names the reference.
+pub fn compose(release: &HelmRelease, found: &Found) -> Result<Table, ValuesError> {
+    let own = with_floats(release.spec.values.clone().unwrap_or_default());
+    let mut values = Table::new();
+    for reference in &release.spec.values_from {
+        let failed = |reason: String| ValuesError {
+            reference: reference.clone(),
+            namespace: release.id.namespace.clone(),
+            reason,
+        };
+        let Some(content) = content(reference, found).map_err(failed)? else {
+            continue;
+        };
+        match reference
+            .target_path
+            .as_deref()
+            .filter(|path| !path.is_empty())
+        {
+            Some(path) => {
+                values = merge(values, own.clone());
+                replace(&mut values, path, &content, reference.literal)
+                    .map_err(|error| failed(shown(reference, "failed to merge value", &error)))?;
+            }
+            None => {
+                let table =
+                    read(content.as_bytes(), key(reference), Compat::Helm3).map_err(|error| {
+                        failed(shown(reference, "failed to read values data", &error))
+                    })?;
+                values = merge(values, table);
+            }
+        }
+    }
+    Ok(merge(values, own))
+}
+
+fn key(reference: &ValuesRef) -> &str {
+    let key = reference.values_key.as_deref();
+    key.filter(|key| !key.is_empty()).unwrap_or("values.yaml")
+}
+
+/// The text of a reference; `None` if it is optional and not there.
+fn content<'f>(reference: &ValuesRef, found: &'f Found) -> Result<Option<Cow<'f, str>>, String> {
+    let is_secret = match reference.kind.as_str() {
+        "Secret" => true,
+        "ConfigMap" => false,
+        _ => return Err("unsupported values reference kind".to_owned()),
+    };
+    let absent = |reason: &str| match reference.optional {
+        true => Ok(None),
+        false => Err(reason.to_owned()),
+    };
+    let id = (reference.kind.clone(), reference.name.clone());
+    let Some(object) = found.get(&id) else {
+        return absent("resource not found");
+    };
+    let data = object
+        .as_map()
+        .get("data")
+        .and_then(|data| data.get(key(reference)));
+    let Some(text) = data.and_then(|data| data.as_str()) else {
+        return absent("key not found");
+    };
+    if !is_secret {
+        return Ok(Some(Cow::Borrowed(text)));
+    }
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|_| "the value is no base64".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| "the value is no UTF-8".to_owned())?;
+    Ok(Some(Cow::Owned(text)))
+}
+
+/// Sets a value at a path as `--set` does, or `--set-string` for quoted and literal ones.
+fn replace(values: &mut Table, path: &str, value: &str, literal: bool) -> Result<(), HelmError> {
+    let quoted = |quote| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
+    let (kind, value) = if literal {
+        (SetKind::Text, Cow::Owned(escaped(value)))
+    } else if quoted('\'') || quoted('"') || matches!(value, "'" | "\"") {
+        (
+            SetKind::Text,
+            Cow::Borrowed(value.trim_matches(['\'', '"'])),
+        )
+    } else {
+        (SetKind::Typed, Cow::Borrowed(value))
+    };
+    let no_file = |_: &str| Err("files cannot be read here".to_owned());
+    set(
+        values,
+        kind,
+        &format!("{path}={value}"),
+        Compat::Helm4,
+        &no_file,
+    )
+}
+
+/// With a backslash before everything that `--set` would take for more than text.
+fn escaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, '\\' | ',' | '[' | ']' | '{' | '}') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// An error about a ConfigMap's content; of a Secret's only what was tried, because Helm's messages quote the value.
+fn shown(reference: &ValuesRef, tried: &str, error: &HelmError) -> String {
+    if reference.kind == "Secret" {
+        return tried.to_owned();
+    }
+    let message = error.to_string();
+    [
+        "failed parsing --set data: ",
+        "failed parsing --set-string data: ",
+    ]
+    .iter()
+    .find_map(|prefix| message.strip_prefix(prefix))
+    .unwrap_or(&message)
+    .to_owned()
+}
