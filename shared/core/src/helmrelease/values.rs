@@ -16,7 +16,7 @@ pub type Found = BTreeMap<(String, String), Object>;
 /// Why values cannot be put together, as helm-controller words it. It never carries a Secret's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuesError {
-    reference: ValuesRef,
+    reference: Box<ValuesRef>,
     namespace: String,
     reason: String,
 }
@@ -59,7 +59,7 @@ pub fn compose(release: &HelmRelease, found: &Found) -> Result<Table, ValuesErro
     let mut values = Table::new();
     for reference in &release.spec.values_from {
         let failed = |reason: String| ValuesError {
-            reference: reference.clone(),
+            reference: Box::new(reference.clone()),
             namespace: release.id.namespace.clone(),
             reason,
         };

@@ -1,7 +1,7 @@
 use super::super::action::Action;
 use super::super::plan::{Cursor, Phase, failure_description, phases, success_description};
 use super::helm_release;
-use crate::flux::{CrdsPolicy, Snapshot};
+use crate::flux::CrdsPolicy;
 use driftless_helm::hooks::HookEvent;
 use serde_json::json;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn phases_of_every_action() {
         Apply, Correct, Crds, Delete, Finish, Hooks, Namespace, Purge, Supersede, Wait, WaitGone,
         WriteRecord,
     };
-    let rollback = || Action::Rollback(Box::new(Snapshot::default()));
+    let rollback = || Action::Rollback(Box::default());
     let wait = Wait { jobs: true };
     for (action, spec, expected) in [
         (
@@ -113,7 +113,7 @@ fn phases_of_every_action() {
 
 #[test]
 fn words_of_the_record() {
-    let rollback = Action::Rollback(Box::new(Snapshot::default()));
+    let rollback = Action::Rollback(Box::default());
     for (action, phase, text) in [
         (&Action::Install, Phase::Apply, "Release \"web\" failed: x"),
         (
