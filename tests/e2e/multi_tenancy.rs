@@ -125,14 +125,17 @@ fn push_lands_everywhere_multi_tenancy() {
         Ok(())
     });
     let release = ready(hubs[0], "HelmRelease", "apps", "podinfo");
-    world.eventually("the release says that it is not served yet", || {
-        let (status, reason, _) = ready(hubs[0], "HelmRelease", "apps", "podinfo");
-        if (status.as_str(), reason.as_str()) == ("False", "NotSupported") {
-            Ok(())
-        } else {
-            Err(format!("{status} {reason} {release:?}"))
-        }
-    });
+    world.eventually(
+        "the release waits for its chart, which no repository here serves",
+        || {
+            let (status, reason, _) = ready(hubs[0], "HelmRelease", "apps", "podinfo");
+            if (status.as_str(), reason.as_str()) == ("False", "SourceNotReady") {
+                Ok(())
+            } else {
+                Err(format!("{status} {reason} {release:?}"))
+            }
+        },
+    );
     for (hub, replicas) in hubs.into_iter().zip([1, 2]) {
         let podinfo = hub
             .api()

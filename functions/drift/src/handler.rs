@@ -32,8 +32,8 @@ mod tests {
     use driftless_core::flux::{FluxKind, ObjectRef};
     use driftless_core::hub::{self, Settings};
     use driftless_core::ports::{
-        Access, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch,
-        PortError, Resource, Result, Secret,
+        Abilities, Access, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
+        Impersonation, Patch, PortError, Resource, Result, Secret,
     };
     use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
     use driftless_manifest::{Gvk, Object};
@@ -78,6 +78,9 @@ mod tests {
                 namespaced: true,
             };
             Ok(served.then_some(resource).into_iter().collect())
+        }
+        async fn abilities(&self) -> Result<Abilities> {
+            refused()
         }
         async fn get(&self, _: &Resource, _: &str, _: &str) -> Result<Option<Object>> {
             refused()

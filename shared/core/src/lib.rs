@@ -26,6 +26,7 @@ pub mod status;
 pub mod step;
 pub mod substitute;
 pub mod sweep;
+pub mod target;
 pub mod testing;
 pub mod unsupported;
 pub mod webhook;

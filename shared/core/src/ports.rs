@@ -357,6 +357,15 @@ pub struct Resource {
     pub namespaced: bool,
 }
 
+/// What an API server says of itself: what charts may ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// `gitVersion`, such as `v1.36.0`.
+    pub version: String,
+    /// `v1`, `apps/v1`, `apps/v1/Deployment`, …
+    pub api_versions: Vec<String>,
+}
+
 /// How an apply is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Apply<'a> {
@@ -404,6 +413,8 @@ pub trait Cluster: Send + Sync {
     async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>>;
     /// The resources of a group and kind in every served version, the preferred one first.
     async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>>;
+    /// The server's version and everything it serves, asked anew.
+    async fn abilities(&self) -> Result<Abilities>;
     /// One object.
     async fn get(&self, resource: &Resource, namespace: &str, name: &str)
     -> Result<Option<Object>>;

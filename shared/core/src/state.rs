@@ -38,6 +38,50 @@ pub async fn read<T: DeserializeOwned>(
     Ok(Some((document, version)))
 }
 
+/// Reads what a step remembers; a lost or unreadable record is an empty one.
+///
+/// # Errors
+/// The store cannot be reached.
+pub async fn load<T: DeserializeOwned + Default>(
+    blobs: &dyn Blobs,
+    key: &str,
+) -> Result<(T, Option<Version>)> {
+    match read::<T>(blobs, key).await {
+        Ok(Some((memory, version))) => Ok((memory, Some(version))),
+        Ok(None) => Ok((T::default(), None)),
+        Err(error) if error.kind == ErrorKind::Unreadable => {
+            tracing::warn!(key, %error, "record is unreadable, starting with an empty one");
+            Ok((T::default(), None))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes what a step remembers when it differs from `before`, and returns the version that is stored then. A newer record of
+/// another worker is left: it knows better.
+///
+/// # Errors
+/// The store cannot be reached.
+pub async fn save<T: Serialize + PartialEq + Sync>(
+    blobs: &dyn Blobs,
+    key: &str,
+    before: &T,
+    now: &T,
+    version: Option<Version>,
+) -> Result<Option<Version>> {
+    if before == now {
+        return Ok(version);
+    }
+    let when = version.clone().map_or(Precondition::None, Precondition::Is);
+    match write(blobs, key, now, when).await? {
+        Put::Done(stored) => Ok(Some(stored)),
+        Put::Refused => {
+            tracing::info!(key, "record was written by another worker meanwhile");
+            Ok(version)
+        }
+    }
+}
+
 /// Writes a document.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use crate::failure::{Class, Failure};
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
 use crate::ports::{Cause, Ports, Request, Result};
-use crate::{kustomization, lease, source, unsupported};
+use crate::{helmrelease, kustomization, lease, source, unsupported};
 use std::time::Duration;
 
 /// How soon a request comes back when another worker holds the object.
@@ -158,6 +158,7 @@ async fn work(ports: &Ports, request: &Request, patience: Duration) -> Result<Ou
     match request.object.kind {
         FluxKind::GitRepository => source::git::step(&context, object).await,
         FluxKind::Kustomization => kustomization::step(&context, object).await,
+        FluxKind::HelmRelease => helmrelease::step(&context, object).await,
         _ => unsupported::step(&context, object).await,
     }
 }

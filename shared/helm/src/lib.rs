@@ -30,6 +30,7 @@ pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
 pub use post_render::{PostRenderStrategy, PostRenderer};
 pub use release::{
-    Outcome, Rendered, Shown, manifest_text, render, render_texts, render_with, template_text,
+    Outcome, Rendered, Shown, definitions, manifest_text, render, render_texts, render_with,
+    template_text,
 };
 pub use render::{Lookup, Options, ReleaseInfo, Templated};

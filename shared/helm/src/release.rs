@@ -99,6 +99,22 @@ pub fn render_texts(
     on_large_stack(|| Ok(templates(chart, user_values, options, check_schema)?.1))
 }
 
+/// The files under crds/ of a chart and of those of its subcharts that the values switch on, by their full names.
+///
+/// # Errors
+/// What is wrong with the chart's dependencies.
+pub fn definitions(
+    chart: &Chart,
+    user_values: &Table,
+    compat: Compat,
+) -> Result<Vec<(String, String)>, HelmError> {
+    let mut work = Work::new(chart);
+    values::process_dependencies(&mut work, &to_map(user_values), compat)?;
+    let mut found = Vec::new();
+    collect_crds(&work, &mut found);
+    Ok(found)
+}
+
 fn templates<'c>(
     chart: &'c Chart,
     user_values: &Table,

@@ -3,8 +3,6 @@
 
 use crate::embedded::{Row, State, Told, World};
 use crate::error::Error;
-use driftless_core::flux::Kustomization;
-use driftless_core::kustomization::target;
 use driftless_core::ports::Apply;
 use driftless_manifest::{Gvk, Object};
 use regex::Regex;
@@ -97,13 +95,9 @@ fn undefined(line: &str) -> Option<(Gvk, bool)> {
 
 async fn define(world: &World, row: &Row, gvk: &Gvk, namespaced: bool) -> Result<(), Error> {
     let hub = world.hub(&row.hub).await?;
-    let object = hub.get(&row.id).await?;
-    let Some(Ok(one)) = object.map(Kustomization::from_object) else {
+    let Some(target) = world.target_of(&hub, &row.id).await? else {
         return Ok(());
     };
-    let target = target::open(&world.ports, &hub, &one, None).await;
-    let target =
-        target.map_err(|none| Error::from(driftless_core::failure::Failure::from(none)))?;
     let plural = format!("{}s", gvk.kind.to_lowercase());
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -3,12 +3,12 @@
 use super::{Told, World};
 use crate::error::Error;
 use crate::ready::{conditions, revision, suspended};
-use driftless_core::flux::{FluxKind, Kustomization, ObjectRef, timestamp};
+use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, timestamp};
 use driftless_core::health::{self, Health};
 use driftless_core::hub::Hub;
 use driftless_core::inventory::Inventory;
 use driftless_core::kustomization::live::{OWNER_NAME, OWNER_NAMESPACE};
-use driftless_core::kustomization::target;
+use driftless_core::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::Value;
 
@@ -130,7 +130,7 @@ impl World {
         })
     }
 
-    /// The objects that a Kustomization applied, as they are now.
+    /// The objects that a Kustomization or HelmRelease applied, as they are now.
     ///
     /// # Errors
     /// What a server refuses.
@@ -139,13 +139,9 @@ impl World {
             return Ok(Vec::new());
         }
         let hub = self.hub(&row.hub).await?;
-        let Some(object) = hub.get(&row.id).await? else {
+        let Some(target) = self.target_of(&hub, &row.id).await? else {
             return Ok(Vec::new());
         };
-        let one = Kustomization::from_object(object).map_err(Error::new)?;
-        let target = target::open(&self.ports, &hub, &one, None).await;
-        let target =
-            target.map_err(|none| Error::new(driftless_core::failure::Failure::from(none)))?;
         let now = timestamp(self.ports.clock.now());
         let mut all = Vec::new();
         for (id, version) in &row.inventory {
@@ -175,6 +171,30 @@ impl World {
             });
         }
         Ok(all)
+    }
+}
+
+impl World {
+    /// Where a Kustomization or HelmRelease works; `None` when it is gone, or none that can be read.
+    ///
+    /// # Errors
+    /// There is no way to its cluster.
+    pub async fn target_of(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<Target>, Error> {
+        let Some(object) = hub.get(id).await? else {
+            return Ok(None);
+        };
+        let opened = match id.kind {
+            FluxKind::HelmRelease => match HelmRelease::from_object(object) {
+                Ok(one) => target::open(&self.ports, hub, &one, None).await,
+                Err(_) => return Ok(None),
+            },
+            _ => match Kustomization::from_object(object) {
+                Ok(one) => target::open(&self.ports, hub, &one, None).await,
+                Err(_) => return Ok(None),
+            },
+        };
+        let failed = |none| Error::from(driftless_core::failure::Failure::from(none));
+        opened.map(Some).map_err(failed)
     }
 }
 

@@ -4,10 +4,11 @@
 use super::World;
 use crate::error::Error;
 use driftless_core::bootstrap::FLUX_SYSTEM;
-use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
+use driftless_core::flux::{FluxKind, GitRepository, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
 use driftless_core::ports::{Apply, Cluster, Resource};
 use driftless_core::source::credentials;
+use driftless_core::target::Acts;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -60,7 +61,12 @@ impl World {
         for object in handle.list(FluxKind::Kustomization).await? {
             if let Ok(one) = Kustomization::from_object(object) {
                 made.extend(self.keys(&handle, &one).await?);
-                made.extend(self.cluster(&handle, &one).await?);
+                made.extend(self.cluster(&handle, &one.id, &one).await?);
+            }
+        }
+        for object in handle.list(FluxKind::HelmRelease).await? {
+            if let Ok(one) = HelmRelease::from_object(object) {
+                made.extend(self.cluster(&handle, &one.id, &one).await?);
             }
         }
         Ok(made)
@@ -83,16 +89,18 @@ impl World {
         Ok(made.then(|| stand_in(&hub.settings.name, &one.id, &reference.name, Made::Keys)))
     }
 
-    async fn cluster(&self, hub: &Hub, one: &Kustomization) -> Result<Option<StandIn>, Error> {
-        let reference = one
-            .spec
-            .kube_config
-            .as_ref()
-            .and_then(|config| config.secret_ref.as_ref());
+    async fn cluster(
+        &self,
+        hub: &Hub,
+        id: &ObjectRef,
+        one: &impl Acts,
+    ) -> Result<Option<StandIn>, Error> {
+        let config = one.kube_config();
+        let reference = config.and_then(|config| config.secret_ref.as_ref());
         let Some(reference) = reference else {
             return Ok(None);
         };
-        let namespace = &one.id.namespace;
+        let namespace = &id.namespace;
         if credentials::secret(hub, namespace, &reference.name)
             .await?
             .is_some()
@@ -122,11 +130,7 @@ impl World {
             reference.name.clone(),
         );
         self.lock().places.insert(place, name.clone());
-        let own = one
-            .spec
-            .service_account_name
-            .as_deref()
-            .filter(|name| !name.is_empty());
+        let own = one.service_account().filter(|name| !name.is_empty());
         if let Some(account) = own.or(hub.settings.default_service_account.as_deref()) {
             let admin = cluster
                 .server
@@ -135,7 +139,7 @@ impl World {
         }
         Ok(Some(stand_in(
             &hub.settings.name,
-            &one.id,
+            id,
             &reference.name,
             Made::Cluster(name),
         )))

@@ -80,6 +80,17 @@ impl Discovery {
             .await
     }
 
+    /// Every version and kind that the server has now, as Helm lists them.
+    pub async fn api_versions(&self, caller: &Caller<'_>) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        // The core group, and any other: each half is asked as a whole.
+        for group in ["", "*"] {
+            let known = self.half(group).refresh(caller, group, Instant::now());
+            all.extend(known.await?.api_versions(caller).await?);
+        }
+        Ok(all)
+    }
+
     /// Drops what is known of a group: the server does not serve it any more.
     pub fn forget(&self, group: &str) {
         *self.half(group).lock() = None;
@@ -134,6 +145,22 @@ impl Known {
         version.find(caller, &gvk.group, &gvk.kind).await
     }
 
+    async fn api_versions(&self, caller: &Caller<'_>) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        for (group, versions) in self.groups.as_ref() {
+            for version in versions {
+                let name = match group.as_str() {
+                    "" => version.name.clone(),
+                    group => format!("{group}/{}", version.name),
+                };
+                let kinds = version.kinds(caller, group).await?;
+                all.extend(kinds.keys().map(|kind| format!("{name}/{kind}")));
+                all.push(name);
+            }
+        }
+        Ok(all)
+    }
+
     async fn versions(
         &self,
         caller: &Caller<'_>,
@@ -162,11 +189,13 @@ impl Version {
         }
     }
 
+    async fn kinds(&self, caller: &Caller<'_>, group: &str) -> Result<&BTreeMap<String, Resource>> {
+        let ask = || one_version(caller, group, &self.name);
+        self.kinds.get_or_try_init(ask).await
+    }
+
     async fn find(&self, caller: &Caller<'_>, group: &str, kind: &str) -> Result<Option<Resource>> {
-        let kinds = self
-            .kinds
-            .get_or_try_init(|| one_version(caller, group, &self.name))
-            .await?;
+        let kinds = self.kinds(caller, group).await?;
         let found = kinds.get(kind).cloned();
         if found.is_none() && self.stale {
             return Err(PortError::new(

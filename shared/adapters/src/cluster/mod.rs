@@ -12,8 +12,8 @@ mod requests;
 use async_trait::async_trait;
 use discovery::Discovery;
 use driftless_core::ports::{
-    Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch, PortError,
-    Resource, Result,
+    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch,
+    PortError, Resource, Result,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
@@ -160,6 +160,14 @@ impl Cluster for KubeCluster {
             .discovery
             .versions(&self.caller(), group, kind)
             .await
+    }
+
+    async fn abilities(&self) -> Result<Abilities> {
+        let caller = self.caller();
+        Ok(Abilities {
+            version: caller.version().await?,
+            api_versions: self.server.discovery.api_versions(&caller).await?,
+        })
     }
 
     async fn get(

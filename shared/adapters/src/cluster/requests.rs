@@ -41,6 +41,13 @@ pub struct Caller<'a> {
     pub server: &'a str,
 }
 
+/// The answer to `/version`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    git_version: String,
+}
+
 impl Caller<'_> {
     /// One request and its whole answer, whatever its code.
     async fn send(
@@ -187,6 +194,17 @@ impl Caller<'_> {
             return Err(PortError::new(ErrorKind::Unreadable, message));
         }
         Ok(object)
+    }
+
+    /// The server's version.
+    ///
+    /// # Errors
+    /// An answer that is none.
+    pub async fn version(&self) -> Result<String> {
+        const PATH: &str = "/version";
+        let answer = self.read(PATH, Vec::new(), None).await?;
+        let found: Version = self.decode(PATH, &answer, None)?;
+        Ok(found.git_version)
     }
 
     pub async fn get(

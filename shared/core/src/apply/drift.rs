@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use driftless_manifest::Object;
 use serde_json::{Map, Value};
 
-pub use super::managers::managed_fields_patch;
+pub use super::managers::{helm_fields_patch, managed_fields_patch};
 
 /// What an apply would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -47,15 +47,31 @@ pub fn managed_fields_patch(live: &Object, manager: &str) -> Option<Value> {
             operations.push(json!({"op": "remove", "path": path}));
         }
     }
-    if let Some(entries) = replaced(live, manager) {
+    if let Some(entries) = replaced(live, manager, &|entry| is_taken_over(entry, manager)) {
         operations
             .push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
     }
     (!operations.is_empty()).then_some(Value::Array(operations))
 }
 
+/// The JSON patch that makes ours what a Helm without server-side apply sent: updates of `helm` and of `manager` itself. Nothing
+/// when there are none.
+pub fn helm_fields_patch(live: &Object, manager: &str) -> Option<Value> {
+    let is_helms = |entry: &Value| {
+        text(entry, "subresource").is_empty()
+            && text(entry, "operation") == "Update"
+            && [manager, "helm"].contains(&text(entry, "manager"))
+    };
+    let entries = replaced(live, manager, &is_helms)?;
+    Some(json!([{"op": "replace", "path": "/metadata/managedFields", "value": entries}]))
+}
+
 /// The new `managedFields`, when they change.
-fn replaced(live: &Object, manager: &str) -> Option<Vec<Value>> {
+fn replaced(
+    live: &Object,
+    manager: &str,
+    is_taken_over: &dyn Fn(&Value) -> bool,
+) -> Option<Vec<Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let ours = entries.iter().rposition(|entry| {
         text(entry, "manager") == manager && text(entry, "operation") == "Apply"
@@ -67,7 +83,7 @@ fn replaced(live: &Object, manager: &str) -> Option<Vec<Value>> {
         if Some(at) == ours {
             continue;
         }
-        if !is_taken_over(entry, manager) {
+        if !is_taken_over(entry) {
             rest.push(entry.clone());
             continue;
         }

@@ -163,9 +163,13 @@ fn preserve_unknown(schema: &mut Value) {
 /// `oneOf` of single words, as schemars writes a documented enum, becomes `enum`.
 fn flatten_one_of(map: &mut Map<String, Value>) {
     for key in ["oneOf", "anyOf", "allOf"] {
-        let Some(Value::Array(variants)) = map.remove(key) else {
+        let Some(Value::Array(mut variants)) = map.remove(key) else {
             continue;
         };
+        // An optional enum is one of nothing and an enum.
+        for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
+            flatten_one_of(variant);
+        }
         let words: Vec<Value> = variants
             .iter()
             .flat_map(
@@ -175,6 +179,7 @@ fn flatten_one_of(map: &mut Map<String, Value>) {
                     _ => Vec::new(),
                 },
             )
+            .filter(|word| !word.is_null())
             .collect();
         if words.is_empty() {
             if let Some(Value::Object(first)) = variants.into_iter().next() {
@@ -229,7 +234,10 @@ mod tests {
             }
         }
         let schema = spec_schema(FluxKind::Kustomization);
-        assert_eq!(schema["properties"]["deletionPolicy"]["type"], "string");
+        let policy = &schema["properties"]["deletionPolicy"];
+        assert_eq!(policy["type"], "string");
+        let words = json!(["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]);
+        assert_eq!(policy["enum"], words);
         assert_eq!(
             schema["properties"]["dependsOn"]["items"]["required"],
             json!(["name"])

@@ -12,10 +12,11 @@ use crate::flux::{
     RemediationStrategy, Snapshot, duration_text, reason,
 };
 use driftless_helm::record::Release;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Something to do with a release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Install it. The history starts anew.
     Install,
@@ -34,7 +35,7 @@ pub enum Action {
 }
 
 /// Kinds of actions: each is done once in an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ActionKind {
     /// It makes a release.
     Release,

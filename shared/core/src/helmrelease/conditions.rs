@@ -34,6 +34,7 @@ pub mod reasons {
     pub const RECONCILE_ERROR: &str = "ReconcileError";
     pub const STATE_ERROR: &str = "StateError";
     pub const VALUES_ERROR: &str = "ValuesError";
+    pub const REST_CLIENT_ERROR: &str = "RESTClientError";
     pub const SOURCE_NOT_READY: &str = "SourceNotReady";
 }
 

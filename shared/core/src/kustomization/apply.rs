@@ -2,7 +2,6 @@
 
 use super::live::Live;
 use super::memory::{self, Applied};
-use super::target::Target;
 use crate::apply::annotations::Policy;
 use crate::apply::drift::{self, Drift};
 use crate::apply::plan::{Action, ChangeSet};
@@ -13,6 +12,7 @@ use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::ports::{self, Clock, Delete, ErrorKind, Patch, PortError, Resource};
 use crate::step::Context;
+use crate::target::Target;
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `dependsOn`: is every dependency ready, for this revision?
 
 use crate::failure::Failure;
-use crate::flux::{ArtifactStatus, FluxKind, Kustomization, ObjectRef, reason};
+use crate::flux::{ArtifactStatus, FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
 use crate::health::ReadyExpr;
 use crate::ports::{Cause, Request};
 use crate::status;
@@ -10,7 +10,7 @@ use driftless_manifest::Object;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Checks the dependencies.
+/// Checks the dependencies of a Kustomization.
 ///
 /// # Errors
 /// `DependencyNotReady` (waiting: the dependency wakes us), or an expression that is none.
@@ -19,9 +19,30 @@ pub async fn check(
     owner: &Kustomization,
     artifact: &ArtifactStatus,
 ) -> Result<(), Failure> {
-    let dependencies = owner
-        .dependencies()
-        .map_err(|what| Failure::terminal(reason::FAILED, what))?;
+    let dependencies = owner.dependencies();
+    check_all(context, &owner.object, dependencies, &|dependency| {
+        is_behind(owner, dependency, artifact)
+    })
+    .await
+}
+
+/// What an object depends on, each with its `readyExpr`.
+pub type Dependencies = Vec<(ObjectRef, Option<String>)>;
+
+/// Whether a dependency that is ready is so for something older than what waits for it.
+type IsBehind<'b> = dyn Fn(&Object) -> bool + Sync + 'b;
+
+/// Checks the dependencies of an object.
+///
+/// # Errors
+/// As [`check`].
+pub async fn check_all(
+    context: &Context<'_>,
+    own: &Object,
+    dependencies: Result<Dependencies, String>,
+    is_behind: &IsBehind<'_>,
+) -> Result<(), Failure> {
+    let dependencies = dependencies.map_err(|what| Failure::terminal(reason::FAILED, what))?;
     for (id, ready_expr) in dependencies {
         let name = format!("{}/{}", id.namespace, id.name);
         let wait = |what: String| Failure::waiting(reason::DEPENDENCY_NOT_READY, what);
@@ -36,7 +57,7 @@ pub async fn check(
             let expression = ReadyExpr::parse(&expression).map_err(invalid)?;
             // No answer, such as for a field that is not there yet, is no readiness.
             if !expression
-                .is_ready(&owner.object.to_value(), &object.to_value())
+                .is_ready(&own.to_value(), &object.to_value())
                 .unwrap_or(false)
             {
                 return Err(wait(format!(
@@ -49,7 +70,7 @@ pub async fn check(
         if !is_ready(&object) {
             return Err(wait(format!("dependency '{name}' is not ready")));
         }
-        if is_behind(owner, &object, artifact) {
+        if is_behind(&object) {
             return Err(wait(format!(
                 "dependency '{name}' revision is not up to date"
             )));
@@ -88,7 +109,7 @@ fn is_behind(owner: &Kustomization, dependency: &Object, artifact: &ArtifactStat
     }
 }
 
-/// A request for every Kustomization that depends on this object.
+/// A request for every Kustomization and HelmRelease that depends on this object.
 ///
 /// # Errors
 /// The cluster's.
@@ -97,16 +118,30 @@ pub async fn dependents(
     id: &ObjectRef,
 ) -> Result<Vec<(Request, Duration)>, Failure> {
     let mut next = Vec::new();
-    for object in context.hub.list(FluxKind::Kustomization).await? {
-        let Ok(one) = Kustomization::from_object(object) else {
-            continue;
-        };
-        let depends = one
-            .dependencies()
-            .is_ok_and(|dependencies| dependencies.iter().any(|(on, _)| on == id));
-        if depends {
-            next.push(context.request(one.id, Cause::Dependency));
+    for kind in [FluxKind::Kustomization, FluxKind::HelmRelease] {
+        for object in context.hub.list(kind).await? {
+            let Some((own, dependencies)) = dependencies_of(object) else {
+                continue;
+            };
+            if dependencies.iter().any(|(on, _)| on == id) {
+                next.push(context.request(own, Cause::Dependency));
+            }
         }
     }
     Ok(next)
+}
+
+/// What an object depends on; nothing of one that cannot be read: its own step says why.
+fn dependencies_of(object: Object) -> Option<(ObjectRef, Dependencies)> {
+    match FluxKind::of(&object.gvk())? {
+        FluxKind::Kustomization => {
+            let one = Kustomization::from_object(object).ok()?;
+            Some((one.id.clone(), one.dependencies().ok()?))
+        }
+        FluxKind::HelmRelease => {
+            let one = HelmRelease::from_object(object).ok()?;
+            Some((one.id.clone(), one.dependencies().ok()?))
+        }
+        _ => None,
+    }
 }

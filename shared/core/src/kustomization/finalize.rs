@@ -1,11 +1,11 @@
 //! The end of a Kustomization: what it applied goes or stays as its deletion policy says, then its finalizer is taken off.
 
 use super::prune::prune;
-use super::target::{self, NoTarget};
 use crate::failure::Failure;
 use crate::flux::{DeletionPolicy, KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::step::{Context, Outcome};
+use crate::target::{self, NoTarget};
 use std::time::Duration;
 
 /// How soon a deletion that is not over is looked at again.

@@ -1,13 +1,13 @@
 //! Reading what is there: a LIST a kind where there are several objects of it, never a request an object in a large build.
 
 use super::apply::Item;
-use super::target::Target;
 use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
 use crate::inventory::Inventory;
 use crate::ports::{ErrorKind, PortError, Resource};
 use crate::step::Context;
+use crate::target::Target;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;

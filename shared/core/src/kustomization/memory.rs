@@ -1,8 +1,7 @@
 //! What a Kustomization's step remembers in the bucket. All of it can be lost: the next step reads and does more.
 
 use crate::flux::KUSTOMIZE_CONTROLLER;
-use crate::ports::{Blobs, Precondition, Put, Result, Version};
-use crate::state::{self, key_part};
+use crate::state::key_part;
 use driftless_manifest::{Object, ReadSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,43 +51,6 @@ pub struct Wait {
 /// The key of an object's record.
 pub fn key(hub: &str, object: &crate::flux::ObjectRef) -> String {
     format!("state/{}/{}.json", key_part(hub), object.key())
-}
-
-/// Reads the record; a lost or unreadable one is an empty one.
-///
-/// # Errors
-/// The store cannot be reached.
-pub async fn load(blobs: &dyn Blobs, key: &str) -> Result<(Memory, Option<Version>)> {
-    match state::read::<Memory>(blobs, key).await {
-        Ok(Some((memory, version))) => Ok((memory, Some(version))),
-        Ok(None) => Ok((Memory::default(), None)),
-        Err(error) if error.kind == crate::ports::ErrorKind::Unreadable => {
-            tracing::warn!(key, %error, "record is unreadable, starting with an empty one");
-            Ok((Memory::default(), None))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Writes the record when it differs from `before`. A newer record of another worker is left: it knows better.
-///
-/// # Errors
-/// The store cannot be reached.
-pub async fn save(
-    blobs: &dyn Blobs,
-    key: &str,
-    before: &Memory,
-    now: &Memory,
-    version: Option<Version>,
-) -> Result<()> {
-    if before == now {
-        return Ok(());
-    }
-    let when = version.map_or(Precondition::None, Precondition::Is);
-    if state::write(blobs, key, now, when).await? == Put::Refused {
-        tracing::info!(key, "record was written by another worker meanwhile");
-    }
-    Ok(())
 }
 
 /// A digest of the fields of a live object that we own. When somebody changes the value of such a field, the API server

@@ -3,15 +3,14 @@
 pub mod apply;
 pub mod build;
 pub mod decrypt;
-mod deps;
+pub(crate) mod deps;
 mod finalize;
 mod inputs;
 pub mod live;
 pub mod memory;
 mod prune;
 mod report;
-pub mod target;
-mod wait;
+pub(crate) mod wait;
 
 use crate::failure::Failure;
 use crate::flux::{
@@ -20,8 +19,10 @@ use crate::flux::{
 use crate::inventory::{self, Inventory};
 use crate::ports::{Cause, ErrorKind};
 use crate::source::{artifact, git};
+use crate::state;
 use crate::step::{Context, Outcome};
 
+use crate::target::{self, Target};
 use build::{Built, Inputs};
 use driftless_manifest::{Gvk, Object};
 use memory::Wait;
@@ -29,7 +30,6 @@ use report::Progress;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
-use target::Target;
 
 /// How soon a wait for health is looked at again.
 const HEALTH_AGAIN: Duration = Duration::from_secs(5);
@@ -72,7 +72,7 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
 async fn reconcile(context: &Context<'_>, owner: Kustomization) -> Result<Outcome, Failure> {
     let blobs = context.ports.blobs.as_ref();
     let key = memory::key(&context.hub.settings.name, &owner.id);
-    let (before, version) = memory::load(blobs, &key).await?;
+    let (before, version) = state::load::<memory::Memory>(blobs, &key).await?;
     let mut progress = Progress::new(context, owner, before.clone());
     let result = run(context, &mut progress).await;
     progress.memory.failures = if result.is_err() {
@@ -80,7 +80,7 @@ async fn reconcile(context: &Context<'_>, owner: Kustomization) -> Result<Outcom
     } else {
         0
     };
-    memory::save(blobs, &key, &before, &progress.memory, version).await?;
+    state::save(blobs, &key, &before, &progress.memory, version).await?;
     match result {
         Ok(end) => progress.succeed(context, end).await,
         Err(failure) => progress.fail(context, failure).await,

@@ -1,13 +1,13 @@
 //! Deleting what is no longer rendered: only what is provably ours, only the object that was looked at.
 
 use super::live::{OWNER_NAME, OWNER_NAMESPACE, living_inventory};
-use super::target::Target;
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::ports::{Delete, Deleted, ErrorKind, PortError};
 use crate::step::Context;
+use crate::target::Target;
 use driftless_manifest::{Gvk, Object};
 use serde_json::json;
 

@@ -2,14 +2,14 @@
 //! a wait is a delayed message.
 
 use super::memory::Memory;
-use super::target::Target;
 use crate::apply::annotations::Policy;
 use crate::concurrent;
 use crate::failure::Failure;
-use crate::flux::{FluxKind, Kustomization, duration_text, reason, timestamp};
+use crate::flux::{FluxKind, HealthCheckExpr, Kustomization, duration_text, reason, timestamp};
 use crate::health::{self, Assessment, Health as Status, HealthExprs};
 use crate::inventory::Inventory;
 use crate::step::Context;
+use crate::target::Target;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub async fn look(
     if wanted.is_empty() {
         return Ok(Health::NotAsked);
     }
-    let exprs = expressions(owner)?;
+    let exprs = expressions(&owner.spec.health_check_exprs)?;
     let timeout = owner
         .timeout()
         .map_err(|what| Failure::terminal(reason::FAILED, what))?;
@@ -206,7 +206,7 @@ async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
 }
 
 /// By the object's own expressions where one is for its kind, else as kstatus tells, with a look at a controller's pods.
-async fn health_of(
+pub(crate) async fn health_of(
     target: &Target,
     live: &Object,
     exprs: &HealthExprs,
@@ -232,18 +232,18 @@ fn unknown(error: &dyn std::fmt::Display) -> Assessment {
     }
 }
 
-fn expressions(owner: &Kustomization) -> Result<HealthExprs, Failure> {
-    let checks = owner
-        .spec
-        .health_check_exprs
-        .iter()
-        .map(|check| health::HealthCheck {
-            api_version: check.api_version.clone(),
-            kind: check.kind.clone(),
-            in_progress: check.in_progress.clone(),
-            failed: check.failed.clone(),
-            current: check.current.clone(),
-        });
+/// The expressions of `spec.healthCheckExprs`.
+///
+/// # Errors
+/// One that cannot be read.
+pub(crate) fn expressions(checks: &[HealthCheckExpr]) -> Result<HealthExprs, Failure> {
+    let checks = checks.iter().map(|check| health::HealthCheck {
+        api_version: check.api_version.clone(),
+        kind: check.kind.clone(),
+        in_progress: check.in_progress.clone(),
+        failed: check.failed.clone(),
+        current: check.current.clone(),
+    });
     let checks: Vec<_> = checks.collect();
     HealthExprs::parse(&checks).map_err(|error| Failure::terminal(reason::INVALID_CEL, error))
 }

@@ -64,6 +64,18 @@ pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex
 /// # Errors
 /// The bucket's, `NotFound` when the artifact is gone, `Unreadable` when its bytes are not the ones that were stored.
 pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<FileTree> {
+    archive::unpack(
+        &bytes(ports, artifact).await?,
+        false,
+        FetchLimits::default(),
+    )
+}
+
+/// The bytes of an artifact, checked against its digest.
+///
+/// # Errors
+/// The bucket's, `NotFound` when the artifact is gone, `Unreadable` when its bytes are not the ones that were stored.
+pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
     let hash = hash_of(artifact)?;
     let (packed, _) = ports
         .blobs
@@ -77,7 +89,7 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<FileTree> 
         );
         return Err(PortError::new(ErrorKind::Unreadable, what));
     }
-    archive::unpack(&packed, false, FetchLimits::default())
+    Ok(packed)
 }
 
 /// Whether the artifact is still in the bucket.

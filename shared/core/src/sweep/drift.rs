@@ -5,8 +5,9 @@ use crate::flux::{Kustomization, ObjectRef};
 use crate::hub::Hub;
 use crate::kustomization::live::OWNER_NAME;
 use crate::kustomization::memory::{self, Memory};
-use crate::kustomization::target;
 use crate::ports::{Cluster, Ports};
+use crate::state;
+use crate::target;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
     let loads = ready.map(|one| {
         async move {
             let key = memory::key(&hub.settings.name, &one.id);
-            let memory = memory::load(ports.blobs.as_ref(), &key)
+            let memory = state::load(ports.blobs.as_ref(), &key)
                 .await
                 .map(|(memory, _)| memory)
                 .unwrap_or_default();

@@ -1,8 +1,10 @@
 //! Which objects are due, from the object and from when it was queued last. Pure.
 
 use crate::flux::{
-    Conditions, FINALIZER, FluxKind, Kustomization, ObjectRef, REQUESTED_AT, parse_duration, reason,
+    Conditions, FINALIZER, FluxKind, HelmRelease, Kustomization, ObjectRef, REQUESTED_AT,
+    parse_duration, reason,
 };
+use crate::helmrelease::conditions::reasons;
 use crate::ports::Cause;
 use crate::status::generation;
 use driftless_manifest::Object;
@@ -97,7 +99,7 @@ pub fn due(
         };
     }
     match id.kind {
-        FluxKind::GitRepository | FluxKind::Kustomization => {}
+        FluxKind::GitRepository | FluxKind::Kustomization | FluxKind::HelmRelease => {}
         // Not served yet: its status says so once for each generation.
         _ => {
             return if ready(object).is_none() {
@@ -122,9 +124,7 @@ pub fn due(
         .unwrap_or(FALLBACK);
     match ready(object) {
         Some((status, _)) if status == "True" => is_due(interval),
-        Some((_, why)) if why == reason::DEPENDENCY_NOT_READY || why == reason::ARTIFACT_FAILED => {
-            is_due(LOST)
-        }
+        Some((_, why)) if waits_for_others(&why) => is_due(LOST),
         Some((status, _)) if status == "False" => is_due(
             text("retryInterval")
                 .and_then(|text| parse_duration(text).ok())
@@ -133,6 +133,18 @@ pub fn due(
         // In progress, or never looked at: its message may be lost.
         _ => is_due(LOST),
     }
+}
+
+/// Whether a reason says that something else must appear or become ready first.
+fn waits_for_others(why: &str) -> bool {
+    [
+        reason::DEPENDENCY_NOT_READY,
+        reason::ARTIFACT_FAILED,
+        reasons::SOURCE_NOT_READY,
+        reasons::VALUES_ERROR,
+        reasons::REST_CLIENT_ERROR,
+    ]
+    .contains(&why)
 }
 
 /// Status and reason of the `Ready` condition.
@@ -146,14 +158,32 @@ fn ready(object: &Object) -> Option<(String, String)> {
 
 /// Whether the source has moved on and the object has not tried that revision.
 fn is_behind(object: &Object, revisions: &BTreeMap<ObjectRef, String>) -> bool {
-    if object.kind() != FluxKind::Kustomization.as_str() {
-        return false;
+    match FluxKind::of(&object.gvk()) {
+        Some(FluxKind::Kustomization) => {
+            let Ok(one) = Kustomization::from_object(object.clone()) else {
+                return false;
+            };
+            let source = one.source().ok().and_then(|source| revisions.get(&source));
+            source.is_some_and(|revision| *revision != one.status.last_attempted_revision)
+        }
+        Some(FluxKind::HelmRelease) => {
+            let Ok(one) = HelmRelease::from_object(object.clone()) else {
+                return false;
+            };
+            let source = one.chart_source().ok();
+            let revision = source.and_then(|source| revisions.get(&source));
+            // A chart's revision is its version, that of an OCI artifact ends with its digest.
+            let (tried, digest) = (
+                &one.status.last_attempted_revision,
+                &one.status.last_attempted_revision_digest,
+            );
+            revision.is_some_and(|revision| match digest.is_empty() {
+                true => revision != tried,
+                false => !revision.ends_with(digest.as_str()),
+            })
+        }
+        _ => false,
     }
-    let Ok(one) = Kustomization::from_object(object.clone()) else {
-        return false;
-    };
-    let source = one.source().ok().and_then(|source| revisions.get(&source));
-    source.is_some_and(|revision| *revision != one.status.last_attempted_revision)
 }
 
 #[cfg(test)]

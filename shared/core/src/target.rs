@@ -1,7 +1,7 @@
-//! Where a Kustomization's objects go, and as whom.
+//! Where an object's work goes, and as whom.
 
 use crate::failure::Failure;
-use crate::flux::{Kustomization, reason};
+use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, reason};
 use crate::hub::Hub;
 use crate::kubeconfig;
 use crate::ports::{Cluster, Impersonation, Ports};
@@ -41,17 +41,52 @@ impl From<Failure> for NoTarget {
     }
 }
 
+/// An object that works on a cluster.
+pub trait Acts: Sync {
+    /// The namespace of its Secrets and service accounts.
+    fn namespace(&self) -> &str;
+    /// The remote cluster; the hub itself when absent.
+    fn kube_config(&self) -> Option<&KubeConfigRef>;
+    /// The service account to act as.
+    fn service_account(&self) -> Option<&str>;
+}
+
+impl Acts for Kustomization {
+    fn namespace(&self) -> &str {
+        &self.id.namespace
+    }
+
+    fn kube_config(&self) -> Option<&KubeConfigRef> {
+        self.spec.kube_config.as_ref()
+    }
+
+    fn service_account(&self) -> Option<&str> {
+        self.spec.service_account_name.as_deref()
+    }
+}
+
+impl Acts for HelmRelease {
+    fn namespace(&self) -> &str {
+        &self.id.namespace
+    }
+
+    fn kube_config(&self) -> Option<&KubeConfigRef> {
+        self.spec.kube_config.as_ref()
+    }
+
+    fn service_account(&self) -> Option<&str> {
+        self.spec.service_account_name.as_deref()
+    }
+}
+
 /// Connects to the hub or to the remote cluster of `spec.kubeConfig`, acting as the service account of the object, else as
 /// the hub's default one.
 ///
 /// # Errors
 /// A missing Secret, a kubeconfig that is refused, a name that is no service account.
-pub async fn connect(
-    context: &Context<'_>,
-    kustomization: &Kustomization,
-) -> Result<Target, NoTarget> {
-    let user = user(&context.hub, kustomization)?;
-    open(context.ports, &context.hub, kustomization, user.as_ref()).await
+pub async fn connect(context: &Context<'_>, object: &impl Acts) -> Result<Target, NoTarget> {
+    let user = user(&context.hub, object)?;
+    open(context.ports, &context.hub, object, user.as_ref()).await
 }
 
 /// The same cluster as another user, or as the identity of the hub or kubeconfig itself.
@@ -61,10 +96,10 @@ pub async fn connect(
 pub async fn open(
     ports: &Ports,
     hub: &Hub,
-    kustomization: &Kustomization,
+    object: &impl Acts,
     user: Option<&Impersonation>,
 ) -> Result<Target, NoTarget> {
-    let Some(reference) = &kustomization.spec.kube_config else {
+    let Some(reference) = object.kube_config() else {
         let cluster = match user {
             None => hub.cluster.clone(),
             Some(user) => ports
@@ -85,9 +120,9 @@ pub async fn open(
     let Some(secret) = &reference.secret_ref else {
         return Err(Failure::terminal(reason::FAILED, "spec.kubeConfig has no secretRef").into());
     };
-    let namespace = &kustomization.id.namespace;
+    let namespace = object.namespace();
     let place = format!("Secret/{namespace}/{}", secret.name);
-    let Some(object) = credentials::secret(hub, namespace, &secret.name).await? else {
+    let Some(found) = credentials::secret(hub, namespace, &secret.name).await? else {
         let what = format!("{place} with the kubeconfig of spec.kubeConfig.secretRef is not found");
         return Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)));
     };
@@ -97,7 +132,7 @@ pub async fn open(
     };
     let Some((key, text)) = keys
         .iter()
-        .find_map(|key| Some((*key, credentials::entry(&object, key)?)))
+        .find_map(|key| Some((*key, credentials::entry(&found, key)?)))
     else {
         let what = format!(
             "{place} has no key '{}' with a kubeconfig",
@@ -156,12 +191,8 @@ fn is_local(server: &str) -> bool {
 
 /// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
 /// without a user would be made with the hub's own rights.
-fn user(hub: &Hub, kustomization: &Kustomization) -> Result<Option<Impersonation>, Failure> {
-    let own = kustomization
-        .spec
-        .service_account_name
-        .as_deref()
-        .filter(|name| !name.is_empty());
+fn user(hub: &Hub, object: &impl Acts) -> Result<Option<Impersonation>, Failure> {
+    let own = object.service_account().filter(|name| !name.is_empty());
     let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
         return Ok(None);
     };
@@ -176,7 +207,7 @@ fn user(hub: &Hub, kustomization: &Kustomization) -> Result<Option<Impersonation
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
     Ok(Some(Impersonation::service_account(
-        &kustomization.id.namespace,
+        object.namespace(),
         name,
     )))
 }

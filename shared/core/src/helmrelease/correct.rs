@@ -1,0 +1,115 @@
+//! Drift of a live release: found by LISTs and local comparison, confirmed by one dry run, set right.
+
+use super::attempt::Attempt;
+use super::drift::{Drifted, Finding, IgnoreRules, changes, look, summary};
+use super::objects::{self, Item};
+use super::run::{Broken, Step, WRITE};
+use crate::failure::Failure;
+use crate::flux::{HELM_CONTROLLER, reason};
+use crate::ports::{Apply, ErrorKind, Patch, PortError};
+use driftless_manifest::Object;
+use serde_json::Value;
+
+/// An object that drifted, and how it is set right.
+#[derive(Clone, Debug)]
+pub struct Found {
+    item: Item,
+    /// The changes to the live object; `None` when it is gone.
+    patch: Option<Vec<Value>>,
+}
+
+impl Attempt<'_> {
+    /// Looks for drift of the newest release. Returns what drifted, and the sentence about it.
+    ///
+    /// # Errors
+    /// The cluster's, a rule that cannot be read.
+    pub async fn drift(&self) -> Result<(Vec<Found>, Option<String>), Failure> {
+        let Some(record) = self.storage.last() else {
+            return Ok((Vec::new(), None));
+        };
+        let rules = self.release.spec.drift_detection.as_ref();
+        let rules = IgnoreRules::new(rules.map_or(&[], |drift| drift.ignore.as_slice()))
+            .map_err(|what| Failure::terminal(reason::FAILED, what))?;
+        let items = objects::items(&self.target, record).await;
+        let items = items.map_err(|broken| match broken {
+            Broken::Failed(what) => Failure::retry(reason::FAILED, what),
+            Broken::Later(failure) => failure,
+        })?;
+        let live = objects::live(&self.target, &self.release, &items).await?;
+        let mut found = Vec::new();
+        let mut told = Vec::new();
+        for item in items {
+            let live = live.get(&item.object.id());
+            if let Some(drifted) = self.examine(&item, live, &rules).await? {
+                let patch = match &drifted {
+                    Drifted::Changed(_, patch) => Some(patch.clone()),
+                    _ => None,
+                };
+                told.push(drifted);
+                found.push(Found { item, patch });
+            }
+        }
+        let full_name = format!("{}/{}.v{}", record.namespace, record.name, record.version);
+        let text = (!told.is_empty()).then(|| summary(&full_name, &told));
+        Ok((found, text))
+    }
+
+    async fn examine(
+        &self,
+        item: &Item,
+        live: Option<&Object>,
+        rules: &IgnoreRules,
+    ) -> Result<Option<Drifted>, PortError> {
+        let asked = match look(&item.object, live, rules) {
+            Finding::Excluded | Finding::Same => return Ok(None),
+            Finding::Missing => return Ok(Some(Drifted::Gone(item.object.clone()))),
+            Finding::Unknown(asked) | Finding::Differs(asked) => asked,
+        };
+        let Some(live) = live else {
+            return Ok(None);
+        };
+        let how = Apply {
+            dry_run: true,
+            ..WRITE
+        };
+        let would = self
+            .target
+            .cluster
+            .apply(&item.resource, &asked, how)
+            .await?;
+        let patch = changes(live, &would);
+        Ok((!patch.is_empty()).then(|| Drifted::Changed(item.object.clone(), patch)))
+    }
+
+    /// Sets right what was found: what is gone is applied anew, what differs is patched, so that ignored fields stay.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn correct(&mut self) -> Result<Step, Broken> {
+        if self.drifted.is_empty() {
+            let found = self.drift().await.map_err(Broken::Later)?;
+            self.drifted = found.0;
+        }
+        for Found { item, patch } in std::mem::take(&mut self.drifted) {
+            let (object, resource) = (&item.object, &item.resource);
+            let (namespace, name) = (object.namespace(), object.name());
+            let cluster = self.target.cluster.as_ref();
+            let done = match patch {
+                None => cluster.apply(resource, object, WRITE).await,
+                Some(patch) => {
+                    let patch = Patch::Json(Value::Array(patch));
+                    cluster
+                        .patch(resource, namespace, name, None, &patch, HELM_CONTROLLER)
+                        .await
+                }
+            };
+            match done {
+                Err(error) if error.kind == ErrorKind::NotFound => {
+                    cluster.apply(resource, object, WRITE).await?;
+                }
+                other => drop(other?),
+            }
+        }
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,187 @@
+//! The objects of a record in the cluster: which kinds they are, what is there, whose it is.
+
+use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
+use super::drift;
+use super::run::Broken;
+use crate::concurrent;
+use crate::flux::HelmRelease;
+use crate::ports::{ErrorKind, PortError, Resource};
+use crate::target::Target;
+use driftless_helm::record::Release;
+use driftless_manifest::{Gvk, Object, ObjectId};
+use futures::FutureExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many requests are under way at once.
+pub const CONCURRENCY: usize = 8;
+/// From how many objects of a kind on one LIST is cheaper than reading each.
+const LIST_FROM: usize = 3;
+
+/// An object of a record, with Helm's marks, and where it goes.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The object.
+    pub object: Object,
+    /// Its kind in the cluster.
+    pub resource: Resource,
+}
+
+/// The objects of a record.
+///
+/// # Errors
+/// A manifest that cannot be read, a kind that the cluster does not serve.
+pub async fn items(target: &Target, record: &Release) -> Result<Vec<Item>, Broken> {
+    let (items, missing) = known_items(target, record).await?;
+    match missing.first() {
+        None => Ok(items),
+        Some(object) => Err(Broken::Failed(format!(
+            "unable to build kubernetes objects from release manifest: resource mapping not found for name: \"{}\" namespace: \
+             \"{}\" from \"\": no matches for kind \"{}\" in version \"{}\"\nensure CRDs are installed first",
+            object.name(),
+            object.namespace(),
+            object.kind(),
+            object.api_version()
+        ))),
+    }
+}
+
+/// The objects of a record whose kinds are served, and those whose are not.
+///
+/// # Errors
+/// A manifest that cannot be read.
+pub async fn known_items(
+    target: &Target,
+    record: &Release,
+) -> Result<(Vec<Item>, Vec<Object>), Broken> {
+    let all = drift::desired(record, &|_| Some(false)).map_err(Broken::Failed)?;
+    let kinds: BTreeSet<Gvk> = all.iter().map(Object::gvk).collect();
+    let mut resources = BTreeMap::new();
+    for gvk in kinds {
+        if let Some(resource) = target.cluster.resource(&gvk).await? {
+            resources.insert(gvk, resource);
+        }
+    }
+    let namespaced = |gvk: &Gvk| Some(resources.get(gvk).is_some_and(|found| found.namespaced));
+    let (mut items, mut missing) = (Vec::new(), Vec::new());
+    for object in drift::desired(record, &namespaced).map_err(Broken::Failed)? {
+        match resources.get(&object.gvk()) {
+            Some(resource) => items.push(item(object, resource)),
+            None => missing.push(object),
+        }
+    }
+    Ok((items, missing))
+}
+
+fn item(mut object: Object, resource: &Resource) -> Item {
+    if !resource.namespaced
+        && let Some(metadata) = object
+            .as_map_mut()
+            .get_mut("metadata")
+            .and_then(|m| m.as_object_mut())
+    {
+        metadata.remove("namespace");
+    }
+    Item {
+        object,
+        resource: resource.clone(),
+    }
+}
+
+/// The live objects behind items, by their ids.
+///
+/// # Errors
+/// The cluster's.
+pub async fn live(
+    target: &Target,
+    release: &HelmRelease,
+    items: &[Item],
+) -> Result<BTreeMap<ObjectId, Object>, PortError> {
+    let mut groups: BTreeMap<(Gvk, String), Vec<&Item>> = BTreeMap::new();
+    for item in items {
+        let key = (
+            item.resource.gvk.clone(),
+            item.object.namespace().to_owned(),
+        );
+        groups.entry(key).or_default().push(item);
+    }
+    let selector = format!(
+        "{ORIGIN_NAME}={},{ORIGIN_NAMESPACE}={}",
+        release.id.name, release.id.namespace
+    );
+    let reads = groups.into_iter().map(|((_, namespace), group)| {
+        let selector = &selector;
+        async move { read_group(target, &namespace, selector, group).await }.boxed()
+    });
+    let mut found = BTreeMap::new();
+    for read in concurrent::run(CONCURRENCY, reads.collect()).await {
+        found.extend(read?.into_iter().map(|object| (object.id(), object)));
+    }
+    Ok(found)
+}
+
+async fn read_group(
+    target: &Target,
+    namespace: &str,
+    selector: &str,
+    group: Vec<&Item>,
+) -> Result<Vec<Object>, PortError> {
+    let Some(resource) = group.first().map(|item| &item.resource) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    if group.len() >= LIST_FROM {
+        match target.cluster.list(resource, namespace, selector).await {
+            Ok(listed) => found = listed,
+            Err(error) if error.kind == ErrorKind::Denied => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let ids: BTreeSet<ObjectId> = found.iter().map(Object::id).collect();
+    let missing = group.iter().filter(|item| !ids.contains(&item.object.id()));
+    let reads = missing.map(|item| {
+        let name = item.object.name();
+        async move { target.cluster.get(resource, namespace, name).await }.boxed()
+    });
+    for read in concurrent::run(CONCURRENCY, reads.collect()).await {
+        found.extend(read?);
+    }
+    Ok(found)
+}
+
+/// Whether Helm's marks say that an object belongs to a release; else what Helm says is wrong with them.
+///
+/// # Errors
+/// Helm's words.
+pub fn owned_by(live: &Object, record: &Release) -> Result<(), String> {
+    let wants = |what: &str, key: &str, have: Option<&str>, want: &str| match have {
+        Some(have) if have == want => None,
+        Some(have) => Some(format!(
+            "{what} validation error: key \"{key}\" must equal \"{want}\": current value is \"{have}\""
+        )),
+        None => Some(format!(
+            "{what} validation error: missing key \"{key}\": must be set to \"{want}\""
+        )),
+    };
+    let managed_by = "app.kubernetes.io/managed-by";
+    let (name, namespace) = (
+        "meta.helm.sh/release-name",
+        "meta.helm.sh/release-namespace",
+    );
+    let wrong: Vec<String> = [
+        wants("label", managed_by, live.label(managed_by), "Helm"),
+        wants("annotation", name, live.annotation(name), &record.name),
+        wants(
+            "annotation",
+            namespace,
+            live.annotation(namespace),
+            &record.namespace,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("invalid ownership metadata; {}", wrong.join("; "))),
+    }
+}

@@ -1,0 +1,184 @@
+//! The release records of one release: Secrets in the target cluster, as Helm keeps them.
+
+use crate::flux::HELM_CONTROLLER;
+use crate::ports::{Cluster, Delete, ErrorKind, Patch, PortError, Resource};
+use crate::target::Target;
+use driftless_helm::record::{OWNER_LABELS, RecordLimits, Release, Stamp, Status, secret_name};
+use driftless_manifest::{Gvk, Object};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The records that were there when it was read, and what was written since.
+pub struct Storage {
+    namespace: String,
+    name: String,
+    secrets: Resource,
+    records: BTreeMap<i64, Release>,
+}
+
+impl Storage {
+    /// Reads all records of a release with one LIST. A Secret that holds no record is passed over, as Helm does.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn read(target: &Target, namespace: &str, name: &str) -> Result<Self, PortError> {
+        let secrets = secrets(target.cluster.as_ref()).await?;
+        let selector = format!("name={name},{}={}", OWNER_LABELS.0, OWNER_LABELS.1);
+        let found = target.cluster.list(&secrets, namespace, &selector).await?;
+        let mut records = BTreeMap::new();
+        for secret in &found {
+            match Release::from_secret(secret, &RecordLimits::default()) {
+                Ok(record) => drop(records.insert(record.version, record)),
+                Err(error) => tracing::warn!(%error, "passed over"),
+            }
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            secrets,
+            records,
+        })
+    }
+
+    /// The newest record.
+    pub fn last(&self) -> Option<&Release> {
+        self.records.values().next_back()
+    }
+
+    /// A record by its revision.
+    pub fn get(&self, version: i64) -> Option<&Release> {
+        self.records.get(&version)
+    }
+
+    /// The newest record that is deployed.
+    pub fn deployed(&self) -> Option<&Release> {
+        let mut newest = self.records.values().rev();
+        newest.find(|record| record.info.status == Status::Deployed)
+    }
+
+    /// The revisions of all records that are deployed.
+    pub fn all_deployed(&self) -> Vec<i64> {
+        let deployed = self.records.values();
+        deployed
+            .filter(|record| record.info.status == Status::Deployed)
+            .map(|record| record.version)
+            .collect()
+    }
+
+    /// Writes a record: a new Secret, or the one that is there.
+    ///
+    /// # Errors
+    /// The cluster's, or a record that does not fit into a Secret.
+    pub async fn write(
+        &mut self,
+        target: &Target,
+        record: Release,
+        now: Duration,
+    ) -> Result<(), PortError> {
+        let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let is_known = self.records.contains_key(&record.version);
+        let stamp = match is_known {
+            true => Stamp::Modified(seconds),
+            false => Stamp::Created(seconds),
+        };
+        let secret = record
+            .to_secret(&self.namespace, stamp)
+            .map_err(|error| PortError::new(ErrorKind::Invalid, error.to_string()))?;
+        if is_known {
+            self.update(target, &secret).await?;
+        } else {
+            target.cluster.create(&self.secrets, &secret).await?;
+        }
+        self.records.insert(record.version, record);
+        Ok(())
+    }
+
+    async fn update(&self, target: &Target, secret: &Object) -> Result<(), PortError> {
+        let mut labels = secret.meta_map("labels").cloned().unwrap_or_default();
+        labels.insert("createdAt".to_owned(), Value::Null);
+        let data = secret.pointer("/data");
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}, "data": data}));
+        let name = secret.name();
+        target
+            .cluster
+            .patch(
+                &self.secrets,
+                &self.namespace,
+                name,
+                None,
+                &patch,
+                HELM_CONTROLLER,
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Makes room for one more record: the oldest go until fewer than `most` are left, but never the deployed one.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn make_room(
+        &mut self,
+        target: &Target,
+        most: Option<usize>,
+    ) -> Result<(), PortError> {
+        let Some(most) = most else {
+            return Ok(());
+        };
+        let too_many = (self.records.len() + 1).saturating_sub(most);
+        let deployed = self.deployed().map(|record| record.version);
+        let oldest: Vec<i64> = self
+            .records
+            .keys()
+            .copied()
+            .filter(|version| Some(*version) != deployed)
+            .take(too_many)
+            .collect();
+        for version in oldest {
+            self.delete(target, version).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes every record and returns them.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn purge(&mut self, target: &Target) -> Result<Vec<Release>, PortError> {
+        let mut purged = Vec::new();
+        for version in self.records.keys().copied().collect::<Vec<_>>() {
+            purged.extend(self.delete(target, version).await?);
+        }
+        Ok(purged)
+    }
+
+    async fn delete(
+        &mut self,
+        target: &Target,
+        version: i64,
+    ) -> Result<Option<Release>, PortError> {
+        let name = secret_name(&self.name, version);
+        let how = Delete::default();
+        target
+            .cluster
+            .delete(&self.secrets, &self.namespace, &name, &how)
+            .await?;
+        Ok(self.records.remove(&version))
+    }
+
+    /// Changes a record in memory: what a later [`Storage::write`] of it keeps.
+    pub fn get_mut(&mut self, version: i64) -> Option<&mut Release> {
+        self.records.get_mut(&version)
+    }
+}
+
+async fn secrets(cluster: &dyn Cluster) -> Result<Resource, PortError> {
+    let found = cluster.resource(&Gvk::new("v1", "Secret")).await?;
+    found.ok_or_else(|| {
+        PortError::new(
+            ErrorKind::Unsupported,
+            "the API server does not serve Secrets",
+        )
+    })
+}

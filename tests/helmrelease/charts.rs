@@ -1,0 +1,73 @@
+//! The chart of these tests: small, with everything that an action path needs, each switched on by a value.
+
+use driftless_manifest::FileTree;
+
+/// The chart `web` in a version, packed as a repository serves it.
+pub fn web(version: &str) -> FileTree {
+    let chart = format!("apiVersion: v2\nname: web\nversion: {version}\nappVersion: \"9\"\n");
+    FileTree::from_files([
+        ("web/Chart.yaml", chart.as_str()),
+        ("web/values.yaml", VALUES),
+        ("web/templates/config.yaml", CONFIG),
+        ("web/templates/stuck.yaml", STUCK),
+        ("web/templates/hook.yaml", HOOK),
+        ("web/templates/test.yaml", TEST),
+    ])
+    .expect("a chart")
+}
+
+/// `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
+const VALUES: &str = "color: blue\nstuck: false\nhook: \"\"\ntests: []\nkeep: false\nbad: \"\"\n";
+
+const CONFIG: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-config
+data:
+  color: {{ .Values.color }}
+  revision: "{{ .Release.Revision }}"
+{{- if .Values.bad }}
+---
+apiVersion: {{ .Values.bad }}
+kind: Nothing
+metadata:
+  name: nothing
+{{- end }}
+"#;
+
+const STUCK: &str = r"{{- if .Values.stuck }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+{{- end }}
+";
+
+const HOOK: &str = r"{{- if .Values.hook }}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: {{ .Values.hook }}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: hook, image: hook}]}
+{{- end }}
+";
+
+const TEST: &str = r"{{- range .Values.tests }}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {{ $.Release.Name }}-{{ . }}
+  annotations: {helm.sh/hook: test}
+spec: {restartPolicy: Never, containers: [{name: test, image: test}]}
+{{- end }}
+";

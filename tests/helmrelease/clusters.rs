@@ -1,0 +1,264 @@
+//! Drift, remote clusters, tenants, charts of their own.
+
+use crate::charts;
+use crate::world::{HUB, JSON, MERGE, RELEASES, World};
+use driftless_core::flux::FluxKind;
+use driftless_core::hub::Settings;
+use driftless_core::ports::Cause;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const CONFIG: &str = "/api/v1/namespaces/apps/configmaps/web-config";
+
+fn installed(spec: &Value) -> World {
+    let world = World::start(&[]);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world.release(spec.clone());
+    world.look(MINUTE);
+    assert_eq!(
+        world.condition("Ready"),
+        "True InstallSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    world
+}
+
+fn color(world: &World) -> Value {
+    world.hub().config("web-config").unwrap_or_default()["data"]["color"].clone()
+}
+
+fn paint(world: &World) {
+    let red = json!({"data": {"color": "red", "more": "1"}});
+    world.hub().must("PATCH", CONFIG, MERGE, Some(&red));
+}
+
+#[test]
+fn drift_is_put_back() {
+    let world = installed(&json!({"driftDetection": {"mode": "enabled"}}));
+    paint(&world);
+    world.hub().requests();
+    world.look(Duration::ZERO);
+    assert_eq!(color(&world), "blue");
+    // What others added is theirs.
+    assert_eq!(
+        world.hub().config("web-config").expect("there")["data"]["more"],
+        "1"
+    );
+    assert_eq!(world.records("hub"), "v1 deployed");
+    assert_eq!(
+        world.event("DriftDetected").expect("told"),
+        "Cluster state of release apps/web.v1 has drifted from the desired state:\nConfigMap/apps/web-config changed (0 additions, 1 changes, 0 removals)"
+    );
+    let asked = world.hub().requests();
+    let dry = asked.iter().filter(|one| one.contains("dryRun")).count();
+    assert_eq!(dry, 1, "{asked:#?}");
+    world.hub().must("DELETE", CONFIG, JSON, None);
+    world.look(Duration::ZERO);
+    assert_eq!(color(&world), "blue");
+    assert_eq!(world.condition("Ready"), "True InstallSucceeded");
+    assert_eq!(world.condition("Drifted"), "False NoDriftDetected");
+    // Nothing drifted: nothing is asked of the server that would write.
+    world.hub().requests();
+    world.look(Duration::ZERO);
+    let asked = world.hub().requests();
+    assert!(asked.iter().all(|one| one.starts_with("GET")), "{asked:#?}");
+}
+
+#[test]
+fn drift_is_told_or_left_alone() {
+    let world = installed(&json!({"driftDetection": {"mode": "warn"}}));
+    paint(&world);
+    world.look(Duration::ZERO);
+    assert_eq!(color(&world), "red");
+    assert!(world.event("DriftDetected").is_some());
+    assert_eq!(world.condition("Drifted"), "True DriftDetected");
+    let ignore = json!([{"paths": ["/data/color"], "target": {"kind": "ConfigMap"}}]);
+    world.release(json!({"driftDetection": {"mode": "enabled", "ignore": ignore}}));
+    world.look(Duration::ZERO);
+    assert_eq!(color(&world), "red");
+    assert_eq!(world.condition("Drifted"), "False NoDriftDetected");
+    let world = installed(&json!({}));
+    paint(&world);
+    world.look(Duration::ZERO);
+    assert_eq!(color(&world), "red");
+}
+
+/// A tenant's cluster whose kubeconfig comes later, under a key of its own, as Kamaji writes it.
+#[test]
+fn a_remote_cluster_is_waited_for() {
+    let world = World::start(&["tenant", "second"]);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    let secret = json!({"secretRef": {"name": "tenant-admin-kubeconfig", "key": "admin.conf"}});
+    world.release(
+        json!({"kubeConfig": secret, "targetNamespace": "default", "storageNamespace": "default"}),
+    );
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "False RESTClientError");
+    let kubeconfig = |server: &str| {
+        let text = world.server(server).kubeconfig();
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tenant-admin-kubeconfig"},
+            "stringData": {"admin.conf": text.expose_str().expect("text")}})
+    };
+    let secrets = "/api/v1/namespaces/apps/secrets";
+    world
+        .hub()
+        .must("POST", secrets, JSON, Some(&kubeconfig("tenant")));
+    world.work(MINUTE * 2);
+    assert_eq!(
+        world.condition("Ready"),
+        "True InstallSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    let config = |server: &str| {
+        let path = "/api/v1/namespaces/default/configmaps/default-web-config";
+        world.server(server).find(path)
+    };
+    assert!(config("tenant").is_some() && config(HUB).is_none());
+    // Nothing else of ours is there.
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let items = world.server("tenant").get(definitions)["items"].clone();
+    assert_eq!(items, json!([]));
+    // The Secret leads elsewhere now: so does the next step.
+    let path = format!("{secrets}/tenant-admin-kubeconfig");
+    world
+        .hub()
+        .must("PATCH", &path, MERGE, Some(&kubeconfig("second")));
+    world.look(MINUTE);
+    assert!(config("second").is_some());
+    // A dark cluster fails the step and changes nothing.
+    world.server("second").set_dark(true);
+    world.look(Duration::ZERO);
+    assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
+    world.server("second").set_dark(false);
+    world.work(MINUTE * 2);
+    assert_eq!(
+        world.condition("Ready"),
+        "True InstallSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    // The cluster is given up: the release goes without it.
+    world.hub().must("DELETE", &path, JSON, None);
+    world
+        .hub()
+        .must("DELETE", &format!("{RELEASES}/web"), JSON, None);
+    world.look(MINUTE);
+    assert!(world.hub().find(&format!("{RELEASES}/web")).is_none());
+    assert!(config("second").is_some());
+}
+
+#[test]
+fn a_tenant_acts_as_its_service_account() {
+    let settings = Settings {
+        no_cross_namespace_refs: true,
+        default_service_account: Some("default".to_owned()),
+        ..Settings::default()
+    };
+    let world = World::with(&[], settings);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world.release(json!({}));
+    world.look(Duration::from_secs(2));
+    // The default service account may do nothing yet.
+    assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
+    assert_eq!(world.records("hub"), "");
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "apps"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/apps/rolebindings";
+    world.hub().must("POST", bindings, JSON, Some(&binding));
+    world.hub().requests();
+    world.look(MINUTE);
+    assert_eq!(
+        world.condition("Ready"),
+        "True InstallSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    for line in world.hub().requests() {
+        let is_tenants = line.contains("sh.helm.release") || line.contains("configmaps");
+        let is_impersonated = line.contains(" as system:serviceaccount:apps:default");
+        assert!(!is_tenants || is_impersonated, "{line}");
+    }
+    // Neither a chart nor a source of another namespace.
+    world.release(json!({"chart": {"spec": {"chart": "web",
+        "sourceRef": {"kind": "HelmRepository", "name": "charts", "namespace": "other"}}}}));
+    world.look(Duration::ZERO);
+    assert_eq!(world.condition("Ready"), "False AccessDenied");
+    assert_eq!(world.condition("Stalled"), "True AccessDenied");
+}
+
+#[test]
+fn a_chart_of_its_own() {
+    let world = World::start(&[]);
+    let chart = json!({"metadata": {"labels": {"team": "a"}}, "spec": {"chart": "web", "version": "1.x", "valuesFiles": ["values.yaml"],
+        "sourceRef": {"kind": "HelmRepository", "name": "charts"}}});
+    world.release(json!({"chart": chart}));
+    world.look(Duration::from_secs(2));
+    let path = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/helmcharts/apps-web";
+    let made = world.hub().get(path);
+    assert_eq!(
+        made["spec"],
+        json!({"chart": "web", "version": "1.x", "interval": "10m", "valuesFiles": ["values.yaml"],
+            "sourceRef": {"kind": "HelmRepository", "name": "charts"}})
+    );
+    assert_eq!(made["metadata"]["labels"]["team"], "a");
+    assert_eq!(
+        made["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"],
+        "web"
+    );
+    assert_eq!(world.status()["helmChart"], "apps/apps-web");
+    assert_eq!(world.condition("Ready"), "False SourceNotReady");
+    // With the chart of somebody else it is not needed any more.
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world.release(json!({}));
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "True InstallSucceeded");
+    assert!(world.hub().find(path).is_none());
+    assert_eq!(world.status().get("helmChart"), None);
+    // It goes with the release that it was made for.
+    world.release(json!({"chart": chart}));
+    world.look(Duration::from_secs(2));
+    assert!(world.hub().find(path).is_some());
+    world
+        .hub()
+        .must("DELETE", &format!("{RELEASES}/web"), JSON, None);
+    world.look(MINUTE);
+    assert!(world.hub().find(path).is_none());
+}
+
+#[test]
+fn dependencies_and_the_timer() {
+    let world = World::start(&[]);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world.release(json!({"dependsOn": [{"name": "base"}]}));
+    world.look(Duration::ZERO);
+    assert_eq!(world.condition("Ready"), "False DependencyNotReady");
+    let base = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2beta1", "kind": "HelmRelease", "metadata": {"name": "base"},
+        "spec": {"interval": "1h", "chartRef": {"kind": "HelmChart", "name": "web"}}});
+    let path = "/apis/helm.toolkit.fluxcd.io/v2beta1/namespaces/apps/helmreleases";
+    world.hub().must("POST", path, JSON, Some(&base));
+    // Whoever becomes ready wakes those that wait for it.
+    world.request(FluxKind::HelmRelease, "base", Cause::Changed);
+    world.work(Duration::ZERO);
+    assert_eq!(
+        world.condition("Ready"),
+        "True InstallSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    // A chart that moved without a message is found by the timer.
+    world.sweep();
+    world.work(MINUTE);
+    world.chart(&charts::web("1.1.0"), "1.1.0");
+    world.sweep();
+    world.work(Duration::ZERO);
+    assert_eq!(
+        world.condition("Ready"),
+        "True UpgradeSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+}

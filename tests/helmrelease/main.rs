@@ -1,0 +1,6 @@
+//! HelmReleases on embedded API servers: the steps of the core over stores in memory, in virtual time.
+
+mod charts;
+mod clusters;
+mod paths;
+mod world;

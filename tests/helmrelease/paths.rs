@@ -1,0 +1,560 @@
+//! `release_action_paths`: every path of actions, with the history, the records and the conditions that Flux documents for it.
+
+use crate::charts;
+use crate::world::{JSON, World};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn world() -> World {
+    let world = World::start(&[]);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world
+}
+
+/// With a release that is installed.
+fn installed(spec: &Value) -> World {
+    let world = world();
+    world.release(spec.clone());
+    world.look(MINUTE);
+    world.expect(
+        "True InstallSucceeded",
+        "v1 deployed install",
+        "v1 deployed",
+    );
+    world
+}
+
+impl World {
+    /// `Ready`, the history of the status, the records in the cluster.
+    #[track_caller]
+    fn expect(&self, ready: &str, history: &str, records: &str) {
+        let message = self.message("Ready");
+        assert_eq!(self.condition("Ready"), ready, "{message}");
+        assert_eq!(self.history(), history, "{message}");
+        assert_eq!(self.records("hub"), records, "{message}");
+    }
+
+    fn end(&self, name: &str, well: bool) {
+        let mut ends = self.ends.lock().expect("the ends");
+        ends.insert(name.to_owned(), well);
+    }
+}
+
+fn with(spec: &Value, values: Value) -> Value {
+    let mut spec = spec.clone();
+    spec["values"] = values;
+    spec
+}
+
+#[test]
+fn an_install_and_an_upgrade() {
+    let world = world();
+    world.release(json!({"values": {"color": "red"}}));
+    world.look(MINUTE);
+    world.expect(
+        "True InstallSucceeded",
+        "v1 deployed install",
+        "v1 deployed",
+    );
+    assert_eq!(
+        world.message("Ready"),
+        "Helm install succeeded for release apps/web.v1 with chart web@1.0.0"
+    );
+    let config = world.hub().config("web-config").expect("applied");
+    assert_eq!(config["data"], json!({"color": "red", "revision": "1"}));
+    let meta = &config["metadata"];
+    assert_eq!(meta["labels"]["app.kubernetes.io/managed-by"], "Helm");
+    assert_eq!(meta["labels"]["helm.toolkit.fluxcd.io/name"], "web");
+    assert_eq!(meta["annotations"]["meta.helm.sh/release-name"], "web");
+    assert_eq!(meta["managedFields"][0]["manager"], "helm-controller");
+    let status = world.status();
+    assert_eq!(
+        status["inventory"]["entries"][0]["id"],
+        "apps_web-config__ConfigMap"
+    );
+
+    world.chart(&charts::web("1.1.0"), "1.1.0");
+    world.look(MINUTE);
+    world.expect(
+        "True UpgradeSucceeded",
+        "v2 deployed upgrade, v1 superseded",
+        "v1 superseded, v2 deployed",
+    );
+    let status = world.status();
+    assert_eq!(status["lastAttemptedRevision"], "1.1.0");
+    assert_eq!(status["observedGeneration"], 1);
+    assert_eq!(world.condition("Reconciling"), "");
+}
+
+#[test]
+fn nothing_changed_writes_nothing() {
+    let world = installed(&json!({}));
+    let before = world
+        .hub()
+        .get("/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web");
+    world.hub().requests();
+    world.look(Duration::ZERO);
+    let after = world
+        .hub()
+        .get("/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web");
+    assert_eq!(before, after);
+    let requests = world.hub().requests();
+    assert!(
+        requests.iter().all(|one| one.starts_with("GET")),
+        "{requests:#?}"
+    );
+    let reads = requests
+        .iter()
+        .filter(|one| !["GET /api", "GET /apis"].contains(&one.as_str()));
+    // The object, its chart's object, the records: nothing else.
+    assert_eq!(reads.count(), 3, "{requests:#?}");
+}
+
+#[test]
+fn a_failed_install_without_retries_stalls_until_the_spec_changes() {
+    let world = world();
+    world.release(json!({"timeout": "30s", "values": {"stuck": true}}));
+    world.look(Duration::from_secs(10));
+    assert_eq!(world.condition("Ready"), "Unknown Progressing");
+    assert_eq!(
+        world.message("Reconciling"),
+        "Running 'install' action with timeout of 30s"
+    );
+    assert_eq!(world.records("hub"), "v1 pending-install");
+    world.work(MINUTE);
+    world.expect("False InstallFailed", "v1 failed install", "v1 failed");
+    assert_eq!(
+        world.message("Ready"),
+        "Helm install failed for release apps/web with chart web@1.0.0: timeout waiting for: [Deployment/apps/web status: 'InProgress']"
+    );
+    assert_eq!(world.condition("Stalled"), "True RetriesExceeded");
+    assert_eq!(
+        world.message("Stalled"),
+        "Failed to install after 1 attempt(s)"
+    );
+    // The spec that works is an upgrade of what failed.
+    world.release(json!({"timeout": "30s", "values": {}}));
+    world.look(MINUTE);
+    world.expect(
+        "True UpgradeSucceeded",
+        "v2 deployed upgrade, v1 superseded",
+        "v1 superseded, v2 deployed",
+    );
+    assert_eq!(world.condition("Stalled"), "");
+}
+
+#[test]
+fn a_failed_install_is_uninstalled_and_tried_again() {
+    let world = world();
+    let spec = json!({"timeout": "30s", "install": {"remediation": {"retries": 1}}});
+    world.release(with(&spec, json!({"stuck": true})));
+    world.look(Duration::from_secs(32));
+    assert_eq!(world.condition("Remediated"), "True UninstallSucceeded");
+    assert_eq!(world.records("hub"), "");
+    assert!(world.hub().config("web-config").is_none());
+    world.work(MINUTE * 2);
+    // The last failure stays for whoever looks for its cause.
+    world.expect("False InstallFailed", "v1 failed install", "v1 failed");
+    assert_eq!(
+        world.message("Stalled"),
+        "Failed to install after 2 attempt(s)"
+    );
+    assert!(world.hub().config("web-config").is_some());
+}
+
+#[test]
+fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
+    let spec = json!({"timeout": "30s", "upgrade": {"remediation": {"retries": 1}}});
+    let world = installed(&spec);
+    world.release(with(&spec, json!({"stuck": true, "color": "red"})));
+    world.look(Duration::from_secs(32));
+    assert_eq!(world.condition("Remediated"), "True RollbackSucceeded");
+    assert_eq!(world.condition("Ready"), "False RollbackSucceeded");
+    assert_eq!(
+        world.records("hub"),
+        "v1 superseded, v2 failed, v3 deployed"
+    );
+    let color = || world.hub().config("web-config").expect("there")["data"]["color"].clone();
+    assert_eq!(color(), "blue");
+    let deployment = "/apis/apps/v1/namespaces/apps/deployments/web";
+    assert!(world.hub().find(deployment).is_none());
+    world.work(MINUTE * 3);
+    world.expect(
+        "False RollbackSucceeded",
+        "v5 deployed rollback, v4 failed upgrade, v3 superseded rollback",
+        "v1 superseded, v2 failed, v3 superseded, v4 failed, v5 deployed",
+    );
+    assert_eq!(
+        world.message("Stalled"),
+        "Failed to upgrade after 2 attempt(s)"
+    );
+    // A new revision is tried at once, and no record beyond maxHistory is left.
+    world.release(with(&spec, json!({"color": "green"})));
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
+    assert_eq!(color(), "green");
+    assert_eq!(
+        world.records("hub"),
+        "v2 failed, v3 superseded, v4 failed, v5 superseded, v6 deployed"
+    );
+}
+
+#[test]
+fn a_failed_upgrade_is_uninstalled_and_installed_anew() {
+    let remediation = json!({"retries": 1, "strategy": "uninstall"});
+    let spec = json!({"timeout": "30s", "upgrade": {"remediation": remediation}});
+    let world = installed(&spec);
+    world.release(with(&spec, json!({"stuck": true})));
+    world.look(Duration::from_secs(32));
+    assert_eq!(world.condition("Remediated"), "True UninstallSucceeded");
+    assert_eq!(world.records("hub"), "");
+    world.release(with(&spec, json!({})));
+    world.look(MINUTE);
+    world.expect(
+        "True InstallSucceeded",
+        "v1 deployed install",
+        "v1 deployed",
+    );
+}
+
+#[test]
+fn retry_on_failure_upgrades_what_failed() {
+    let world = world();
+    let strategy = json!({"name": "RetryOnFailure", "retryInterval": "1m"});
+    let spec = json!({"timeout": "30s", "install": {"strategy": strategy}, "upgrade": {"strategy": strategy}});
+    world.release(with(&spec, json!({"stuck": true})));
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "False InstallFailed");
+    assert_eq!(world.message("Reconciling"), "retrying after 1m0s");
+    assert_eq!(world.records("hub"), "v1 failed");
+    world.work(MINUTE);
+    world.work(Duration::from_secs(30));
+    assert_eq!(world.records("hub"), "v1 failed, v2 failed");
+    world.release(with(&spec, json!({})));
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
+    assert_eq!(
+        world.records("hub"),
+        "v1 failed, v2 superseded, v3 deployed"
+    );
+}
+
+#[test]
+fn tests_run_and_fail() {
+    let spec = json!({"test": {"enable": true}, "upgrade": {"remediation": {"retries": 1}}});
+    let world = world();
+    world.end("web-smoke", true);
+    world.release(with(&spec, json!({"tests": ["smoke"]})));
+    world.look(MINUTE);
+    world.expect("True TestSucceeded", "v1 deployed install", "v1 deployed");
+    let hooks = &world.status()["history"][0]["testHooks"];
+    assert_eq!(hooks["web-smoke"]["phase"], "Succeeded");
+    assert_eq!(
+        world.message("Ready"),
+        "Helm test succeeded for release apps/web.v1 with chart web@1.0.0: 1 test hook completed successfully"
+    );
+    world.end("web-load", false);
+    world.release(with(&spec, json!({"tests": ["smoke", "load"]})));
+    world.look(Duration::from_secs(10));
+    assert_eq!(world.condition("TestSuccess"), "False TestFailed");
+    assert_eq!(world.condition("Remediated"), "True RollbackSucceeded");
+    assert_eq!(
+        world.records("hub"),
+        "v1 superseded, v2 superseded, v3 deployed"
+    );
+    let all = world.status()["history"].clone();
+    assert_eq!(all[1]["testHooks"]["web-load"]["phase"], "Failed");
+}
+
+#[test]
+fn a_test_whose_failure_is_ignored() {
+    let world = world();
+    world.end("web-smoke", false);
+    let spec = json!({"test": {"enable": true, "ignoreFailures": true}});
+    world.release(with(&spec, json!({"tests": ["smoke"]})));
+    world.look(MINUTE);
+    world.expect(
+        "True InstallSucceeded",
+        "v1 deployed install",
+        "v1 deployed",
+    );
+    assert_eq!(world.condition("TestSuccess"), "False TestFailed");
+    assert_eq!(
+        world.message("TestSuccess"),
+        "Helm test failed for release apps/web.v1 with chart web@1.0.0: pod web-smoke failed"
+    );
+}
+
+#[test]
+fn hooks_that_fail_or_never_end() {
+    for (hook, ready, message) in [
+        (
+            "pre-install",
+            "False InstallFailed",
+            "failed pre-install: job web-hook failed: BackoffLimitExceeded",
+        ),
+        (
+            "post-install",
+            "False InstallFailed",
+            "failed post-install: job web-hook failed: BackoffLimitExceeded",
+        ),
+    ] {
+        let world = world();
+        world.end("web-hook", false);
+        world.release(json!({"values": {"hook": hook}}));
+        world.look(MINUTE);
+        world.expect(ready, "v1 failed install", "v1 failed");
+        let expected =
+            format!("Helm install failed for release apps/web with chart web@1.0.0: {message}");
+        assert_eq!(world.message("Ready"), expected);
+        assert_eq!(
+            world.hub().config("web-config").is_some(),
+            hook == "post-install"
+        );
+    }
+    let world = world();
+    world.release(json!({"timeout": "20s", "values": {"hook": "pre-install"}}));
+    world.look(MINUTE);
+    let message = world.message("Ready");
+    assert!(
+        message.ends_with("failed pre-install: timed out waiting for the condition"),
+        "{message}"
+    );
+    // Without hooks it goes.
+    world.release(json!({"values": {"hook": "pre-upgrade"}, "upgrade": {"disableHooks": true}}));
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
+}
+
+#[test]
+fn an_uninstall_with_hooks() {
+    let world = installed(&json!({"values": {"hook": "pre-delete"}}));
+    world.hub().must(
+        "DELETE",
+        "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web",
+        JSON,
+        None,
+    );
+    world.look(Duration::from_secs(10));
+    // The hook runs, and nothing is deleted before it is done.
+    let job = "/apis/batch/v1/namespaces/apps/jobs/web-hook";
+    assert!(world.hub().find(job).is_some());
+    assert!(world.hub().config("web-config").is_some());
+    world.end("web-hook", true);
+    world.work(MINUTE);
+    assert!(world.hub().config("web-config").is_none());
+    assert_eq!(world.records("hub"), "");
+    let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
+    assert!(world.hub().find(release).is_none());
+}
+
+#[test]
+fn an_uninstall_that_keeps_its_history() {
+    let world = installed(&json!({"uninstall": {"keepHistory": true}}));
+    let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
+    world.hub().must("DELETE", release, JSON, None);
+    world.look(MINUTE);
+    assert!(world.hub().find(release).is_none());
+    assert_eq!(world.records("hub"), "v1 uninstalled");
+    // The name is free again.
+    world.release(json!({}));
+    world.look(MINUTE);
+    world.expect(
+        "True InstallSucceeded",
+        "v2 deployed install",
+        "v1 uninstalled, v2 deployed",
+    );
+}
+
+#[test]
+fn a_suspended_release_is_let_go() {
+    let world = installed(&json!({}));
+    world.release(json!({"suspend": true, "values": {"color": "red"}}));
+    world.look(MINUTE);
+    assert_eq!(world.history(), "v1 deployed install");
+    let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
+    world.hub().must("DELETE", release, JSON, None);
+    world.look(MINUTE);
+    assert!(world.hub().find(release).is_none());
+    assert_eq!(world.records("hub"), "v1 deployed");
+}
+
+#[test]
+fn a_target_namespace_that_is_deleted() {
+    let world = world();
+    let spec = json!({"targetNamespace": "shop", "releaseName": "web"});
+    world.release(spec.clone());
+    world.look(Duration::from_secs(2));
+    assert_eq!(world.condition("Ready"), "False InstallFailed");
+    assert_eq!(world.records("hub"), "v1 failed");
+    let mut created = spec;
+    created["install"] = json!({"createNamespace": true});
+    created["upgrade"] = json!({"remediation": {"retries": 1}});
+    world.hub().namespace("shop");
+    world.release(created.clone());
+    world.look(MINUTE);
+    assert_eq!(
+        world.condition("Ready"),
+        "True UpgradeSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    world
+        .hub()
+        .must("DELETE", "/api/v1/namespaces/shop", JSON, None);
+    world.chart(&charts::web("1.1.0"), "1.1.0");
+    world.look(Duration::from_secs(2));
+    // The records are in the object's namespace and outlive it: the upgrade fails, and so does the way back.
+    assert_eq!(world.condition("Released"), "False UpgradeFailed");
+    assert_eq!(world.condition("Remediated"), "False RollbackFailed");
+}
+
+#[test]
+fn a_namespace_is_created_on_request() {
+    let world = world();
+    world.release(json!({"targetNamespace": "shop", "storageNamespace": "shop", "install": {"createNamespace": true}}));
+    world.look(MINUTE);
+    assert_eq!(
+        world.condition("Ready"),
+        "True InstallSucceeded",
+        "{}",
+        world.message("Ready")
+    );
+    let shop = world.hub().get("/api/v1/namespaces/shop");
+    assert_eq!(shop["metadata"]["labels"]["name"], "shop");
+    let record = "/api/v1/namespaces/shop/secrets/sh.helm.release.v1.shop-web.v1";
+    assert!(world.hub().find(record).is_some());
+    // Another name is another release: the one of before goes first.
+    world.release(
+        json!({"targetNamespace": "shop", "storageNamespace": "shop", "releaseName": "other"}),
+    );
+    world.look(MINUTE);
+    assert_eq!(world.history(), "v1 deployed install");
+    assert!(world.hub().find(record).is_none());
+    let config = |name: &str| {
+        world
+            .hub()
+            .find(&format!("/api/v1/namespaces/shop/configmaps/{name}"))
+    };
+    assert!(config("shop-web-config").is_none() && config("other-config").is_some());
+}
+
+#[test]
+fn missing_values() {
+    let world = world();
+    world.release(json!({"valuesFrom": [{"kind": "Secret", "name": "colors"}]}));
+    world.look(MINUTE);
+    assert_eq!(world.condition("Ready"), "False ValuesError");
+    assert_eq!(
+        world.message("Ready"),
+        "could not resolve Secret chart values reference 'apps/colors' with key 'values.yaml': resource not found"
+    );
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "colors"},
+        "stringData": {"values.yaml": "color: green\n"}});
+    world.hub().must(
+        "POST",
+        "/api/v1/namespaces/apps/secrets",
+        JSON,
+        Some(&secret),
+    );
+    // It is looked for again without anybody's asking.
+    world.work(MINUTE * 2);
+    world.expect(
+        "True InstallSucceeded",
+        "v1 deployed install",
+        "v1 deployed",
+    );
+    let config = world.hub().config("web-config").expect("applied");
+    assert_eq!(config["data"]["color"], "green");
+}
+
+#[test]
+fn an_immutable_field() {
+    let world = installed(&json!({}));
+    let frozen = json!({"immutable": true});
+    let path = "/api/v1/namespaces/apps/configmaps/web-config";
+    world
+        .hub()
+        .must("PATCH", path, crate::world::MERGE, Some(&frozen));
+    let spec = json!({"upgrade": {"remediation": {"retries": 0}}});
+    world.release(with(&spec, json!({"color": "red"})));
+    world.look(MINUTE);
+    world.expect(
+        "False UpgradeFailed",
+        "v2 failed upgrade, v1 deployed install",
+        "v1 deployed, v2 failed",
+    );
+    let message = world.message("Ready");
+    assert!(
+        message.contains("server-side apply failed for object apps/web-config v1, Kind=ConfigMap"),
+        "{message}"
+    );
+    assert_eq!(world.condition("Stalled"), "True RetriesExceeded");
+}
+
+#[test]
+fn a_kind_that_is_not_served_leaves_nothing() {
+    let world = world();
+    world.release(json!({"values": {"bad": "nowhere.example/v1"}}));
+    world.look(Duration::from_secs(2));
+    world.expect("False InstallFailed", "", "");
+    let message = world.message("Ready");
+    assert!(
+        message.contains("no matches for kind \"Nothing\" in version \"nowhere.example/v1\""),
+        "{message}"
+    );
+    let status = world.status();
+    assert_eq!(
+        (&status["failures"], &status["installFailures"]),
+        (&json!(1), &Value::Null)
+    );
+}
+
+#[test]
+fn a_dead_writer_is_unlocked() {
+    let world = world();
+    world.release(json!({"timeout": "5m", "values": {"stuck": true}}));
+    world.look(Duration::from_secs(10));
+    assert_eq!(world.records("hub"), "v1 pending-install");
+    // All that is remembered is lost.
+    world.forget();
+    world.look(Duration::ZERO);
+    let records = world.records("hub");
+    assert_eq!(records, "v1 failed, v2 pending-upgrade");
+    let event = world.event("PendingRelease").expect("told");
+    assert_eq!(
+        event,
+        "Unlocked Helm release apps/web.v1 with chart web@1.0.0 in pending-install state"
+    );
+}
+
+#[test]
+fn forced_and_reset() {
+    let world = installed(&json!({}));
+    let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
+    let asked = |annotations: Value| {
+        let patch = json!({"metadata": {"annotations": annotations}});
+        world
+            .hub()
+            .must("PATCH", release, crate::world::MERGE, Some(&patch));
+        world.look(MINUTE);
+    };
+    asked(json!({"reconcile.fluxcd.io/requestedAt": "a", "reconcile.fluxcd.io/forceAt": "a"}));
+    world.expect(
+        "True UpgradeSucceeded",
+        "v2 deployed upgrade, v1 superseded",
+        "v1 superseded, v2 deployed",
+    );
+    let status = world.status();
+    assert_eq!(
+        (
+            &status["lastHandledForceAt"],
+            &status["lastHandledReconcileAt"]
+        ),
+        (&json!("a"), &json!("a"))
+    );
+    asked(json!({"reconcile.fluxcd.io/requestedAt": "b"}));
+    assert_eq!(world.records("hub"), "v1 superseded, v2 deployed");
+}

@@ -1,0 +1,458 @@
+//! A hub and other clusters in this process, what steps the queue asks for, and hands that play kubelet.
+
+use async_trait::async_trait;
+use driftless_adapters::cluster::KubeCluster;
+use driftless_adapters::embedded::{self, Embedded};
+use driftless_apiserver::{Body, Request as Asked, User};
+use driftless_core::bootstrap;
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::hub::{self, Settings};
+use driftless_core::ports::{
+    Access, Cause, Clock as _, Cluster, Clusters, ErrorKind, Impersonation, PortError, Ports,
+    Request, Result, Secret,
+};
+use driftless_core::source::artifact;
+use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+use driftless_core::{step, sweep};
+use driftless_helm::record::{RecordLimits, Release};
+use driftless_manifest::{FileTree, Object};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+pub const HUB: &str = "hub";
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Everything that a release needs.
+pub struct World {
+    runtime: Runtime,
+    pub ports: Ports,
+    pub clock: Arc<TestClock>,
+    queue: Arc<MemoryQueue>,
+    waiting: Mutex<Vec<(Duration, Request)>>,
+    servers: BTreeMap<String, Arc<Server>>,
+    /// How Jobs and Pods end, by name; others do not.
+    pub ends: Mutex<BTreeMap<String, bool>>,
+}
+
+/// One API server with a log.
+pub struct Server {
+    url: String,
+    embedded: Embedded,
+    log: Mutex<Vec<String>>,
+    dark: AtomicBool,
+}
+
+impl World {
+    /// A hub with Flux's definitions and the namespace `apps`, and other clusters.
+    pub fn start(others: &[&str]) -> Self {
+        Self::with(others, Settings::default())
+    }
+
+    /// A hub with these settings.
+    pub fn with(others: &[&str], settings: Settings) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (clock, queue) = (Arc::<TestClock>::default(), Arc::<MemoryQueue>::default());
+        clock.advance(Duration::from_secs(1_772_366_400));
+        let server = |name: &&str| {
+            let server = Server {
+                url: format!("https://{name}.internal"),
+                embedded: Embedded::new(clock.clone()),
+                log: Mutex::default(),
+                dark: AtomicBool::new(false),
+            };
+            ((*name).to_owned(), Arc::new(server))
+        };
+        let names = [HUB].iter().chain(others);
+        let servers: BTreeMap<String, Arc<Server>> = names.map(server).collect();
+        let mut ports = testing::ports(Arc::<MemoryBlobs>::default(), queue.clone(), clock.clone());
+        let keys = [(format!("hubs/{HUB}"), servers[HUB].kubeconfig())];
+        ports.keys = Arc::new(MemoryKeys(keys.into()));
+        ports.clusters = Arc::new(Ways(servers.values().cloned().collect()));
+        let world = Self {
+            runtime,
+            ports,
+            clock,
+            queue,
+            waiting: Mutex::default(),
+            servers,
+            ends: Mutex::default(),
+        };
+        world.runtime.block_on(async {
+            let settings = Settings {
+                name: HUB.to_owned(),
+                ..settings
+            };
+            hub::register(&world.ports, &settings)
+                .await
+                .expect("register");
+            let hub = hub::connect(&world.ports, HUB).await.expect("connect");
+            let clock = world.ports.clock.as_ref();
+            let installed = bootstrap::install(hub.cluster.as_ref(), clock).await;
+            installed.expect("install");
+        });
+        for server in world.servers.values() {
+            server.namespace("apps");
+        }
+        world
+    }
+
+    pub fn server(&self, name: &str) -> &Server {
+        &self.servers[name]
+    }
+
+    pub fn hub(&self) -> &Server {
+        self.server(HUB)
+    }
+
+    /// Puts a chart into the bucket, and a HelmChart `web` that says so on the hub.
+    pub fn chart(&self, tree: &FileTree, version: &str) {
+        let stored = self
+            .runtime
+            .block_on(artifact::store(&self.ports, tree, version))
+            .expect("stored");
+        let path = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/helmcharts";
+        if self.hub().find(&format!("{path}/web")).is_none() {
+            let chart = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmChart",
+                "metadata": {"name": "web"}, "spec": {"chart": "web", "interval": "10m",
+                    "sourceRef": {"kind": "HelmRepository", "name": "charts"}}});
+            self.hub().must("POST", path, JSON, Some(&chart));
+        }
+        let status = json!({"status": {"observedGeneration": 1, "artifact": stored,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ChartPullSucceeded", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        let path = format!("{path}/web/status");
+        self.hub().must("PATCH", &path, MERGE, Some(&status));
+    }
+
+    /// Creates the HelmRelease `apps/web`, or changes its spec.
+    pub fn release(&self, spec: Value) {
+        let mut spec = spec;
+        spec["interval"] = json!("10m");
+        if spec.get("chart").is_none() {
+            spec["chartRef"] = json!({"kind": "HelmChart", "name": "web"});
+        }
+        let object = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": "web", "namespace": "apps"}, "spec": spec});
+        let path = format!("{RELEASES}/web");
+        let Some(live) = self.hub().find(&path) else {
+            self.hub().must("POST", RELEASES, JSON, Some(&object));
+            return;
+        };
+        let mut object = object;
+        object["metadata"] = live["metadata"].clone();
+        self.hub().must("PUT", &path, JSON, Some(&object));
+    }
+
+    /// Queues a look at the release and works for a while.
+    pub fn look(&self, time: Duration) {
+        self.request(FluxKind::HelmRelease, "web", Cause::Timer);
+        self.work(time);
+    }
+
+    pub fn request(&self, kind: FluxKind, name: &str, cause: Cause) {
+        let request = Request {
+            hub: HUB.to_owned(),
+            object: ObjectRef::new(kind, "apps", name),
+            cause,
+        };
+        let now = self.clock.now();
+        self.waiting.lock().expect("the queue").push((now, request));
+    }
+
+    /// Runs what the queue has, for so long. Time moves from one request to the next.
+    pub fn work(&self, time: Duration) {
+        let end = self.clock.now() + time;
+        loop {
+            let sent = self.queue.take();
+            let now = self.clock.now();
+            let next = {
+                let mut waiting = self.waiting.lock().expect("the queue");
+                waiting.extend(
+                    sent.into_iter()
+                        .map(|(request, after)| (now + after, request)),
+                );
+                waiting.sort_by_key(|(at, _)| *at);
+                let next = waiting.first().filter(|(at, _)| *at <= end).cloned();
+                if let Some((at, request)) = &next {
+                    waiting.retain(|(other, one)| other > at || one != request);
+                }
+                next
+            };
+            let Some((at, request)) = next else {
+                self.clock.advance(end.saturating_sub(self.clock.now()));
+                return;
+            };
+            self.clock.advance(at.saturating_sub(now));
+            let ran = step::run(&self.ports, &request, PATIENCE);
+            self.runtime.block_on(ran).expect("a step");
+            self.play();
+        }
+    }
+
+    /// Runs the timer.
+    pub fn sweep(&self) {
+        self.runtime
+            .block_on(sweep::sweep(&self.ports))
+            .expect("a sweep");
+    }
+
+    /// Ends Jobs and Pods.
+    fn play(&self) {
+        let ends = self.ends.lock().expect("the ends").clone();
+        for server in self.servers.values() {
+            for (name, good) in &ends {
+                let (kind, phase) = if *good {
+                    ("Complete", "Succeeded")
+                } else {
+                    ("Failed", "Failed")
+                };
+                let job = json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded"}]}});
+                let pod = json!({"status": {"phase": phase}});
+                for (path, status) in [
+                    ("/apis/batch/v1/namespaces/apps/jobs", job),
+                    ("/api/v1/namespaces/apps/pods", pod),
+                ] {
+                    let path = format!("{path}/{name}/status");
+                    let _ = server.send("PATCH", &path, MERGE, Some(&status));
+                }
+            }
+        }
+    }
+
+    /// Loses what steps remember.
+    pub fn forget(&self) {
+        let key = format!("state/{HUB}/helmreleases/apps/web.json");
+        let lost = self.ports.blobs.delete(&key);
+        self.runtime.block_on(lost).expect("lost");
+        self.waiting.lock().expect("the queue").clear();
+        self.queue.take();
+    }
+
+    /// The message of the newest event with a reason.
+    pub fn event(&self, reason: &str) -> Option<String> {
+        let list = self.hub().get("/api/v1/namespaces/apps/events");
+        let all = list["items"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().rfind(|event| event["reason"] == reason)?;
+        Some(found["message"].as_str()?.to_owned())
+    }
+
+    /// The HelmRelease as it is.
+    pub fn status(&self) -> Value {
+        self.hub().get(&format!("{RELEASES}/web"))["status"].clone()
+    }
+
+    /// `status reason` of a condition.
+    pub fn condition(&self, kind: &str) -> String {
+        let (status, reason, _) = self.full_condition(kind);
+        format!("{status} {reason}").trim().to_owned()
+    }
+
+    pub fn message(&self, kind: &str) -> String {
+        self.full_condition(kind).2
+    }
+
+    fn full_condition(&self, kind: &str) -> (String, String, String) {
+        let status = self.status();
+        let all = status["conditions"].as_array().cloned().unwrap_or_default();
+        let found = all
+            .into_iter()
+            .find(|one| one["type"] == kind)
+            .unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+
+    /// `v2 deployed upgrade, v1 superseded`: the history of the status.
+    pub fn history(&self) -> String {
+        let status = self.status();
+        let one = |entry: &Value| {
+            let text = |field: &str| entry[field].as_str().unwrap_or_default();
+            format!(
+                "v{} {} {}",
+                entry["version"],
+                text("status"),
+                text("action")
+            )
+            .trim()
+            .to_owned()
+        };
+        let all = status["history"].as_array().cloned().unwrap_or_default();
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `v1 superseded, v2 deployed`: the records in a cluster.
+    pub fn records(&self, server: &str) -> String {
+        let path = "/api/v1/namespaces/apps/secrets?labelSelector=owner%3Dhelm";
+        let list = self.server(server).get(path);
+        let mut records: Vec<Release> = Vec::new();
+        for item in list["items"].as_array().cloned().unwrap_or_default() {
+            let mut item = item;
+            item["apiVersion"] = json!("v1");
+            item["kind"] = json!("Secret");
+            assert_eq!(item["type"], "helm.sh/release.v1");
+            let record = Release::from_secret(
+                &Object::new(item.clone()).expect("a Secret"),
+                &RecordLimits::default(),
+            );
+            let record = record.expect("a record");
+            assert_eq!(
+                item["metadata"]["labels"]["status"],
+                record.info.status.as_str()
+            );
+            records.push(record);
+        }
+        records.sort_by_key(|record| record.version);
+        let all: Vec<String> = records
+            .iter()
+            .map(|record| format!("v{} {}", record.version, record.info.status))
+            .collect();
+        all.join(", ")
+    }
+}
+
+pub const JSON: &str = "application/json";
+pub const MERGE: &str = "application/merge-patch+json";
+pub const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
+
+impl Server {
+    pub fn kubeconfig(&self) -> Secret {
+        let token = self.embedded.token(User::admin("test"));
+        Secret::new(embedded::kubeconfig(&self.url, None, &token))
+    }
+
+    pub fn namespace(&self, name: &str) {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.must("POST", "/api/v1/namespaces", JSON, Some(&object));
+    }
+
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, (u16, String)> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let answer = self.embedded.handle(&Asked {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: vec![("content-type".to_owned(), media.to_owned())],
+            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
+            user: User::admin("test"),
+        });
+        let Body::Json(value, _) = answer.body else {
+            panic!("{method} {path}: no JSON")
+        };
+        match answer.status {
+            200..300 => Ok(value),
+            code => Err((
+                code,
+                value["message"].as_str().unwrap_or_default().to_owned(),
+            )),
+        }
+    }
+
+    #[track_caller]
+    pub fn must(&self, method: &str, path: &str, media: &str, body: Option<&Value>) -> Value {
+        let sent = self.send(method, path, media, body);
+        sent.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"))
+    }
+
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Value {
+        self.must("GET", path, JSON, None)
+    }
+
+    pub fn find(&self, path: &str) -> Option<Value> {
+        self.send("GET", path, JSON, None).ok()
+    }
+
+    pub fn config(&self, name: &str) -> Option<Value> {
+        self.find(&format!("/api/v1/namespaces/apps/configmaps/{name}"))
+    }
+
+    /// Every request since the last call, as `VERB path`.
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().expect("the log"))
+    }
+
+    pub fn set_dark(&self, dark: bool) {
+        self.dark.store(dark, Ordering::Relaxed);
+    }
+}
+
+/// The way from kubeconfigs to the servers.
+struct Ways(Vec<Arc<Server>>);
+
+#[async_trait]
+impl Clusters for Ways {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> Result<Arc<dyn Cluster>> {
+        let found = self.0.iter().find(|server| server.url == access.server);
+        let server =
+            found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
+        let logged = Logged(server.clone());
+        Ok(Arc::new(KubeCluster::from_service(
+            logged,
+            &access.server,
+            user,
+        )?))
+    }
+}
+
+struct Logged(Arc<Server>);
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+type Answered = http::Response<embedded::ResponseBody>;
+
+impl<B> tower::Service<http::Request<B>> for Logged
+where
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Failed>,
+{
+    type Response = Answered;
+    type Error = Failed;
+    type Future = Pin<Box<dyn Future<Output = Result<Answered, Failed>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move {
+            if server.dark.load(Ordering::Relaxed) {
+                return Err("connection refused".into());
+            }
+            let user = request.headers().get("impersonate-user");
+            let user = user
+                .and_then(|user| user.to_str().ok())
+                .map(|user| format!(" as {user}"));
+            let line = format!(
+                "{} {}{}",
+                request.method(),
+                request.uri(),
+                user.unwrap_or_default()
+            );
+            server.log.lock().expect("the log").push(line);
+            Ok(server
+                .embedded
+                .service(User::admin("test"))
+                .call(request)
+                .await?)
+        })
+    }
+}
