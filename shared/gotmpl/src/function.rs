@@ -218,6 +218,11 @@ impl Functions {
         self.0.get(name)
     }
 
+    /// The function of this name, with the name as it lives on.
+    pub(crate) fn entry(&self, name: &str) -> Option<(&'static str, Function)> {
+        self.0.get_key_value(name).map(|(name, f)| (*name, *f))
+    }
+
     /// Every name.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()

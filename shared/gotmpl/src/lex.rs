@@ -75,23 +75,23 @@ impl Kind {
     }
 }
 
-/// A token with its place.
-#[derive(Clone, Debug)]
-pub(crate) struct Token {
+/// A token with its place. Its text is the input's; an error's stands in [`Lexer::failure`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token<'t> {
     pub kind: Kind,
     /// Byte offset of its start.
     pub pos: usize,
-    pub text: String,
+    pub text: &'t str,
     /// The line it starts in, from 1.
     pub line: usize,
 }
 
-impl std::fmt::Display for Token {
+impl std::fmt::Display for Token<'_> {
     /// As Go's messages name a token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.kind {
             Kind::Eof => f.write_str("EOF"),
-            Kind::Error => f.write_str(&self.text),
+            Kind::Error => f.write_str("an error"),
             k if k.is_keyword() => write!(f, "<{}>", self.text),
             _ if self.text.len() > 10 => {
                 let head: String = self.text.chars().take(10).collect();
@@ -110,7 +110,7 @@ pub(crate) struct Lexer<'t> {
     start_line: usize,
     parens: usize,
     inside: bool,
-    failed: bool,
+    failure: Option<String>,
     /// Whether `break` and `continue` are keywords.
     keywords: bool,
 }
@@ -150,9 +150,14 @@ impl<'t> Lexer<'t> {
             start_line: 1,
             parens: 0,
             inside: false,
-            failed: false,
+            failure: None,
             keywords: true,
         }
+    }
+
+    /// What is wrong with the text, once an error was given.
+    pub(crate) fn failure(&self) -> &str {
+        self.failure.as_deref().unwrap_or_default()
     }
 
     fn rest(&self) -> &'t str {
@@ -172,11 +177,11 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
-    fn emit(&mut self, kind: Kind) -> Token {
+    fn emit(&mut self, kind: Kind) -> Token<'t> {
         let token = Token {
             kind,
             pos: self.start,
-            text: self.input[self.start..self.pos].to_owned(),
+            text: &self.input[self.start..self.pos],
             line: self.start_line,
         };
         self.start = self.pos;
@@ -192,22 +197,22 @@ impl<'t> Lexer<'t> {
         self.start_line = self.line;
     }
 
-    fn fail(&mut self, message: impl Into<String>) -> Token {
-        self.failed = true;
+    fn fail(&mut self, message: impl Into<String>) -> Token<'t> {
+        self.failure = Some(message.into());
         Token {
             kind: Kind::Error,
             pos: self.start,
-            text: message.into(),
+            text: "",
             line: self.start_line,
         }
     }
 
-    pub(crate) fn next(&mut self) -> Token {
-        if self.failed {
+    pub(crate) fn next(&mut self) -> Token<'t> {
+        if self.failure.is_some() {
             return Token {
                 kind: Kind::Eof,
                 pos: self.pos,
-                text: "EOF".to_owned(),
+                text: "EOF",
                 line: self.start_line,
             };
         }
@@ -218,9 +223,9 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn text(&mut self) -> Token {
+    fn text(&mut self) -> Token<'t> {
         loop {
-            let Some(x) = self.rest().find(LEFT) else {
+            let Some(x) = find_left(self.rest()) else {
                 self.line += count_lines(self.rest());
                 self.pos = self.input.len();
                 let kind = if self.pos > self.start {
@@ -255,7 +260,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// The delimiter, or nothing after a comment.
-    fn left_delim(&mut self) -> Option<Token> {
+    fn left_delim(&mut self) -> Option<Token<'t>> {
         self.pos += LEFT.len();
         let marker = if left_trim(self.rest()) { 2 } else { 0 };
         if self.input[self.pos + marker..].starts_with("/*") {
@@ -269,7 +274,7 @@ impl<'t> Lexer<'t> {
         Some(token)
     }
 
-    fn comment(&mut self) -> Option<Token> {
+    fn comment(&mut self) -> Option<Token<'t>> {
         let Some(end) = self.rest()[2..].find("*/") else {
             return Some(self.fail("unclosed comment"));
         };
@@ -297,7 +302,7 @@ impl<'t> Lexer<'t> {
         rest.starts_with(RIGHT).then_some(false)
     }
 
-    fn right_delim(&mut self, trim: bool) -> Token {
+    fn right_delim(&mut self, trim: bool) -> Token<'t> {
         if trim {
             self.skip_to(self.pos + 2);
         }
@@ -311,7 +316,7 @@ impl<'t> Lexer<'t> {
         token
     }
 
-    fn action(&mut self) -> Token {
+    fn action(&mut self) -> Token<'t> {
         if let Some(trim) = self.at_right() {
             if self.parens == 0 {
                 return self.right_delim(trim);
@@ -372,12 +377,15 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn space(&mut self) -> Token {
+    fn space(&mut self) -> Token<'t> {
         let mut last = self.pos;
         let mut count = 0;
-        while self.peek().is_some_and(is_space) {
+        while let Some(b) = self.input.as_bytes().get(self.pos)
+            && is_space_byte(*b)
+        {
             last = self.pos;
-            self.bump();
+            self.line += usize::from(*b == b'\n');
+            self.pos += 1;
             count += 1;
         }
         let tail = &self.input[last..];
@@ -393,24 +401,35 @@ impl<'t> Lexer<'t> {
         self.emit(Kind::Space)
     }
 
+    /// Goes on to the end of a word.
+    fn skip_word(&mut self) {
+        loop {
+            match self.input.as_bytes().get(self.pos) {
+                Some(b) if b.is_ascii_alphanumeric() || *b == b'_' => self.pos += 1,
+                Some(b) if !b.is_ascii() && self.peek().is_some_and(is_word) => {
+                    self.bump();
+                }
+                _ => return,
+            }
+        }
+    }
+
     fn at_terminator(&self) -> bool {
-        match self.peek() {
+        match self.input.as_bytes().get(self.pos) {
             None => true,
-            Some(c) if is_space(c) => true,
-            Some('.' | ',' | '|' | ':' | ')' | '(') => true,
+            Some(b) if is_space_byte(*b) => true,
+            Some(b'.' | b',' | b'|' | b':' | b')' | b'(') => true,
             Some(_) => self.rest().starts_with(RIGHT),
         }
     }
 
-    fn bad_character(&mut self) -> Token {
+    fn bad_character(&mut self) -> Token<'t> {
         let c = self.peek().unwrap_or('\u{fffd}');
         self.fail(format!("bad character {}", crate::fmt::unicode(c)))
     }
 
-    fn identifier(&mut self) -> Token {
-        while self.peek().is_some_and(is_word) {
-            self.bump();
-        }
+    fn identifier(&mut self) -> Token<'t> {
+        self.skip_word();
         if !self.at_terminator() {
             return self.bad_character();
         }
@@ -426,20 +445,18 @@ impl<'t> Lexer<'t> {
     }
 
     /// The rest of a field or variable behind its `.` or `$`.
-    fn word(&mut self, kind: Kind) -> Token {
+    fn word(&mut self, kind: Kind) -> Token<'t> {
         if self.at_terminator() {
             return self.emit(if kind == Kind::Field { Kind::Dot } else { kind });
         }
-        while self.peek().is_some_and(is_word) {
-            self.bump();
-        }
+        self.skip_word();
         if !self.at_terminator() {
             return self.bad_character();
         }
         self.emit(kind)
     }
 
-    fn quoted(&mut self, end: char, kind: Kind, open: &str) -> Token {
+    fn quoted(&mut self, end: char, kind: Kind, open: &str) -> Token<'t> {
         loop {
             match self.bump() {
                 Some('\\') => match self.bump() {
@@ -453,7 +470,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn raw(&mut self) -> Token {
+    fn raw(&mut self) -> Token<'t> {
         loop {
             match self.bump() {
                 None => return self.fail("unterminated raw quoted string"),
@@ -463,7 +480,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn number(&mut self) -> Token {
+    fn number(&mut self) -> Token<'t> {
         let mut ok = self.scan_number();
         let mut kind = Kind::Number;
         if ok && matches!(self.peek(), Some('+' | '-')) {
@@ -519,6 +536,19 @@ impl<'t> Lexer<'t> {
             return false;
         }
         true
+    }
+}
+
+/// Where the next opening delimiter stands.
+fn find_left(text: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        // Looking for one byte is much faster than for two.
+        let at = from + text[from..].find('{')?;
+        if text[at..].starts_with(LEFT) {
+            return Some(at);
+        }
+        from = at + 1;
     }
 }
 

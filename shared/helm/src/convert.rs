@@ -31,15 +31,21 @@ pub(crate) fn to_map(map: &Map<String, Json>) -> GoMap {
 }
 
 /// Turns every number into a float64, as reading into `interface {}` does.
-pub(crate) fn floats(json: Json) -> Json {
+pub(crate) fn floats(mut json: Json) -> Json {
+    make_floats(&mut json);
+    json
+}
+
+fn make_floats(json: &mut Json) {
     match json {
-        Json::Number(n) => match n.as_f64().and_then(Number::from_f64) {
-            Some(f) => Json::Number(f),
-            None => Json::Number(n),
-        },
-        Json::Array(items) => Json::Array(items.into_iter().map(floats).collect()),
-        Json::Object(map) => Json::Object(map.into_iter().map(|(k, v)| (k, floats(v))).collect()),
-        other => other,
+        Json::Number(n) if !n.is_f64() => {
+            if let Some(f) = n.as_f64().and_then(Number::from_f64) {
+                *n = f;
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(make_floats),
+        Json::Object(map) => map.values_mut().for_each(make_floats),
+        _ => {}
     }
 }
 

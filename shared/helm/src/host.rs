@@ -7,12 +7,15 @@ use driftless_gotmpl::fmt::quote;
 use driftless_gotmpl::{Exec, FuncError, Function, Functions, Param, Str, Value};
 use serde_json::Value as Json;
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// The state of one render. Functions get it by `exec.host::<Host>()`.
 pub(crate) struct Host {
-    /// What was asked for: time, entropy, which Helm is followed.
-    pub options: Options,
+    /// Seconds and nanoseconds since 1970: what `now` gives.
+    pub now: (i64, u32),
+    /// What `lookup` finds; nothing at all without a cluster.
+    lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
     /// What is random, from the seed in the options.
     pub random: crate::funcs::Random,
     /// The expressions that were paid for.
@@ -25,7 +28,8 @@ pub(crate) struct Host {
 impl Host {
     pub fn new(options: &Options) -> Self {
         Host {
-            options: options.clone(),
+            now: options.now,
+            lookups: options.lookups.clone(),
             random: crate::funcs::Random::new(options.entropy),
             compiled: RefCell::default(),
             needs: RefCell::default(),
@@ -150,7 +154,7 @@ fn warned(args: &[Value]) -> FuncError {
 fn lookup(exec: &mut Exec<'_>, args: &[Value]) -> Result<Value, FuncError> {
     let host = host(exec)?;
     let nothing = Value::map::<&str>([]);
-    let Some(known) = &host.options.lookups else {
+    let Some(known) = &host.lookups else {
         return Ok(nothing);
     };
     let word = |at| text(args, at).lossy().into_owned();

@@ -72,9 +72,13 @@ pub enum Templated {
 /// Stack for a render: templates may include each other 1,000 times over. Only what is used is memory.
 const STACK: usize = 256 << 20;
 
+/// What a caller's own stack must have left for a render to stay on it: a thread that renders again and again has such a
+/// one, and saves the pages of a new stack each time.
+const ENOUGH: usize = STACK - (16 << 20);
+
 /// Runs `f` on a stack that holds what hostile charts may nest.
 pub(crate) fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
-    stacker::grow(STACK, f)
+    stacker::maybe_grow(ENOUGH, STACK, f)
 }
 
 /// One template file with its scope.

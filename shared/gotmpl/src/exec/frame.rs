@@ -4,7 +4,6 @@ use crate::error::{Error, ErrorKind, shortened};
 use crate::fmt::quote;
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
 use crate::value::Value;
-use std::sync::Arc;
 
 /// A value, and whether Go holds it as an `interface {}`: it matters to what messages call its type.
 #[derive(Clone)]
@@ -65,7 +64,7 @@ impl At<'_> {
 pub(super) struct Frame<'t> {
     pub tree: &'t Tree,
     pub at: At<'t>,
-    pub vars: Vec<(Arc<str>, Slot)>,
+    pub vars: Vec<(&'t str, Slot)>,
 }
 
 impl<'t> Frame<'t> {
@@ -73,7 +72,7 @@ impl<'t> Frame<'t> {
         Frame {
             tree,
             at: At::Start,
-            vars: vec![(Arc::from("$"), Slot::plain(data))],
+            vars: vec![("$", Slot::plain(data))],
         }
     }
 
@@ -102,7 +101,7 @@ impl<'t> Frame<'t> {
     }
 
     pub fn get(&self, name: &str) -> Result<Slot, Error> {
-        match self.vars.iter().rev().find(|(n, _)| **n == *name) {
+        match self.vars.iter().rev().find(|(n, _)| *n == name) {
             Some((_, slot)) => Ok(slot.clone()),
             None => Err(self.error(format!("undefined variable: {name}"))),
         }
@@ -110,7 +109,7 @@ impl<'t> Frame<'t> {
 
     /// Assigns to the innermost variable of this name.
     pub fn set(&mut self, name: &str, slot: Slot) -> Result<(), Error> {
-        match self.vars.iter_mut().rev().find(|(n, _)| **n == *name) {
+        match self.vars.iter_mut().rev().find(|(n, _)| *n == name) {
             Some((_, old)) => {
                 *old = slot;
                 Ok(())

@@ -254,7 +254,7 @@ impl<'h> Exec<'h> {
     fn node<'t>(&mut self, frame: &mut Frame<'t>, dot: &Slot, node: &'t Node) -> Result<Flow> {
         self.step(frame)?;
         match node {
-            Node::Text(text) => self.write(frame, text)?,
+            Node::Text(range) => self.write(frame, frame.tree.piece(range))?,
             Node::Action(pipe) => {
                 let value = self.pipeline(frame, dot, pipe)?;
                 if pipe.decl.is_empty() {
@@ -472,7 +472,7 @@ impl<'h> Exec<'h> {
             if pipe.assign {
                 frame.set(name, Slot::plain(value.clone()))?;
             } else {
-                frame.vars.push((name.clone(), Slot::plain(value.clone())));
+                frame.vars.push((name, Slot::plain(value.clone())));
             }
         }
         Ok(value)

@@ -15,6 +15,7 @@ pub fn unquote(quoted: &str) -> Option<Str> {
     match quote {
         '`' if inner.contains('`') => None,
         '`' => Some(Str::from(inner.replace('\r', ""))),
+        '"' if !inner.contains(['\\', '"', '\n']) => Some(Str::from(inner)),
         '"' => {
             let mut out = Vec::with_capacity(inner.len());
             let mut rest = inner;

@@ -34,14 +34,18 @@ pub(crate) fn parse(
     functions: &Functions,
     tokens: usize,
 ) -> Result<Parsed, Error> {
+    let dollar: Arc<str> = Arc::from("$");
     let mut parser = Parser {
         lexer: Lexer::new(text),
         ahead: Vec::new(),
+        terms: Vec::new(),
+        commands: Vec::new(),
         last_line: 1,
         name: Arc::from(name),
         text: Arc::from(text),
         functions,
-        vars: vec![Arc::from("$")],
+        vars: vec![dollar.clone()],
+        dollar,
         trees: HashMap::new(),
         order: Vec::new(),
         action_line: 0,
@@ -69,12 +73,18 @@ pub(crate) fn parse(
 struct Parser<'t> {
     lexer: Lexer<'t>,
     /// Tokens pushed back, the next one last.
-    ahead: Vec<Token>,
+    ahead: Vec<Token<'t>>,
+    /// The terms of the commands that are being read, and the commands of the pipelines: a tree's own lists are made when
+    /// their length is known.
+    terms: Vec<Term>,
+    commands: Vec<Command>,
     last_line: usize,
     name: Arc<str>,
     text: Arc<str>,
     functions: &'t Functions,
     vars: Vec<Arc<str>>,
+    /// The name of the variable that every template has.
+    dollar: Arc<str>,
     trees: HashMap<Arc<str>, Arc<Tree>>,
     order: Vec<Arc<str>>,
     action_line: usize,
@@ -99,19 +109,19 @@ enum Item {
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl<'t> Parser<'t> {
-    fn next(&mut self) -> Token {
+    fn next(&mut self) -> Token<'t> {
         let token = self.ahead.pop().unwrap_or_else(|| self.fresh());
         self.last_line = token.line;
         token
     }
 
-    fn fresh(&mut self) -> Token {
+    fn fresh(&mut self) -> Token<'t> {
         let token = self.lexer.next();
         self.left = self.left.saturating_sub(1);
         match self.left {
             0 => Token {
                 kind: Kind::Eof,
-                text: "EOF".to_owned(),
+                text: "EOF",
                 ..token
             },
             _ => token,
@@ -124,18 +134,17 @@ impl<'t> Parser<'t> {
         Err(error)
     }
 
-    fn back(&mut self, token: Token) {
+    fn back(&mut self, token: Token<'t>) {
         self.ahead.push(token);
     }
 
     fn peek(&mut self) -> Kind {
         let token = self.next();
-        let kind = token.kind;
         self.back(token);
-        kind
+        token.kind
     }
 
-    fn next_non_space(&mut self) -> Token {
+    fn next_non_space(&mut self) -> Token<'t> {
         loop {
             let token = self.next();
             if token.kind != Kind::Space {
@@ -144,9 +153,9 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn peek_non_space(&mut self) -> Token {
+    fn peek_non_space(&mut self) -> Token<'t> {
         let token = self.next_non_space();
-        self.back(token.clone());
+        self.back(token);
         token
     }
 
@@ -167,7 +176,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token> {
+    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token<'t>> {
         let token = self.next_non_space();
         if token.kind != kind {
             return self.unexpected(&token, context);
@@ -175,18 +184,19 @@ impl<'t> Parser<'t> {
         Ok(token)
     }
 
-    fn unexpected<T>(&self, token: &Token, context: &str) -> Result<T> {
+    fn unexpected<T>(&self, token: &Token<'_>, context: &str) -> Result<T> {
         if token.kind != Kind::Error {
             return self.error(format!("unexpected {token} in {context}"));
         }
+        let failure = self.lexer.failure();
         let mut extra = String::new();
         if self.action_line != 0 && self.action_line != token.line {
             extra = format!(" in action started at {}:{}", self.name, self.action_line);
-            if token.text.ends_with(" action") {
+            if failure.ends_with(" action") {
                 extra.drain(.." in action".len());
             }
         }
-        self.error(format!("{token}{extra}"))
+        self.error(format!("{failure}{extra}"))
     }
 
     /// One level deeper, with a limit.
@@ -261,7 +271,8 @@ impl<'t> Parser<'t> {
 
     /// A list up to its `end`, with variables and loops of its own.
     fn body(&mut self, context: &str) -> Result<Vec<Node>> {
-        let vars = std::mem::replace(&mut self.vars, vec![Arc::from("$")]);
+        let own = vec![self.dollar.clone()];
+        let vars = std::mem::replace(&mut self.vars, own);
         let range_depth = std::mem::take(&mut self.range_depth);
         let (list, stop) = self.list()?;
         if stop == Stop::Else {
@@ -288,7 +299,9 @@ impl<'t> Parser<'t> {
     fn text_or_action(&mut self) -> Result<Item> {
         let token = self.next_non_space();
         match token.kind {
-            Kind::Text => Ok(Item::Node(Node::Text(Str::from(token.text)))),
+            Kind::Text => Ok(Item::Node(Node::Text(
+                token.pos..token.pos + token.text.len(),
+            ))),
             Kind::LeftDelim => {
                 self.action_line = token.line;
                 let item = self.action();
@@ -405,11 +418,11 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn template_name(&mut self, token: &Token, context: &str) -> Result<Arc<str>> {
+    fn template_name(&mut self, token: &Token<'_>, context: &str) -> Result<Arc<str>> {
         if !matches!(token.kind, Kind::String | Kind::RawString) {
             return self.unexpected(token, context);
         }
-        match unquote(&token.text) {
+        match unquote(token.text) {
             Some(name) => Ok(Arc::from(name.lossy().as_ref())),
             None => self.error("invalid syntax"),
         }
@@ -423,6 +436,7 @@ impl<'t> Parser<'t> {
             cmds: Vec::new(),
         };
         self.declarations(&mut pipe, context)?;
+        let mark = self.commands.len();
         loop {
             let token = self.next_non_space();
             match token.kind {
@@ -441,15 +455,13 @@ impl<'t> Parser<'t> {
                 | Kind::LeftParen => {
                     self.back(token);
                     let command = self.command()?;
-                    pipe.cmds.push(command);
+                    self.commands.push(command);
                 }
                 _ => return self.unexpected(&token, context),
             }
         }
+        pipe.cmds = self.commands.drain(mark..).collect();
         self.check(&pipe, context)?;
-        // Trees live as long as their set, and most lists hold one element.
-        pipe.decl.shrink_to_fit();
-        pipe.cmds.shrink_to_fit();
         Ok(pipe)
     }
 
@@ -464,9 +476,9 @@ impl<'t> Parser<'t> {
             let next = if behind.kind == Kind::Space {
                 self.next_non_space()
             } else {
-                behind.clone()
+                behind
             };
-            let name: Arc<str> = Arc::from(variable.text.as_str());
+            let name: Arc<str> = Arc::from(variable.text);
             match next.kind {
                 Kind::Assign | Kind::Declare => {
                     pipe.assign = next.kind == Kind::Assign;
@@ -520,11 +532,11 @@ impl<'t> Parser<'t> {
     }
 
     fn command(&mut self) -> Result<Command> {
-        let mut args = Vec::new();
+        let mark = self.terms.len();
         loop {
             self.peek_non_space();
             if let Some(operand) = self.operand()? {
-                args.push(operand);
+                self.terms.push(operand);
             }
             let token = self.next();
             match token.kind {
@@ -537,10 +549,10 @@ impl<'t> Parser<'t> {
                 _ => return self.unexpected(&token, "operand"),
             }
         }
+        let args: Vec<Term> = self.terms.drain(mark..).collect();
         if args.is_empty() {
             return self.error("empty command");
         }
-        args.shrink_to_fit();
         Ok(Command { args })
     }
 
@@ -551,17 +563,18 @@ impl<'t> Parser<'t> {
         if self.peek() != Kind::Field {
             return Ok(Some(term));
         }
-        let mut fields = Vec::new();
-        let mut pos = None;
+        let first = self.next();
+        let pos = first.pos;
+        let mut fields = match &mut term.kind {
+            TermKind::Field(own) | TermKind::Variable(_, own) => std::mem::take(own),
+            _ => Vec::new(),
+        };
+        fields.push(Str::from(&first.text[1..]));
         while self.peek() == Kind::Field {
-            let token = self.next();
-            pos.get_or_insert(token.pos);
-            fields.push(Str::from(&token.text[1..]));
+            fields.push(Str::from(&self.next().text[1..]));
         }
-        let pos = pos.unwrap_or(term.pos);
         match &mut term.kind {
-            TermKind::Field(own) => own.append(&mut fields),
-            TermKind::Variable(_, own) => own.append(&mut fields),
+            TermKind::Field(own) | TermKind::Variable(_, own) => *own = fields,
             TermKind::Bool(_)
             | TermKind::Text { .. }
             | TermKind::Number(_)
@@ -585,11 +598,8 @@ impl<'t> Parser<'t> {
         let token = self.next_non_space();
         let pos = token.pos;
         let kind = match token.kind {
-            Kind::Identifier => match self.functions.get(&token.text) {
-                Some(function) => TermKind::Function {
-                    name: Arc::from(token.text.as_str()),
-                    function: *function,
-                },
+            Kind::Identifier => match self.functions.entry(token.text) {
+                Some((name, function)) => TermKind::Function { name, function },
                 None => {
                     let quoted = crate::fmt::quote(token.text.as_bytes());
                     return self.error(format!("function {quoted} not defined"));
@@ -601,7 +611,7 @@ impl<'t> Parser<'t> {
             Kind::Field => TermKind::Field(vec![Str::from(&token.text[1..])]),
             Kind::Bool => TermKind::Bool(token.text == "true"),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
-                match literal::number(&token.text, token.kind) {
+                match literal::number(token.text, token.kind) {
                     Ok(number) => TermKind::Number(Box::new(number)),
                     Err(message) => return self.error(message),
                 }
@@ -609,9 +619,9 @@ impl<'t> Parser<'t> {
             Kind::LeftParen => TermKind::Pipe(Box::new(
                 self.deeper(|p| p.pipeline("parenthesized pipeline", Kind::RightParen))?,
             )),
-            Kind::String | Kind::RawString => match unquote(&token.text) {
+            Kind::String | Kind::RawString => match unquote(token.text) {
                 Some(text) => TermKind::Text {
-                    quoted: token.text,
+                    written: written(token.text, &text),
                     text,
                 },
                 None => return self.error("invalid syntax"),
@@ -629,7 +639,7 @@ impl<'t> Parser<'t> {
         Ok(Some(Term { pos, kind }))
     }
 
-    fn use_variable(&mut self, token: &Token) -> Result<TermKind> {
+    fn use_variable(&mut self, token: &Token<'_>) -> Result<TermKind> {
         match self.vars.iter().find(|v| ***v == *token.text) {
             Some(name) => Ok(TermKind::Variable(name.clone(), Vec::new())),
             None => {
@@ -638,4 +648,11 @@ impl<'t> Parser<'t> {
             }
         }
     }
+}
+
+/// How a string is written, unless that is how Go would quote it.
+fn written(quoted: &str, text: &Str) -> Option<Box<str>> {
+    let plain = |b: &u8| *b == b' ' || b.is_ascii_graphic() && !matches!(b, b'\\' | b'"');
+    let usual = quoted.starts_with('"') && text.len() + 2 == quoted.len() && text.iter().all(plain);
+    (!usual).then(|| Box::from(quoted))
 }

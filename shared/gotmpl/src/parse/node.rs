@@ -3,6 +3,7 @@
 use crate::function::Function;
 use crate::value::Str;
 use std::fmt::{self, Display, Formatter};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One template's tree.
@@ -19,9 +20,14 @@ impl Tree {
     /// Go's rule for templates that do not replace others: only white space and comments.
     pub(crate) fn is_empty(&self) -> bool {
         self.root.iter().all(|n| match n {
-            Node::Text(text) => text.trim_ascii().is_empty(),
+            Node::Text(range) => self.piece(range).trim_ascii().is_empty(),
             _ => false,
         })
+    }
+
+    /// A piece of the text.
+    pub(crate) fn piece(&self, range: &Range<usize>) -> &[u8] {
+        self.text.as_bytes().get(range.clone()).unwrap_or_default()
     }
 
     /// Line from 1, and column in bytes from 0, of an offset.
@@ -38,7 +44,8 @@ impl Tree {
 
 #[derive(Debug)]
 pub(crate) enum Node {
-    Text(Str),
+    /// A piece of the tree's text.
+    Text(Range<usize>),
     Action(Pipe),
     If(Branch),
     With(Branch),
@@ -82,7 +89,7 @@ pub(crate) struct Term {
 #[derive(Debug)]
 pub(crate) enum TermKind {
     Function {
-        name: Arc<str>,
+        name: &'static str,
         function: Function,
     },
     Field(Vec<Str>),
@@ -93,7 +100,8 @@ pub(crate) enum TermKind {
     Bool(bool),
     Number(Box<Number>),
     Text {
-        quoted: String,
+        /// How it is written, if that is not how Go quotes it.
+        written: Option<Box<str>>,
         text: Str,
     },
     Pipe(Box<Pipe>),
@@ -128,7 +136,10 @@ impl Display for Term {
             TermKind::Nil => f.write_str("nil"),
             TermKind::Bool(b) => write!(f, "{b}"),
             TermKind::Number(n) => f.write_str(&n.text),
-            TermKind::Text { quoted, .. } => f.write_str(quoted),
+            TermKind::Text { written, text } => match written {
+                Some(written) => f.write_str(written),
+                None => f.write_str(&crate::fmt::quote(text)),
+            },
             TermKind::Pipe(pipe) => write!(f, "{pipe}"),
             TermKind::Chain(term, fields) => {
                 match &term.kind {

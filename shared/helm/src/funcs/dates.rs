@@ -64,7 +64,7 @@ const SPAN_TIME: &[Param] = &[Param::Str, Param::Host("time.Time")];
 
 pub(super) fn now(exec: &Exec<'_>) -> Result<Time, FuncError> {
     let host = exec.host::<Host>().ok_or("no chart is rendered")?;
-    let (seconds, nanos) = host.options.now;
+    let (seconds, nanos) = host.now;
     Ok(Time::utc(seconds, nanos))
 }
 

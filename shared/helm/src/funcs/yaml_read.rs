@@ -34,7 +34,9 @@ pub(crate) fn first_document(text: &[u8], file: &str, limits: &Limits) -> Result
     };
     last_wins(&mut node);
     let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)?;
-    negative_zeros(&node, &mut value);
+    if memchr::memmem::find(text, b"-0").is_some() {
+        negative_zeros(&node, &mut value);
+    }
     Ok(value)
 }
 
@@ -96,24 +98,37 @@ pub(crate) fn last_wins(node: &mut Node) {
     match &mut node.kind {
         NodeKind::Seq(items) => items.iter_mut().for_each(last_wins),
         NodeKind::Map(pairs) => {
-            let mut seen = std::collections::HashSet::new();
-            let mut kept = Vec::with_capacity(pairs.len());
-            for (key, mut value) in std::mem::take(pairs).into_iter().rev() {
-                let again = match key.text() {
-                    Some("<<") | None => false,
-                    Some(text) => !seen.insert(text.to_owned()),
-                };
-                if !again {
-                    last_wins(&mut value);
-                    kept.push((key, value));
-                }
+            if let Some(stays) = all_but_again(pairs) {
+                let mut stays = stays.into_iter();
+                pairs.retain(|_| stays.next().unwrap_or(true));
             }
-            kept.reverse();
-            *pairs = kept;
+            pairs.iter_mut().for_each(|(_, value)| last_wins(value));
         }
         _ => {}
     }
 }
+
+/// Which pairs stay, if a key stands again behind another.
+fn all_but_again(pairs: &[(Node, Node)]) -> Option<Vec<bool>> {
+    let key = |at: usize| pairs[at].0.text().filter(|text| *text != "<<");
+    // Most mappings are small and have every key once.
+    if pairs.len() <= SMALL {
+        let twice = |at: usize| key(at).is_some() && (0..at).any(|before| key(before) == key(at));
+        if !(1..pairs.len()).any(twice) {
+            return None;
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    let mut stays: Vec<bool> = (0..pairs.len())
+        .rev()
+        .map(|at| key(at).is_none_or(|text| seen.insert(text)))
+        .collect();
+    stays.reverse();
+    Some(stays)
+}
+
+/// Pairs of a mapping whose keys are compared one by one.
+const SMALL: usize = 16;
 
 /// Go's wording of the scanner's messages, and of the parser's.
 const SCANNER: [(&str, &str); 12] = [
