@@ -9,6 +9,7 @@ use driftless_core::ports::{
 };
 use driftless_manifest::{Gvk, Object};
 use driftless_tests::cluster::Cluster;
+use driftless_tests::http::Http;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +37,7 @@ on_both_servers!(
     a_delete_takes_only_what_was_meant,
     a_list_follows_its_pages_and_its_selector,
     discovery_is_asked_once_and_again_for_what_is_new,
+    discovery_that_is_known_is_not_sent_again,
     requests_are_made_as_the_user_and_no_more,
     logins_and_certificates,
 );
@@ -349,6 +351,33 @@ async fn discovery_is_asked_once_and_again_for_what_is_new(server: Target) {
         );
         gone.list(&found, "", "").await.expect_err("not served");
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn discovery_that_is_known_is_not_sent_again(server: Target) {
+    let access = access(server);
+    let Login::Token(token) = &access.login else {
+        panic!("a token");
+    };
+    let bearer = format!("Bearer {}", token.expose_str().expect("text"));
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let http = Http::trusting(server.authority()).with_header("authorization", &bearer);
+    for path in ["/api", "/apis"] {
+        let url = format!("{}{path}", access.server);
+        let ask = |validator: &str| {
+            let headers = [("accept", accept), ("if-none-match", validator)];
+            http.send("GET", &url, &headers, None).expect("an answer")
+        };
+        // Other tests of this binary define resources meanwhile.
+        let known = (0..20).any(|_| {
+            let first = ask("\"none\"");
+            assert_eq!(first.status, 200, "{path}");
+            let validator = first.headers.get("etag").expect("a validator");
+            let again = ask(validator.to_str().expect("text"));
+            assert!(again.status == 200 || again.text().is_empty());
+            again.status == 304
+        });
+        assert!(known, "{path} is always sent");
     }
 }
 

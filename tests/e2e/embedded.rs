@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -85,7 +85,7 @@ impl Embedded {
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
             keys: Arc::new(MemoryKeys(keys)),
-            clusters: Arc::new(Links(servers.values().cloned().collect())),
+            clusters: Arc::new(Links::to(&servers)),
             clock: clock.clone(),
         };
         let world = Self {
@@ -130,6 +130,13 @@ impl Embedded {
         self.servers
             .get(name)
             .unwrap_or_else(|| panic!("no cluster {name}"))
+    }
+
+    /// The keys in the bucket that start so.
+    pub fn stored(&self, prefix: &str) -> Vec<String> {
+        let listed = self.runtime.block_on(self.ports.blobs.list(prefix));
+        let listed = listed.expect("the bucket");
+        listed.into_iter().map(|(key, _)| key).collect()
     }
 
     /// Runs every step that is due, and what follows from it.
@@ -471,8 +478,15 @@ impl Node for Server {
     }
 }
 
-/// The way from kubeconfigs to the servers.
-struct Links(Vec<Arc<Server>>);
+/// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
+struct Links(Vec<(Arc<Server>, OnceLock<KubeCluster>)>);
+
+impl Links {
+    fn to(servers: &BTreeMap<String, Arc<Server>>) -> Self {
+        let server = |server: &Arc<Server>| (server.clone(), OnceLock::new());
+        Self(servers.values().map(server).collect())
+    }
+}
 
 #[async_trait]
 impl Clusters for Links {
@@ -481,15 +495,19 @@ impl Clusters for Links {
         access: &Access,
         user: Option<&Impersonation>,
     ) -> PortResult<Arc<dyn driftless_core::ports::Cluster>> {
-        let found = self.0.iter().find(|server| server.url() == access.server);
-        let server =
+        let mut all = self.0.iter();
+        let found = all.find(|(server, _)| server.url() == access.server);
+        let (server, client) =
             found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
-        let recorder = Recorder(server.clone());
-        Ok(Arc::new(KubeCluster::from_service(
-            recorder,
-            &access.server,
-            user,
-        )?))
+        let client = match client.get() {
+            Some(client) => client,
+            None => {
+                let recorder = Recorder(server.clone());
+                let new = KubeCluster::from_service(recorder, &access.server, None)?;
+                client.get_or_init(|| new)
+            }
+        };
+        Ok(Arc::new(client.as_user(user)?))
     }
 }
 

@@ -7,4 +7,5 @@ mod multi_tenancy;
 mod multicluster;
 mod sample;
 mod site;
+mod waiting;
 mod world;

@@ -1,6 +1,7 @@
 //! Discovery: versions, groups, resources; old form and aggregated.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Value, json};
 
@@ -30,8 +31,8 @@ pub(crate) fn answer(server: &Server, request: &Request, path: &str) -> Result<R
         ["version"] => Ok(Response::json(200, version())),
         ["healthz" | "livez" | "readyz", ..] => Ok(Response::text("ok")),
         [] => Ok(Response::json(200, json!({"paths": paths(server)}))),
-        ["api"] if aggregated => Ok(aggregate(server, true)),
-        ["apis"] if aggregated => Ok(aggregate(server, false)),
+        ["api"] if aggregated => Ok(aggregate(server, request, true)),
+        ["apis"] if aggregated => Ok(aggregate(server, request, false)),
         ["api"] => Ok(Response::json(
             200,
             json!({
@@ -206,7 +207,19 @@ fn entry(resource: &Resource) -> Value {
     out
 }
 
-fn aggregate(server: &Server, core: bool) -> Response {
+fn aggregate(server: &Server, request: &Request, core: bool) -> Response {
+    let tag = tag(server, core);
+    let headers = vec![
+        ("Vary".into(), "Accept".into()),
+        ("Etag".into(), tag.clone()),
+    ];
+    if request.header("if-none-match") == tag {
+        return Response {
+            status: 304,
+            headers,
+            ..Response::text("")
+        };
+    }
     let items: Vec<Value> = groups(server)
         .into_iter()
         .filter(|group| text(group, "/metadata/name").is_empty() == core)
@@ -219,7 +232,7 @@ fn aggregate(server: &Server, core: bool) -> Response {
         .collect();
     Response {
         status: 200,
-        headers: vec![("Vary".into(), "Accept".into())],
+        headers,
         body: Body::Json(
             json!({
                 "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
@@ -227,6 +240,24 @@ fn aggregate(server: &Server, core: bool) -> Response {
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList".to_owned(),
         ),
     }
+}
+
+/// The validator of a half. The built-in groups are the same for as long as the process runs.
+fn tag(server: &Server, core: bool) -> String {
+    let mut hasher = DefaultHasher::new();
+    core.hash(&mut hasher);
+    if !core {
+        for resource in server.custom.values() {
+            (&resource.api_version, &resource.plural, &resource.kind).hash(&mut hasher);
+            (resource.namespaced, &resource.verbs, &resource.subresources).hash(&mut hasher);
+            let names = resource
+                .custom
+                .as_ref()
+                .map(|custom| custom.names.to_string());
+            names.hash(&mut hasher);
+        }
+    }
+    format!("\"{:016X}\"", hasher.finish())
 }
 
 /// A group in the old form; `None` for the core group.

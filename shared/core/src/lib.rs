@@ -29,4 +29,5 @@ pub mod sweep;
 pub mod target;
 pub mod testing;
 pub mod unsupported;
+pub mod waits;
 pub mod webhook;

@@ -87,7 +87,9 @@ impl Blobs for MemoryBlobs {
 
     async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
         let blobs = lock(&self.blobs);
-        let found = blobs.iter().filter(|(key, _)| key.starts_with(prefix));
+        let found = blobs
+            .range(prefix.to_owned()..)
+            .take_while(|(key, _)| key.starts_with(prefix));
         Ok(found
             .map(|(key, (_, version))| (key.clone(), version.clone()))
             .collect())

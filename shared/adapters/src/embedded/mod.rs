@@ -83,9 +83,6 @@ impl Embedded {
             if self.shared.workloads {
                 server.run_workloads(&moment);
             }
-            if self.shared.workloads {
-                server.run_workloads(&moment);
-            }
             self.shared.version.send_replace(server.version());
         }
         response

@@ -6,10 +6,9 @@ use super::attempt::End;
 use super::conditions::{mark, mark_reconciling, mark_stalled};
 use crate::failure::{Class, Failure};
 use crate::flux::{HELM_CONTROLLER, HelmRelease, HelmReleaseStatus, REQUESTED_AT, reason, rfc3339};
-use crate::kustomization::deps;
 use crate::ports::Cause;
-use crate::status;
 use crate::step::{Context, Outcome};
+use crate::{status, waits};
 use std::time::Duration;
 
 /// How soon a wait is looked at again.
@@ -71,11 +70,12 @@ impl Report {
         if observed {
             work.release.status.observed_generation = Some(work.release.generation());
         }
-        if work.release.status.conditions.is_true("Ready") && self.is_news(&work) {
-            let next = deps::dependents(context, &context.id).await?;
-            outcome.next.extend(next);
+        let becomes_ready = work.release.status.conditions.is_true("Ready") && self.is_news(&work);
+        let mut outcome = self.write(context, work, outcome).await?;
+        if becomes_ready {
+            outcome.next.extend(waits::wake(context).await?);
         }
-        self.write(context, work, outcome).await
+        Ok(outcome)
     }
 
     /// Returns whether the generation was dealt with.

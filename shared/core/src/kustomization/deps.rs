@@ -1,19 +1,17 @@
 //! `dependsOn`: is every dependency ready, for this revision?
 
 use crate::failure::Failure;
-use crate::flux::{ArtifactStatus, FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
+use crate::flux::{ArtifactStatus, Kustomization, ObjectRef, reason};
 use crate::health::ReadyExpr;
-use crate::ports::{Cause, Request};
-use crate::status;
 use crate::step::Context;
+use crate::{status, waits};
 use driftless_manifest::Object;
 use serde_json::Value;
-use std::time::Duration;
 
 /// Checks the dependencies of a Kustomization.
 ///
 /// # Errors
-/// `DependencyNotReady` (waiting: the dependency wakes us), or an expression that is none.
+/// `DependencyNotReady` (waiting: the dependency wakes us), an expression that is none, or the cluster's and the bucket's.
 pub async fn check(
     context: &Context<'_>,
     owner: &Kustomization,
@@ -44,39 +42,48 @@ pub async fn check_all(
 ) -> Result<(), Failure> {
     let dependencies = dependencies.map_err(|what| Failure::terminal(reason::FAILED, what))?;
     for (id, ready_expr) in dependencies {
-        let name = format!("{}/{}", id.namespace, id.name);
-        let wait = |what: String| Failure::waiting(reason::DEPENDENCY_NOT_READY, what);
-        let found = context.hub.get(&id).await?;
-        let Some(object) = found else {
-            return Err(wait(format!("dependency '{name}' not found")));
-        };
-        if let Some(expression) = ready_expr {
-            let invalid = |error| {
-                Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}"))
-            };
-            let expression = ReadyExpr::parse(&expression).map_err(invalid)?;
-            // No answer, such as for a field that is not there yet, is no readiness.
-            if !expression
-                .is_ready(&own.to_value(), &object.to_value())
-                .unwrap_or(false)
-            {
-                return Err(wait(format!(
-                    "dependency '{name}' is not ready according to readyExpr eval"
-                )));
-            }
-            // As in Flux, an expression takes the place of the built-in check.
+        let ready_expr = ready_expr.as_deref();
+        let look = || unmet(context, own, &id, ready_expr, is_behind);
+        if look().await?.is_none() {
             continue;
         }
-        if !is_ready(&object) {
-            return Err(wait(format!("dependency '{name}' is not ready")));
-        }
-        if is_behind(&object) {
-            return Err(wait(format!(
-                "dependency '{name}' revision is not up to date"
-            )));
+        waits::note(context, &id).await?;
+        // It may have become ready between the look and the note.
+        if let Some(what) = look().await? {
+            return Err(Failure::waiting(reason::DEPENDENCY_NOT_READY, what));
         }
     }
     Ok(())
+}
+
+/// Why a dependency is not ready, if it is not.
+async fn unmet(
+    context: &Context<'_>,
+    own: &Object,
+    id: &ObjectRef,
+    ready_expr: Option<&str>,
+    is_behind: &IsBehind<'_>,
+) -> Result<Option<String>, Failure> {
+    let name = format!("{}/{}", id.namespace, id.name);
+    let Some(object) = context.hub.get(id).await? else {
+        return Ok(Some(format!("dependency '{name}' not found")));
+    };
+    if let Some(expression) = ready_expr {
+        let invalid =
+            |error| Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}"));
+        let expression = ReadyExpr::parse(expression).map_err(invalid)?;
+        // As in Flux, an expression takes the place of the built-in check. No answer, such as for a field that is not there
+        // yet, is no readiness.
+        let is_ready = expression
+            .is_ready(&own.to_value(), &object.to_value())
+            .unwrap_or(false);
+        return Ok((!is_ready)
+            .then(|| format!("dependency '{name}' is not ready according to readyExpr eval")));
+    }
+    if !is_ready(&object) {
+        return Ok(Some(format!("dependency '{name}' is not ready")));
+    }
+    Ok(is_behind(&object).then(|| format!("dependency '{name}' revision is not up to date")))
 }
 
 /// Ready, and for the generation that the object has now.
@@ -106,42 +113,5 @@ fn is_behind(owner: &Kustomization, dependency: &Object, artifact: &ArtifactStat
             dependency.status.last_applied_revision != artifact.revision
         }
         _ => false,
-    }
-}
-
-/// A request for every Kustomization and HelmRelease that depends on this object.
-///
-/// # Errors
-/// The cluster's.
-pub async fn dependents(
-    context: &Context<'_>,
-    id: &ObjectRef,
-) -> Result<Vec<(Request, Duration)>, Failure> {
-    let mut next = Vec::new();
-    for kind in [FluxKind::Kustomization, FluxKind::HelmRelease] {
-        for object in context.hub.list(kind).await? {
-            let Some((own, dependencies)) = dependencies_of(object) else {
-                continue;
-            };
-            if dependencies.iter().any(|(on, _)| on == id) {
-                next.push(context.request(own, Cause::Dependency));
-            }
-        }
-    }
-    Ok(next)
-}
-
-/// What an object depends on; nothing of one that cannot be read: its own step says why.
-fn dependencies_of(object: Object) -> Option<(ObjectRef, Dependencies)> {
-    match FluxKind::of(&object.gvk())? {
-        FluxKind::Kustomization => {
-            let one = Kustomization::from_object(object).ok()?;
-            Some((one.id.clone(), one.dependencies().ok()?))
-        }
-        FluxKind::HelmRelease => {
-            let one = HelmRelease::from_object(object).ok()?;
-            Some((one.id.clone(), one.dependencies().ok()?))
-        }
-        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::apply::Report;
 use super::memory::Memory;
-use super::{End, HEALTH_AGAIN, PRUNE_AGAIN, deps};
+use super::{End, HEALTH_AGAIN, PRUNE_AGAIN};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::{Class, Failure};
 use crate::flux::{
@@ -11,8 +11,8 @@ use crate::flux::{
 };
 use crate::inventory::Inventory;
 use crate::ports::Cause;
-use crate::status;
 use crate::step::{Context, Outcome};
+use crate::{status, waits};
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -175,6 +175,7 @@ impl Progress {
                 .map(|id| context.request(id.clone(), Cause::Changed)),
         );
         self.handled();
+        let mut becomes_ready = false;
         match end {
             End::Waiting(open) => {
                 let timeout = duration_text(self.owner.timeout().unwrap_or_default());
@@ -233,11 +234,7 @@ impl Progress {
                 );
                 self.healthy(context, checked, generation, &now);
                 self.remember(context, reason::SUCCEEDED);
-                if was != (true, revision.clone()) {
-                    outcome
-                        .next
-                        .extend(deps::dependents(context, &context.id).await?);
-                }
+                becomes_ready = was != (true, revision.clone());
                 outcome.again = terminating.then_some(PRUNE_AGAIN);
                 let done = if self.untouched {
                     "untouched by this revision".to_owned()
@@ -249,6 +246,9 @@ impl Progress {
         }
         let new = self.new.clone();
         self.write(context, &new).await?;
+        if becomes_ready {
+            outcome.next.extend(waits::wake(context).await?);
+        }
         Ok(outcome)
     }
 

@@ -1,0 +1,284 @@
+//! The fleet: a folder as its repository, one hub, and for each remote cluster a kubeconfig Secret and a Kustomization.
+
+use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
+use driftless_adapters::git::FolderGit;
+use driftless_adapters::local::{LocalKeys, SystemClock};
+use driftless_apiserver::{Request as Asked, User};
+use driftless_core::bootstrap::{self, FLUX_SYSTEM, Root};
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::hub::{self, Settings};
+use driftless_core::ports::{Apply, Cause, Cluster, Ports, Queue as _, Request, Secret};
+use driftless_core::step;
+use driftless_core::testing::{MemoryBlobs, MemoryQueue};
+use driftless_manifest::{Gvk, Object};
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde_json::{Value, json};
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const URL: &str = "https://github.com/example/fleet";
+const HUB: &str = "hub";
+/// Steps that run at a time.
+const AT_A_TIME: usize = 64;
+/// How long a step waits for health.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub struct World {
+    ports: Arc<Ports>,
+    queue: Arc<MemoryQueue>,
+    remotes: Vec<Embedded>,
+    _folder: TempDir,
+}
+
+impl World {
+    /// Everything stands, nothing is synced.
+    pub async fn start(clusters: usize, objects: usize) -> Self {
+        let folder = fleet(clusters, objects);
+        let clock = Arc::new(SystemClock);
+        let known = Arc::new(EmbeddedClusters::new());
+        let hub = Embedded::new(clock.clone());
+        let secrets = [(format!("hubs/{HUB}"), cluster(&known, HUB, &hub))];
+        let git = FolderGit::new(Duration::ZERO)
+            .with(URL, None, folder.path())
+            .expect("the folder");
+        let queue = Arc::new(MemoryQueue::default());
+        let ports = Ports {
+            git: Arc::new(git),
+            blobs: Arc::new(MemoryBlobs::default()),
+            queue: queue.clone(),
+            keys: Arc::new(LocalKeys::new(secrets.into(), None)),
+            clusters: known.clone(),
+            clock,
+        };
+        let remotes = (0..clusters).map(|_| Embedded::new(Arc::new(SystemClock)));
+        let world = Self {
+            ports: Arc::new(ports),
+            queue,
+            remotes: remotes.collect(),
+            _folder: folder,
+        };
+        world.install(&known).await;
+        world
+    }
+
+    /// What `driftless bootstrap` and a platform team put on the hub.
+    async fn install(&self, known: &EmbeddedClusters) {
+        let settings = Settings {
+            name: HUB.to_owned(),
+            ..Settings::default()
+        };
+        hub::register(&self.ports, &settings)
+            .await
+            .expect("register");
+        let hub = hub::connect(&self.ports, HUB).await.expect("connect");
+        let server = hub.cluster.as_ref();
+        let clock = self.ports.clock.as_ref();
+        bootstrap::install(server, clock).await.expect("install");
+        let root = Root {
+            url: URL.to_owned(),
+            branch: "main".to_owned(),
+            path: "hub".to_owned(),
+        };
+        bootstrap::create_root(server, &root)
+            .await
+            .expect("create the root");
+        for (number, remote) in self.remotes.iter().enumerate() {
+            let text = cluster(known, &name(number), remote);
+            let metadata = json!({"name": name(number), "namespace": FLUX_SYSTEM});
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
+                "stringData": {"value": text.expose_str()}});
+            apply(server, secret).await;
+        }
+    }
+
+    /// Runs steps until nothing is due: from the source for a push, from every Kustomization for the timer. Returns how
+    /// many there were.
+    pub async fn sync(&self, cause: Cause) -> usize {
+        let ids: Vec<ObjectRef> = match cause {
+            Cause::Push => vec![ObjectRef::new(
+                FluxKind::GitRepository,
+                FLUX_SYSTEM,
+                FLUX_SYSTEM,
+            )],
+            _ => (0..self.remotes.len())
+                .map(|number| ObjectRef::new(FluxKind::Kustomization, FLUX_SYSTEM, name(number)))
+                .collect(),
+        };
+        let request = |object| Request {
+            hub: HUB.to_owned(),
+            object,
+            cause: cause.clone(),
+        };
+        let asked = ids.into_iter().map(|id| (request(id), Duration::ZERO));
+        self.queue.send(asked.collect()).await.expect("queued");
+        let (mut due, mut running, mut steps) = (VecDeque::new(), FuturesUnordered::new(), 0);
+        loop {
+            self.take(&mut due);
+            while running.len() < AT_A_TIME
+                && let Some(request) = due.pop_front()
+            {
+                let ports = self.ports.clone();
+                running.push(tokio::spawn(async move {
+                    step::run(&ports, &request, PATIENCE).await
+                }));
+                steps += 1;
+            }
+            match running.next().await {
+                Some(ended) => {
+                    let outcome = ended.expect("no panic").expect("the stores answer");
+                    assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+                }
+                None => return steps,
+            }
+        }
+    }
+
+    /// What is due now goes behind what waits already; equal requests are one.
+    fn take(&self, due: &mut VecDeque<Request>) {
+        let mut known: HashSet<Request> = due.iter().cloned().collect();
+        let sent = self.queue.take().into_iter();
+        // A worker that met another one on the same object looks again in a few seconds: here, at once.
+        let new = sent.filter(|(_, delay)| *delay < Duration::from_secs(60));
+        due.extend(new.filter_map(|(request, _)| known.insert(request.clone()).then_some(request)));
+    }
+
+    /// How many objects of the fleet stand on remote clusters.
+    pub fn objects(&self) -> usize {
+        let count = |remote: &Embedded| {
+            let names = [
+                "/api/v1/namespaces",
+                "/api/v1/configmaps",
+                "/api/v1/services",
+                "/apis/apps/v1/deployments",
+            ];
+            let all = names.iter().map(|path| list(remote, path));
+            all.sum::<usize>()
+        };
+        self.remotes.iter().map(count).sum()
+    }
+
+    /// The newest version of every remote cluster.
+    pub fn versions(&self) -> Vec<u64> {
+        let newest = |remote: &Embedded| *remote.versions().borrow();
+        self.remotes.iter().map(newest).collect()
+    }
+}
+
+/// Objects with the fleet's label.
+fn list(remote: &Embedded, path: &str) -> usize {
+    let answer = remote.handle(&Asked {
+        method: "GET".to_owned(),
+        path: path.to_owned(),
+        query: "labelSelector=app.kubernetes.io/part-of%3Dfleet".to_owned(),
+        user: User::admin("bench"),
+        ..Asked::default()
+    });
+    let items = answer.value().and_then(|list| list["items"].as_array());
+    items.expect("a list").len()
+}
+
+/// Makes a server known, and gives its kubeconfig.
+fn cluster(known: &EmbeddedClusters, name: &str, server: &Embedded) -> Secret {
+    let address = format!("https://{name}.bench.internal");
+    known.add(&address, server);
+    Secret::new(kubeconfig(
+        &address,
+        None,
+        &server.token(User::admin("bench")),
+    ))
+}
+
+async fn apply(server: &dyn Cluster, object: Value) {
+    let object = Object::new(object).expect("an object");
+    let gvk = Gvk::new(object.api_version(), object.kind());
+    let resource = server.resource(&gvk).await.expect("discovery");
+    let how = Apply {
+        manager: "bench",
+        force: true,
+        dry_run: false,
+    };
+    let resource = resource.expect("a built-in kind");
+    server
+        .apply(&resource, &object, how)
+        .await
+        .expect("applied");
+}
+
+fn name(number: usize) -> String {
+    format!("cluster-{number}")
+}
+
+/// The repository: the hub's folder with a Kustomization for each cluster, and the apps that all of them run.
+fn fleet(clusters: usize, objects: usize) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    let write = |path: &str, documents: Vec<Value>| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        let text: Vec<String> = documents.iter().map(Value::to_string).collect();
+        std::fs::write(path, text.join("\n---\n")).expect("a file");
+    };
+    write(
+        "hub/clusters.yaml",
+        (0..clusters).map(kustomization).collect(),
+    );
+    write("apps/apps.yaml", apps(objects));
+    folder
+}
+
+fn kustomization(number: usize) -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": name(number), "namespace": FLUX_SYSTEM},
+        "spec": {
+            "interval": "10m", "path": "./apps", "prune": true,
+            "sourceRef": {"kind": "GitRepository", "name": FLUX_SYSTEM},
+            "kubeConfig": {"secretRef": {"name": name(number)}},
+        },
+    })
+}
+
+/// A namespace, and in it Deployments, Services and ConfigMaps in turn.
+fn apps(count: usize) -> Vec<Value> {
+    let labels = json!({"app.kubernetes.io/part-of": "fleet"});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps", "labels": labels}});
+    let others = (1..count).map(|number| match number % 3 {
+        0 => config_map(number),
+        1 => deployment(number),
+        _ => service(number),
+    });
+    std::iter::once(namespace).chain(others).collect()
+}
+
+fn metadata(number: usize) -> Value {
+    let labels = json!({"app.kubernetes.io/part-of": "fleet"});
+    json!({"name": format!("app-{number}"), "namespace": "apps", "labels": labels})
+}
+
+fn config_map(number: usize) -> Value {
+    let data = json!({"config.yaml": "level: info\n".repeat(20)});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(number), "data": data})
+}
+
+fn service(number: usize) -> Value {
+    let ports = json!([{"name": "http", "port": 80, "targetPort": "http"}]);
+    let spec = json!({"selector": {"app": format!("app-{number}")}, "ports": ports});
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata(number), "spec": spec})
+}
+
+fn deployment(number: usize) -> Value {
+    let labels = json!({"app": format!("app-{number}")});
+    let container = json!({
+        "name": "main", "image": "registry.example/app:1.0",
+        "ports": [{"name": "http", "containerPort": 8080}],
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(number),
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    })
+}
