@@ -3,6 +3,7 @@
 
 use crate::site::{HubSpec, Node, Site};
 use async_trait::async_trait;
+use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded as servers;
 use driftless_apiserver::{Body, Request as Asked, User};
@@ -82,6 +83,7 @@ impl Embedded {
         keys.insert(webhook::SECRET.to_owned(), Secret::new(SECRET));
         let ports = Ports {
             git: git.clone(),
+            charts: Arc::new(HttpCharts::new()),
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
             keys: Arc::new(MemoryKeys(keys)),
@@ -124,6 +126,17 @@ impl Embedded {
                 .await
                 .expect("create the root");
         });
+    }
+
+    /// Lets the sources of a hub be on loopback.
+    pub fn allow_local(&self, hub: &str) {
+        let settings = Settings {
+            name: hub.to_owned(),
+            allow_local_clusters: true,
+            ..Settings::default()
+        };
+        let registered = hub::register(&self.ports, &settings);
+        self.runtime.block_on(registered).expect("register");
     }
 
     fn server(&self, name: &str) -> &Arc<Server> {

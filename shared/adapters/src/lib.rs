@@ -4,6 +4,7 @@
 //! whose servers are reached by [`cluster`]'s client; [`config`] wires them.
 
 pub mod aws;
+pub mod charts;
 pub mod cluster;
 pub mod config;
 pub mod embedded;

@@ -1,5 +1,9 @@
 //! What the core needs from outside, in its own words. Adapters implement these traits; no SDK type stands in a signature.
 
+mod charts;
+
+pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Validator};
+
 use crate::flux::ObjectRef;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -465,6 +469,8 @@ pub trait Clock: Send + Sync {
 pub struct Ports {
     /// Git hosts.
     pub git: Arc<dyn Git>,
+    /// Hosts of charts and OCI artifacts.
+    pub charts: Arc<dyn Charts>,
     /// The bucket.
     pub blobs: Arc<dyn Blobs>,
     /// The queue.

@@ -2,9 +2,9 @@
 //! holds the store against the folder and the bucket.
 
 use crate::ports::{
-    Access, Blobs, Clock, Cluster, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
-    GitReference, Impersonation, Keys, PortError, Ports, Precondition, Put, Queue, Request, Result,
-    Secret, Version,
+    Access, Blobs, Charts, Clock, Cluster, Clusters, Commit, Connection, ErrorKind, FetchLimits,
+    Fetched, Git, GitAuth, GitReference, Impersonation, Keys, Layer, Manifest, PortError, Ports,
+    Precondition, Put, Queue, Request, Result, Secret, Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -178,10 +178,11 @@ impl Clock for TestClock {
     }
 }
 
-/// Ports over these parts; Git and clusters are absent and say so.
+/// Ports over these parts; Git, charts and clusters are absent and say so.
 pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Ports {
     Ports {
         git: Arc::new(Absent),
+        charts: Arc::new(Absent),
         blobs,
         queue,
         keys: Arc::new(MemoryKeys::default()),
@@ -213,6 +214,25 @@ impl Git for Absent {
     }
 
     async fn fetch(&self, _: &str, _: &Commit, _: &GitAuth, _: FetchLimits) -> Result<FileTree> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Charts for Absent {
+    async fn get(&self, _: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
+        absent()
+    }
+
+    async fn tags(&self, _: &str, _: &Connection) -> Result<Vec<String>> {
+        absent()
+    }
+
+    async fn manifest(&self, _: &str, _: &str, _: &Connection) -> Result<Manifest> {
+        absent()
+    }
+
+    async fn layer(&self, _: &str, _: &Layer, _: &Connection, _: u64) -> Result<Bytes> {
         absent()
     }
 }

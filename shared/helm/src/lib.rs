@@ -11,6 +11,7 @@ mod funcs;
 pub mod gojson;
 pub mod hooks;
 mod host;
+pub mod index;
 mod manifests;
 mod message;
 mod objects;
@@ -23,7 +24,7 @@ pub mod semver;
 pub mod values;
 mod work;
 
-pub use chart::{Chart, ChartFile, Dependency, IgnoreRules, LoadLimits, Metadata};
+pub use chart::{Chart, ChartFile, Dependency, IgnoreRules, LoadLimits, Metadata, Package};
 pub use compat::Compat;
 pub use error::HelmError;
 pub use manifests::{Hook, Manifest};

@@ -8,6 +8,7 @@ use crate::embedded::World;
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet::Options;
 use clap::ValueEnum;
+use driftless_adapters::charts::OfflineCharts;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use drive::Drive;
 use std::path::PathBuf;
@@ -54,7 +55,14 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let fleet = args.fleet.open(&args.dir, Duration::ZERO).await?;
     let queue = Arc::new(MemoryQueue::default());
     let clock = Arc::new(TestClock::default());
-    let world = World::start(&fleet, queue.clone(), clock.clone(), false).await?;
+    let world = World::start(
+        &fleet,
+        Arc::new(OfflineCharts),
+        queue.clone(),
+        clock.clone(),
+        false,
+    )
+    .await?;
     let mut drive = Drive::new(&world, queue, clock);
     drive.run().await?;
     let report = drive.report(&fleet).await?;

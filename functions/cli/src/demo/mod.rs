@@ -11,6 +11,7 @@ use crate::fleet::{self, Fleet};
 use crate::serve::{End, log, metrics::Metrics, work};
 use crate::term;
 use clap::ValueEnum;
+use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
 use driftless_core::flux::parse_duration;
 use screen::Screen;
@@ -86,7 +87,14 @@ async fn demo(args: &Args) -> Result<(), Error> {
     let mut end = End::new()?;
     let (fleet, folder) = prepare(args).await?;
     let queue = LocalQueue::new(100_000);
-    let world = World::start(&fleet, Arc::new(queue.clone()), Arc::new(SystemClock), true).await?;
+    let world = World::start(
+        &fleet,
+        Arc::new(HttpCharts::new()),
+        Arc::new(queue.clone()),
+        Arc::new(SystemClock),
+        true,
+    )
+    .await?;
     let shared = Arc::new(Shared {
         ports: world.ports.clone(),
         queue,

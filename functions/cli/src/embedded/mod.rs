@@ -14,7 +14,7 @@ use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Cause, Clock, Ports, Queue, Request, Secret};
+use driftless_core::ports::{Cause, Charts, Clock, Ports, Queue, Request, Secret};
 use driftless_core::testing::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -69,6 +69,7 @@ impl World {
     /// No socket to listen on; what a server refuses.
     pub async fn start(
         fleet: &Fleet,
+        charts: Arc<dyn Charts>,
         queue: Arc<dyn Queue>,
         clock: Arc<dyn Clock>,
         listens: bool,
@@ -81,6 +82,7 @@ impl World {
         let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
+            charts,
             blobs: Arc::new(MemoryBlobs::default()),
             queue,
             keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),

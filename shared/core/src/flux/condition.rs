@@ -23,6 +23,23 @@ pub mod reason {
     pub const UNSUPPORTED: &str = "NotSupported";
     pub const PRUNE_HELD: &str = "PruneHeld";
     pub const SUCCEEDED_STORED: &str = "Succeeded";
+    pub const SOURCE_FAILED: &str = "Failed";
+    pub const READ_FAILED: &str = "ReadOperationFailed";
+    pub const STORAGE_FAILED: &str = "ArchiveOperationFailed";
+    pub const INDEXATION_FAILED: &str = "IndexationFailed";
+    pub const SOURCE_UNAVAILABLE: &str = "SourceUnavailable";
+    pub const UNSUPPORTED_SOURCE: &str = "UnsupportedSourceKind";
+    pub const NO_SOURCE_ARTIFACT: &str = "NoSourceArtifact";
+    pub const INVALID_CHART_REFERENCE: &str = "InvalidChartReference";
+    pub const CHART_PULL: &str = "ChartPullError";
+    pub const CHART_PULL_SUCCEEDED: &str = "ChartPullSucceeded";
+    pub const CHART_PACKAGE: &str = "ChartPackageError";
+    pub const CHART_PACKAGE_SUCCEEDED: &str = "ChartPackageSucceeded";
+    pub const VALUES_FILES: &str = "ValuesFilesError";
+    pub const METADATA_PATCH: &str = "MetadataPatchError";
+    pub const DEPENDENCY_BUILD: &str = "DependencyBuildError";
+    pub const OCI_PULL_FAILED: &str = "OCIArtifactPullFailed";
+    pub const OCI_LAYER_FAILED: &str = "OCIArtifactLayerOperationFailed";
 }
 
 /// A condition of `status.conditions`.

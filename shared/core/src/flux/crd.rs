@@ -2,7 +2,10 @@
 //! version Flux 2.x has served is served, and fields we do not know are preserved, so that an object written for any
 //! Flux version survives.
 
-use super::{FluxKind, HelmReleaseSpec, KustomizationSpec, git_repository::GitRepositorySpec};
+use super::{
+    FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec, HelmRepositorySpec,
+    KustomizationSpec, OCIRepositorySpec,
+};
 use driftless_manifest::Object;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -109,6 +112,9 @@ fn spec_schema(kind: FluxKind) -> Value {
         FluxKind::Kustomization => schema_of::<KustomizationSpec>(),
         FluxKind::GitRepository => schema_of::<GitRepositorySpec>(),
         FluxKind::HelmRelease => schema_of::<HelmReleaseSpec>(),
+        FluxKind::OCIRepository => schema_of::<OCIRepositorySpec>(),
+        FluxKind::HelmRepository => schema_of::<HelmRepositorySpec>(),
+        FluxKind::HelmChart => schema_of::<HelmChartSpec>(),
         _ => json!({"type": "object"}),
     };
     preserve_unknown(&mut schema);

@@ -1,25 +1,12 @@
 use super::kustomization::LocalRef;
-use super::{Conditions, FluxKind, ObjectRef, parse_duration};
+use super::{FluxKind, Source, SourceSpec};
 use crate::ports::GitReference;
-use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-use std::time::Duration;
 
-/// A `GitRepository` of `source.toolkit.fluxcd.io`, from any served version.
-#[derive(Clone, Debug)]
-pub struct GitRepository {
-    /// Which one.
-    pub id: ObjectRef,
-    /// The live object it was read from.
-    pub object: Object,
-    /// What the user wants.
-    pub spec: GitRepositorySpec,
-    /// What was written last.
-    pub status: GitRepositoryStatus,
-}
+/// A `GitRepository`.
+pub type GitRepository = Source<GitRepositorySpec>;
 
 /// `spec` of a GitRepository.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -73,82 +60,19 @@ pub struct GitRepositorySpec {
     pub access_from: Option<Map<String, Value>>,
 }
 
-/// `status` of a GitRepository.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct GitRepositoryStatus {
-    /// The generation that was looked at last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// The conditions.
-    pub conditions: Conditions,
-    /// The value of `requestedAt` that was handled last.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub last_handled_reconcile_at: String,
-    /// The newest artifact.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub artifact: Option<ArtifactStatus>,
-    /// The ignore patterns the artifact was made with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_ignore: Option<String>,
-    /// The folders the artifact was made with.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub observed_sparse_checkout: Vec<String>,
-}
+impl SourceSpec for GitRepositorySpec {
+    const KIND: FluxKind = FluxKind::GitRepository;
 
-/// `status.artifact` of a source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ArtifactStatus {
-    /// The blob's key.
-    pub path: String,
-    /// The blob's address.
-    pub url: String,
-    /// `main@sha1:…`.
-    pub revision: String,
-    /// `sha256:…` of the blob.
-    pub digest: String,
-    /// When it was stored, RFC 3339.
-    pub last_update_time: String,
-    /// Bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// What the source says about it, such as the origin's revision.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub metadata: BTreeMap<String, String>,
+    fn interval(&self) -> &str {
+        &self.interval
+    }
+
+    fn suspend(&self) -> bool {
+        self.suspend
+    }
 }
 
 impl GitRepository {
-    /// Reads a live object of any served version.
-    ///
-    /// # Errors
-    /// A sentence that names the field that is wrong.
-    pub fn from_object(object: Object) -> Result<Self, String> {
-        let map = object.as_map();
-        let spec = map.get("spec").cloned().unwrap_or_default();
-        let spec = serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
-        let status = match map.get("status") {
-            Some(status) => serde_json::from_value(status.clone())
-                .map_err(|error| format!("status: {error}"))?,
-            None => GitRepositoryStatus::default(),
-        };
-        let id = ObjectRef::new(FluxKind::GitRepository, object.namespace(), object.name());
-        Ok(Self {
-            id,
-            object,
-            spec,
-            status,
-        })
-    }
-
-    /// `metadata.generation`.
-    pub fn generation(&self) -> i64 {
-        self.object
-            .pointer("/metadata/generation")
-            .and_then(Value::as_i64)
-            .unwrap_or(0)
-    }
-
     /// The reference, `master` when nothing is given (source-controller's default branch).
     ///
     /// # Errors
@@ -161,14 +85,6 @@ impl GitRepository {
             "master".clone_into(&mut reference.branch);
         }
         Ok(reference)
-    }
-
-    /// The interval.
-    ///
-    /// # Errors
-    /// No duration.
-    pub fn interval(&self) -> Result<Duration, String> {
-        parse_duration(&self.spec.interval).map_err(|error| format!("spec.interval: {error}"))
     }
 
     /// A field that asks for something this version cannot do, as a sentence; nothing is silently ignored.

@@ -4,15 +4,23 @@
 mod condition;
 mod crd;
 mod git_repository;
+mod helm_chart;
 mod helm_release;
+mod helm_repository;
 mod kustomization;
+mod oci_repository;
+mod source;
 mod time;
 
 pub use condition::{Condition, Conditions, reason};
 pub use crd::{custom_resource_definitions, is_current};
-pub use git_repository::{ArtifactStatus, GitRepository, GitRepositorySpec, GitRepositoryStatus};
+pub use git_repository::{GitRepository, GitRepositorySpec};
+pub use helm_chart::{ChartSource, HelmChart, HelmChartSpec};
 pub use helm_release::*;
+pub use helm_repository::{HelmRepository, HelmRepositorySpec};
 pub use kustomization::*;
+pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
+pub use source::{ArtifactStatus, Source, SourceSpec, SourceStatus};
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 
 use driftless_manifest::{Gvk, Object};
@@ -159,6 +167,17 @@ impl FluxKind {
 impl fmt::Display for FluxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// A cloud's login is refused with words that say what to do instead.
+fn unsupported_provider(provider: Option<&str>, kind: &str) -> Option<String> {
+    match provider {
+        None | Some("" | "generic") => None,
+        Some(other) => Some(format!(
+            "spec.provider '{other}' is not supported yet: use a Secret with credentials (spec.secretRef), or keep this {kind} \
+             with Flux's source-controller"
+        )),
     }
 }
 

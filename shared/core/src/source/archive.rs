@@ -191,6 +191,11 @@ impl Unpacking {
     /// Where a name belongs; `None` for the folder that is taken off.
     fn place(&mut self, name: &str) -> Result<Option<TreePath>> {
         let name = name.strip_suffix('/').unwrap_or(name);
+        // As `tar -c .` writes them.
+        let name = name.strip_prefix("./").unwrap_or(name);
+        if matches!(name, "" | ".") {
+            return Ok(None);
+        }
         let clean = TreePath::new(name).map_err(refused)?;
         if clean.as_str() != name || clean.is_root() {
             return Err(refused(format!("'{name}' is no plain path")));
@@ -388,8 +393,10 @@ mod tests {
             ("absolute", vec![file("/etc/passwd")]),
             ("climbs", vec![file("a/../../b")]),
             ("climbs inside", vec![file("a/../b")]),
-            ("dot", vec![file("./a")]),
+            ("dot", vec![file("a/./b")]),
+            ("dots", vec![file("././a")]),
             ("twice", vec![file("a"), file("a")]),
+            ("twice, once from here", vec![file("a"), file("./a")]),
             (
                 "below a link",
                 vec![entry("a", EntryType::Symlink, "/etc", b""), file("a/b")],
@@ -411,6 +418,8 @@ mod tests {
             let result = unpack(&archive(&entries), false, FetchLimits::default());
             assert!(result.is_err(), "{what} is taken");
         }
+        let from_here = unpack(&archive(&[file("./a")]), false, FetchLimits::default());
+        assert_eq!(from_here.unwrap().index().len(), 1);
         // Twins that only case tells apart are two files.
         assert_eq!(
             unpack(

@@ -1,8 +1,121 @@
-//! Sources: a reference is followed to a commit, its files become an artifact.
+//! Sources: a reference is followed to a commit, a chart or an artifact; its files become an artifact in the bucket.
 
 pub mod archive;
 pub mod artifact;
+mod chart_build;
+mod chart_dependencies;
+mod chart_remote;
+pub mod connection;
+pub mod consumers;
 pub mod credentials;
 pub mod git;
+pub mod helm_chart;
+pub mod helm_repository;
 pub mod ignore;
 pub mod index;
+pub mod oci;
+mod step;
+
+use crate::failure::Failure;
+use crate::flux::reason;
+use std::fmt::Display;
+use url::Url;
+
+/// The address of a repository of charts as source-controller uses it: its path ends with one `/`.
+///
+/// # Errors
+/// It is neither `http` nor `https`.
+fn repository_url(text: &str) -> Result<Url, Failure> {
+    let mut url = Url::parse(text).map_err(|error| invalid_url(&error))?;
+    match url.scheme() {
+        "http" | "https" => {}
+        "oci" => {
+            let what = "'oci' URL scheme cannot be used with 'default' HelmRepository type";
+            return Err(invalid_url(&what));
+        }
+        other => {
+            let what = format!("scheme '{other}' is not supported, expected http or https");
+            return Err(invalid_url(&what));
+        }
+    }
+    let path = format!("{}/", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// Where the index of a repository is.
+///
+/// # Errors
+/// As [`repository_url`].
+fn index_url(text: &str) -> Result<String, Failure> {
+    let mut url = repository_url(text)?;
+    let path = format!("{}index.yaml", url.path());
+    url.set_path(&path);
+    Ok(url.into())
+}
+
+fn invalid_url(what: &impl Display) -> Failure {
+    let what = format!("invalid Helm repository URL: {what}");
+    Failure::terminal(reason::URL_INVALID, what)
+}
+
+/// An address for messages: without user, password and query, where tokens stand.
+pub fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or_default();
+            let start = host.rfind('@').map_or(0, |at| at + 1);
+            format!("{scheme}://{}", &rest[start..])
+        }
+        None => bare.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes() {
+        for (url, index) in [
+            (
+                "https://charts.example.com",
+                "https://charts.example.com/index.yaml",
+            ),
+            (
+                "https://charts.example.com/a//",
+                "https://charts.example.com/a/index.yaml",
+            ),
+            (
+                "https://charts.example.com/a?token=x",
+                "https://charts.example.com/a/index.yaml?token=x",
+            ),
+        ] {
+            assert_eq!(index_url(url).unwrap(), index);
+        }
+        for (url, what) in [
+            ("oci://ghcr.io/a", "'oci' URL scheme cannot be used"),
+            ("file:///etc", "scheme 'file' is not supported"),
+            ("nonsense", "relative URL"),
+        ] {
+            let failure = index_url(url).unwrap_err();
+            assert!(failure.message.contains(what), "{}", failure.message);
+            assert_eq!(failure.reason, reason::URL_INVALID);
+        }
+    }
+
+    #[test]
+    fn messages_have_no_secrets() {
+        for (url, text) in [
+            (
+                "https://ann:pw@charts.example.com/a@b?token=x#y",
+                "https://charts.example.com/a@b",
+            ),
+            ("https://charts.example.com", "https://charts.example.com"),
+            ("nonsense?a", "nonsense"),
+        ] {
+            assert_eq!(shown(url), text);
+        }
+    }
+}

@@ -1,11 +1,12 @@
 //! Which objects are due, from the object and from when it was queued last. Pure.
 
 use crate::flux::{
-    Conditions, FINALIZER, FluxKind, HelmRelease, Kustomization, ObjectRef, REQUESTED_AT,
-    parse_duration, reason,
+    Conditions, FINALIZER, FluxKind, HelmRepository, ObjectRef, REQUESTED_AT, parse_duration,
+    reason,
 };
 use crate::helmrelease::conditions::reasons;
 use crate::ports::Cause;
+use crate::source::consumers;
 use crate::status::generation;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ const LOST: Duration = Duration::from_secs(50);
 /// The interval of an object whose own cannot be read: its step says so in the status.
 const FALLBACK: Duration = Duration::from_secs(600);
 
+/// The interval of a HelmRepository that gives none, as its definition has it.
+const HELM_REPOSITORY: Duration = Duration::from_secs(60);
 /// When an object was queued by the timer, and for what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -86,6 +89,9 @@ pub fn due(
     if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
         return None;
     }
+    if id.kind == FluxKind::HelmRepository && HelmRepository::is_static(object) {
+        return None;
+    }
     let asked = object.annotation(REQUESTED_AT).unwrap_or_default();
     let handled = object
         .pointer("/status/lastHandledReconcileAt")
@@ -99,7 +105,12 @@ pub fn due(
         };
     }
     match id.kind {
-        FluxKind::GitRepository | FluxKind::Kustomization | FluxKind::HelmRelease => {}
+        FluxKind::GitRepository
+        | FluxKind::OCIRepository
+        | FluxKind::HelmRepository
+        | FluxKind::HelmChart
+        | FluxKind::Kustomization
+        | FluxKind::HelmRelease => {}
         // Not served yet: its status says so once for each generation.
         _ => {
             return if ready(object).is_none() {
@@ -109,7 +120,7 @@ pub fn due(
             };
         }
     }
-    if is_behind(object, revisions) {
+    if is_behind(id, object, revisions) {
         return is_due(LOST);
     }
     let text = |field: &str| {
@@ -119,9 +130,13 @@ pub fn due(
             .and_then(|spec| spec.get(field))
             .and_then(Value::as_str)
     };
+    let fallback = match id.kind {
+        FluxKind::HelmRepository => HELM_REPOSITORY,
+        _ => FALLBACK,
+    };
     let interval = text("interval")
         .and_then(|text| parse_duration(text).ok())
-        .unwrap_or(FALLBACK);
+        .unwrap_or(fallback);
     match ready(object) {
         Some((status, _)) if status == "True" => is_due(interval),
         Some((_, why)) if waits_for_others(&why) => is_due(LOST),
@@ -140,6 +155,8 @@ fn waits_for_others(why: &str) -> bool {
     [
         reason::DEPENDENCY_NOT_READY,
         reason::ARTIFACT_FAILED,
+        reason::SOURCE_UNAVAILABLE,
+        reason::NO_SOURCE_ARTIFACT,
         reasons::SOURCE_NOT_READY,
         reasons::VALUES_ERROR,
         reasons::REST_CLIENT_ERROR,
@@ -157,31 +174,23 @@ fn ready(object: &Object) -> Option<(String, String)> {
 }
 
 /// Whether the source has moved on and the object has not tried that revision.
-fn is_behind(object: &Object, revisions: &BTreeMap<ObjectRef, String>) -> bool {
-    match FluxKind::of(&object.gvk()) {
-        Some(FluxKind::Kustomization) => {
-            let Ok(one) = Kustomization::from_object(object.clone()) else {
-                return false;
-            };
-            let source = one.source().ok().and_then(|source| revisions.get(&source));
-            source.is_some_and(|revision| *revision != one.status.last_attempted_revision)
-        }
-        Some(FluxKind::HelmRelease) => {
-            let Ok(one) = HelmRelease::from_object(object.clone()) else {
-                return false;
-            };
-            let source = one.chart_source().ok();
-            let revision = source.and_then(|source| revisions.get(&source));
-            // A chart's revision is its version, that of an OCI artifact ends with its digest.
-            let (tried, digest) = (
-                &one.status.last_attempted_revision,
-                &one.status.last_attempted_revision_digest,
-            );
-            revision.is_some_and(|revision| match digest.is_empty() {
-                true => revision != tried,
-                false => !revision.ends_with(digest.as_str()),
-            })
-        }
+fn is_behind(id: &ObjectRef, object: &Object, revisions: &BTreeMap<ObjectRef, String>) -> bool {
+    let source = consumers::source_of(object.clone());
+    let Some(revision) = source.and_then(|source| revisions.get(&source)) else {
+        return false;
+    };
+    let text = |pointer: &str| {
+        let text = object.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default()
+    };
+    match id.kind {
+        FluxKind::Kustomization => revision != text("/status/lastAttemptedRevision"),
+        FluxKind::HelmChart => revision != text("/status/observedSourceArtifactRevision"),
+        // A chart's revision is its version, that of an OCI artifact ends with its digest.
+        FluxKind::HelmRelease => match text("/status/lastAttemptedRevisionDigest") {
+            "" => revision != text("/status/lastAttemptedRevision"),
+            digest => !revision.ends_with(digest),
+        },
         _ => false,
     }
 }

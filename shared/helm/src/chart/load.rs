@@ -34,23 +34,7 @@ impl Chart {
         compat: Compat,
         limits: &LoadLimits,
     ) -> Result<Chart, HelmError> {
-        let fail = |e: &dyn Display| HelmError::chart(folder.to_string(), e.to_string());
-        let ignore = folder.join(".helmignore").map_err(|e| fail(&e))?;
-        let text = match reader.kind(&ignore).map_err(|e| fail(&e))? {
-            Some(Kind::File) => reader.read(&ignore).map_err(|e| fail(&e))?,
-            _ => bytes::Bytes::new(),
-        };
-        let rules = IgnoreRules::parse(&String::from_utf8_lossy(&text))?;
-        let mut files = Vec::new();
-        let mut walk = Walk {
-            reader,
-            rules: &rules,
-            limits,
-            bytes: 0,
-            files: &mut files,
-        };
-        walk.folder(folder, "", 0)?;
-        Chart::from_files(files, compat, limits)
+        Chart::from_files(files(reader, folder, limits)?, compat, limits)
     }
 
     /// Loads a packed chart.
@@ -87,6 +71,31 @@ impl Chart {
         }
         Loader::new(limits, compat).chart(files, 0)
     }
+}
+
+/// The files of a chart's folder.
+pub(super) fn files(
+    reader: &Reader<'_>,
+    folder: &TreePath,
+    limits: &LoadLimits,
+) -> Result<Vec<ChartFile>, HelmError> {
+    let fail = |e: &dyn Display| HelmError::chart(folder.to_string(), e.to_string());
+    let ignore = folder.join(".helmignore").map_err(|e| fail(&e))?;
+    let text = match reader.kind(&ignore).map_err(|e| fail(&e))? {
+        Some(Kind::File) => reader.read(&ignore).map_err(|e| fail(&e))?,
+        _ => bytes::Bytes::new(),
+    };
+    let rules = IgnoreRules::parse(&String::from_utf8_lossy(&text))?;
+    let mut files = Vec::new();
+    let mut walk = Walk {
+        reader,
+        rules: &rules,
+        limits,
+        bytes: 0,
+        files: &mut files,
+    };
+    walk.folder(folder, "", 0)?;
+    Ok(files)
 }
 
 struct Walk<'a, 't> {

@@ -4,9 +4,11 @@ mod archive;
 mod ignore;
 mod load;
 mod metadata;
+mod package;
 
 pub use ignore::IgnoreRules;
 pub use metadata::{Dependency, Maintainer, Metadata};
+pub use package::Package;
 
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;

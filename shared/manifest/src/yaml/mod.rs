@@ -20,7 +20,7 @@ pub use emit::{Document, View, to_string, write};
 pub use error::{Budget, YamlError, YamlErrorKind};
 pub use float::plain_float;
 pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};
-pub use parse::{parse, parse_with_comments};
+pub use parse::{parse, parse_path, parse_with_comments};
 
 /// Which of Go's YAML libraries decides the type of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

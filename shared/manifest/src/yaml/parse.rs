@@ -48,11 +48,50 @@ fn parse_each(
     Ok((documents, comments))
 }
 
+/// Reads one node of the first document: the one that the keys of `path` lead to, mapping by mapping; `None` when they lead
+/// nowhere. The whole text must be sound, but what stands beside the path is let go as soon as it is read: the limits on
+/// nodes count what is kept and the largest thing beside it, so that a document of many entries costs about one of them.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_path(
+    text: &[u8],
+    file: &str,
+    limits: &Limits,
+    path: &[&str],
+) -> Result<Option<Node>, YamlError> {
+    let mut first = None;
+    let sink = |node| {
+        first.get_or_insert(node);
+        Ok(())
+    };
+    read_path(text, limits, false, path, sink).map_err(|fault| fault.in_file(file))?;
+    let mut found = first;
+    for key in path {
+        let Some(NodeKind::Map(pairs)) = found.map(|node| node.kind) else {
+            return Ok(None);
+        };
+        let at = |(name, _): &(Node, Node)| name.text() == Some(key);
+        found = pairs.into_iter().find(at).map(|(_, node)| node);
+    }
+    Ok(found)
+}
+
 /// Hands over each document as soon as it is complete.
 pub(super) fn read(
     text: &[u8],
     limits: &Limits,
     comments: bool,
+    sink: impl FnMut(Node) -> Result<(), Fault>,
+) -> Result<Vec<Comment>, Fault> {
+    read_path(text, limits, comments, &[], sink)
+}
+
+fn read_path(
+    text: &[u8],
+    limits: &Limits,
+    comments: bool,
+    path: &[&str],
     mut sink: impl FnMut(Node) -> Result<(), Fault>,
 ) -> Result<Vec<Comment>, Fault> {
     if text.len() > limits.bytes {
@@ -68,7 +107,7 @@ pub(super) fn read(
         return Err(line_of(text.as_bytes(), at).syntax("a control character"));
     }
     let mut parser = Parser::new(text, comments);
-    let mut builder = Builder::new(limits, text.contains('*'));
+    let mut builder = Builder::new(limits, text.contains('*'), path);
     loop {
         match parser.next()? {
             (Event::StreamEnd, _) => return Ok(parser.into_comments()),
@@ -129,6 +168,8 @@ struct Spent {
 
 struct Builder<'l, 't> {
     limits: &'l Limits,
+    /// The only keys that are kept, level by level; empty: all.
+    path: &'l [&'l str],
     /// How many documents began.
     documents: usize,
     complete: Option<Node>,
@@ -141,9 +182,10 @@ struct Builder<'l, 't> {
 }
 
 impl<'l, 't> Builder<'l, 't> {
-    fn new(limits: &'l Limits, keep_anchors: bool) -> Self {
+    fn new(limits: &'l Limits, keep_anchors: bool, path: &'l [&'l str]) -> Self {
         Builder {
             limits,
+            path,
             documents: 0,
             complete: None,
             open: Vec::new(),
@@ -254,11 +296,16 @@ impl<'l, 't> Builder<'l, 't> {
             )?;
             self.anchors.insert(anchor, (node.clone(), cost));
         }
+        let wanted = self.open.len().checked_sub(1);
+        let wanted = wanted.and_then(|level| self.path.get(level));
         match self.open.last_mut() {
             None => self.complete = Some(node),
             Some(frame) => match &mut frame.node.kind {
                 NodeKind::Seq(items) => items.push(node),
                 NodeKind::Map(pairs) => match frame.key.take() {
+                    Some(key) if wanted.is_some_and(|wanted| key.text() != Some(wanted)) => {
+                        self.spent = before;
+                    }
                     Some(key) => pairs.push((key, node)),
                     None => frame.key = Some(node),
                 },

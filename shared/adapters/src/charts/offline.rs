@@ -1,0 +1,33 @@
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_core::ports::{
+    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Result, Validator,
+};
+use driftless_core::source::shown;
+
+/// Hosts of charts where no network is used: each question is refused, and the refusal says so.
+pub struct OfflineCharts;
+
+fn refused<T>(place: &str) -> Result<T> {
+    let what = format!("'{place}' is behind the network, which is not used here");
+    Err(PortError::new(ErrorKind::Unsupported, what))
+}
+
+#[async_trait]
+impl Charts for OfflineCharts {
+    async fn get(&self, url: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
+        refused(&shown(url))
+    }
+
+    async fn tags(&self, repository: &str, _: &Connection) -> Result<Vec<String>> {
+        refused(&format!("oci://{repository}"))
+    }
+
+    async fn manifest(&self, repository: &str, _: &str, _: &Connection) -> Result<Manifest> {
+        refused(&format!("oci://{repository}"))
+    }
+
+    async fn layer(&self, repository: &str, _: &Layer, _: &Connection, _: u64) -> Result<Bytes> {
+        refused(&format!("oci://{repository}"))
+    }
+}

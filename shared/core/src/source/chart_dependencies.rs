@@ -1,0 +1,189 @@
+//! The subcharts that a chart in a source's files asks for and does not bring: from the same files, or from repositories.
+//! Repositories of the chart's namespace serve with their credentials, others as everybody may read them.
+
+use super::chart_remote as remote;
+use crate::failure::Failure;
+use crate::flux::{FluxKind, HelmRepository, reason};
+use crate::source::repository_url;
+use crate::step::Context;
+use driftless_helm::semver::{Constraint, Version};
+use driftless_helm::{Dependency, LoadLimits, Metadata, Package};
+use driftless_manifest::{Reader, TreePath};
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+/// Subcharts that one chart may ask repositories for.
+const MOST: usize = 64;
+
+/// A subchart of a repository.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Needed {
+    name: String,
+    version: String,
+    repository: String,
+}
+
+/// Adds the missing subcharts that stand in the same files, and says which must be fetched. What Chart.lock says goes
+/// before what Chart.yaml asks for, as in Flux.
+///
+/// # Errors
+/// A subchart is not where it should be, has another version, or cannot be fetched from where it is said to be.
+pub(super) fn local(
+    reader: &Reader<'_>,
+    folder: &TreePath,
+    metadata: &Metadata,
+    package: &mut Package,
+) -> Result<Vec<Needed>, Failure> {
+    let mut needs = Vec::new();
+    for dependency in missing(package, metadata)? {
+        let Dependency {
+            name,
+            version,
+            repository,
+            ..
+        } = dependency;
+        if repository.is_empty() || repository.starts_with("file://") {
+            let place = match repository.strip_prefix("file://") {
+                Some(path) => path.to_owned(),
+                None => format!("charts/{name}"),
+            };
+            let inner = from_tree(reader, folder, &place, &version);
+            let inner = inner.map_err(|what| {
+                fail(&format!("failed to add local dependency '{name}': {what}"))
+            })?;
+            package.add_chart(&name, inner);
+        } else {
+            needs.push(Needed {
+                name,
+                version,
+                repository,
+            });
+        }
+    }
+    if needs.len() > MOST {
+        let what = format!("more than {MOST} dependencies are not in charts/");
+        return Err(fail(&what));
+    }
+    Ok(needs)
+}
+
+/// The dependencies whose chart is not below `charts/`.
+fn missing(package: &Package, metadata: &Metadata) -> Result<Vec<Dependency>, Failure> {
+    let locked = package.locked().map_err(|error| fail(&error))?;
+    let wanted = match locked {
+        Some(locked) => locked,
+        None => metadata.dependencies.iter().flatten().cloned().collect(),
+    };
+    let have = package.subchart_names();
+    let mut seen = BTreeSet::new();
+    Ok(wanted
+        .into_iter()
+        .filter(|one| !have.contains(&one.name) && !have.contains(&one.alias))
+        // One chart under two aliases is there once.
+        .filter(|one| seen.insert((one.name.clone(), one.version.clone())))
+        .collect())
+}
+
+fn from_tree(
+    reader: &Reader<'_>,
+    folder: &TreePath,
+    path: &str,
+    range: &str,
+) -> Result<Package, String> {
+    let place = folder.join(path).map_err(|error| error.to_string())?;
+    if reader
+        .kind(&place)
+        .map_err(|error| error.to_string())?
+        .is_none()
+    {
+        return Err(format!("no chart found at '{place}'"));
+    }
+    let inner = Package::from_tree(reader, &place, &LoadLimits::default());
+    let inner = inner.map_err(|error| error.to_string())?;
+    let metadata = inner.metadata().map_err(|error| error.to_string())?;
+    let constraint = Constraint::parse(range)
+        .map_err(|error| format!("invalid version/constraint format '{range}': {error}"))?;
+    let version = Version::parse(&metadata.version)?;
+    if !constraint.check(&version) {
+        return Err(format!(
+            "can't get a valid version for constraint '{range}': '{place}' is {}",
+            metadata.version
+        ));
+    }
+    Ok(inner)
+}
+
+/// Fetches subcharts.
+///
+/// # Errors
+/// One cannot be had.
+pub(super) async fn add(
+    context: &Context<'_>,
+    needs: Vec<Needed>,
+    package: &mut Package,
+) -> Result<(), Failure> {
+    for needed in needs {
+        let done = from_repository(context, &needed, package).await;
+        done.map_err(|failure| Failure {
+            message: format!(
+                "dependency build error: failed to add remote dependency '{}': {}",
+                needed.name, failure.message
+            ),
+            reason: match failure.reason {
+                reason::UNSUPPORTED => reason::UNSUPPORTED,
+                _ => reason::DEPENDENCY_BUILD,
+            },
+            ..failure
+        })?;
+    }
+    Ok(())
+}
+
+async fn from_repository(
+    context: &Context<'_>,
+    needed: &Needed,
+    package: &mut Package,
+) -> Result<(), Failure> {
+    let Needed {
+        name,
+        version,
+        repository,
+    } = needed;
+    if repository.starts_with('@') || repository.starts_with("alias:") {
+        let what = format!("aliased repository dependency is not supported: {repository}");
+        return Err(Failure::retry(reason::DEPENDENCY_BUILD, what));
+    }
+    let found = match repository_object(context, repository).await? {
+        Some(object) => remote::find(context, &object, name, version).await?,
+        None => remote::find_public(context, repository, name, version).await?,
+    };
+    let data = remote::download(context, &found).await?;
+    package.add_archive(&format!("{name}-{}.tgz", found.version), &data);
+    Ok(())
+}
+
+/// The HelmRepository of the namespace that stands for an address: it has the credentials.
+async fn repository_object(
+    context: &Context<'_>,
+    url: &str,
+) -> Result<Option<HelmRepository>, Failure> {
+    let wanted = normal(url);
+    let objects = context.hub.list(FluxKind::HelmRepository).await?;
+    let mine = objects
+        .into_iter()
+        .filter(|object| object.namespace() == context.id.namespace)
+        .filter_map(|object| HelmRepository::from_object(object).ok())
+        .find(|repository| normal(&repository.spec.url) == wanted);
+    Ok(mine)
+}
+
+fn normal(url: &str) -> String {
+    repository_url(url).map_or_else(|_| url.trim_end_matches('/').to_owned(), String::from)
+}
+
+fn fail(what: &impl Display) -> Failure {
+    Failure::retry(
+        reason::DEPENDENCY_BUILD,
+        format!("dependency build error: {what}"),
+    )
+}

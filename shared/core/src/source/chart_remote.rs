@@ -1,0 +1,409 @@
+//! Charts of repositories and registries: which version, and its archive.
+
+use super::chart_build::{pull, reference};
+use super::helm_chart::no_artifact;
+use crate::failure::Failure;
+use crate::flux::{ArtifactStatus, HelmRepository, reason};
+use crate::ports::{Connection, ErrorKind, Fetched, PortError, Precondition, Validator};
+use crate::source::artifact::{self, Form};
+use crate::source::{connection, index_url, repository_url, shown};
+use crate::state;
+use crate::step::Context;
+use bytes::Bytes;
+use driftless_helm::index::{self, ChartVersion};
+use driftless_helm::semver::Version;
+use regex::Regex;
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+use url::Url;
+
+/// Packed bytes of a chart, as source-controller has it.
+const LIMIT: u64 = 10 << 20;
+
+/// The layer of an OCI artifact that is a chart, and its older name.
+const CHART_LAYERS: [&str; 2] = [
+    "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+    "application/tar+gzip",
+];
+
+/// A version of a chart, and the way to it.
+pub(super) struct Remote {
+    /// The chart's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    place: Place,
+    how: Connection,
+    /// Where its bytes are remembered: of the repository's object that gave the way, so that whoever may not read a chart
+    /// is not given it from a memory.
+    memory: Option<String>,
+}
+
+enum Place {
+    Http { url: String, digest: String },
+    Oci { repository: String, tag: String },
+}
+
+/// The newest version of a chart in a repository that a range allows.
+///
+/// # Errors
+/// No such chart or version, or the repository cannot be read.
+pub(super) async fn find(
+    context: &Context<'_>,
+    repository: &HelmRepository,
+    chart: &str,
+    range: &str,
+) -> Result<Remote, Failure> {
+    if let Some(what) = repository.unsupported() {
+        let what = format!("{}: {what}", repository.id);
+        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+    }
+    check_name(chart)?;
+    let url = &repository.spec.url;
+    let how = connection::of_repository(context, repository).await?;
+    let mut found = if repository.is_oci() {
+        in_registry(context, url, how, chart, range).await?
+    } else {
+        let known = repository.status.artifact.as_ref();
+        let known = known.ok_or_else(|| no_artifact(repository.id.kind, &repository.id.name))?;
+        let text = artifact::bytes(context.ports, known).await;
+        // An index that another controller stored, or that is gone: the repository's own step brings it back.
+        let text = text.map_err(|error| match error.kind {
+            ErrorKind::NotFound => no_artifact(repository.id.kind, &repository.id.name),
+            _ => Failure::port(reason::NO_SOURCE_ARTIFACT, &error),
+        })?;
+        in_index(&text, url, how, chart, range)?
+    };
+    let (hub, uid) = (&context.hub.settings.name, repository.object.meta("uid"));
+    found.memory = Some(format!("{hub}/{uid}/{}", repository.generation()));
+    Ok(found)
+}
+
+/// As [`find`], of a repository that no object stands for: everybody may read it.
+///
+/// # Errors
+/// As [`find`].
+pub(super) async fn find_public(
+    context: &Context<'_>,
+    url: &str,
+    chart: &str,
+    range: &str,
+) -> Result<Remote, Failure> {
+    check_name(chart)?;
+    let how = connection::anonymous(context)?;
+    if url.starts_with("oci://") {
+        return in_registry(context, url, how, chart, range).await;
+    }
+    let address = index_url(url)?;
+    let limit = index::MAX_INDEX as u64;
+    let charts = &context.ports.charts;
+    let fetched = charts
+        .get(&address, &how, &Validator::default(), limit)
+        .await;
+    match fetched.map_err(|error| failed(&error))? {
+        Fetched::Body { bytes, .. } => in_index(&bytes, url, how, chart, range),
+        Fetched::Unchanged => Err(unasked()),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    static FORM: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^([-a-z0-9]+/?\.?)+$").ok());
+    match FORM.as_ref().is_some_and(|form| form.is_match(name)) {
+        true => Ok(()),
+        false => Err(reference(&format!(
+            "invalid chart name '{name}': a valid name must be lower case letters and numbers and MAY be separated with \
+             dashes (-), slashes (/) or periods (.)"
+        ))),
+    }
+}
+
+fn in_index(
+    text: &[u8],
+    url: &str,
+    how: Connection,
+    chart: &str,
+    range: &str,
+) -> Result<Remote, Failure> {
+    let found = index::find(text, chart, range).map_err(|error| {
+        reference(&format!(
+            "failed to get chart version for remote reference: {error}"
+        ))
+    })?;
+    let ChartVersion {
+        name,
+        version,
+        urls,
+        digest,
+        ..
+    } = found;
+    let first = urls
+        .first()
+        .ok_or_else(|| pull(&format!("chart '{name}' has no downloadable URLs")))?;
+    let base = repository_url(url)?;
+    let address = resolve(&base, first)
+        .ok_or_else(|| pull(&format!("'{first}' is no http or https address")))?;
+    let how = match how.pass_credentials || base.origin() == address.origin() {
+        true => how,
+        false => Connection { login: None, ..how },
+    };
+    Ok(Remote {
+        name,
+        version,
+        place: Place::Http {
+            url: address.into(),
+            digest,
+        },
+        how,
+        memory: None,
+    })
+}
+
+async fn in_registry(
+    context: &Context<'_>,
+    url: &str,
+    how: Connection,
+    chart: &str,
+    range: &str,
+) -> Result<Remote, Failure> {
+    let Some(base) = url.strip_prefix("oci://") else {
+        let what = format!("failed to construct Helm client: invalid OCI registry URL: {url}");
+        return Err(Failure::terminal(reason::SOURCE_FAILED, what));
+    };
+    let repository = format!("{}/{chart}", base.trim_end_matches('/'));
+    let version = match Version::parse(range) {
+        Ok(_) => range.to_owned(),
+        Err(_) => newest_tag(context, &repository, &how, range).await?,
+    };
+    Ok(Remote {
+        name: chart.to_owned(),
+        place: Place::Oci {
+            repository,
+            // A tag cannot hold the '+' of a version.
+            tag: version.replace('+', "_"),
+        },
+        version,
+        how,
+        memory: None,
+    })
+}
+
+async fn newest_tag(
+    context: &Context<'_>,
+    repository: &str,
+    how: &Connection,
+    range: &str,
+) -> Result<String, Failure> {
+    let lead = "failed to get chart version for remote reference";
+    let tags = context.ports.charts.tags(repository, how).await;
+    let tags = tags.map_err(|error| failed(&error).context(lead))?;
+    let versions: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
+    let named = versions.iter().map(|version| (version.as_str(), ""));
+    let newest = index::newest(named, range).map_err(|what| pull(&format!("{lead}: {what}")))?;
+    let found = newest.and_then(|at| versions.get(at));
+    found.cloned().ok_or_else(|| {
+        pull(&format!(
+            "{lead}: could not locate a version matching provided version string {range}"
+        ))
+    })
+}
+
+/// The packed chart: from the bucket if it was downloaded before by the same repository's object.
+///
+/// # Errors
+/// It cannot be had, or is not the one that the index or the registry promised.
+pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<Bytes, Failure> {
+    match &chart.place {
+        Place::Http { url, digest } => {
+            // Without a digest nobody says whether the archive is still the same.
+            let name = Some(digest).filter(|digest| !digest.is_empty());
+            let name = name.map(|digest| format!("{url} {digest}"));
+            if let Some(known) = recall(context, chart, name.as_deref()).await? {
+                return Ok(known);
+            }
+            let charts = &context.ports.charts;
+            let fetched = charts
+                .get(url, &chart.how, &Validator::default(), LIMIT)
+                .await;
+            let Fetched::Body { bytes, .. } = fetched.map_err(|error| undownloaded(&error))? else {
+                return Err(unasked());
+            };
+            check_digest(&bytes, digest, url)?;
+            remember(context, chart, name.as_deref(), &bytes).await?;
+            Ok(bytes)
+        }
+        Place::Oci { repository, tag } => from_registry(context, chart, repository, tag).await,
+    }
+}
+
+async fn from_registry(
+    context: &Context<'_>,
+    chart: &Remote,
+    repository: &str,
+    tag: &str,
+) -> Result<Bytes, Failure> {
+    let charts = &context.ports.charts;
+    let manifest = charts.manifest(repository, tag, &chart.how).await;
+    let manifest = manifest.map_err(|error| undownloaded(&error))?;
+    let layers = &manifest.layers;
+    let layer = CHART_LAYERS
+        .iter()
+        .find_map(|kind| layers.iter().find(|layer| layer.media_type == *kind));
+    let layer = layer.ok_or_else(|| {
+        pull(&format!(
+            "oci://{repository}:{tag} has no layer that is a Helm chart"
+        ))
+    })?;
+    let name = format!("{repository} {}", layer.digest);
+    if let Some(known) = recall(context, chart, Some(&name)).await? {
+        return Ok(known);
+    }
+    let bytes = charts.layer(repository, layer, &chart.how, LIMIT).await;
+    let bytes = bytes.map_err(|error| undownloaded(&error))?;
+    remember(context, chart, Some(&name), &bytes).await?;
+    Ok(bytes)
+}
+
+/// Where the artifact of a downloaded archive is noted.
+fn note_key(chart: &Remote, name: Option<&str>) -> Option<String> {
+    let text = format!("{} {}", chart.memory.as_ref()?, name?);
+    let hash = hex::encode(Sha256::digest(text));
+    Some(format!("charts/{hash}.json"))
+}
+
+async fn recall(
+    context: &Context<'_>,
+    chart: &Remote,
+    name: Option<&str>,
+) -> Result<Option<Bytes>, Failure> {
+    let Some(key) = note_key(chart, name) else {
+        return Ok(None);
+    };
+    let blobs = context.ports.blobs.as_ref();
+    let Some((noted, _)) = state::read::<ArtifactStatus>(blobs, &key).await? else {
+        return Ok(None);
+    };
+    match artifact::bytes(context.ports, &noted).await {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Unreadable) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn remember(
+    context: &Context<'_>,
+    chart: &Remote,
+    name: Option<&str>,
+    bytes: &Bytes,
+) -> Result<(), Failure> {
+    if let Some(key) = note_key(chart, name) {
+        let ports = context.ports;
+        let stored = artifact::store_file(ports, bytes.clone(), Form::Chart, &chart.version);
+        let stored = stored.await?;
+        state::write(ports.blobs.as_ref(), &key, &stored, Precondition::None).await?;
+    }
+    Ok(())
+}
+
+/// A host's refusal, as source-controller tells those of the login from the others.
+fn failed(error: &PortError) -> Failure {
+    let (reason, lead) = match error.kind {
+        ErrorKind::Denied => (
+            reason::AUTHENTICATION_FAILED,
+            "failed to authenticate with the Helm repository: chart pull error",
+        ),
+        _ => (reason::CHART_PULL, "chart pull error"),
+    };
+    Failure::port(reason, error).context(lead)
+}
+
+fn undownloaded(error: &PortError) -> Failure {
+    let mut told = error.clone();
+    told.message = format!(
+        "failed to download chart for remote reference: {}",
+        error.message
+    );
+    failed(&told)
+}
+
+fn unasked() -> Failure {
+    pull(&"the repository answered a question that was not asked")
+}
+
+/// The index says what the archive must be: another one is refused.
+fn check_digest(bytes: &[u8], digest: &str, url: &str) -> Result<(), Failure> {
+    if digest.is_empty() {
+        return Ok(());
+    }
+    let wanted = digest.strip_prefix("sha256:").unwrap_or(digest);
+    if hex::encode(Sha256::digest(bytes)).eq_ignore_ascii_case(wanted) {
+        return Ok(());
+    }
+    Err(pull(&format!(
+        "'{}' is not the archive that the repository's index names: its SHA-256 is another one",
+        shown(url)
+    )))
+}
+
+/// An address as an index writes it: whole, or from the repository's.
+fn resolve(base: &Url, text: &str) -> Option<Url> {
+    let mut address = base.join(text).ok()?;
+    // The query of the repository's address may be its token (Helm's ResolveReferenceURL).
+    if Url::parse(text).is_err() {
+        address.set_query(base.query());
+    }
+    matches!(address.scheme(), "http" | "https").then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let base = &Url::parse("https://charts.example.com/stable/").unwrap();
+        for (text, address) in [
+            (
+                "podinfo-1.0.0.tgz",
+                "https://charts.example.com/stable/podinfo-1.0.0.tgz",
+            ),
+            (
+                "charts/podinfo-1.0.0.tgz",
+                "https://charts.example.com/stable/charts/podinfo-1.0.0.tgz",
+            ),
+            ("../podinfo.tgz", "https://charts.example.com/podinfo.tgz"),
+            ("/podinfo.tgz", "https://charts.example.com/podinfo.tgz"),
+            (
+                "https://cdn.example.com/a.tgz?x=1",
+                "https://cdn.example.com/a.tgz?x=1",
+            ),
+        ] {
+            assert_eq!(resolve(base, text).unwrap().as_str(), address, "{text}");
+        }
+        let base_with_token = Url::parse("https://charts.example.com/?token=x").unwrap();
+        let tokened = resolve(&base_with_token, "a.tgz").unwrap();
+        assert_eq!(tokened.as_str(), "https://charts.example.com/a.tgz?token=x");
+        assert!(resolve(base, "file:///etc/passwd").is_none());
+        assert!(resolve(base, "oci://ghcr.io/a").is_none());
+    }
+
+    #[test]
+    fn digests() {
+        let digest = hex::encode(Sha256::digest(b"chart"));
+        assert!(check_digest(b"chart", &digest, "u").is_ok());
+        assert!(check_digest(b"chart", &format!("sha256:{digest}"), "u").is_ok());
+        assert!(check_digest(b"chart", "", "u").is_ok());
+        assert!(check_digest(b"other", &digest, "u").is_err());
+        assert!(check_digest(b"chart", "md5:1", "u?token=x").is_err());
+    }
+
+    #[test]
+    fn names() {
+        for name in ["podinfo", "a/b", "cert-manager.io", "x-1"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "..", "../a", "A", "a b", "a?b", "/a"] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

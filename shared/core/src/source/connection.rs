@@ -1,0 +1,261 @@
+//! How to talk to the host of a chart or an artifact: from Secrets, as source-controller 1.9 reads them.
+
+use crate::failure::Failure;
+use crate::flux::{HelmRepository, OCIRepository, parse_duration, reason};
+use crate::ports::{Connection, Secret};
+use crate::source::credentials::{entry, secret};
+use crate::step::Context;
+use driftless_manifest::Object;
+use serde_json::Value;
+use std::time::Duration;
+
+/// source-controller's default for `spec.timeout`.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// A function has two minutes for a step.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// How to talk to a HelmRepository.
+///
+/// # Errors
+/// A Secret is missing, or has not what it should have.
+pub async fn of_repository(
+    context: &Context<'_>,
+    source: &HelmRepository,
+) -> Result<Connection, Failure> {
+    let spec = &source.spec;
+    let mut how = start(context, spec.timeout.as_deref())?;
+    how.pass_credentials = spec.pass_credentials;
+    how.insecure = spec.insecure;
+    let namespace = &source.id.namespace;
+    if let Some(reference) = &spec.secret_ref {
+        let place = Place::read(context, namespace, &reference.name, "authentication").await?;
+        how.login = place.login(&spec.url)?;
+        if spec.cert_secret_ref.is_none() {
+            // Before certSecretRef, the certificates stood in the same Secret.
+            place.certificates(&mut how, true)?;
+        }
+    }
+    if let Some(reference) = &spec.cert_secret_ref {
+        let place = Place::read(context, namespace, &reference.name, "TLS authentication").await?;
+        place.certificates(&mut how, false)?;
+    }
+    Ok(how)
+}
+
+/// How to talk to the registry of an OCIRepository.
+///
+/// # Errors
+/// As [`of_repository`].
+pub async fn of_registry(
+    context: &Context<'_>,
+    source: &OCIRepository,
+) -> Result<Connection, Failure> {
+    let spec = &source.spec;
+    let mut how = start(context, spec.timeout.as_deref())?;
+    how.insecure = spec.insecure;
+    let namespace = &source.id.namespace;
+    if let Some(reference) = &spec.secret_ref {
+        let place = Place::read(context, namespace, &reference.name, "registry").await?;
+        how.login = place.login(&spec.url)?;
+    }
+    if let Some(reference) = &spec.cert_secret_ref {
+        let place = Place::read(context, namespace, &reference.name, "TLS authentication").await?;
+        place.certificates(&mut how, false)?;
+    }
+    Ok(how)
+}
+
+/// Without credentials: what everybody may read.
+///
+/// # Errors
+/// None that depends on the caller.
+pub fn anonymous(context: &Context<'_>) -> Result<Connection, Failure> {
+    start(context, None)
+}
+
+fn start(context: &Context<'_>, timeout: Option<&str>) -> Result<Connection, Failure> {
+    let timeout = timeout.map_or(Ok(TIMEOUT), parse_duration);
+    let timeout = timeout.map_err(|error| {
+        Failure::terminal(reason::URL_INVALID, format!("spec.timeout: {error}"))
+    })?;
+    Ok(Connection {
+        allow_local: context.hub.settings.allow_local_clusters,
+        timeout: timeout.min(LONGEST),
+        ..Connection::default()
+    })
+}
+
+/// A Secret, and how messages name it.
+struct Place {
+    name: String,
+    secret: Object,
+}
+
+impl Place {
+    async fn read(
+        context: &Context<'_>,
+        namespace: &str,
+        name: &str,
+        role: &str,
+    ) -> Result<Self, Failure> {
+        match secret(&context.hub, namespace, name).await? {
+            Some(secret) => Ok(Self {
+                name: format!("Secret/{namespace}/{name}"),
+                secret,
+            }),
+            None => Err(Failure::retry(
+                reason::AUTHENTICATION_FAILED,
+                format!("failed to get {role} secret '{namespace}/{name}': not found"),
+            )),
+        }
+    }
+
+    fn fail(&self, what: &str) -> Failure {
+        Failure::retry(
+            reason::AUTHENTICATION_FAILED,
+            format!("{}: {what}", self.name),
+        )
+    }
+
+    fn login(&self, url: &str) -> Result<Option<(String, Secret)>, Failure> {
+        if let Some(config) = entry(&self.secret, ".dockerconfigjson") {
+            return self.docker_login(&config, url);
+        }
+        let text = |key: &str| {
+            let value = entry(&self.secret, key)?;
+            value.expose_str().map(str::to_owned)
+        };
+        match (text("username"), entry(&self.secret, "password")) {
+            (Some(username), Some(password)) => Ok(Some((username, password))),
+            (None, None) => Ok(None),
+            _ => Err(self.fail("expected both username and password")),
+        }
+    }
+
+    /// The entry of a `.dockerconfigjson` for the host of `url`.
+    fn docker_login(
+        &self,
+        config: &Secret,
+        url: &str,
+    ) -> Result<Option<(String, Secret)>, Failure> {
+        use base64::{Engine as _, engine::general_purpose::STANDARD};
+        let broken = || self.fail(".dockerconfigjson: expected {\"auths\": {HOST: {...}}}");
+        let config: Value = serde_json::from_slice(config.expose()).map_err(|_| broken())?;
+        let auths = config
+            .get("auths")
+            .and_then(Value::as_object)
+            .ok_or_else(broken)?;
+        let host = host_of(url);
+        let found = auths
+            .iter()
+            .find(|(name, _)| host_of(name) == host)
+            .map(|(_, auth)| auth)
+            .ok_or_else(|| self.fail(&format!(".dockerconfigjson: no login for '{host}'")))?;
+        let text = |key: &str| found.get(key).and_then(Value::as_str);
+        if let (Some(username), Some(password)) = (text("username"), text("password")) {
+            let password = Secret::new(password.to_owned().into_bytes());
+            return Ok(Some((username.to_owned(), password)));
+        }
+        let pair = text("auth").and_then(|auth| STANDARD.decode(auth).ok());
+        let pair = pair.and_then(|pair| String::from_utf8(pair).ok());
+        let (username, password) = pair
+            .as_deref()
+            .and_then(|pair| pair.split_once(':'))
+            .ok_or_else(broken)?;
+        let password = Secret::new(password.to_owned().into_bytes());
+        Ok(Some((username.to_owned(), password)))
+    }
+
+    /// `ca.crt`, `tls.crt` and `tls.key`; of older Secrets `caFile`, `certFile` and `keyFile`.
+    fn certificates(&self, how: &mut Connection, optional: bool) -> Result<(), Failure> {
+        let either =
+            |new: &str, old: &str| entry(&self.secret, new).or_else(|| entry(&self.secret, old));
+        let authority = either("ca.crt", "caFile");
+        let pair = (either("tls.crt", "certFile"), either("tls.key", "keyFile"));
+        let none = authority.is_none() && pair.0.is_none() && pair.1.is_none();
+        if none && !optional {
+            return Err(self.fail("has neither ca.crt nor tls.crt and tls.key"));
+        }
+        how.certificate_authority = authority.map(|pem| pem.expose().to_vec());
+        how.client_certificate = match pair {
+            (Some(certificate), Some(key)) => Some((certificate.expose().to_vec(), key)),
+            (None, None) => None,
+            _ => return Err(self.fail("expected both tls.crt and tls.key")),
+        };
+        Ok(())
+    }
+}
+
+/// The host of an address, with its port: `oci://ghcr.io/a/b` and `https://ghcr.io/v1/` are both `ghcr.io`.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use serde_json::json;
+
+    fn place(entries: &[(&str, &str)]) -> Place {
+        let data = entries
+            .iter()
+            .map(|(key, text)| (*key, STANDARD.encode(text)));
+        let data: std::collections::BTreeMap<_, _> = data.collect();
+        Place {
+            name: "Secret/apps/login".into(),
+            secret: Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": data}))
+                .unwrap(),
+        }
+    }
+
+    fn login(entries: &[(&str, &str)]) -> Result<Option<(String, String)>, String> {
+        let login = place(entries).login("oci://ghcr.io/acme/charts");
+        let plain =
+            |(user, password): (String, Secret)| (user, password.expose_str().unwrap().to_owned());
+        login
+            .map(|login| login.map(plain))
+            .map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn logins() {
+        let ann = Ok(Some(("ann".to_owned(), "pw".to_owned())));
+        assert_eq!(login(&[("username", "ann"), ("password", "pw")]), ann);
+        let docker = r#"{"auths": {"https://ghcr.io/v1/": {"username": "ann", "password": "pw"}, "other": {}}}"#;
+        assert_eq!(login(&[(".dockerconfigjson", docker)]), ann);
+        let docker = format!(
+            r#"{{"auths": {{"ghcr.io": {{"auth": "{}"}}}}}}"#,
+            STANDARD.encode("ann:pw")
+        );
+        assert_eq!(login(&[(".dockerconfigjson", &docker)]), ann);
+        assert_eq!(login(&[("ca.crt", "pem")]), Ok(None));
+        assert_eq!(
+            login(&[("username", "ann")]),
+            Err("Secret/apps/login: expected both username and password".to_owned())
+        );
+        assert_eq!(
+            login(&[(".dockerconfigjson", r#"{"auths": {"docker.io": {}}}"#)]),
+            Err("Secret/apps/login: .dockerconfigjson: no login for 'ghcr.io'".to_owned())
+        );
+    }
+
+    #[test]
+    fn certificates() {
+        let mut how = Connection::default();
+        place(&[("caFile", "ca"), ("tls.crt", "cert"), ("tls.key", "key")])
+            .certificates(&mut how, false)
+            .unwrap();
+        assert_eq!(how.certificate_authority.as_deref(), Some(&b"ca"[..]));
+        assert!(how.client_certificate.is_some());
+        let half = place(&[("tls.crt", "cert")]).certificates(&mut how, false);
+        assert!(
+            half.unwrap_err()
+                .message
+                .contains("both tls.crt and tls.key")
+        );
+        assert!(place(&[]).certificates(&mut how, false).is_err());
+        assert!(place(&[]).certificates(&mut how, true).is_ok());
+    }
+}

@@ -1,0 +1,224 @@
+//! The step of a HelmChart: a chart of a repository, a registry or a source's files becomes an artifact.
+//!
+//! The artifact is a packed chart (`.tgz`), stored as it is ([`Form::Chart`]). Its revision is the chart's version; build
+//! metadata in it tells that values files were merged (`+GENERATION`) or that the chart follows its source's revision.
+//! Reasons, messages and versions are those of source-controller 1.9.
+
+use super::chart_build::{self as build, Plan, Wish};
+use super::chart_dependencies as dependencies;
+use super::chart_remote as remote;
+use crate::failure::Failure;
+use crate::flux::{
+    ArtifactStatus, FluxKind, HelmChart, HelmChartSpec, HelmRepository, SourceStatus, reason,
+};
+use crate::source::artifact::{self, Form};
+use crate::source::git::{artifact_of, find};
+use crate::source::step::{Found, Kind};
+use crate::step::{Context, Outcome};
+use bytes::Bytes;
+use driftless_manifest::Object;
+
+struct Helm;
+
+impl Kind for Helm {
+    type Spec = HelmChartSpec;
+    type Memory = ();
+
+    async fn look(
+        context: &Context<'_>,
+        source: &HelmChart,
+        status: &mut SourceStatus,
+        _: &mut (),
+    ) -> Result<Found, Failure> {
+        if let Some(what) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        }
+        let id = source.source().map_err(|what| {
+            Failure::terminal(reason::UNSUPPORTED_SOURCE, what).context("failed to get source")
+        })?;
+        if id.kind == FluxKind::Bucket {
+            let what = "a chart of a Bucket is not supported yet, as Buckets are not: keep both with Flux's source-controller";
+            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        }
+        let Some(object) = find(context, &id).await? else {
+            let what = format!(
+                "failed to get source: {}.{} \"{}\" not found",
+                id.kind,
+                id.kind.group(),
+                id.name
+            );
+            return Err(Failure::waiting(reason::SOURCE_UNAVAILABLE, what));
+        };
+        let files = artifact_of(&object);
+        if let Some(files) = &files {
+            status
+                .observed_source_artifact_revision
+                .clone_from(&files.revision);
+        }
+        let built = if id.kind == FluxKind::HelmRepository {
+            let repository = HelmRepository::from_object(object)
+                .map_err(|what| build::reference(&format!("{id}: {what}")))?;
+            from_repository(context, source, &repository).await?
+        } else {
+            let files = files.ok_or_else(|| no_artifact(id.kind, &id.name))?;
+            from_files(context, source, id.kind, &files).await?
+        };
+        finish(context, source, status, built).await
+    }
+
+    fn failed_condition(failure: &Failure) -> &'static str {
+        match failure.reason {
+            reason::VALUES_FILES
+            | reason::CHART_PACKAGE
+            | reason::DEPENDENCY_BUILD
+            | reason::METADATA_PATCH => "BuildFailed",
+            reason::STORAGE_FAILED => "StorageOperationFailed",
+            _ => "FetchFailed",
+        }
+    }
+}
+
+/// Runs the step.
+///
+/// # Errors
+/// Only when the status itself could not be written.
+pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+    super::step::step::<Helm>(context, object).await
+}
+
+/// The source of the chart has no artifact yet; the first one wakes the chart.
+pub(super) fn no_artifact(kind: FluxKind, name: &str) -> Failure {
+    let what = format!("no artifact available for {kind} source '{name}'");
+    Failure::waiting(reason::NO_SOURCE_ARTIFACT, what)
+}
+
+/// What the artifact is to be, and the chart when it is not that already.
+struct Built {
+    plan: Plan,
+    /// The values files that are told.
+    values_files: Vec<String>,
+    /// `None`: the artifact of the status is the one.
+    content: Option<Bytes>,
+}
+
+async fn finish(
+    context: &Context<'_>,
+    source: &HelmChart,
+    status: &mut SourceStatus,
+    built: Built,
+) -> Result<Found, Failure> {
+    let Built {
+        plan,
+        values_files,
+        content,
+    } = built;
+    if let Some(content) = content {
+        let stored = artifact::store_file(context.ports, content, Form::Chart, &plan.version).await;
+        let stored = stored.map_err(|error| {
+            Failure::port(reason::STORAGE_FAILED, &error)
+                .context("unable to copy Helm chart to storage")
+        })?;
+        status.url.clone_from(&stored.url);
+        status.artifact = Some(stored);
+        status.observed_values_files = match source.spec.ignore_missing_values_files {
+            true => values_files.clone(),
+            false => Vec::new(),
+        };
+    }
+    let (action, reason) = match plan.packaged {
+        true => ("packaged", reason::CHART_PACKAGE_SUCCEEDED),
+        false => ("pulled", reason::CHART_PULL_SUCCEEDED),
+    };
+    let mut message = format!(
+        "{action} '{}' chart with version '{}'",
+        plan.name, plan.version
+    );
+    if !values_files.is_empty() {
+        message.push_str(&format!(
+            " and merged values files [{}]",
+            values_files.join(" ")
+        ));
+    }
+    status.observed_chart_name = plan.name;
+    Ok(Found {
+        news: (reason, message.clone()),
+        ..Found::new(reason, message)
+    })
+}
+
+/// The build, if the artifact that is there is this chart already; a new generation builds anew.
+async fn already(
+    context: &Context<'_>,
+    source: &HelmChart,
+    plan: &Plan,
+) -> Result<Option<Built>, Failure> {
+    let status = &source.status;
+    let Some(artifact) = &status.artifact else {
+        return Ok(None);
+    };
+    let same = status.observed_generation == Some(source.generation())
+        && status.observed_chart_name == plan.name
+        && artifact.revision == plan.version;
+    if !same || !artifact::exists(context.ports, artifact).await? {
+        return Ok(None);
+    }
+    let values_files = match status.observed_values_files.is_empty() {
+        true => Wish::of(source).values_files,
+        false => status.observed_values_files.clone(),
+    };
+    Ok(Some(Built {
+        plan: plan.clone(),
+        values_files,
+        content: None,
+    }))
+}
+
+async fn from_repository(
+    context: &Context<'_>,
+    source: &HelmChart,
+    repository: &HelmRepository,
+) -> Result<Built, Failure> {
+    let found = remote::find(context, repository, &source.spec.chart, source.version()).await?;
+    let wish = Wish::of(source);
+    let plan = wish.remote(&found.name, &found.version)?;
+    if let Some(built) = already(context, source, &plan).await? {
+        return Ok(built);
+    }
+    let content = remote::download(context, &found).await?;
+    let (content, values_files) = wish.build_remote(&plan, content)?;
+    Ok(Built {
+        plan,
+        values_files,
+        content: Some(content),
+    })
+}
+
+async fn from_files(
+    context: &Context<'_>,
+    source: &HelmChart,
+    kind: FluxKind,
+    files: &ArtifactStatus,
+) -> Result<Built, Failure> {
+    let tree = artifact::load(context.ports, files).await?;
+    let wish = Wish::of(source);
+    let local = build::Local::read(&tree, &source.spec.chart)?;
+    let plan = wish.local(&local, kind, &files.revision)?;
+    if let Some(built) = already(context, source, &plan).await? {
+        return Ok(built);
+    }
+    if !plan.packaged {
+        return Ok(Built {
+            plan,
+            values_files: Vec::new(),
+            content: local.into_archive(),
+        });
+    }
+    let (mut package, values_files, needs) = wish.build_local(&plan, local, &tree)?;
+    dependencies::add(context, needs, &mut package).await?;
+    let content = Some(build::pack(package, &plan)?);
+    Ok(Built {
+        plan,
+        values_files,
+        content,
+    })
+}

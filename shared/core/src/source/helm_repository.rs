@@ -1,0 +1,195 @@
+//! The step of a HelmRepository: its index becomes an artifact. A registry has no index: such an object is looked at by its
+//! charts alone, and carries no status, as in Flux.
+
+use crate::failure::Failure;
+use crate::flux::{
+    ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
+};
+use crate::ports::{ErrorKind, Fetched, Validator};
+use crate::source::artifact::{self, Form};
+use crate::source::step::{Found, Kind};
+use crate::source::{connection, consumers, index_url, shown};
+use crate::status;
+use crate::step::{Context, Outcome};
+use bytes::Bytes;
+use driftless_helm::index;
+use driftless_manifest::Object;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What a repository remembers between steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Memory {
+    /// What stands for the index that was stored last.
+    validator: Validator,
+    /// The address that it came from.
+    url: String,
+    /// The generation that asked for it: another one may ask with other credentials.
+    generation: i64,
+}
+
+struct Helm;
+
+impl Kind for Helm {
+    type Spec = HelmRepositorySpec;
+    type Memory = Memory;
+
+    async fn look(
+        context: &Context<'_>,
+        source: &HelmRepository,
+        status: &mut SourceStatus,
+        memory: &mut Memory,
+    ) -> Result<Found, Failure> {
+        if let Some(what) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        }
+        if let Some(artifact) = fetch(context, source, memory).await? {
+            let same = status.artifact.as_ref();
+            let same = same.is_some_and(|known| known.digest == artifact.digest);
+            if !same {
+                status.url.clone_from(&artifact.url);
+                status.artifact = Some(artifact);
+            }
+        }
+        let artifact = status.artifact.clone().unwrap_or_default();
+        let message = format!("stored artifact: revision '{}'", artifact.revision);
+        let size = human_size(artifact.size.unwrap_or_default());
+        let news = format!(
+            "stored fetched index of size {size} from '{}'",
+            shown(&source.spec.url)
+        );
+        Ok(Found {
+            news: (reason::NEW_ARTIFACT, news),
+            ..Found::new(reason::SUCCEEDED_STORED, message)
+        })
+    }
+}
+
+/// The newest index, stored; `None` when the one that is stored is the newest.
+async fn fetch(
+    context: &Context<'_>,
+    source: &HelmRepository,
+    memory: &mut Memory,
+) -> Result<Option<ArtifactStatus>, Failure> {
+    let url = index_url(&source.spec.url)?;
+    let how = connection::of_repository(context, source).await?;
+    let stored = match &source.status.artifact {
+        Some(artifact) => artifact::exists(context.ports, artifact).await?,
+        None => false,
+    };
+    let is_known = stored && memory.url == url && memory.generation == source.generation();
+    let known = match is_known {
+        true => memory.validator.clone(),
+        false => Validator::default(),
+    };
+    let limit = index::MAX_INDEX as u64;
+    let fetched = context.ports.charts.get(&url, &how, &known, limit).await;
+    let fetched = fetched.map_err(|error| {
+        let reason = match error.kind {
+            ErrorKind::Denied => reason::AUTHENTICATION_FAILED,
+            _ => reason::SOURCE_FAILED,
+        };
+        Failure::port(reason, &error).context("failed to fetch Helm repository index")
+    })?;
+    let Fetched::Body { bytes, validator } = fetched else {
+        return Ok(None);
+    };
+    index::check(&bytes).map_err(|error| {
+        let what = format!("failed to load Helm repository from index YAML: {error}");
+        Failure::retry(reason::INDEXATION_FAILED, what)
+    })?;
+    let artifact = store(context, bytes).await?;
+    *memory = Memory {
+        validator,
+        url,
+        generation: source.generation(),
+    };
+    Ok(Some(artifact))
+}
+
+/// The revision of an index is its digest.
+async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Failure> {
+    let stored = artifact::store_file(context.ports, index, Form::Index, "").await;
+    let mut artifact = stored.map_err(|error| {
+        Failure::port(reason::STORAGE_FAILED, &error).context("unable to save artifact to storage")
+    })?;
+    artifact.revision.clone_from(&artifact.digest);
+    Ok(artifact)
+}
+
+/// Runs the step.
+///
+/// # Errors
+/// Only when the status itself could not be written.
+pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+    match HelmRepository::is_static(&object) {
+        true => rest(context, object).await,
+        false => super::step::step::<Helm>(context, object).await,
+    }
+}
+
+/// A registry: what an index left behind goes, and its charts are told that it is there.
+async fn rest(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+    let is_deleted = !object.meta("deletionTimestamp").is_empty();
+    if !is_deleted && object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
+        return Ok(Outcome::done("suspended"));
+    }
+    let written = object.pointer("/status").and_then(Value::as_object);
+    let is_bare = written.is_none_or(|status| status.keys().all(|key| key == "observedGeneration"));
+    let mut live = object;
+    if !is_bare && !is_deleted {
+        live = status::write(context, &live, &json!({}), SOURCE_CONTROLLER).await?;
+    }
+    context.remove_finalizer(&live, SOURCE_CONTROLLER).await?;
+    let mut outcome = Outcome::done("a registry has no index to look at");
+    if !is_deleted {
+        outcome.next = consumers::of(context).await?;
+    }
+    Ok(outcome)
+}
+
+/// As Docker's `HumanSize`: four digits, steps of a thousand.
+fn human_size(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    let mut units = ["B", "kB", "MB", "GB"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while size >= 1000.0
+        && let Some(next) = units.next()
+    {
+        size /= 1000.0;
+        unit = next;
+    }
+    let digits = match size {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{size:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    };
+    format!("{text}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (999, "999B"),
+            (1000, "1kB"),
+            (1234, "1.234kB"),
+            (43_190, "43.19kB"),
+            (1_500_000, "1.5MB"),
+            (52_428_800, "52.43MB"),
+        ] {
+            assert_eq!(human_size(bytes), text);
+        }
+    }
+}

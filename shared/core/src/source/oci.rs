@@ -1,0 +1,347 @@
+//! The step of an OCIRepository: a layer of an artifact in a registry becomes an artifact in the bucket.
+
+use crate::failure::Failure;
+use crate::flux::{
+    ArtifactStatus, LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec, SourceStatus,
+    reason,
+};
+use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
+use crate::source::artifact::{self, Form};
+use crate::source::step::{Found, Kind};
+use crate::source::{archive, connection, ignore};
+use crate::step::{Context, Outcome};
+use driftless_helm::index;
+use driftless_manifest::{FileTree, Object};
+use regex::Regex;
+
+/// Packed bytes of a layer.
+const LIMIT: u64 = 100 << 20;
+
+/// The layer that is a Helm chart.
+const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
+struct Oci;
+
+impl Kind for Oci {
+    type Spec = OCIRepositorySpec;
+    type Memory = ();
+
+    async fn look(
+        context: &Context<'_>,
+        source: &OCIRepository,
+        status: &mut SourceStatus,
+        _: &mut (),
+    ) -> Result<Found, Failure> {
+        let spec = &source.spec;
+        if let Some(what) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        }
+        let repository = repository(&spec.url)?;
+        let how = connection::of_registry(context, source).await?;
+        let wanted = choose(context, source, repository, &how).await?;
+        let charts = &context.ports.charts;
+        let manifest = charts.manifest(repository, wanted.asked(), &how).await;
+        let manifest =
+            manifest.map_err(|error| failed(&error, "failed to determine artifact digest"))?;
+        let revision = wanted.revision(&manifest.digest);
+
+        let same = status
+            .artifact
+            .as_ref()
+            .is_some_and(|artifact| artifact.revision == revision)
+            && status.observed_ignore == spec.ignore
+            && status.observed_layer_selector == spec.layer_selector;
+        let stored = match &status.artifact {
+            Some(artifact) if same => artifact::exists(context.ports, artifact).await?,
+            _ => false,
+        };
+        if !stored {
+            let layer = select(&manifest, spec.layer_selector.as_ref())?;
+            let lead = format!("failed to pull artifact from '{}'", spec.url);
+            let bytes = charts.layer(repository, layer, &how, LIMIT).await;
+            let bytes = bytes.map_err(|error| failed(&error, &lead))?;
+            let mut artifact = store(context, source, bytes, &revision).await?;
+            artifact.metadata = manifest.annotations.into_iter().collect();
+            status.url.clone_from(&artifact.url);
+            status.artifact = Some(artifact);
+            status.observed_ignore.clone_from(&spec.ignore);
+            status
+                .observed_layer_selector
+                .clone_from(&spec.layer_selector);
+        }
+        let message = format!("stored artifact for digest '{revision}'");
+        Ok(Found {
+            news: (reason::NEW_ARTIFACT, news(source, status, &revision)),
+            ..Found::new(reason::SUCCEEDED_STORED, message)
+        })
+    }
+}
+
+/// What the event says: the revision, and where it was built from when the artifact says so.
+fn news(source: &OCIRepository, status: &SourceStatus, revision: &str) -> String {
+    let text = format!(
+        "stored artifact with revision '{revision}' from '{}'",
+        source.spec.url
+    );
+    let artifact = status.artifact.as_ref();
+    let origin = |key: &str| {
+        let text = artifact?.metadata.get(key)?;
+        (!text.is_empty()).then_some(text)
+    };
+    match (
+        origin("org.opencontainers.image.source"),
+        origin("org.opencontainers.image.revision"),
+    ) {
+        (Some(place), Some(revision)) => {
+            format!("{text}, origin source '{place}', origin revision '{revision}'")
+        }
+        _ => text,
+    }
+}
+
+/// `HOST/PATH` of an address.
+fn repository(url: &str) -> Result<&str, Failure> {
+    let fail = |what: &str| {
+        let what = format!("URL validation failed for '{url}': {what}");
+        Err(Failure::terminal(reason::URL_INVALID, what))
+    };
+    let form = "URL must be in format 'oci://<domain>/<org>/<repo>'";
+    let Some(repository) = url.strip_prefix("oci://") else {
+        return fail(form);
+    };
+    let repository = repository.trim_end_matches('/');
+    let Some((_, path)) = repository.split_once('/') else {
+        return fail(form);
+    };
+    match path.split_once(':') {
+        Some((_, tag)) => fail(&format!("URL must not contain a tag; remove ':{tag}'")),
+        None => Ok(repository),
+    }
+}
+
+/// Runs the step.
+///
+/// # Errors
+/// Only when the status itself could not be written.
+pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+    super::step::step::<Oci>(context, object).await
+}
+
+/// What to ask the registry for.
+enum Wanted {
+    Digest(String),
+    Tag(String),
+}
+
+impl Wanted {
+    fn asked(&self) -> &str {
+        match self {
+            Self::Digest(text) | Self::Tag(text) => text,
+        }
+    }
+
+    /// Flux's revision: `6.5.0@sha256:…`, or the digest alone.
+    fn revision(&self, digest: &str) -> String {
+        match self {
+            Self::Digest(_) => digest.to_owned(),
+            Self::Tag(tag) => format!("{tag}@{digest}"),
+        }
+    }
+}
+
+/// A digest wins over a range, a range over a tag; `latest` when nothing is given.
+async fn choose(
+    context: &Context<'_>,
+    source: &OCIRepository,
+    repository: &str,
+    how: &Connection,
+) -> Result<Wanted, Failure> {
+    let reference = source.spec.reference.clone().unwrap_or_default();
+    if !reference.digest.is_empty() {
+        return Ok(Wanted::Digest(reference.digest));
+    }
+    if reference.semver.is_empty() {
+        let tag = match reference.tag.as_str() {
+            "" => "latest",
+            tag => tag,
+        };
+        return Ok(Wanted::Tag(tag.to_owned()));
+    }
+    let lead = format!(
+        "failed to determine the artifact tag for '{}'",
+        source.spec.url
+    );
+    let tags = context.ports.charts.tags(repository, how).await;
+    let tags = tags.map_err(|error| Failure {
+        reason: match error.kind {
+            ErrorKind::Unsupported => reason::UNSUPPORTED,
+            _ => reason::READ_FAILED,
+        },
+        ..failed(&error, &lead)
+    })?;
+    let is_chart = source
+        .spec
+        .layer_selector
+        .as_ref()
+        .is_some_and(|selector| selector.media_type == CHART);
+    let tag = newest_tag(tags, &reference, is_chart).map_err(|failure| failure.context(&lead))?;
+    Ok(Wanted::Tag(tag))
+}
+
+/// The newest tag that the range allows. A tag of a chart has `_` where its version has `+`.
+fn newest_tag(
+    mut tags: Vec<String>,
+    reference: &OCIReference,
+    is_chart: bool,
+) -> Result<String, Failure> {
+    let invalid = |what: String| Failure::retry(reason::READ_FAILED, what);
+    if !reference.semver_filter.is_empty() {
+        let filter = Regex::new(&reference.semver_filter)
+            .map_err(|error| invalid(format!("spec.ref.semverFilter: {error}")))?;
+        tags.retain(|tag| filter.is_match(tag));
+    }
+    let version = |tag: &String| match is_chart {
+        true => tag.replace('_', "+"),
+        false => tag.clone(),
+    };
+    let versions: Vec<String> = tags.iter().map(version).collect();
+    let named = versions.iter().map(|version| (version.as_str(), ""));
+    let range = &reference.semver;
+    let newest = index::newest(named, range)
+        .map_err(|what| invalid(format!("semver '{range}' parse error: {what}")))?;
+    match newest.and_then(|at| tags.get(at)) {
+        Some(tag) => Ok(tag.clone()),
+        None => Err(invalid(format!("no match found for semver: {range}"))),
+    }
+}
+
+/// The layer that the selector names, the first one without a selector.
+fn select<'m>(
+    manifest: &'m Manifest,
+    selector: Option<&LayerSelector>,
+) -> Result<&'m Layer, Failure> {
+    let media_type = selector.map_or("", |selector| selector.media_type.as_str());
+    let found = manifest
+        .layers
+        .iter()
+        .find(|layer| media_type.is_empty() || layer.media_type == media_type);
+    found.ok_or_else(|| {
+        let what = match media_type {
+            "" => "no layers found in artifact".to_owned(),
+            media_type => {
+                format!("failed to find layer with media type '{media_type}' in artifact")
+            }
+        };
+        Failure::retry(reason::OCI_LAYER_FAILED, what)
+    })
+}
+
+async fn store(
+    context: &Context<'_>,
+    source: &OCIRepository,
+    layer: bytes::Bytes,
+    revision: &str,
+) -> Result<ArtifactStatus, Failure> {
+    let selector = source.spec.layer_selector.as_ref();
+    let copy = match selector.map_or("", |selector| selector.operation.as_str()) {
+        "" | "extract" => false,
+        "copy" => true,
+        other => {
+            let what = format!("unsupported layer operation: {other}: expected extract or copy");
+            return Err(Failure::terminal(reason::OCI_LAYER_FAILED, what));
+        }
+    };
+    let stored = match copy {
+        true => artifact::store_file(context.ports, layer, Form::Chart, revision).await,
+        false => artifact::store(context.ports, &extract(source, &layer)?, revision).await,
+    };
+    stored.map_err(|error| {
+        Failure::port(reason::STORAGE_FAILED, &error)
+            .context("unable to archive artifact to storage")
+    })
+}
+
+fn extract(source: &OCIRepository, layer: &[u8]) -> Result<FileTree, Failure> {
+    let tree = archive::unpack(layer, false, FetchLimits::default());
+    let mut tree = tree.map_err(|error| {
+        let what = format!("failed to extract layer contents from artifact: {error}");
+        Failure::retry(reason::OCI_LAYER_FAILED, what)
+    })?;
+    ignore::apply(&mut tree, source.spec.ignore.as_deref())
+        .map_err(|error| Failure::terminal(reason::OCI_LAYER_FAILED, error))?;
+    Ok(tree)
+}
+
+fn failed(error: &PortError, lead: &str) -> Failure {
+    let reason = match error.kind {
+        ErrorKind::Denied => reason::AUTHENTICATION_FAILED,
+        _ => reason::OCI_PULL_FAILED,
+    };
+    Failure::port(reason, error).context(lead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags() {
+        let newest = |semver: &str, filter: &str| {
+            let tags = ["latest", "v6.4.0", "6.5.0", "6.6.0-rc.1", "6.5.1-debug"];
+            let reference = OCIReference {
+                semver: semver.into(),
+                semver_filter: filter.into(),
+                ..OCIReference::default()
+            };
+            newest_tag(tags.map(str::to_owned).to_vec(), &reference, false)
+                .map_err(|failure| failure.message)
+        };
+        assert_eq!(newest("6.x", "").as_deref(), Ok("6.5.0"));
+        assert_eq!(newest(">=6.0.0-0", "").as_deref(), Ok("6.6.0-rc.1"));
+        assert_eq!(newest(">=6.0.0-0", "debug$").as_deref(), Ok("6.5.1-debug"));
+        assert_eq!(newest("<6.5", "").as_deref(), Ok("v6.4.0"));
+        assert_eq!(
+            newest("7.x", "").unwrap_err(),
+            "no match found for semver: 7.x"
+        );
+        assert!(
+            newest("6.x", "(")
+                .unwrap_err()
+                .starts_with("spec.ref.semverFilter: ")
+        );
+    }
+
+    #[test]
+    fn layers() {
+        let layer = |kind: &str| Layer {
+            media_type: kind.into(),
+            ..Layer::default()
+        };
+        let manifest = Manifest {
+            layers: vec![layer("a"), layer("b")],
+            ..Manifest::default()
+        };
+        let selector = |kind: &str| LayerSelector {
+            media_type: kind.into(),
+            ..LayerSelector::default()
+        };
+        assert_eq!(select(&manifest, None).unwrap().media_type, "a");
+        assert_eq!(
+            select(&manifest, Some(&selector("b"))).unwrap().media_type,
+            "b"
+        );
+        assert!(select(&manifest, Some(&selector("c"))).is_err());
+    }
+
+    #[test]
+    fn revisions() {
+        assert_eq!(
+            Wanted::Tag("6.5.0".into()).revision("sha256:a"),
+            "6.5.0@sha256:a"
+        );
+        assert_eq!(
+            Wanted::Digest("sha256:a".into()).revision("sha256:a"),
+            "sha256:a"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! What the steps of all sources share: look, remember, write the status, wake whoever follows.
+
+use crate::failure::{Class, Failure};
+use crate::flux::{
+    ArtifactStatus, REQUESTED_AT, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason,
+    rfc3339,
+};
+use crate::ports::Precondition;
+use crate::source::consumers;
+use crate::state::{self, key_part};
+use crate::status;
+use crate::step::{Context, Outcome};
+use driftless_manifest::Object;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A kind of source.
+pub(super) trait Kind {
+    /// Its `spec`.
+    type Spec: SourceSpec;
+    /// What it remembers between steps, in the bucket. All of it may be lost.
+    type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned;
+
+    /// Follows the source, stores what it has, and notes it in `status`, which is the source's own at first. What stands there
+    /// after a failure is written, too.
+    async fn look(
+        context: &Context<'_>,
+        source: &Source<Self::Spec>,
+        status: &mut SourceStatus,
+        memory: &mut Self::Memory,
+    ) -> Result<Found, Failure>;
+
+    /// Forgets a deleted source. Nothing of a source is in a cluster.
+    async fn forget(_: &Context<'_>, _: &Source<Self::Spec>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The condition that a failure sets beside `Ready`.
+    fn failed_condition(failure: &Failure) -> &'static str {
+        match failure.reason {
+            reason::STORAGE_FAILED => "StorageOperationFailed",
+            _ => "FetchFailed",
+        }
+    }
+}
+
+/// What is told of a look that succeeded.
+pub(super) struct Found {
+    /// The reason of `Ready`.
+    pub reason: &'static str,
+    /// The message of `Ready`.
+    pub message: String,
+    /// Reason and message of the event about a new artifact, or about one that can be had again.
+    pub news: (&'static str, String),
+}
+
+impl Found {
+    /// What the event says is what `Ready` says.
+    pub fn new(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            news: (reason::NEW_ARTIFACT, message.clone()),
+            message,
+        }
+    }
+}
+
+/// Conditions that only a failure leaves behind.
+const FAILED: [&str; 3] = ["FetchFailed", "BuildFailed", "StorageOperationFailed"];
+
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Kept<M> {
+    /// Failures in a row.
+    #[serde(default)]
+    failures: u32,
+    #[serde(flatten)]
+    own: M,
+}
+
+/// Runs the step.
+///
+/// # Errors
+/// Only when the status itself could not be written.
+pub(super) async fn step<K: Kind>(
+    context: &Context<'_>,
+    object: Object,
+) -> Result<Outcome, Failure> {
+    let source = match Source::<K::Spec>::from_object(object.clone()) {
+        Ok(source) => source,
+        Err(what) => {
+            let failure = Failure::terminal(reason::URL_INVALID, what);
+            context.stall(&object, &failure, SOURCE_CONTROLLER).await?;
+            return Ok(Outcome::failed(failure, 0, Duration::ZERO));
+        }
+    };
+    if !object.meta("deletionTimestamp").is_empty() {
+        // Flux's controller puts a finalizer on sources; there is nothing to clean up but our own notes.
+        K::forget(context, &source).await?;
+        context.remove_finalizer(&object, SOURCE_CONTROLLER).await?;
+        return Ok(Outcome::done("deleted"));
+    }
+    if source.spec.suspend() {
+        return Ok(Outcome::done("suspended"));
+    }
+    let blobs = context.ports.blobs.as_ref();
+    let hub = key_part(&context.hub.settings.name);
+    let key = format!("state/{hub}/{}.json", context.id.key());
+    let known = state::read::<Kept<K::Memory>>(blobs, &key).await?;
+    let (before, when) = known.map_or(
+        (Kept::default(), Precondition::Absent),
+        |(kept, version)| (kept, Precondition::Is(version)),
+    );
+    let mut kept = before.clone();
+    let mut new = source.status.clone();
+    let found = match source.interval() {
+        Ok(_) => K::look(context, &source, &mut new, &mut kept.own).await,
+        Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
+    };
+    kept.failures = match found {
+        Ok(_) => 0,
+        Err(_) => kept.failures.saturating_add(1),
+    };
+    if kept != before {
+        state::write(blobs, &key, &kept, when).await?;
+    }
+    match found {
+        Ok(found) => succeeded(context, &source, new, found).await,
+        Err(failure) => {
+            let condition = K::failed_condition(&failure);
+            let told = Told { failure, condition };
+            failed(context, &source, new, told, kept.failures).await
+        }
+    }
+}
+
+async fn succeeded<S: SourceSpec>(
+    context: &Context<'_>,
+    source: &Source<S>,
+    mut new: SourceStatus,
+    found: Found,
+) -> Result<Outcome, Failure> {
+    let Found {
+        reason,
+        message,
+        news,
+    } = found;
+    let artifact = new.artifact.clone().unwrap_or_default();
+    let (generation, now) = (source.generation(), rfc3339(context.ports.clock.now()));
+    for gone in ["Reconciling", "Stalled", "ArtifactOutdated"]
+        .iter()
+        .chain(&FAILED)
+    {
+        new.conditions.remove(gone);
+    }
+    for kind in ["Ready", "ArtifactInStorage"] {
+        new.conditions
+            .set(kind, "True", reason, &message, generation, &now);
+    }
+    write(context, source, &mut new).await?;
+
+    let named = |artifact: &ArtifactStatus| (artifact.revision.clone(), artifact.digest.clone());
+    let changed = source.status.artifact.as_ref().map(named) != Some(named(&artifact));
+    let old = &source.status.conditions;
+    let recovered = FAILED.iter().any(|kind| old.is_true(kind));
+    let mut outcome = Outcome::done(message);
+    if changed || recovered {
+        let (why, text) = news;
+        let why = match (changed, why) {
+            (false, reason::NEW_ARTIFACT) => reason::SUCCEEDED_STORED,
+            _ => why,
+        };
+        let event = context.event(&source.object, SOURCE_CONTROLLER);
+        event.send(false, why, &text, &artifact.revision).await;
+    }
+    if changed || !old.is_true("Ready") {
+        outcome.next = consumers::of(context).await?;
+    }
+    Ok(outcome)
+}
+
+/// A failure, and the condition beside `Ready` that says so.
+struct Told {
+    failure: Failure,
+    condition: &'static str,
+}
+
+async fn failed<S: SourceSpec>(
+    context: &Context<'_>,
+    source: &Source<S>,
+    mut new: SourceStatus,
+    told: Told,
+    failures: u32,
+) -> Result<Outcome, Failure> {
+    let Told { failure, condition } = told;
+    let (generation, now) = (source.generation(), rfc3339(context.ports.clock.now()));
+    let (going, gone, why) = match failure.class {
+        Class::Terminal => ("Stalled", "Reconciling", failure.reason),
+        Class::Retry(_) | Class::Waiting => {
+            ("Reconciling", "Stalled", reason::PROGRESSING_WITH_RETRY)
+        }
+    };
+    let Failure {
+        reason, message, ..
+    } = &failure;
+    for gone in FAILED.iter().chain([&gone]) {
+        new.conditions.remove(gone);
+    }
+    new.conditions
+        .set("Ready", "False", reason, message, generation, &now);
+    new.conditions
+        .set(condition, "True", reason, message, generation, &now);
+    new.conditions
+        .set(going, "True", why, message, generation, &now);
+    write(context, source, &mut new).await?;
+
+    let told = source.status.conditions.get("Ready");
+    if told.map(|ready| (&*ready.reason, &*ready.message)) != Some((reason, message)) {
+        let event = context.event(&source.object, SOURCE_CONTROLLER);
+        event.send(true, reason, message, "").await;
+    }
+    let interval = source.interval().unwrap_or(Duration::from_secs(600));
+    Ok(Outcome::failed(failure, failures, interval))
+}
+
+/// Writes what we know into the status; fields of Flux that we do not model stay.
+async fn write<S: SourceSpec>(
+    context: &Context<'_>,
+    source: &Source<S>,
+    new: &mut SourceStatus,
+) -> Result<(), Failure> {
+    new.observed_generation = Some(source.generation());
+    if let Some(requested) = source.object.annotation(REQUESTED_AT) {
+        requested.clone_into(&mut new.last_handled_reconcile_at);
+    }
+    let merged = status::overlay(
+        &source.object,
+        &status::to_value(new)?,
+        &status::to_value(&source.status)?,
+    );
+    status::write(context, &source.object, &merged, SOURCE_CONTROLLER).await?;
+    Ok(())
+}
