@@ -3,6 +3,7 @@
 //! an embedded one.
 
 mod blobs;
+mod charts;
 mod cluster;
 mod github;
 mod keys;

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod binaries;
+mod charts;
 mod embedded;
 mod multi_tenancy;
 mod multicluster;

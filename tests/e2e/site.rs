@@ -175,6 +175,8 @@ pub fn path(kind: &str, namespace: &str, name: &str) -> String {
         "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"),
         "GitRepository" => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
         "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
+        "HelmRepository" => ("source.toolkit.fluxcd.io", "v1", "helmrepositories"),
+        "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
         "Deployment" => ("apps", "v1", "deployments"),
         "ConfigMap" => return core("configmaps", namespace, name),

@@ -27,6 +27,7 @@
 //! ```
 
 pub mod aws;
+pub mod charts;
 pub mod cluster;
 pub mod github;
 pub mod http;

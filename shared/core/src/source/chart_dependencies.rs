@@ -153,10 +153,8 @@ async fn from_repository(
         let what = format!("aliased repository dependency is not supported: {repository}");
         return Err(Failure::retry(reason::DEPENDENCY_BUILD, what));
     }
-    let found = match repository_object(context, repository).await? {
-        Some(object) => remote::find(context, &object, name, version).await?,
-        None => remote::find_public(context, repository, name, version).await?,
-    };
+    let object = repository_object(context, repository).await?;
+    let found = remote::find_subchart(context, object.as_ref(), repository, name, version).await?;
     let data = remote::download(context, &found).await?;
     package.add_archive(&format!("{name}-{}.tgz", found.version), &data);
     Ok(())

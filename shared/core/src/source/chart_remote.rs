@@ -79,23 +79,29 @@ pub(super) async fn find(
     Ok(found)
 }
 
-/// As [`find`], of a repository that no object stands for: everybody may read it.
+/// As [`find`], for a subchart: a repository without an artifact, or that no object stands for, is asked for its index.
 ///
 /// # Errors
 /// As [`find`].
-pub(super) async fn find_public(
+pub(super) async fn find_subchart(
     context: &Context<'_>,
+    repository: Option<&HelmRepository>,
     url: &str,
     chart: &str,
     range: &str,
 ) -> Result<Remote, Failure> {
+    let how = match repository {
+        Some(known) if known.is_oci() || known.status.artifact.is_some() => {
+            return find(context, known, chart, range).await;
+        }
+        Some(known) => connection::of_repository(context, known).await?,
+        None => connection::anonymous(context)?,
+    };
     check_name(chart)?;
-    let how = connection::anonymous(context)?;
     if url.starts_with("oci://") {
         return in_registry(context, url, how, chart, range).await;
     }
-    let address = index_url(url)?;
-    let limit = index::MAX_INDEX as u64;
+    let (address, limit) = (index_url(url)?, index::MAX_INDEX as u64);
     let charts = &context.ports.charts;
     let fetched = charts
         .get(&address, &how, &Validator::default(), limit)

@@ -1,11 +1,10 @@
 //! Who takes files from a source.
 
 use crate::failure::Failure;
-use crate::flux::{FluxKind, HelmChart, Kustomization, ObjectRef};
+use crate::flux::{FluxKind, HelmChart, HelmRelease, Kustomization, ObjectRef};
 use crate::ports::{Cause, Request};
 use crate::step::Context;
 use driftless_manifest::Object;
-use serde_json::Value;
 use std::time::Duration;
 
 /// A request for each object of the hub that follows the source of this step; a LIST a kind that may.
@@ -43,20 +42,7 @@ pub fn source_of(object: Object) -> Option<ObjectRef> {
     match FluxKind::of(&object.gvk())? {
         FluxKind::Kustomization => Kustomization::from_object(object).ok()?.source().ok(),
         FluxKind::HelmChart => HelmChart::from_object(object).ok()?.source().ok(),
-        FluxKind::HelmRelease => chart_of(&object),
+        FluxKind::HelmRelease => HelmRelease::from_object(object).ok()?.chart_source().ok(),
         _ => None,
     }
-}
-
-/// The chart of a HelmRelease: the one it names, or the HelmChart that was made for it.
-fn chart_of(object: &Object) -> Option<ObjectRef> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    if let Some(name) = text("/spec/chartRef/name") {
-        let kind = FluxKind::parse(text("/spec/chartRef/kind")?)?;
-        let namespace = text("/spec/chartRef/namespace").filter(|namespace| !namespace.is_empty());
-        let namespace = namespace.unwrap_or_else(|| object.namespace());
-        return Some(ObjectRef::new(kind, namespace, name));
-    }
-    let (namespace, name) = text("/status/helmChart")?.split_once('/')?;
-    Some(ObjectRef::new(FluxKind::HelmChart, namespace, name))
 }

@@ -1,0 +1,248 @@
+//! Sockets and the way from a request to an answer.
+
+use super::{Call, Fault, State, Validators, registry};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, Response, StatusCode, header};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::stream;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use sha2::{Digest, Sha256};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// Bytes of a request.
+const LIMIT: usize = 64 << 20;
+/// When every file was changed last.
+const CHANGED: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
+
+pub(super) struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The harness's own: a test may have one, too.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all();
+        builder.build().expect("a runtime")
+    })
+}
+
+/// A server's certificate, and who signed it.
+pub(super) struct Identity {
+    pub authority: String,
+    acceptor: TlsAcceptor,
+}
+
+impl Identity {
+    pub fn new() -> Self {
+        let key = KeyPair::generate().expect("generate a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&key).expect("sign the authority");
+        let issuer = Issuer::new(params, key);
+        let key = KeyPair::generate().expect("generate a key");
+        let own = CertificateParams::new(vec!["127.0.0.1".to_owned()])
+            .and_then(|params| params.signed_by(&key, &issuer))
+            .expect("sign the certificate");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the default versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![own.der().clone()], key.expect("a key"))
+            .expect("a certificate and its key");
+        Self {
+            authority: authority.pem(),
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+        }
+    }
+}
+
+impl Server {
+    pub fn start(state: Arc<Mutex<State>>, identity: Option<Identity>) -> Self {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bind a loopback port");
+        socket.set_nonblocking(true).expect("a non-blocking socket");
+        let address = socket.local_addr().expect("a local address");
+        let app = Router::new().fallback(move |request: Request| {
+            let state = Arc::clone(&state);
+            async move { respond(&state, request).await }
+        });
+        let task = runtime().spawn(async move {
+            let listener = TcpListener::from_std(socket).expect("a listener");
+            let served = match identity {
+                None => axum::serve(listener, app).await,
+                Some(identity) => {
+                    let acceptor = identity.acceptor;
+                    axum::serve(TlsListener { listener, acceptor }, app).await
+                }
+            };
+            served.expect("serve");
+        });
+        Self { address, task }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+struct TlsListener {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl axum::serve::Listener for TlsListener {
+    type Io = Box<dyn Stream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let Ok((stream, address)) = self.listener.accept().await else {
+                continue;
+            };
+            // Who does not trust the certificate hangs up.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (Box::new(stream), address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A request with its whole body.
+pub(super) struct Incoming {
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    /// The host's own address, as the client wrote it.
+    pub host: String,
+}
+
+impl Incoming {
+    pub fn header(&self, name: header::HeaderName) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+}
+
+async fn respond(state: &Mutex<State>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let incoming = Incoming {
+        method: parts.method.to_string(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        host: parts
+            .headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok())
+            .unwrap_or_default()
+            .to_owned(),
+        headers: parts.headers,
+        body: to_bytes(body, LIMIT).await.unwrap_or_default().to_vec(),
+    };
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    let answer = match state.faults.get(&incoming.path).cloned() {
+        Some(fault) => faulty(fault),
+        None if incoming.path == "/token" || incoming.path.starts_with("/v2/") => {
+            registry::answer(&mut state, &incoming)
+        }
+        None => file(&state, &incoming),
+    };
+    state.calls.push(Call {
+        method: incoming.method.clone(),
+        path: parts.uri.to_string(),
+        authorization: incoming.header(header::AUTHORIZATION).to_owned(),
+        status: answer.status().as_u16(),
+    });
+    answer
+}
+
+pub(super) fn plain(status: u16) -> Response<Body> {
+    with(status, &[], Body::empty())
+}
+
+pub(super) fn with(status: u16, headers: &[(&str, &str)], body: Body) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(body).expect("an answer")
+}
+
+/// Whether a request carries the login that is wanted.
+pub(super) fn is_let_in(state: &State, incoming: &Incoming) -> bool {
+    let Some((user, password)) = &state.login else {
+        return true;
+    };
+    let pair = STANDARD.encode(format!("{user}:{password}"));
+    incoming.header(header::AUTHORIZATION) == format!("Basic {pair}")
+}
+
+fn faulty(fault: Fault) -> Response<Body> {
+    match fault {
+        Fault::Status(status) => plain(status),
+        Fault::Redirect(place) => with(302, &[("location", &place)], Body::empty()),
+        Fault::Bytes(bytes) => with(200, &[], Body::from(bytes)),
+        Fault::Endless => {
+            let chunk = || Ok::<_, Infallible>(vec![b' '; 1 << 20]);
+            let endless = stream::unfold((), move |()| async move { Some((chunk(), ())) });
+            with(200, &[], Body::from_stream(endless))
+        }
+    }
+}
+
+fn file(state: &State, incoming: &Incoming) -> Response<Body> {
+    if !is_let_in(state, incoming) {
+        return with(
+            401,
+            &[("www-authenticate", "Basic realm=\"charts\"")],
+            Body::empty(),
+        );
+    }
+    let Some(bytes) = state.files.get(&incoming.path) else {
+        return plain(404);
+    };
+    let etag = format!("\"{}\"", hex::encode(&Sha256::digest(bytes)[..8]));
+    let unchanged = match state.validators {
+        None => false,
+        Some(Validators::Etag) => incoming.header(header::IF_NONE_MATCH) == etag,
+        Some(Validators::LastModified) => incoming.header(header::IF_MODIFIED_SINCE) == CHANGED,
+    };
+    if unchanged {
+        return plain(StatusCode::NOT_MODIFIED.as_u16());
+    }
+    let headers: &[(&str, &str)] = match state.validators {
+        None => &[],
+        Some(Validators::Etag) => &[("etag", &etag)],
+        Some(Validators::LastModified) => &[("last-modified", CHANGED)],
+    };
+    with(200, headers, Body::from(bytes.clone()))
+}
