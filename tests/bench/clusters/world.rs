@@ -1,5 +1,6 @@
 //! The fleet: a folder as its repository, one hub, and for each remote cluster a kubeconfig Secret and a Kustomization.
 
+use driftless_adapters::charts::OfflineCharts;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::git::FolderGit;
 use driftless_adapters::local::{LocalKeys, SystemClock};
@@ -46,6 +47,7 @@ impl World {
         let queue = Arc::new(MemoryQueue::default());
         let ports = Ports {
             git: Arc::new(git),
+            charts: Arc::new(OfflineCharts),
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
             keys: Arc::new(LocalKeys::new(secrets.into(), None)),
