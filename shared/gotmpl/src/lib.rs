@@ -28,6 +28,11 @@ mod parse;
 mod set;
 mod value;
 
+/// The README's example runs, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use builtin::{compare_equal, html_escape};
 pub use error::{Error, ErrorKind, shortened};
 pub use exec::{Exec, Limits};

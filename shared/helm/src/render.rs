@@ -207,7 +207,7 @@ impl Root {
         for sub in &chart.dependencies {
             let info = values_type(self.compat);
             let found = match &values {
-                Value::Map(map) => table(map, sub.name()),
+                Value::Map(map) => table(map, sub.name()).ok(),
                 _ => None,
             };
             let inner = found.unwrap_or_default().retyped(info);

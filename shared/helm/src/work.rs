@@ -178,19 +178,31 @@ fn copy(value: &Value, depth: usize) -> Result<Value, HelmError> {
 }
 
 /// The table at a dotted path.
-pub(crate) fn table(values: &Map, path: &str) -> Option<Map> {
+///
+/// # Errors
+/// The part that is none, worded as Helm's.
+pub(crate) fn table(values: &Map, path: &str) -> Result<Map, String> {
     let mut table = values.clone();
     for part in path.split('.') {
-        table = table.get(part)?.as_map()?.clone();
+        table = match table.get(part) {
+            Some(Value::Map(inner)) => inner,
+            _ => return Err(format!("\"{part}\" is not a table")),
+        };
     }
-    Some(table)
+    Ok(table)
 }
 
 /// The value at a dotted path that is no table.
-pub(crate) fn path_value(values: &Map, path: &str) -> Option<Value> {
-    let value = match path.rsplit_once('.') {
-        Some((parent, key)) => table(values, parent)?.get(key)?,
-        None => values.get(path)?,
+///
+/// # Errors
+/// The part that is none, worded as Helm's.
+pub(crate) fn path_value(values: &Map, path: &str) -> Result<Value, String> {
+    let (found, key) = match path.rsplit_once('.') {
+        Some((parent, key)) => (table(values, parent)?.get(key), key),
+        None => (values.get(path), path),
     };
-    value.as_map().is_none().then_some(value)
+    match found {
+        Some(Value::Map(_)) | None => Err(format!("\"{key}\" is not a value")),
+        Some(value) => Ok(value),
+    }
 }

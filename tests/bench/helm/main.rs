@@ -30,7 +30,17 @@ use shared::{GOALS, report};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The stack of the thread that renders, so large that the engine does not make one of its own for every chart: Go's grows
+/// once, too.
+const STACK: usize = 256 << 20;
+
 fn main() -> ExitCode {
+    let renderer = std::thread::Builder::new().stack_size(STACK).spawn(run);
+    let done = renderer.expect("a thread").join();
+    done.unwrap_or(ExitCode::FAILURE)
+}
+
+fn run() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let after = |flag: &str| {
         let at = arguments.iter().position(|argument| argument == flag)?;

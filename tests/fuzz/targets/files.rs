@@ -9,18 +9,25 @@ const MARK: &str = "%% ";
 /// The files of one input. Names that no tree takes are left out.
 pub fn tree(data: &[u8]) -> FileTree {
     let mut tree = FileTree::new();
-    let (mut path, mut file) = ("kustomization.yaml".to_owned(), Vec::new());
+    for (path, file) in split(data) {
+        add(&mut tree, &path, file);
+    }
+    tree
+}
+
+/// The files of one input, by name.
+pub fn split(data: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut files = vec![("kustomization.yaml".to_owned(), Vec::new())];
     for line in data.split_inclusive(|byte| *byte == b'\n') {
-        match line.strip_prefix(MARK.as_bytes()) {
-            Some(name) => {
-                add(&mut tree, &path, std::mem::take(&mut file));
-                path = String::from_utf8_lossy(name).trim_end().to_owned();
+        match (line.strip_prefix(MARK.as_bytes()), files.last_mut()) {
+            (None, Some((_, file))) => file.extend_from_slice(line),
+            (name, _) => {
+                let name = String::from_utf8_lossy(name.unwrap_or_default());
+                files.push((name.trim_end().to_owned(), Vec::new()));
             }
-            None => file.extend_from_slice(line),
         }
     }
-    add(&mut tree, &path, file);
-    tree
+    files
 }
 
 /// Adds a file where the tree takes it.

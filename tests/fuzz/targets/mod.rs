@@ -2,9 +2,14 @@
 //!
 //! A target may also check what must hold of any input; it panics when that does not.
 
+pub mod archive;
+pub mod chart;
 pub mod files;
+pub mod functions;
 pub mod kustomization;
 pub mod strategic_merge;
+pub mod template;
+pub mod values;
 pub mod yaml;
 
 /// A target, by the name of its program.
@@ -16,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 3] = [
+pub const ALL: [Target; 8] = [
     Target {
         name: "yaml",
         run: yaml::run,
@@ -32,4 +37,40 @@ pub const ALL: [Target; 3] = [
         run: strategic_merge::run,
         seeds: strategic_merge::seeds,
     },
+    Target {
+        name: "template",
+        run: template::run,
+        seeds: template::seeds,
+    },
+    Target {
+        name: "chart",
+        run: chart::run,
+        seeds: chart::seeds,
+    },
+    Target {
+        name: "archive",
+        run: archive::run,
+        seeds: archive::seeds,
+    },
+    Target {
+        name: "values",
+        run: values::run,
+        seeds: values::seeds,
+    },
+    Target {
+        name: "functions",
+        run: functions::run,
+        seeds: functions::seeds,
+    },
 ];
+
+/// The stack for what templates may nest.
+const STACK: usize = 256 << 20;
+
+/// Runs `f` on a thread whose stack holds what templates may nest; its panic is that of the caller.
+pub fn on_large_stack(f: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(f);
+    if let Err(panic) = thread.expect("a thread").join() {
+        std::panic::resume_unwind(panic);
+    }
+}

@@ -15,3 +15,4 @@ mod fleet;
 mod help;
 mod refusals;
 mod serve;
+mod template;

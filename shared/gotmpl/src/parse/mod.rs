@@ -40,6 +40,8 @@ pub(crate) fn parse(
         ahead: Vec::new(),
         terms: Vec::new(),
         commands: Vec::new(),
+        fields: Vec::new(),
+        known: HashMap::new(),
         last_line: 1,
         name: Arc::from(name),
         text: Arc::from(text),
@@ -78,6 +80,9 @@ struct Parser<'t> {
     /// their length is known.
     terms: Vec<Term>,
     commands: Vec<Command>,
+    fields: Vec<Str>,
+    /// The fields that were read: most templates name few, over and over.
+    known: HashMap<&'t str, Str>,
     last_line: usize,
     name: Arc<str>,
     text: Arc<str>,
@@ -565,14 +570,17 @@ impl<'t> Parser<'t> {
         }
         let first = self.next();
         let pos = first.pos;
-        let mut fields = match &mut term.kind {
-            TermKind::Field(own) | TermKind::Variable(_, own) => std::mem::take(own),
-            _ => Vec::new(),
-        };
-        fields.push(Str::from(&first.text[1..]));
-        while self.peek() == Kind::Field {
-            fields.push(Str::from(&self.next().text[1..]));
+        if let TermKind::Field(own) | TermKind::Variable(_, own) = &mut term.kind {
+            self.fields.append(own);
         }
+        let name = self.name_of(&first);
+        self.fields.push(name);
+        while self.peek() == Kind::Field {
+            let token = self.next();
+            let name = self.name_of(&token);
+            self.fields.push(name);
+        }
+        let fields = self.fields.drain(..).collect();
         match &mut term.kind {
             TermKind::Field(own) | TermKind::Variable(_, own) => *own = fields,
             TermKind::Bool(_)
@@ -608,7 +616,7 @@ impl<'t> Parser<'t> {
             Kind::Dot => TermKind::Dot,
             Kind::Nil => TermKind::Nil,
             Kind::Variable => self.use_variable(&token)?,
-            Kind::Field => TermKind::Field(vec![Str::from(&token.text[1..])]),
+            Kind::Field => TermKind::Field(vec![self.name_of(&token)]),
             Kind::Bool => TermKind::Bool(token.text == "true"),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
                 match literal::number(token.text, token.kind) {
@@ -637,6 +645,13 @@ impl<'t> Parser<'t> {
             _ => pos,
         };
         Ok(Some(Term { pos, kind }))
+    }
+
+    /// The name of a field, without its point.
+    fn name_of(&mut self, token: &Token<'t>) -> Str {
+        let name = &token.text[1..];
+        let known = self.known.entry(name);
+        known.or_insert_with(|| Str::from(name)).clone()
     }
 
     fn use_variable(&mut self, token: &Token<'_>) -> Result<TermKind> {

@@ -4,6 +4,7 @@ use crate::chart::{Dependency, Maintainer, Metadata};
 use crate::compat::Compat;
 use crate::convert::to_value;
 use crate::funcs::to_yaml_text;
+use crate::work::{path_value, table};
 use driftless_gotmpl::{Elem, Kind, List, Map, Method, Object, Param, TypeInfo, Value};
 use std::any::Any;
 use std::borrow::Cow;
@@ -261,52 +262,24 @@ pub(super) const VALUES_METHODS: &[Method] = &[
         name: "Table",
         params: &[Param::Str],
         variadic: false,
-        call: |_, v, args| {
-            let path = args[0]
-                .as_str()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            match v {
-                Value::Map(m) => lookup(m, &path, m.info()).map(Value::Map),
-                _ => Err("not a table".into()),
-            }
+        call: |_, v, args| match v {
+            Value::Map(m) => Ok(Value::Map(table(m, &path(args))?.retyped(m.info()))),
+            _ => Err("not a table".into()),
         },
     },
     Method {
         name: "PathValue",
         params: &[Param::Str],
         variadic: false,
-        call: |_, v, args| {
-            let path = args[0]
-                .as_str()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            let Value::Map(m) = v else {
-                return Err("not a table".into());
-            };
-            let (table, key) = match path.rsplit_once('.') {
-                Some((parent, key)) => (lookup(m, parent, m.info())?, key.to_owned()),
-                None => (m.clone(), path),
-            };
-            match table.get(&key) {
-                Some(Value::Map(_)) | None => Err(format!("\"{key}\" is not a value").into()),
-                Some(value) => Ok(value),
-            }
+        call: |_, v, args| match v {
+            Value::Map(m) => Ok(path_value(m, &path(args))?),
+            _ => Err("not a table".into()),
         },
     },
 ];
 
-fn lookup(
-    map: &Map,
-    path: &str,
-    info: &'static TypeInfo,
-) -> Result<Map, driftless_gotmpl::FuncError> {
-    let mut table = map.clone();
-    for part in path.split('.') {
-        table = match table.get(part) {
-            Some(Value::Map(inner)) => inner,
-            _ => return Err(format!("\"{part}\" is not a table").into()),
-        };
-    }
-    Ok(table.retyped(info))
+/// The argument of a method that takes a dotted path.
+fn path(args: &[Value]) -> String {
+    let path = args.first().and_then(Value::as_str);
+    path.map(ToString::to_string).unwrap_or_default()
 }

@@ -90,7 +90,7 @@ fn renamed<'c>(charts: &[Work<'c>], requirements: &[Shared], compat: Compat) -> 
 }
 
 fn tags(requirements: &[Shared], values: &Map) {
-    let Some(tags) = table(values, "tags") else {
+    let Ok(tags) = table(values, "tags") else {
         return;
     };
     for requirement in requirements {
@@ -114,7 +114,7 @@ fn conditions(requirements: &[Shared], values: &Map, path: &str) {
             if condition.is_empty() {
                 continue;
             }
-            if let Some(Value::Bool(on)) = path_value(values, &format!("{path}{condition}")) {
+            if let Ok(Value::Bool(on)) = path_value(values, &format!("{path}{condition}")) {
                 entry.enabled = on;
                 break;
             }
@@ -153,7 +153,7 @@ fn import_one(
     }
     for (child, parent) in imports.iter().filter_map(import) {
         let found = table(values, &format!("{}.{child}", requirement.entry.name));
-        if let Some(found) = found {
+        if let Ok(found) = found {
             tables(imported, &under_path(&parent, found), Mode::Merge)?;
         }
         let read = json!({ "child": child, "parent": parent });

@@ -1,0 +1,86 @@
+//! A whole render: a chart's files, dependencies, values, schemas, templates with every function, sorting.
+
+use super::files;
+use super::template::LIMITS;
+use driftless_helm::values::{self, Table};
+use driftless_helm::{
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, Outcome, ReleaseInfo,
+    manifest_text, render,
+};
+use std::path::Path;
+
+/// The file that `-f` gives; every other one is the chart's.
+const GIVEN: &str = "given.yaml";
+
+/// Renders the files as both Helms do; once more, it must be the same.
+pub fn run(data: &[u8]) {
+    let files = files::split(data);
+    super::on_large_stack(move || {
+        for compat in [Compat::Helm3, Compat::Helm4] {
+            let first = text(&files, compat);
+            assert_eq!(first, text(&files, compat), "rendered twice");
+        }
+    });
+}
+
+fn text(files: &[(String, Vec<u8>)], compat: Compat) -> Result<String, String> {
+    let (given, chart): (Vec<_>, Vec<_>) = files.iter().partition(|(name, _)| name == GIVEN);
+    let own = chart.iter().map(|(name, data)| ChartFile {
+        name: name.clone(),
+        data: data.as_slice().into(),
+    });
+    let shown = |error: driftless_helm::HelmError| error.to_string();
+    let chart = Chart::from_files(own.collect(), compat, &LoadLimits::default()).map_err(shown)?;
+    let mut user = Table::new();
+    for (name, text) in given {
+        user = values::merge(user, values::read(text, name, compat).map_err(shown)?);
+    }
+    match render(&chart, &user, &options(compat), true).map_err(shown)? {
+        Outcome::Done(rendered) => Ok(manifest_text(&rendered, true)),
+        Outcome::Needs(needs) => Ok(format!("{needs:?}")),
+    }
+}
+
+/// A release of which time and everything random is given.
+pub fn options(compat: Compat) -> Options {
+    Options {
+        compat,
+        release: ReleaseInfo {
+            name: "rel".to_owned(),
+            namespace: "ns".to_owned(),
+            revision: 1,
+            is_upgrade: false,
+        },
+        capabilities: Capabilities::default(),
+        now: (1_790_000_000, 0),
+        entropy: [3; 32],
+        lookups: None,
+        limits: LIMITS,
+    }
+}
+
+/// The charts of the corpus with what is given for them.
+pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
+    charts(corpus)
+        .iter()
+        .map(|files| files::input(files))
+        .collect()
+}
+
+/// The files of the corpus's charts.
+pub fn charts(corpus: &Path) -> Vec<Vec<(String, Vec<u8>)>> {
+    let text = std::fs::read_to_string(corpus.join("helm/generated.jsonl"));
+    let text = text.expect("the charts of the corpus");
+    let chart = |line: &str| {
+        let case: serde_json::Value = serde_json::from_str(line).expect("a chart");
+        let files = case["files"].as_object().into_iter().flatten();
+        let bytes = |value: &serde_json::Value| value.as_str().unwrap_or_default().into();
+        let mut files: Vec<(String, Vec<u8>)> = files
+            .map(|(name, data)| (name.clone(), bytes(data)))
+            .collect();
+        let given = case["values"].as_array().into_iter().flatten();
+        files.extend(given.map(|given| (GIVEN.to_owned(), bytes(given))));
+        files
+    };
+    text.lines().map(chart).collect()
+}
