@@ -165,6 +165,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
         &[
             ("hubs", read),
             ("commits", keep),
+            ("charts", keep),
             ("artifacts", keep),
             ("index", all),
             ("leases", keep),

@@ -1,6 +1,6 @@
 //! What an object's status says, in the few words that commands print.
 
-use driftless_core::flux::{Conditions, FluxKind};
+use driftless_core::flux::{Conditions, FluxKind, HelmRepository};
 use driftless_manifest::Object;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -15,10 +15,19 @@ pub fn conditions(object: &Object) -> Conditions {
 
 /// `status` and `message` of `Ready`, as `flux get` prints them.
 pub fn ready(object: &Object) -> (String, String) {
+    if is_static(object) {
+        return ("True".to_owned(), "Helm repository is Ready".to_owned());
+    }
     match conditions(object).get("Ready") {
         Some(ready) => (ready.status.clone(), ready.message.clone()),
         None => ("False".to_owned(), "waiting to be reconciled".to_owned()),
     }
+}
+
+/// Whether nobody looks at the object itself: a HelmRepository that is a registry has no status.
+pub fn is_static(object: &Object) -> bool {
+    FluxKind::of(&object.gvk()) == Some(FluxKind::HelmRepository)
+        && HelmRepository::is_static(object)
 }
 
 /// Whether the object is suspended.

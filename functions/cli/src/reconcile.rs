@@ -3,7 +3,7 @@
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::output::Output;
-use crate::ready::{conditions, ready, revision, suspended, text};
+use crate::ready::{conditions, is_static, ready, revision, suspended, text};
 use crate::term;
 use clap::Subcommand;
 use driftless_core::flux::{FluxKind, REQUESTED_AT, parse_duration, reason};
@@ -61,6 +61,23 @@ struct Source {
 enum SourceKind {
     /// A GitRepository
     Git(One),
+    /// An OCIRepository
+    Oci(One),
+    /// A HelmRepository
+    Helm(One),
+    /// A HelmChart
+    Chart(One),
+}
+
+impl SourceKind {
+    fn parts(self) -> (FluxKind, One) {
+        match self {
+            Self::Git(one) => (FluxKind::GitRepository, one),
+            Self::Oci(one) => (FluxKind::OCIRepository, one),
+            Self::Helm(one) => (FluxKind::HelmRepository, one),
+            Self::Chart(one) => (FluxKind::HelmChart, one),
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -80,9 +97,10 @@ struct One {
 pub async fn run(args: Args) -> Result<(), Error> {
     let (kind, one, with_source) = match args.what {
         What::Kustomization(args) => (FluxKind::Kustomization, args.one, args.with_source),
-        What::Source(Source {
-            kind: SourceKind::Git(one),
-        }) => (FluxKind::GitRepository, one, false),
+        What::Source(source) => {
+            let (kind, one) = source.kind.parts();
+            (kind, one, false)
+        }
     };
     let hub = one.scope.connection.connect().await?;
     let wait = Wait {
@@ -111,13 +129,13 @@ fn source_of(object: &Object) -> Result<(FluxKind, String, String), Error> {
     })?;
     let kind = field("kind").unwrap_or_default();
     match FluxKind::parse(&kind) {
-        Some(kind @ FluxKind::GitRepository) => Ok((
+        Some(kind @ (FluxKind::GitRepository | FluxKind::OCIRepository)) => Ok((
             kind,
             field("namespace").unwrap_or_else(|| object.namespace().to_owned()),
             name,
         )),
         _ => Err(Error::new(format!(
-            "source {kind}/{name}: only a GitRepository can be reconciled"
+            "source {kind}/{name}: only a GitRepository or an OCIRepository can be reconciled"
         ))
         .next("leave --with-source out")),
     }
@@ -139,6 +157,10 @@ impl Wait<'_> {
         name: &str,
     ) -> Result<Object, Error> {
         let object = hub::object(self.hub, kind, namespace, name).await?;
+        if is_static(&object) {
+            term::success("a registry has no index to fetch: its charts look at it");
+            return Ok(object);
+        }
         if suspended(&object) {
             return Err(
                 Error::new(format!("{kind} {namespace}/{name} is suspended")).next(format!(
@@ -230,10 +252,9 @@ pub fn succeeded(kind: FluxKind, object: &Object) -> Result<(), Error> {
             hub::command(kind)
         )));
     }
-    let verb = if kind.is_source() {
-        "fetched"
-    } else {
-        "applied"
+    let verb = match kind {
+        FluxKind::Kustomization | FluxKind::HelmRelease => "applied",
+        _ => "fetched",
     };
     term::success(&format!("{verb} revision {}", revision(object)));
     Ok(())
@@ -265,6 +286,9 @@ pub async fn patch(
 pub fn singular(kind: FluxKind) -> &'static str {
     match kind {
         FluxKind::GitRepository => "source git",
+        FluxKind::OCIRepository => "source oci",
+        FluxKind::HelmRepository => "source helm",
+        FluxKind::HelmChart => "source chart",
         FluxKind::HelmRelease => "helmrelease",
         _ => "kustomization",
     }

@@ -63,6 +63,12 @@ struct Source {
 enum SourceKind {
     /// Git repositories
     Git(Which),
+    /// OCI repositories
+    Oci(Which),
+    /// Helm repositories
+    Helm(Which),
+    /// Helm charts
+    Chart(Which),
 }
 
 #[derive(clap::Args)]
@@ -84,9 +90,12 @@ impl What {
         match self {
             Self::Kustomization(which) => (FluxKind::Kustomization, which),
             Self::Helmrelease(which) => (FluxKind::HelmRelease, which),
-            Self::Source(Source {
-                kind: SourceKind::Git(which),
-            }) => (FluxKind::GitRepository, which),
+            Self::Source(source) => match source.kind {
+                SourceKind::Git(which) => (FluxKind::GitRepository, which),
+                SourceKind::Oci(which) => (FluxKind::OCIRepository, which),
+                SourceKind::Helm(which) => (FluxKind::HelmRepository, which),
+                SourceKind::Chart(which) => (FluxKind::HelmChart, which),
+            },
         }
     }
 }

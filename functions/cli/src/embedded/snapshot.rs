@@ -2,7 +2,7 @@
 
 use super::{Told, World};
 use crate::error::Error;
-use crate::ready::{conditions, revision, suspended};
+use crate::ready::{conditions, is_static, revision, suspended};
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, timestamp};
 use driftless_core::health::{self, Health};
 use driftless_core::hub::Hub;
@@ -232,6 +232,9 @@ fn state(object: &Object) -> State {
     if suspended(object) {
         return State::Suspended;
     }
+    if is_static(object) {
+        return State::Ready;
+    }
     let conditions = conditions(object);
     let Some(ready) = conditions.get("Ready") else {
         return State::Progressing;
@@ -239,7 +242,9 @@ fn state(object: &Object) -> State {
     // A source that is there and has no artifact yet; a source or a folder that is not there is a failure.
     let no_artifact =
         ready.reason == reason::ARTIFACT_FAILED && ready.message.starts_with("Source artifact");
-    let waits = ready.reason == reason::DEPENDENCY_NOT_READY || no_artifact;
+    let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT]
+        .contains(&&*ready.reason)
+        || no_artifact;
     match ready.status.as_str() {
         "True" if ready.observed_generation == driftless_core::status::generation(object) => {
             State::Ready

@@ -4,7 +4,7 @@
 use super::World;
 use crate::error::Error;
 use driftless_core::bootstrap::FLUX_SYSTEM;
-use driftless_core::flux::{FluxKind, GitRepository, HelmRelease, Kustomization, ObjectRef};
+use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
 use driftless_core::ports::{Apply, Cluster, Resource};
 use driftless_core::source::credentials;
@@ -39,6 +39,29 @@ pub enum Made {
     Login,
 }
 
+/// The Secrets that a source names: a login, certificates.
+async fn logins(hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
+    let mut made = Vec::new();
+    let Some(id) = ObjectRef::of(object) else {
+        return Ok(made);
+    };
+    for (field, data) in [
+        (
+            "/spec/secretRef/name",
+            json!({"username": "git", "password": "stand-in"}),
+        ),
+        ("/spec/certSecretRef/name", json!({"ca.crt": "stand-in"})),
+    ] {
+        let name = object.pointer(field).and_then(Value::as_str);
+        if let Some(name) = name
+            && create(hub, &id.namespace, name, data).await?
+        {
+            made.push(stand_in(&hub.settings.name, &id, name, Made::Login));
+        }
+    }
+    Ok(made)
+}
+
 impl World {
     /// Makes up every Secret that objects of the hub refer to and that is not there.
     ///
@@ -47,15 +70,13 @@ impl World {
     pub async fn stand_in(&self, hub: &str) -> Result<Vec<StandIn>, Error> {
         let handle = self.hub(hub).await?;
         let mut made = Vec::new();
-        for object in handle.list(FluxKind::GitRepository).await? {
-            let Ok(source) = GitRepository::from_object(object) else {
-                continue;
-            };
-            if let Some(secret) = &source.spec.secret_ref {
-                let data = json!({"username": "git", "password": "stand-in"});
-                if create(&handle, &source.id.namespace, &secret.name, data).await? {
-                    made.push(stand_in(hub, &source.id, &secret.name, Made::Login));
-                }
+        for kind in [
+            FluxKind::GitRepository,
+            FluxKind::OCIRepository,
+            FluxKind::HelmRepository,
+        ] {
+            for object in handle.list(kind).await? {
+                made.extend(logins(&handle, &object).await?);
             }
         }
         for object in handle.list(FluxKind::Kustomization).await? {

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use driftless_helm::index;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What a repository remembers between steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +136,8 @@ async fn rest(context: &Context<'_>, object: Object) -> Result<Outcome, Failure>
         return Ok(Outcome::done("suspended"));
     }
     let written = object.pointer("/status").and_then(Value::as_object);
-    let is_bare = written.is_none_or(|status| status.keys().all(|key| key == "observedGeneration"));
+    // The definition's default says that somebody will look: a health check would wait for it.
+    let is_bare = written.is_none_or(Map::is_empty);
     let mut live = object;
     if !is_bare && !is_deleted {
         live = status::write(context, &live, &json!({}), SOURCE_CONTROLLER).await?;

@@ -272,4 +272,35 @@ mod tests {
         assert!(!after(5000, |o| o["metadata"]["deletionTimestamp"] =
             "2026-01-01T00:00:00Z".into()));
     }
+
+    #[test]
+    fn charts_follow_their_sources() {
+        let chart = |o: &mut Value| {
+            o["apiVersion"] = "source.toolkit.fluxcd.io/v1".into();
+            o["kind"] = "HelmChart".into();
+            o["spec"]["chart"] = "app".into();
+            o["status"]["observedSourceArtifactRevision"] = "main@sha1:a".into();
+        };
+        assert!(!after(599, chart) && after(600, chart));
+        let behind = |o: &mut Value| {
+            chart(o);
+            o["status"]["observedSourceArtifactRevision"] = "main@sha1:0".into();
+        };
+        assert!(!after(49, behind) && after(50, behind));
+        let waiting = |o: &mut Value| {
+            chart(o);
+            o["status"]["conditions"][0] =
+                json!({"type": "Ready", "status": "False", "reason": "NoSourceArtifact"});
+        };
+        assert!(!after(49, waiting) && after(50, waiting));
+        let repository = |kind: &'static str| {
+            move |o: &mut Value| {
+                o["apiVersion"] = "source.toolkit.fluxcd.io/v1beta2".into();
+                o["kind"] = "HelmRepository".into();
+                o["spec"] = json!({"url": "https://charts.acme.example", "type": kind});
+            }
+        };
+        assert!(!after(59, repository("default")) && after(60, repository("default")));
+        assert!(!after(1_000_000, repository("oci")));
+    }
 }
