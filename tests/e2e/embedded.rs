@@ -145,6 +145,17 @@ impl Embedded {
             .unwrap_or_else(|| panic!("no cluster {name}"))
     }
 
+    /// Registers a hub anew with other settings.
+    pub fn change(&self, hub: &str, change: impl FnOnce(&mut Settings)) {
+        let mut settings = Settings {
+            name: hub.to_owned(),
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let done = hub::register(&self.ports, &settings);
+        self.runtime.block_on(done).expect("register");
+    }
+
     /// The keys in the bucket that start so.
     pub fn stored(&self, prefix: &str) -> Vec<String> {
         let listed = self.runtime.block_on(self.ports.blobs.list(prefix));

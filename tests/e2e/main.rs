@@ -6,6 +6,7 @@ mod charts;
 mod embedded;
 mod multi_tenancy;
 mod multicluster;
+mod remote;
 mod sample;
 mod site;
 mod waiting;

@@ -62,6 +62,9 @@ pub struct Rules {
     /// Accept remote clusters at loopback and link-local addresses
     #[arg(long)]
     allow_local_clusters: bool,
+    /// Fetch the remote bases and files that kustomizations name, as the installation
+    #[arg(long)]
+    allow_remote_bases: bool,
 }
 
 impl Rules {
@@ -74,6 +77,7 @@ impl Rules {
             keep_controllers: self.keep_controllers,
             allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
             allow_local_clusters: self.allow_local_clusters,
+            allow_remote_bases: self.allow_remote_bases,
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Settings {
     pub allow_insecure_kubeconfigs: bool,
     /// Accept remote clusters at loopback and link-local addresses: for an installation on the operator's own machine.
     pub allow_local_clusters: bool,
+    /// Fetch remote bases and files that a kustomization names, as the installation.
+    pub allow_remote_bases: bool,
 }
 
 /// A hub that can be talked to.

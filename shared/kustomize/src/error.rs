@@ -1,3 +1,4 @@
+use crate::remote::Remote;
 use driftless_manifest::yaml::YamlError;
 use driftless_manifest::{ReadError, TreePath};
 use std::fmt;
@@ -36,7 +37,7 @@ pub enum ErrorKind {
     Kustomization(String),
     /// An entry that leads to another host.
     #[error(
-        "{field} entry '{entry}' is remote: only files and folders of this repository are read. Copy it into the repository, or make it a source of its own"
+        "{field} entry '{entry}' is remote: only files and folders of this repository are read. Copy it into the repository, make it a source of its own, or allow remote bases"
     )]
     Remote {
         /// The field.
@@ -44,6 +45,9 @@ pub enum ErrorKind {
         /// The entry, without credentials.
         entry: String,
     },
+    /// Something of another host that the tree does not have yet: see [`Remote`].
+    #[error("{0} is not fetched yet")]
+    Needs(Remote),
     /// Something that driftless leaves out on purpose.
     #[error("{field} is not supported: {reason}")]
     Unsupported {

@@ -9,8 +9,9 @@
 //!   -> finish           name hashes, name references, vars, order, clean-up
 //! ```
 //!
-//! What fetches or runs something is refused with a reason: remote resources and bases, plugins other than the built-in
-//! ones. Charts of the tree are rendered by whoever builds ([`Charts`]).
+//! What runs something is refused with a reason: plugins other than the built-in ones. Remote resources and bases are
+//! refused, too, unless [`Options::remote`] allows them: then whoever builds fetches them ([`ErrorKind::Needs`]). Charts of
+//! the tree are rendered by whoever builds ([`Charts`]).
 
 mod build;
 mod charts;
@@ -24,6 +25,7 @@ mod loader;
 mod merge;
 mod node;
 mod options;
+mod remote;
 mod resid;
 mod resmap;
 mod resource;
@@ -35,6 +37,7 @@ mod transform;
 pub use charts::{ChartCall, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
+pub use remote::{REMOTE_FOLDER, Remote};
 pub use selector::ObjectSelector;
 
 use driftless_manifest::{Object, Reader, TreePath, yaml};

@@ -1,9 +1,10 @@
 use crate::charts::Charts;
 use crate::error::{Error, ErrorKind};
 use crate::options::{LoadRestrictor, Options};
+use crate::remote::{self, Remote};
 use crate::schema::Schema;
 use driftless_manifest::yaml::{self, YamlError};
-use driftless_manifest::{Kind, Reader, TreePath};
+use driftless_manifest::{Kind, ReadError, Reader, TreePath};
 use std::cell::{Cell, RefCell};
 
 /// The names of a kustomization file, in kustomize's order.
@@ -106,6 +107,8 @@ pub(crate) struct Loader<'c> {
     pub root: TreePath,
     parent: Option<&'c Loader<'c>>,
     depth: usize,
+    /// The root of the fetched repository that the folder is in: nothing outside of it is read.
+    repository: Option<TreePath>,
 }
 
 /// A text file.
@@ -125,6 +128,7 @@ impl<'c> Loader<'c> {
             root: real_dir(context, dir)?,
             parent: None,
             depth: 0,
+            repository: None,
         })
     }
 
@@ -136,7 +140,9 @@ impl<'c> Loader<'c> {
     where
         'c: 's,
     {
-        refuse_remote(entry, field)?;
+        if let Some(remote) = self.remote(Remote::of_entry, entry, field)? {
+            return self.enter_repository(&remote);
+        }
         if entry
             .split('/')
             .any(|part| part.contains("..") && part != "..")
@@ -147,7 +153,31 @@ impl<'c> Loader<'c> {
             .into());
         }
         let root = real_dir(self.context, &self.join(entry)?)?;
+        self.below(root, self.repository.clone())
+    }
+
+    fn enter_repository<'s>(&'s self, remote: &Remote) -> Result<Loader<'s>, Error>
+    where
+        'c: 's,
+    {
+        let top = self.fetched(remote)?;
+        let Remote::Repository { path, .. } = remote else {
+            return Err(ReadError::NotDir(top).into());
+        };
+        let root = real_dir(self.context, &top.join(path).map_err(ReadError::from)?)?;
+        self.below(root, Some(top))
+    }
+
+    fn below<'s>(
+        &'s self,
+        root: TreePath,
+        repository: Option<TreePath>,
+    ) -> Result<Loader<'s>, Error>
+    where
+        'c: 's,
+    {
         self.refuse_cycle(&root)?;
+        stay_in(repository.as_ref(), &root)?;
         let limit = self.context.options.limits.depth;
         if self.depth + 1 > limit {
             return Err(ErrorKind::Budget {
@@ -161,7 +191,30 @@ impl<'c> Loader<'c> {
             root,
             parent: Some(self),
             depth: self.depth + 1,
+            repository,
         })
+    }
+
+    /// What an entry names on another host, if it does and if that is allowed.
+    fn remote(
+        &self,
+        read: fn(&str, &'static str) -> Result<Option<Remote>, Error>,
+        entry: &str,
+        field: &'static str,
+    ) -> Result<Option<Remote>, Error> {
+        match read(entry, field)? {
+            Some(_) if !self.context.options.remote => Err(remote::refuse(entry, field)),
+            found => Ok(found),
+        }
+    }
+
+    /// Where something of another host stands in the tree.
+    fn fetched(&self, remote: &Remote) -> Result<TreePath, Error> {
+        let place = remote.place();
+        match self.context.reader.kind(&place)? {
+            Some(_) => Ok(place),
+            None => Err(ErrorKind::Needs(remote.clone()).into()),
+        }
     }
 
     fn join(&self, entry: &str) -> Result<TreePath, Error> {
@@ -171,10 +224,7 @@ impl<'c> Loader<'c> {
             )
             .into());
         }
-        Ok(self
-            .root
-            .join(entry)
-            .map_err(driftless_manifest::ReadError::from)?)
+        Ok(self.root.join(entry).map_err(ReadError::from)?)
     }
 
     fn refuse_cycle(&self, root: &TreePath) -> Result<(), Error> {
@@ -196,7 +246,11 @@ impl<'c> Loader<'c> {
     /// # Errors
     /// A path that leaves the tree.
     pub fn kind(&self, entry: &str) -> Result<Option<Kind>, Error> {
-        Ok(self.context.reader.kind(&self.join(entry)?)?)
+        let path = match Remote::of_entry(entry, "resources") {
+            Ok(Some(remote @ Remote::File { .. })) if self.context.options.remote => remote.place(),
+            _ => self.join(entry)?,
+        };
+        Ok(self.context.reader.kind(&path)?)
     }
 
     /// The bytes of a file.
@@ -211,15 +265,16 @@ impl<'c> Loader<'c> {
     }
 
     fn path_of(&self, entry: &str, field: &'static str) -> Result<TreePath, Error> {
-        let is_url = ["http://", "https://"]
-            .iter()
-            .any(|scheme| entry.starts_with(scheme));
-        if is_url {
-            refuse_remote(entry, field)?;
+        if let Some(remote) = self.remote(Remote::of_file, entry, field)? {
+            return self.fetched(&remote);
         }
         let path = self.join(entry)?;
+        let Some(real) = self.context.reader.real_path(&path)? else {
+            stay_in(self.repository.as_ref(), &path)?;
+            return Ok(path);
+        };
+        stay_in(self.repository.as_ref(), &real)?;
         if self.context.options.load_restrictor == LoadRestrictor::RootOnly
-            && let Some(real) = self.context.reader.real_path(&path)?
             && !real.parent().is_within(&self.root)
         {
             return Err(ErrorKind::Restricted {
@@ -267,81 +322,25 @@ impl<'c> Loader<'c> {
     }
 }
 
+/// Nothing of a fetched repository leads out of it.
+fn stay_in(repository: Option<&TreePath>, path: &TreePath) -> Result<(), Error> {
+    match repository {
+        Some(root) if !path.is_within(root) => Err(ErrorKind::Restricted {
+            file: path.clone(),
+            root: root.clone(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 fn real_dir(context: &Context<'_, '_>, dir: &TreePath) -> Result<TreePath, Error> {
     match context.reader.kind(dir)? {
         Some(Kind::Dir) => Ok(context
             .reader
             .real_path(dir)?
             .unwrap_or_else(|| dir.clone())),
-        Some(Kind::File) => Err(driftless_manifest::ReadError::NotDir(dir.clone()).into()),
-        None => Err(driftless_manifest::ReadError::Missing(dir.clone()).into()),
-    }
-}
-
-/// Refuses an entry that kustomize would fetch: an URL, or a host with a user before it.
-fn refuse_remote(entry: &str, field: &'static str) -> Result<(), Error> {
-    let lower = entry.to_ascii_lowercase();
-    let bare = lower.strip_prefix("git::").unwrap_or(&lower);
-    let user = bare.split_once('@').map_or("", |(user, _)| user);
-    let has_user = user
-        .bytes()
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic())
-        && user
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        && bare.contains(['/', ':']);
-    let has_scheme = ["http://", "https://", "ssh://", "file://"]
-        .iter()
-        .any(|scheme| bare.starts_with(scheme));
-    let is_github = bare.starts_with("github.com/") || bare.starts_with("github.com:");
-    if !(has_user || has_scheme || is_github || bare.len() < lower.len()) {
-        return Ok(());
-    }
-    Err(ErrorKind::Remote {
-        field,
-        entry: without_credentials(entry),
-    }
-    .into())
-}
-
-fn without_credentials(entry: &str) -> String {
-    let entry = entry.split(['?', '#']).next().unwrap_or_default();
-    match entry.split_once("://") {
-        Some((scheme, rest)) => {
-            let host = rest.split('/').next().unwrap_or_default();
-            let rest = host.rfind('@').map_or(rest, |at| &rest[at + 1..]);
-            format!("{scheme}://{rest}")
-        }
-        None => entry.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn knows_remote_entries() {
-        for (entry, remote) in [
-            ("https://github.com/a/b//c?ref=v1", true),
-            ("github.com/a/b", true),
-            ("git@host:a/b", true),
-            ("git::https://x/y", true),
-            ("ssh://git@host/a", true),
-            ("../base", false),
-            ("a@b.yaml", false),
-            ("./github.com/x", false),
-        ] {
-            assert_eq!(
-                refuse_remote(entry, "resources").is_err(),
-                remote,
-                "{entry}"
-            );
-        }
-        assert_eq!(
-            without_credentials("https://user:secret@host/a?token=x"),
-            "https://host/a"
-        );
+        Some(Kind::File) => Err(ReadError::NotDir(dir.clone()).into()),
+        None => Err(ReadError::Missing(dir.clone()).into()),
     }
 }

@@ -5,6 +5,9 @@ pub struct Options {
     pub load_restrictor: LoadRestrictor,
     /// The order of the output.
     pub reorder: Reorder,
+    /// Whether entries may lead to other hosts. Whoever builds fetches them: see
+    /// [`ErrorKind::Needs`](crate::ErrorKind::Needs).
+    pub remote: bool,
     /// Whether `helmCharts` are allowed. They need an engine, too: see [`Charts`](crate::Charts).
     pub enable_helm: bool,
     /// Kubernetes' version for charts whose entry names none.
@@ -26,6 +29,7 @@ impl Default for Options {
         Self {
             load_restrictor: LoadRestrictor::RootOnly,
             reorder: Reorder::Unspecified,
+            remote: false,
             enable_helm: false,
             kube_version: None,
             api_versions: Vec::new(),

@@ -1,6 +1,7 @@
 use crate::error::{Error, InFile as _};
 use crate::kustomization;
 use crate::loader::FILE_NAMES;
+use crate::remote::REMOTE_FOLDER;
 use crate::resource;
 use driftless_manifest::yaml::{self, YamlError};
 use driftless_manifest::{Kind, Reader, TreePath};
@@ -78,6 +79,8 @@ fn scan(
         let linked = reader.real_path(&path)?.is_some_and(|real| real != path);
         match kind {
             Kind::Dir if linked => {}
+            // What was fetched for an earlier try is no part of the folder.
+            Kind::Dir if path.as_str() == REMOTE_FOLDER => {}
             Kind::Dir if has_kustomization(reader, &path)? => found.push(relative(base, &path)),
             Kind::Dir => scan(reader, base, &path, limits, found)?,
             Kind::File if name.ends_with(".yaml") || name.ends_with(".yml") => {

@@ -7,6 +7,7 @@
 mod fleets;
 mod generate;
 mod judge;
+mod remote;
 mod shrink;
 
 use generate::Case;

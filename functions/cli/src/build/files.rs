@@ -4,6 +4,7 @@
 //! kustomizations name, and grows by what a build asked for and did not find, until a build asks for nothing new.
 
 use super::charts::DiskCharts;
+use super::remote::Client;
 use crate::error::Error;
 use driftless_kustomize::{ErrorKind, Options};
 use driftless_manifest::{EntryKind, FileTree, ReadError, Reader, TreePath};
@@ -118,8 +119,9 @@ impl BuildError {
 }
 
 /// The files read so far.
-pub struct Files {
+pub struct Files<'r> {
     root: PathBuf,
+    remote: Option<&'r Client>,
     tree: FileTree,
     /// Folders that exist on the disk.
     folders: HashSet<TreePath>,
@@ -127,11 +129,12 @@ pub struct Files {
     asked: HashSet<TreePath>,
 }
 
-impl Files {
-    /// No file yet.
-    pub fn new(root: PathBuf) -> Self {
+impl<'r> Files<'r> {
+    /// No file yet. With a client, what stands on other hosts is fetched.
+    pub fn new(root: PathBuf, remote: Option<&'r Client>) -> Self {
         Self {
             root,
+            remote,
             tree: FileTree::new(),
             folders: HashSet::new(),
             asked: HashSet::new(),
@@ -144,6 +147,7 @@ impl Files {
         let charts = DiskCharts {
             root: self.root.clone(),
         };
+        let mut fetched = 0;
         loop {
             let reader = Reader::new(&self.tree);
             let done =
@@ -158,9 +162,19 @@ impl Files {
                 grown |= self.look(&path).map_err(BuildError::Disk)?;
             }
             // A build that missed something is not to be believed, even if it came to an end.
-            if !grown {
-                return done.map_err(BuildError::Engine);
+            if grown {
+                continue;
             }
+            let error = match done {
+                Ok(documents) => return Ok(documents),
+                Err(error) => error,
+            };
+            let (ErrorKind::Needs(wanted), Some(client)) = (&error.kind, self.remote) else {
+                return Err(BuildError::Engine(error));
+            };
+            let done = client.fetch(wanted, &mut self.tree, fetched);
+            done.map_err(BuildError::Disk)?;
+            fetched += 1;
         }
     }
 

@@ -3,6 +3,7 @@
 mod charts;
 mod files;
 mod output;
+mod remote;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::term;
@@ -17,7 +18,9 @@ const EXAMPLES: &str = "Examples:
   driftless build overlays/production -o out.yaml
   driftless build overlays/production -o out/   # a file an object, into a folder that exists
 
-Bases may be anywhere on the disk. Remote bases and charts, function containers, exec and Go plugins are refused.";
+Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN
+where it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are
+refused.";
 
 /// Render a folder with a kustomization, as `kustomize build` does
 #[derive(clap::Args)]
@@ -35,6 +38,12 @@ pub struct Args {
     /// The order of the objects; a kustomization's sortOptions come first
     #[arg(long, value_enum)]
     reorder: Option<Order>,
+    /// Fetch the remote bases and files that kustomizations name
+    #[arg(long)]
+    allow_remote: bool,
+    /// Where GitHub's API is, for repositories of GitHub Enterprise: HOST=URL
+    #[arg(long, value_name = "HOST=URL", requires = "allow_remote", value_parser = remote::host)]
+    github_api: Option<(String, String)>,
     /// Allow helmCharts: charts of the repository, rendered as Helm 3 does
     #[arg(long, default_value_t = false, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_helm: bool,
@@ -139,7 +148,12 @@ pub fn run(args: &Args) -> Result<(), Error> {
         ))
         .next("clone the repository, and build the folder in it"));
     }
+    let remote = match args.allow_remote {
+        true => Some(remote::Client::new(args.github_api.as_ref())?),
+        false => None,
+    };
     let options = Options {
+        remote: remote.is_some(),
         load_restrictor: match args.load_restrictor {
             Restrictor::RootOnly => LoadRestrictor::RootOnly,
             Restrictor::None => LoadRestrictor::None,
@@ -155,7 +169,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         managed_by_label: args.enable_managedby_label,
         ..Options::default()
     };
-    let documents = render(Path::new(&args.dir), &options)?;
+    let documents = render(Path::new(&args.dir), &options, remote.as_ref())?;
     match &args.output {
         None => term::result(&driftless_kustomize::documents_to_yaml(&documents)),
         Some(path) if path.is_dir() => output::folder(path, &documents),
@@ -164,13 +178,17 @@ pub fn run(args: &Args) -> Result<(), Error> {
 }
 
 /// Builds in the repository around the folder, and in the whole disk if the folder asks for more.
-fn render(dir: &Path, options: &Options) -> Result<Vec<serde_json::Value>, Error> {
+fn render(
+    dir: &Path,
+    options: &Options,
+    remote: Option<&remote::Client>,
+) -> Result<Vec<serde_json::Value>, Error> {
     let place = Place::of(dir)?;
-    let mut files = Files::new(place.root.clone());
+    let mut files = Files::new(place.root.clone(), remote);
     match files.build(&place.dir, options) {
         Err(error) if error.leaves_the_tree() && place.root != Path::new("/") => {
             let place = place.of_the_disk()?;
-            Files::new(place.root).build(&place.dir, options)
+            Files::new(place.root, remote).build(&place.dir, options)
         }
         done => done,
     }

@@ -14,5 +14,6 @@ mod demo;
 mod fleet;
 mod help;
 mod refusals;
+mod remote;
 mod serve;
 mod template;

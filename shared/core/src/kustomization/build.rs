@@ -4,7 +4,7 @@ use super::decrypt::Decryptor;
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::substitute::{self, SubstituteOptions};
-use driftless_kustomize::Options;
+use driftless_kustomize::{ErrorKind, Options, Remote};
 use driftless_manifest::{FileTree, Object, ReadSet, Reader, TreePath};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -27,15 +27,31 @@ pub struct Built {
     pub read_set: ReadSet,
 }
 
-/// Renders a Kustomization as kustomize-controller 1.9 does.
+/// Why a build came to no end.
+#[derive(Debug)]
+pub enum Stop {
+    /// It has to be built again with this in the tree.
+    Needs(Remote),
+    /// It cannot be built.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Renders a Kustomization as kustomize-controller 1.9 does. With `remote`, entries may lead to other hosts.
 ///
 /// # Errors
-/// `BuildFailed` with the file and what is wrong; the text has no content of a Secret.
+/// `BuildFailed` with the file and what is wrong; the text has no content of a Secret. Or what must be fetched first.
 pub fn build(
     tree: &FileTree,
     kustomization: &Kustomization,
     inputs: &Inputs,
-) -> Result<Built, Failure> {
+    remote: bool,
+) -> Result<Built, Stop> {
     let path = folder(kustomization)?;
     let reader = match &inputs.decryptor {
         Some(decryptor) => Reader::with_filter(tree, decryptor),
@@ -48,17 +64,25 @@ pub fn build(
             return Err(Failure::retry(
                 reason::ARTIFACT_FAILED,
                 format!("kustomization path not found: the source has no folder '{path}'"),
-            ));
+            )
+            .into());
         }
     }
     let mut overlay = driftless_kustomize::kustomization_of(&reader, &path).map_err(failed)?;
     lay_over(&mut overlay, kustomization, &reader, &path)?;
-    let objects = driftless_kustomize::build_with(&reader, &path, &overlay, &Options::flux())
-        .map_err(failed)?;
+    let options = Options {
+        remote,
+        ..Options::flux()
+    };
+    let objects = driftless_kustomize::build_with(&reader, &path, &overlay, &options);
+    let objects = objects.map_err(|error| match error.kind {
+        ErrorKind::Needs(wanted) => Stop::Needs(wanted),
+        _ => Stop::Failed(failed(error)),
+    })?;
     let objects = objects
         .into_iter()
         .map(|object| finish(object, kustomization, inputs))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<_, Failure>>()?;
     Ok(Built {
         objects,
         read_set: reader.into_read_set(),
@@ -233,6 +257,14 @@ mod tests {
         let object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"name": "apps", "namespace": "team"}, "spec": full});
         Kustomization::from_object(Object::new(object).unwrap()).unwrap()
+    }
+
+    fn build(tree: &FileTree, owner: &Kustomization, inputs: &Inputs) -> Result<Built, Failure> {
+        match super::build(tree, owner, inputs, false) {
+            Ok(built) => Ok(built),
+            Err(Stop::Failed(failure)) => Err(failure),
+            Err(Stop::Needs(wanted)) => panic!("{wanted:?} is not allowed"),
+        }
     }
 
     const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: ${REPLICAS:-1}\n  \

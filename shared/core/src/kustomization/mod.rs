@@ -9,6 +9,7 @@ mod inputs;
 pub mod live;
 pub mod memory;
 mod prune;
+pub mod remote;
 mod report;
 pub(crate) mod wait;
 
@@ -153,8 +154,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
     let tree = artifact::load(context.ports, &artifact)
         .await
         .map_err(artifact_failure)?;
-    let built = build::build(&tree, &owner, &inputs)?;
-    drop(tree);
+    let built = remote::build(context, tree, &owner, &inputs).await?;
     let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
     let end = check_health(context, progress, &target, context.ports.clock.now()).await?;

@@ -1,3 +1,4 @@
+use crate::remote;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use driftless_manifest::yaml;
 use serde_json::Value;
@@ -8,6 +9,9 @@ use std::fmt::Write as _;
 pub(crate) struct Origin {
     /// The file, or the folder while it is still being looked for.
     pub path: String,
+    /// The repository and the reference, for what was fetched: the path is one in it.
+    pub repository: String,
+    pub reference: String,
     /// For objects that were generated, and for transformations: the file with the configuration.
     pub configured_in: String,
     /// The plugin that did it.
@@ -24,11 +28,19 @@ pub(crate) struct Plugin {
 }
 
 impl Origin {
-    /// The origin of something below.
-    pub fn join(&self, path: &str) -> Self {
-        Self {
-            path: clean(&self.path, path),
-            ..self.clone()
+    /// The origin of something that an entry names: below, or in a repository.
+    pub fn join(&self, entry: &str) -> Self {
+        match remote::origin_of(entry) {
+            Some((repository, path, reference)) => Self {
+                path,
+                repository,
+                reference,
+                ..self.clone()
+            },
+            None => Self {
+                path: clean(&self.path, entry),
+                ..self.clone()
+            },
         }
     }
 
@@ -42,19 +54,24 @@ impl Origin {
                 kind: kind.to_owned(),
                 ..Plugin::default()
             }),
+            ..self.clone()
         }
     }
 
     /// What a plugin's configuration generates or changes; the configuration's own origin names its file.
     pub fn of_plugin(config: &Resource) -> Option<Self> {
         let origin = config.annotation(ORIGIN)?;
-        let path = origin
-            .lines()
-            .find_map(|line| line.strip_prefix("path: "))
-            .unwrap_or_default();
+        let field = |name: &str| {
+            let mut lines = origin.lines();
+            let value = lines.find_map(|line| line.strip_prefix(name));
+            let value = value.unwrap_or_default().trim_matches(['"', '\'']);
+            value.to_owned()
+        };
         Some(Self {
             path: String::new(),
-            configured_in: path.trim_matches(['"', '\'']).to_owned(),
+            repository: field("repo: "),
+            reference: field("ref: "),
+            configured_in: field("path: "),
             configured_by: Some(Plugin {
                 api_version: config.api_version().to_owned(),
                 kind: config.kind().to_owned(),
@@ -74,6 +91,8 @@ impl Origin {
             }
         };
         line("", "path", &self.path);
+        line("", "repo", &self.repository);
+        line("", "ref", &self.reference);
         line("", "configuredIn", &self.configured_in);
         if let Some(plugin) = &self.configured_by {
             text.push_str("configuredBy:\n");

@@ -1,0 +1,79 @@
+//! Remote bases and files, for `--allow-remote`.
+
+use crate::error::Error;
+use driftless_adapters::charts::HttpCharts;
+use driftless_adapters::git::{GitHub, GitRouter, Hosts as Addresses};
+use driftless_adapters::local::LocalKeys;
+use driftless_core::kustomization::remote::{Hosts, MOST};
+use driftless_core::ports::Secret;
+use driftless_kustomize::Remote;
+use driftless_manifest::FileTree;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// `HOST=URL`.
+pub fn host(text: &str) -> Result<(String, String), String> {
+    let (host, url) = text.split_once('=').ok_or("it is not HOST=URL")?;
+    Ok((host.to_owned(), url.to_owned()))
+}
+
+/// What fetches.
+pub struct Client {
+    runtime: Runtime,
+    git: GitRouter,
+    files: HttpCharts,
+}
+
+impl Client {
+    /// With `GITHUB_TOKEN` for repositories of the host whose API is named, or else of GitHub.
+    ///
+    /// # Errors
+    /// No runtime, or an address that is none.
+    pub fn new(api: Option<&(String, String)>) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| Error::new(format!("start: {error}")))?;
+        let (mut addresses, mut key) = (Addresses::default(), "github/token".to_owned());
+        if let Some((host, url)) = api {
+            addresses = addresses.with(host, url);
+            if host != "github.com" {
+                key = format!("github/{}/token", host.replace(':', "_"));
+            }
+        }
+        let token = std::env::var("GITHUB_TOKEN").unwrap_or_default();
+        let given = (!token.is_empty()).then(|| (key, Secret::new(token)));
+        let keys = given.into_iter().collect::<BTreeMap<_, _>>();
+        let keys = Arc::new(LocalKeys::new(keys, None));
+        let git = {
+            // The client starts its worker in the runtime.
+            let _inside = runtime.enter();
+            GitRouter::new(GitHub::new(addresses, keys)?, None)
+        };
+        Ok(Self {
+            runtime,
+            git,
+            files: HttpCharts::new(),
+        })
+    }
+
+    /// Fetches something and puts it into the tree. `fetched` is how much was fetched before.
+    ///
+    /// # Errors
+    /// No such thing, no access, or too much.
+    pub fn fetch(&self, wanted: &Remote, tree: &mut FileTree, fetched: usize) -> Result<(), Error> {
+        if fetched >= MOST {
+            return Err(Error::new(format!(
+                "the build names more than {MOST} remote bases and files"
+            )));
+        }
+        let hosts = Hosts {
+            git: &self.git,
+            files: &self.files,
+            allow_local: true,
+        };
+        let done = self.runtime.block_on(hosts.fetch(wanted, tree));
+        done.map_err(|error| Error::new(format!("{wanted}: {error}")))
+    }
+}

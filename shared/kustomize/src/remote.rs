@@ -1,0 +1,363 @@
+//! Entries that lead to another host: what they name, and where the tree must have it. Nothing is fetched here: a build that
+//! misses one ends with [`ErrorKind::Needs`], whoever builds fetches it, puts it into the tree at [`Remote::place`], and
+//! builds again.
+
+use crate::error::{Error, ErrorKind};
+use driftless_manifest::TreePath;
+use std::fmt;
+
+/// The folder of a tree where what was fetched stands.
+pub const REMOTE_FOLDER: &str = ".driftless-remote";
+
+/// What an entry names on another host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remote {
+    /// One file.
+    File {
+        /// `https://…` or `http://…`.
+        url: String,
+    },
+    /// A folder of a Git repository.
+    Repository {
+        /// The address, as `git clone` takes it: `https://github.com/owner/name`, `git@host:owner/name`.
+        url: String,
+        /// The folder.
+        path: String,
+        /// A tag, branch or commit; the default branch when it is empty.
+        reference: String,
+    },
+}
+
+/// For messages: without what a query may hide.
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { url } => write!(f, "remote file '{}'", without_credentials(url)),
+            Self::Repository { url, reference, .. } if reference.is_empty() => {
+                write!(f, "remote base '{url}'")
+            }
+            Self::Repository { url, reference, .. } => {
+                write!(f, "remote base '{url}' at '{reference}'")
+            }
+        }
+    }
+}
+
+const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "file://"];
+
+impl Remote {
+    /// What an entry that may be a folder names; `None` for a path. A URL that ends like a manifest is a file, every other one
+    /// a repository, as kustomize's git.RepoSpec reads it (v5.8.2).
+    ///
+    /// # Errors
+    /// A URL with a login in it, or one that names no repository.
+    pub(crate) fn of_entry(entry: &str, field: &'static str) -> Result<Option<Self>, Error> {
+        if !is_remote(entry) {
+            return Ok(None);
+        }
+        let bare = entry.split(['?', '#']).next().unwrap_or_default();
+        let is_manifest = [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| bare.ends_with(end));
+        match Self::of_file(entry, field)? {
+            Some(file) if is_manifest => Ok(Some(file)),
+            _ => Self::repository(entry, field).map(Some),
+        }
+    }
+
+    /// What an entry that is always a file names; `None` for a path.
+    ///
+    /// # Errors
+    /// A URL with a login in it.
+    pub(crate) fn of_file(entry: &str, field: &'static str) -> Result<Option<Self>, Error> {
+        if !is_url(entry) {
+            return Ok(None);
+        }
+        refuse_login(entry, field)?;
+        let url = entry.to_owned();
+        Ok(Some(Self::File { url }))
+    }
+
+    fn repository(entry: &str, field: &'static str) -> Result<Self, Error> {
+        refuse_login(entry, field)?;
+        let (address, query) = entry.split_once('?').unwrap_or((entry, ""));
+        let (url, path) = split(address).ok_or_else(|| {
+            let entry = without_credentials(entry);
+            ErrorKind::Kustomization(format!(
+                "{field} entry '{entry}' names no repository: write https://HOST/OWNER/NAME//FOLDER?ref=TAG"
+            ))
+        })?;
+        let value = |wanted: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, value)| *name == wanted && !value.is_empty())
+        };
+        let reference = value("ref").or_else(|| value("version"));
+        Ok(Self::Repository {
+            url,
+            path,
+            reference: reference.map_or_else(String::new, |(_, value)| value.to_owned()),
+        })
+    }
+
+    /// Where the tree must have it: the file itself, or the root of the repository. Different things never meet in one place.
+    pub fn place(&self) -> TreePath {
+        let text = match self {
+            Self::File { url } => escape(url),
+            Self::Repository { url, reference, .. } if reference.is_empty() => {
+                format!("{}@HEAD", escape(url))
+            }
+            Self::Repository { url, reference, .. } => {
+                format!("{}@{}", escape(url), escape(reference).replace('/', "%2F"))
+            }
+        };
+        let folder = TreePath::new(REMOTE_FOLDER).unwrap_or_default();
+        folder.join(&text).unwrap_or(folder)
+    }
+}
+
+/// The repository, the folder and the reference that kustomize's origin annotation names for an entry. The root of a
+/// repository has the name of a folder that kustomize uses before it has cloned one (v5.8.2).
+pub(crate) fn origin_of(entry: &str) -> Option<(String, String, String)> {
+    match is_remote(entry).then(|| Remote::repository(entry, "")) {
+        Some(Ok(Remote::Repository {
+            url,
+            path,
+            reference,
+        })) if path.is_empty() => Some((url, "notCloned".to_owned(), reference)),
+        Some(Ok(Remote::Repository {
+            url,
+            path,
+            reference,
+        })) => Some((url, path, reference)),
+        _ => None,
+    }
+}
+
+/// Splits what precedes the query into the repository's address and the folder in it.
+fn split(address: &str) -> Option<(String, String)> {
+    let bare = cut(address, "git::").unwrap_or(address);
+    let (host, rest) = match SCHEMES.iter().find_map(|scheme| cut(bare, scheme)) {
+        Some(rest) if cut(bare, "file://").is_some() => (&bare[..bare.len() - rest.len()], rest),
+        Some(rest) => {
+            let end = rest.find('/')? + 1;
+            bare.split_at(bare.len() - rest.len() + end)
+        }
+        None => bare.split_at(bare.find([':', '/'])? + 1),
+    };
+    let host = match cut(host, "github.com") {
+        Some(_) => "https://github.com/".to_owned(),
+        None => host.to_owned(),
+    };
+    let (repository, path) = if let Some((repository, path)) = rest.split_once("//") {
+        (repository.to_owned(), path)
+    } else if let Some((repository, path)) = rest.split_once(".git/") {
+        (format!("{repository}.git"), path)
+    } else if host == "file://" || rest.ends_with(".git") {
+        (rest.to_owned(), "")
+    } else {
+        let mut parts = rest.splitn(3, '/');
+        let (owner, name) = (parts.next()?, parts.next()?);
+        (format!("{owner}/{name}"), parts.next().unwrap_or_default())
+    };
+    let named = !repository.trim_matches('/').is_empty() && !repository.ends_with('/');
+    named.then(|| {
+        (
+            format!("{host}{repository}"),
+            path.trim_matches('/').to_owned(),
+        )
+    })
+}
+
+/// What follows a start that is written in any case.
+fn cut<'t>(text: &'t str, start: &str) -> Option<&'t str> {
+    let head = text.get(..start.len())?;
+    head.eq_ignore_ascii_case(start)
+        .then(|| &text[start.len()..])
+}
+
+fn is_url(entry: &str) -> bool {
+    cut(entry, "http://")
+        .or_else(|| cut(entry, "https://"))
+        .is_some()
+}
+
+/// Whether kustomize would fetch an entry: a URL, or a host with a user before it.
+pub(crate) fn is_remote(entry: &str) -> bool {
+    let bare = cut(entry, "git::").unwrap_or(entry);
+    let user = bare.split_once('@').map_or("", |(user, _)| user);
+    let has_user = user.starts_with(|first: char| first.is_ascii_alphabetic())
+        && user
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && bare.contains(['/', ':']);
+    let has_scheme = SCHEMES.iter().any(|scheme| cut(bare, scheme).is_some());
+    let is_github = cut(bare, "github.com/")
+        .or_else(|| cut(bare, "github.com:"))
+        .is_some();
+    has_user || has_scheme || is_github || bare.len() < entry.len()
+}
+
+/// Refuses an entry of another host, where none are allowed.
+pub(crate) fn refuse(entry: &str, field: &'static str) -> Error {
+    let entry = without_credentials(entry);
+    ErrorKind::Remote { field, entry }.into()
+}
+
+/// A password or token in a file of a repository is read by everybody who reads the repository.
+fn refuse_login(entry: &str, field: &'static str) -> Result<(), Error> {
+    let authority = entry
+        .split_once("://")
+        .map(|(_, rest)| rest.split(['/', '?']).next());
+    let login = authority
+        .flatten()
+        .and_then(|authority| authority.rsplit_once('@'));
+    match login {
+        Some((login, _)) if login != "git" => Err(ErrorKind::Kustomization(format!(
+            "{field} entry '{}' has a login in it: take it out, and give the installation access",
+            without_credentials(entry)
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn without_credentials(entry: &str) -> String {
+    let entry = entry.split(['?', '#']).next().unwrap_or_default();
+    match entry.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or_default();
+            let rest = host.rfind('@').map_or(rest, |at| &rest[at + 1..]);
+            format!("{scheme}://{rest}")
+        }
+        None => entry.to_owned(),
+    }
+}
+
+/// A URL as a path: the scheme is its first part, and whatever a path cannot have is written `%XX`.
+fn escape(url: &str) -> String {
+    let parts = url.replacen("://", "/", 1);
+    let part = |part: &str| {
+        let dots = matches!(part, "." | "..");
+        part.bytes()
+            .map(|byte| match byte {
+                b'.' if dots => "%2E".to_owned(),
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                    char::from(byte).to_string()
+                }
+                _ => format!("%{byte:02X}"),
+            })
+            .collect::<String>()
+    };
+    parts.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_remote_entries() {
+        for (entry, remote) in [
+            ("https://github.com/a/b//c?ref=v1", true),
+            ("github.com/a/b", true),
+            ("git@host:a/b", true),
+            ("git::https://x/y", true),
+            ("ssh://git@host/a", true),
+            ("../base", false),
+            ("a@b.yaml", false),
+            ("./github.com/x", false),
+        ] {
+            assert_eq!(is_remote(entry), remote, "{entry}");
+        }
+        assert_eq!(
+            without_credentials("https://user:secret@host/a?token=x"),
+            "https://host/a"
+        );
+    }
+
+    #[test]
+    fn reads_repositories_and_files() {
+        let repository = |url: &str, path: &str, reference: &str| Remote::Repository {
+            url: url.to_owned(),
+            path: path.to_owned(),
+            reference: reference.to_owned(),
+        };
+        let github = "https://github.com/a/b";
+        for (entry, expected) in [
+            (
+                "https://github.com/a/b//c/d?ref=v1",
+                repository(github, "c/d", "v1"),
+            ),
+            (
+                "https://github.com/a/b/c/d?version=v1",
+                repository(github, "c/d", "v1"),
+            ),
+            ("github.com/a/b", repository(github, "", "")),
+            (
+                "git::https://GitHub.com/a/b?ref=x/y&timeout=10s",
+                repository("https://GitHub.com/a/b", "", "x/y"),
+            ),
+            (
+                "https://host/a/b.git/c?ref=v1",
+                repository("https://host/a/b.git", "c", "v1"),
+            ),
+            (
+                "https://host/x/y/z.git//c",
+                repository("https://host/x/y/z.git", "c", ""),
+            ),
+            (
+                "git@github.com:a/b//c",
+                repository("git@github.com:a/b", "c", ""),
+            ),
+            (
+                "ssh://git@host/a/b?ref=main",
+                repository("ssh://git@host/a/b", "", "main"),
+            ),
+            (
+                "file:///srv/r.git//sub?ref=v1",
+                repository("file:///srv/r.git", "sub", "v1"),
+            ),
+        ] {
+            let remote = Remote::of_entry(entry, "resources").unwrap().unwrap();
+            assert_eq!(remote, expected, "{entry}");
+        }
+        let file = Remote::of_entry("https://host/a/b/c.yaml?raw=true", "resources");
+        let url = "https://host/a/b/c.yaml?raw=true".to_owned();
+        assert_eq!(file.unwrap(), Some(Remote::File { url }));
+        for refused in [
+            "https://user:token@host/a/b",
+            "https://token@host/a/b.yaml",
+            "https://host",
+        ] {
+            let error = Remote::of_entry(refused, "resources")
+                .unwrap_err()
+                .to_string();
+            assert!(!error.contains("token@"), "{error}");
+        }
+    }
+
+    #[test]
+    fn places_are_inside_and_apart() {
+        let place = |entry: &str| {
+            let remote = Remote::of_entry(entry, "resources").unwrap().unwrap();
+            remote.place().as_str().to_owned()
+        };
+        assert_eq!(
+            place("github.com/a/b//c?ref=v1"),
+            ".driftless-remote/https/github.com/a/b@v1"
+        );
+        assert_eq!(
+            place("github.com/a/b//c"),
+            ".driftless-remote/https/github.com/a/b@HEAD"
+        );
+        assert_eq!(
+            place("https://h/../../x.yaml"),
+            ".driftless-remote/https/h/%2E%2E/%2E%2E/x.yaml"
+        );
+        assert_eq!(
+            place("https://h/a/b?ref=../../c"),
+            ".driftless-remote/https/h/a/b@%2E%2E%2F%2E%2E%2Fc"
+        );
+        assert_ne!(place("https://h/a.yaml?x=1"), place("https://h/a.yaml?x=2"));
+    }
+}

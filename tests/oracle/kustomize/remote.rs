@@ -1,0 +1,264 @@
+//! Remote repositories and files: fetched by the real tool itself (Git, HTTP on loopback), and for the engine by this test.
+
+use driftless_kustomize::{ErrorKind, Options, Remote, build_documents, documents_to_yaml};
+use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
+use driftless_tests::tools;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: remote\ndata:\n  a: b\n";
+const PATCH: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: remote\n  labels:\n    patched: \"true\"\n";
+
+/// A repository with a base, an overlay on it, a component, and things that lead out of it.
+const REPOSITORY: [(&str, &str); 8] = [
+    (
+        "base/kustomization.yaml",
+        "resources: [config.yaml]\nnamePrefix: base-\nconfigMapGenerator:\n- name: made\n  literals: [x=y]\n",
+    ),
+    ("base/config.yaml", CONFIG),
+    (
+        "overlay/kustomization.yaml",
+        "resources: [../base]\nnameSuffix: -over\n",
+    ),
+    (
+        "component/kustomization.yaml",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\ncommonAnnotations:\n  by: component\n",
+    ),
+    ("out/kustomization.yaml", "resources: [../../top]\n"),
+    (
+        "patch/kustomization.yaml",
+        "resources: [../base]\npatches:\n- path: patch.yaml\n",
+    ),
+    ("patch/patch.yaml", PATCH),
+    ("kustomization.yaml", "resources: [base]\n"),
+];
+
+struct Site {
+    folder: TempDir,
+    address: String,
+}
+
+impl Site {
+    fn start() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let repository = folder.path().join("repo.git");
+        for (path, text) in REPOSITORY {
+            write(&repository.join(path), text);
+        }
+        let outside = folder.path().join("secret.yaml");
+        write(&outside, CONFIG);
+        std::fs::create_dir_all(repository.join("link")).expect("a folder");
+        std::os::unix::fs::symlink(&outside, repository.join("link/config.yaml")).expect("a link");
+        write(
+            &repository.join("link/kustomization.yaml"),
+            "resources: [config.yaml]\n",
+        );
+        git(&repository, &["init", "-q", "-b", "main"]);
+        git(&repository, &["add", "-A"]);
+        let who = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        git(
+            &repository,
+            &[&who[..], &["commit", "-qm", "first"]].concat(),
+        );
+        git(&repository, &["tag", "v1"]);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        std::thread::spawn(move || serve(&listener));
+        Self { folder, address }
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.folder.path().join("repo.git")
+    }
+
+    /// The output of both, or the errors of both.
+    fn render(&self, kustomization: &str) -> (Result<String, String>, Result<String, String>) {
+        let text = kustomization
+            .replace("REPO", &format!("file://{}", self.repository().display()))
+            .replace("HTTP", &format!("http://{}", self.address));
+        let top = self.folder.path().join("top");
+        write(&top.join("kustomization.yaml"), &text);
+        let output = Command::new(tools::KUSTOMIZE.path())
+            .arg("build")
+            .arg(&top)
+            .output()
+            .expect("run kustomize");
+        let theirs = if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        (theirs, self.engine(&text))
+    }
+
+    /// Builds, fetches what is missed, and builds again.
+    fn engine(&self, text: &str) -> Result<String, String> {
+        let mut tree = FileTree::new();
+        insert(
+            &mut tree,
+            &TreePath::root(),
+            "top/kustomization.yaml",
+            EntryKind::File,
+            text.as_bytes(),
+        );
+        insert(
+            &mut tree,
+            &TreePath::root(),
+            "secret.yaml",
+            EntryKind::File,
+            CONFIG.as_bytes(),
+        );
+        let top = TreePath::new("top").expect("a path");
+        let options = Options {
+            remote: true,
+            ..Options::default()
+        };
+        for _ in 0..5 {
+            let built = build_documents(&Reader::new(&tree), &top, &options);
+            let missed = match built {
+                Ok(documents) => return Ok(documents_to_yaml(&documents)),
+                Err(error) => match error.kind {
+                    ErrorKind::Needs(missed) => missed,
+                    _ => return Err(error.to_string()),
+                },
+            };
+            let place = missed.place();
+            match &missed {
+                Remote::File { url } => {
+                    let text = content(url).ok_or_else(|| format!("{url}: 404"))?;
+                    insert(
+                        &mut tree,
+                        &TreePath::root(),
+                        place.as_str(),
+                        EntryKind::File,
+                        text.as_bytes(),
+                    );
+                }
+                Remote::Repository { url, reference, .. } => {
+                    assert_eq!(*url, format!("file://{}", self.repository().display()));
+                    let reference = if reference.is_empty() {
+                        "HEAD"
+                    } else {
+                        reference
+                    };
+                    self.checkout(&mut tree, &place, reference);
+                }
+            }
+        }
+        Err("it asks for ever".to_owned())
+    }
+
+    fn checkout(&self, tree: &mut FileTree, place: &TreePath, reference: &str) {
+        let repository = self.repository();
+        let listed = git(&repository, &["ls-tree", "-r", reference]);
+        for line in listed.lines() {
+            let (entry, path) = line.split_once('\t').expect("a line of ls-tree");
+            let kind = match entry.starts_with("120000") {
+                true => EntryKind::Link,
+                false => EntryKind::File,
+            };
+            let text = git(&repository, &["show", &format!("{reference}:{path}")]);
+            insert(tree, place, path, kind, text.as_bytes());
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+}
+
+fn insert(tree: &mut FileTree, below: &TreePath, path: &str, kind: EntryKind, content: &[u8]) {
+    let path = below.join(path).expect("a path");
+    tree.insert(path, kind, content.to_vec())
+        .expect("a new file");
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(arguments)
+        .output();
+    let output = output.expect("run git");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// What the web server has.
+fn content(url: &str) -> Option<&'static str> {
+    match url.split('?').next()?.rsplit('/').next()? {
+        "config.yaml" => Some(CONFIG),
+        "patch.yaml" => Some(PATCH),
+        _ => None,
+    }
+}
+
+fn serve(listener: &TcpListener) {
+    for stream in listener.incoming() {
+        let mut stream = stream.expect("a connection");
+        let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+        let mut first = String::new();
+        reader.read_line(&mut first).expect("a request");
+        let mut line = String::new();
+        while reader.read_line(&mut line).expect("a header") > 2 {
+            line.clear();
+        }
+        let found = first.split(' ').nth(1).and_then(content);
+        let (status, body) = found.map_or(("404 Not Found", ""), |body| ("200 OK", body));
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        stream
+            .write_all(format!("{head}{body}").as_bytes())
+            .expect("an answer");
+    }
+}
+
+#[test]
+fn renders_what_is_fetched_as_kustomize_does() {
+    let site = Site::start();
+    let tracked = "buildMetadata: [originAnnotations, transformerAnnotations]\n";
+    for case in [
+        "resources: ['REPO//base?ref=v1']\n",
+        "resources: ['REPO//overlay?ref=main']\n",
+        "resources: ['REPO//patch']\nnamespace: apps\n",
+        "resources: ['REPO?ref=v1']\n",
+        "resources: ['REPO//base?ref=v1']\ncomponents: ['REPO//component?ref=v1']\n",
+        "resources: ['HTTP/config.yaml']\n",
+        "resources: ['HTTP/a/b/c/config.yaml']\npatches:\n- path: HTTP/patch.yaml\n",
+        "resources: ['HTTP/a/b/c/config.yaml?raw=true']\n",
+        "resources: ['HTTP/a/config.yaml']\n",
+        "configMapGenerator:\n- name: files\n  files: ['HTTP/config.yaml', 'key=HTTP/patch.yaml']\n",
+    ] {
+        for text in [case.to_owned(), format!("{case}{tracked}")] {
+            let (theirs, ours) = site.render(&text);
+            assert_eq!(
+                ours.as_ref().ok(),
+                theirs.as_ref().ok(),
+                "{text}\nours: {ours:?}\ntheirs: {theirs:?}"
+            );
+            assert!(theirs.is_ok(), "{text}{theirs:?}");
+        }
+    }
+    for refused in [
+        "resources: ['REPO//out?ref=v1']\n",
+        "resources: ['REPO//link?ref=v1']\n",
+        "resources: ['REPO//absent?ref=v1']\n",
+        "resources: ['HTTP/absent.yaml']\n",
+    ] {
+        let (theirs, ours) = site.render(refused);
+        assert!(
+            theirs.is_err() && ours.is_err(),
+            "{refused}\nours: {ours:?}\ntheirs: {theirs:?}"
+        );
+    }
+}
