@@ -154,12 +154,14 @@ fn push_lands_everywhere_multi_tenancy() {
         );
     }
 
-    // The tenant's objects were written as the tenant, nothing of the tenant's in the platform's name.
+    // The tenant's objects were applied as the tenant, nothing of the tenant's in the platform's name. Finalizers are the
+    // controllers' own.
     let tenant = "system:serviceaccount:apps:dev-team";
     let writes = writes_since(hubs[0], 0);
     let of_tenant: Vec<_> = writes
         .iter()
         .filter(|write| write.name == "podinfo" && write.subresource.is_empty())
+        .filter(|write| write.uri.contains("fieldManager=kustomize-controller"))
         .collect();
     assert!(
         !of_tenant.is_empty() && of_tenant.iter().all(|write| write.as_user == tenant),

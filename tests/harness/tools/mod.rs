@@ -133,6 +133,16 @@ pub static HELM: Tool = Tool {
     },
 };
 
+/// The Helm that Flux is built with, for releases that change hands.
+pub static HELM4: Tool = Tool {
+    name: "helm4",
+    version: "4.3.1",
+    takes: "about 3 minutes",
+    recipe: Recipe::GoInstall {
+        package: "helm.sh/helm/v4/cmd/helm",
+    },
+};
+
 /// Helm 3 and Helm 4 as libraries: many renders in one process.
 pub static HELM_LIBRARY: Tool = Tool {
     name: "helm-library",
@@ -202,7 +212,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 14] = [
+pub static ALL: [&Tool; 15] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -214,6 +224,7 @@ pub static ALL: [&Tool; 14] = [
     &GOTMPL,
     &SOPS,
     &HELM,
+    &HELM4,
     &HELM_LIBRARY,
     &CARGO_DENY,
     &PYTHON,
@@ -234,6 +245,9 @@ impl Tool {
         let folder = self.folder();
         let program = match self.recipe {
             Recipe::Python { program, .. } => folder.join("bin").join(program),
+            Recipe::GoInstall { package } => {
+                folder.join(package.rsplit('/').next().unwrap_or(self.name))
+            }
             _ => folder.join(self.name),
         };
         let done = folder.join(".complete");

@@ -1,9 +1,10 @@
 //! Drift of a live release: found by LISTs and local comparison, confirmed by one dry run, set right.
 
+use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::drift::{Drifted, Finding, IgnoreRules, changes, look, summary};
 use super::objects::{self, Item};
-use super::run::{Broken, Step, WRITE};
+use super::run::{Broken, Step};
 use crate::failure::Failure;
 use crate::flux::{HELM_CONTROLLER, reason};
 use crate::ports::{Apply, ErrorKind, Patch, PortError};

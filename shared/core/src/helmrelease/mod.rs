@@ -6,6 +6,7 @@
 //! beside it. A wait ends the step: [`memory`] says where the next one goes on.
 
 pub mod action;
+mod apply;
 mod attempt;
 mod chart;
 pub mod conditions;
@@ -13,11 +14,13 @@ mod correct;
 pub mod drift;
 mod finalize;
 pub mod history;
+mod hooks;
 pub mod memory;
 mod objects;
 pub mod outcome;
 pub mod plan;
 mod post_render;
+mod records;
 mod render;
 mod report;
 mod run;

@@ -1,27 +1,20 @@
-//! Waiting: for the objects of a release to be ready or gone, and for its hooks.
+//! Waiting for the objects of a release to be ready or gone.
 
 use super::attempt::Attempt;
-use super::history::is_selected;
 use super::memory::Doing;
 use super::objects::{self, CONCURRENCY, Item};
-use super::run::{Broken, Step, WRITE, delete_one, list};
+use super::run::{Broken, Step, list};
 use crate::concurrent;
 use crate::flux::timestamp;
 use crate::health::{self, Health, HealthExprs};
 use crate::kustomization::wait::{expressions, health_of};
-use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
-use driftless_helm::record::{RecordedHook, Release, Time};
-use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
-use serde_json::Value;
 use std::time::Duration;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The first pause between two looks; they grow.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// What Helm says when something takes longer than it may.
-const TIMED_OUT: &str = "timed out waiting for the condition";
-
 impl Attempt<'_> {
     /// The time that one operation of what is under way may take.
     fn timeout(&mut self) -> Result<Duration, Broken> {
@@ -34,7 +27,7 @@ impl Attempt<'_> {
     }
 
     /// Whether what is waited for took too long; else pauses if the step has the patience for it.
-    async fn pause(&mut self, pause: &mut Duration) -> Result<Paused, Broken> {
+    pub async fn pause(&mut self, pause: &mut Duration) -> Result<Paused, Broken> {
         let timeout = self.timeout()?;
         let clock = self.context.ports.clock.clone();
         let now = clock.now();
@@ -143,260 +136,14 @@ impl Attempt<'_> {
             }
         }
     }
-
-    /// Runs the hooks of an event, each to its end before the next.
-    ///
-    /// # Errors
-    /// A hook that failed, as Helm says it.
-    pub async fn hooks(&mut self, event: HookEvent) -> Result<Step, Broken> {
-        loop {
-            let record = self.record()?;
-            let at = self.running().map_err(Broken::Later)?.cursor.step;
-            let Some(step) = self.hook_steps(&record, event).get(at).copied() else {
-                return Ok(Step::Done);
-            };
-            match self.hook_step(&record, event, step).await {
-                Ok(Step::Done) => self.running().map_err(Broken::Later)?.cursor.next_step(),
-                Ok(waiting) => return Ok(waiting),
-                Err(Broken::Failed(cause)) => return Err(Broken::Failed(event.failure(&cause))),
-                Err(later) => return Err(later),
-            }
-        }
-    }
-
-    fn hook_steps(&self, record: &Release, event: HookEvent) -> Vec<HookStep> {
-        let mut all = steps(&record.hooks, event);
-        if event == HookEvent::Test {
-            let filters = self.release.test().filters.clone().unwrap_or_default();
-            all.retain(|step| is_selected(&record.hooks[place(*step)].name, &filters));
-        }
-        all
-    }
-
-    async fn hook_step(
-        &mut self,
-        record: &Release,
-        event: HookEvent,
-        step: HookStep,
-    ) -> Result<Step, Broken> {
-        let Some(hook) = record.hooks.get(place(step)) else {
-            return Ok(Step::Done);
-        };
-        match step {
-            HookStep::Delete(_) => self.delete_hook(record, hook).await,
-            HookStep::Create(at) => self.create_hook(record, at, event).await,
-            HookStep::Watch(at) => self.watch_hook(record, at, event).await,
-            // A log is for the terminal of who runs Helm by hand.
-            HookStep::Log(_) => Ok(Step::Done),
-        }
-    }
-
-    async fn delete_hook(&mut self, record: &Release, hook: &RecordedHook) -> Result<Step, Broken> {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let mut left = Vec::new();
-            for item in self.hook_items(record, hook).await? {
-                let (object, resource) = (&item.object, &item.resource);
-                let (namespace, name) = (object.namespace(), object.name());
-                let live = self.target.cluster.get(resource, namespace, name).await?;
-                let Some(live) = live else {
-                    continue;
-                };
-                if live.meta("deletionTimestamp").is_empty() {
-                    delete_one(&self.target, resource, &live, "Background").await?;
-                }
-                if self
-                    .target
-                    .cluster
-                    .get(resource, namespace, name)
-                    .await?
-                    .is_some()
-                {
-                    left.push((live.id(), Health::Terminating.to_string()));
-                }
-            }
-            if left.is_empty() {
-                return Ok(Step::Done);
-            }
-            match self.pause(&mut pause).await? {
-                Paused::Look => {}
-                Paused::NoPatience => return Ok(Step::Waiting(list(&left))),
-                Paused::TooLate => return Err(Broken::Failed(TIMED_OUT.to_owned())),
-            }
-        }
-    }
-
-    async fn create_hook(
-        &mut self,
-        record: &Release,
-        at: usize,
-        event: HookEvent,
-    ) -> Result<Step, Broken> {
-        let items = self.hook_items(record, &record.hooks[at]).await?;
-        let mut started = record.clone();
-        started.hooks[at].start(self.hook_time());
-        self.write(started).await?;
-        for item in items {
-            let applied = self
-                .target
-                .cluster
-                .apply(&item.resource, &item.object, WRITE);
-            if let Err(error) = applied.await {
-                let broken = Broken::from(error);
-                if let Broken::Failed(cause) = &broken {
-                    let now = self.hook_time();
-                    self.note_hook(at, now, false);
-                    let what = record.hooks[at].create_failure(event, cause);
-                    return Err(Broken::Failed(what));
-                }
-                return Err(broken);
-            }
-        }
-        Ok(Step::Done)
-    }
-
-    async fn watch_hook(
-        &mut self,
-        record: &Release,
-        at: usize,
-        event: HookEvent,
-    ) -> Result<Step, Broken> {
-        let mut pause = FIRST_PAUSE;
-        let cause = loop {
-            let mut open = Vec::new();
-            let mut failure = None;
-            for item in self.hook_items(record, &record.hooks[at]).await? {
-                let (object, resource) = (&item.object, &item.resource);
-                let live = self
-                    .target
-                    .cluster
-                    .get(resource, object.namespace(), object.name())
-                    .await?;
-                match verdict(object, live.as_ref()) {
-                    Verdict::Done => {}
-                    Verdict::Open => open.push((object.id(), Health::InProgress.to_string())),
-                    Verdict::Failed(why) => failure = Some(why),
-                }
-            }
-            if let Some(why) = failure {
-                break why;
-            }
-            if open.is_empty() {
-                let now = self.hook_time();
-                self.note_hook(at, now, true);
-                return Ok(Step::Done);
-            }
-            match self.pause(&mut pause).await? {
-                Paused::Look => {}
-                Paused::NoPatience => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate => break TIMED_OUT.to_owned(),
-            }
-        };
-        let now = self.hook_time();
-        self.note_hook(at, now, false);
-        for step in steps_after_failure(&record.hooks, event, at) {
-            if let HookStep::Delete(at) = step {
-                for item in self.hook_items(record, &record.hooks[at]).await? {
-                    let (object, resource) = (&item.object, &item.resource);
-                    let (namespace, name) = (object.namespace(), object.name());
-                    if let Some(live) = self.target.cluster.get(resource, namespace, name).await? {
-                        delete_one(&self.target, resource, &live, "Background").await?;
-                    }
-                }
-            }
-        }
-        Err(Broken::Failed(cause))
-    }
-
-    fn hook_time(&self) -> Time {
-        let now = timestamp(self.context.ports.clock.now());
-        Time::utc(now)
-    }
-
-    /// Notes in the record how a hook ended; a later write of the record keeps it.
-    fn note_hook(&mut self, at: usize, now: Time, succeeded: bool) {
-        let version = self
-            .memory
-            .running
-            .as_ref()
-            .map_or(0, |running| running.record);
-        let record = self.storage.get_mut(version);
-        if let Some(hook) = record.and_then(|record| record.hooks.get_mut(at)) {
-            hook.finish(now, succeeded);
-            self.dirty = true;
-        }
-    }
-
-    /// The objects of a hook. They carry no marks of Helm's.
-    async fn hook_items(&self, record: &Release, hook: &RecordedHook) -> Result<Vec<Item>, Broken> {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            Broken::Failed(format!(
-                "unable to build kubernetes object for hook {}: {error}",
-                hook.path
-            ))
-        };
-        let text = hook.manifest.as_bytes();
-        let values = documents(text, &hook.path, Dialect::V2, &Limits::default());
-        let mut items = Vec::new();
-        for value in values.map_err(|error| unreadable(&error))? {
-            if value.is_null() {
-                continue;
-            }
-            let mut object = Object::new(value).map_err(|error| unreadable(&error))?;
-            let resource = self.resource(&object).await?;
-            if resource.namespaced && object.namespace().is_empty() {
-                object.set_namespace(&record.namespace);
-            }
-            crate::apply::normalize::object(&mut object);
-            items.push(Item { object, resource });
-        }
-        Ok(items)
-    }
 }
 
-enum Paused {
+/// What to do about something that is not there yet.
+pub enum Paused {
+    /// Look again.
     Look,
+    /// Look with the next step.
     NoPatience,
+    /// Give up.
     TooLate,
-}
-
-fn place(step: HookStep) -> usize {
-    match step {
-        HookStep::Delete(at) | HookStep::Create(at) | HookStep::Watch(at) | HookStep::Log(at) => at,
-    }
-}
-
-enum Verdict {
-    Done,
-    Open,
-    Failed(String),
-}
-
-/// Whether a hook's object is done: a Job or Pod when it succeeded, everything else when it is there.
-fn verdict(object: &Object, live: Option<&Object>) -> Verdict {
-    let name = object.name();
-    let status = |pointer: &str| live.and_then(|live| live.pointer(pointer));
-    match (object.group(), object.kind()) {
-        ("batch", "Job") => {
-            let all = status("/status/conditions").and_then(Value::as_array);
-            let holds = |kind: &str| {
-                let mut all = all.into_iter().flatten();
-                all.find(|one| one["type"] == kind && one["status"] == "True")
-            };
-            if let Some(failed) = holds("Failed") {
-                let why = failed["reason"].as_str().unwrap_or_default();
-                return Verdict::Failed(format!("job {name} failed: {why}"));
-            }
-            match holds("Complete") {
-                Some(_) => Verdict::Done,
-                None => Verdict::Open,
-            }
-        }
-        ("", "Pod") => match status("/status/phase").and_then(Value::as_str) {
-            Some("Succeeded") => Verdict::Done,
-            Some("Failed") => Verdict::Failed(format!("pod {name} failed")),
-            _ => Verdict::Open,
-        },
-        _ => Verdict::Done,
-    }
 }

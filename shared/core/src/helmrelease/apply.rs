@@ -1,0 +1,280 @@
+//! Bringing the objects of a release into the cluster, and taking them away.
+
+use super::attempt::Attempt;
+use super::objects::{self, CONCURRENCY, Item};
+use super::run::{Broken, Step};
+use crate::apply::drift::helm_fields_patch;
+use crate::concurrent;
+use crate::flux::{CrdsPolicy, DeletionPropagation, FluxKind, HELM_CONTROLLER, ObjectRef};
+use crate::ports::{Apply, Delete, ErrorKind, Patch, PortError, Resource};
+use crate::target::Target;
+use driftless_helm::Compat;
+use driftless_helm::record::Release;
+use driftless_manifest::yaml::{Dialect, Limits, documents};
+use driftless_manifest::{Gvk, Object, ObjectId};
+use futures::FutureExt as _;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How Helm applies: fields are taken from whoever holds them.
+pub const WRITE: Apply<'_> = Apply {
+    manager: HELM_CONTROLLER,
+    force: true,
+    dry_run: false,
+};
+/// How long definitions may take to be served.
+const ESTABLISHED: Duration = Duration::from_secs(20);
+
+impl Attempt<'_> {
+    pub async fn crds(&mut self, policy: CrdsPolicy) -> Result<Step, Broken> {
+        let chart = self.chart().await?;
+        let found = driftless_helm::definitions(&chart, self.values()?, Compat::Helm4);
+        let mut made = Vec::new();
+        for (name, text) in found.map_err(|error| Broken::Failed(error.to_string()))? {
+            let failed = |error: &dyn std::fmt::Display| {
+                Broken::Failed(format!(
+                    "failed to parse CustomResourceDefinition {name}: {error}"
+                ))
+            };
+            let values = documents(text.as_bytes(), &name, Dialect::V2, &Limits::default());
+            for value in values.map_err(|error| failed(&error))? {
+                if value.is_null() {
+                    continue;
+                }
+                let object = Object::new(value).map_err(|error| failed(&error))?;
+                made.extend(self.definition(object, policy).await?);
+            }
+        }
+        let clock = &self.context.ports.clock;
+        let end = clock.now() + ESTABLISHED;
+        for (resource, name) in made {
+            loop {
+                let live = self.target.cluster.get(&resource, "", &name).await?;
+                if live.is_some_and(|live| crate::health::is_current(&live)) {
+                    break;
+                }
+                if clock.now() >= end {
+                    let what =
+                        format!("CustomResourceDefinition {name} is not established in time");
+                    return Err(Broken::Failed(what));
+                }
+                clock.sleep(Duration::from_millis(100)).await;
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    async fn definition(
+        &self,
+        mut object: Object,
+        policy: CrdsPolicy,
+    ) -> Result<Option<(Resource, String)>, Broken> {
+        let resource = self.resource(&object).await?;
+        let name = object.name().to_owned();
+        let there = self
+            .target
+            .cluster
+            .get(&resource, object.namespace(), &name)
+            .await?;
+        if there.is_some() && policy == CrdsPolicy::Create {
+            return Ok(None);
+        }
+        object.set_label(super::chart::ORIGIN_NAME, &self.release.id.name);
+        object.set_label(super::chart::ORIGIN_NAMESPACE, &self.release.id.namespace);
+        self.target.cluster.apply(&resource, &object, WRITE).await?;
+        Ok(Some((resource, name)))
+    }
+
+    /// The kind of an object in the cluster.
+    ///
+    /// # Errors
+    /// It is not served.
+    pub async fn resource(&self, object: &Object) -> Result<Resource, Broken> {
+        let found = self.target.cluster.resource(&object.gvk()).await?;
+        found.ok_or_else(|| {
+            let (kind, version) = (object.kind(), object.api_version());
+            Broken::Failed(format!(
+                "no matches for kind \"{kind}\" in version \"{version}\""
+            ))
+        })
+    }
+
+    pub async fn namespace(&mut self) -> Result<Step, Broken> {
+        let name = self.release.release_namespace();
+        let object = json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"name": name}}});
+        let object = Object::new(object).map_err(|error| Broken::Failed(error.to_string()))?;
+        let resource = self.resource(&object).await?;
+        let there = self.target.cluster.get(&resource, "", name).await?;
+        if there.is_none() {
+            self.target.cluster.apply(&resource, &object, WRITE).await?;
+        }
+        Ok(Step::Done)
+    }
+
+    pub async fn apply(&mut self) -> Result<Step, Broken> {
+        let record = self.record()?;
+        let before = self.replaced().ok();
+        let wanted = objects::items(&self.target, &record).await?;
+        if let Some(before) = before.as_ref().filter(|before| !before.is_server_side()) {
+            self.take_client_side_fields(before, &wanted).await?;
+        }
+        for group in by_kind(&wanted) {
+            let work = group
+                .iter()
+                .map(|item| apply_one(&self.target, item).boxed());
+            for applied in concurrent::run(CONCURRENCY, work.collect()).await {
+                self.note(&applied?);
+            }
+        }
+        if let Some(before) = before {
+            let (old, _) = objects::known_items(&self.target, &before).await?;
+            let kept: BTreeSet<ObjectId> = wanted.iter().map(|item| item.object.id()).collect();
+            let stale = old
+                .into_iter()
+                .filter(|item| !kept.contains(&item.object.id()));
+            let stale: Vec<Item> = stale.collect();
+            self.delete_items(&before, &stale, "Background").await?;
+        }
+        Ok(Step::Done)
+    }
+
+    /// What an older Helm sent without server-side apply becomes ours, so that fields that are no longer rendered really go.
+    async fn take_client_side_fields(
+        &self,
+        before: &Release,
+        wanted: &[Item],
+    ) -> Result<(), Broken> {
+        let live = objects::live(&self.target, &self.release, wanted).await?;
+        for item in wanted {
+            let Some(live) = live.get(&item.object.id()) else {
+                continue;
+            };
+            let patch = helm_fields_patch(live, HELM_CONTROLLER);
+            let Some(patch) = patch.filter(|_| objects::owned_by(live, before).is_ok()) else {
+                continue;
+            };
+            let (namespace, name) = (live.namespace(), live.name());
+            let patch = Patch::Json(patch);
+            self.target
+                .cluster
+                .patch(
+                    &item.resource,
+                    namespace,
+                    name,
+                    None,
+                    &patch,
+                    HELM_CONTROLLER,
+                )
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Flux objects of the hub that were applied are looked at next.
+    fn note(&mut self, applied: &Object) {
+        if self.target.remote {
+            return;
+        }
+        let gvk = Gvk {
+            version: String::new(),
+            ..applied.gvk()
+        };
+        if let Some(kind) = FluxKind::of(&gvk) {
+            let id = ObjectRef::new(kind, applied.namespace(), applied.name());
+            self.woken.push(id);
+        }
+    }
+
+    pub async fn delete_all(&mut self) -> Result<Step, Broken> {
+        let record = self.record()?;
+        let (mut items, _) = objects::known_items(&self.target, &record).await?;
+        items.reverse();
+        let propagation = match self.release.uninstall().deletion_propagation {
+            None | Some(DeletionPropagation::Background) => "Background",
+            Some(DeletionPropagation::Foreground) => "Foreground",
+            Some(DeletionPropagation::Orphan) => "Orphan",
+        };
+        self.delete_items(&record, &items, propagation).await?;
+        Ok(Step::Done)
+    }
+
+    /// Deletes objects that belong to a release, one after the other, but those that say that they are kept.
+    pub async fn delete_items(
+        &self,
+        record: &Release,
+        items: &[Item],
+        propagation: &'static str,
+    ) -> Result<(), Broken> {
+        let live = objects::live(&self.target, &self.release, items).await?;
+        let mut errors = Vec::new();
+        for item in items {
+            let Some(live) = live.get(&item.object.id()) else {
+                continue;
+            };
+            if is_kept(&item.object) || is_kept(live) || objects::owned_by(live, record).is_err() {
+                continue;
+            }
+            match delete_one(&self.target, &item.resource, live, propagation).await {
+                Ok(()) => {}
+                Err(error) => match Broken::from(error) {
+                    Broken::Failed(why) => errors.push(why),
+                    later => return Err(later),
+                },
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(Broken::Failed(format!(
+                "uninstallation completed with {} error(s): {}",
+                errors.len(),
+                errors.join("; ")
+            ))),
+        }
+    }
+}
+
+fn is_kept(object: &Object) -> bool {
+    let policy = object.annotation("helm.sh/resource-policy");
+    policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
+/// Objects of one kind go together, in the order of the manifest.
+fn by_kind(items: &[Item]) -> Vec<&[Item]> {
+    items.chunk_by(|a, b| a.resource == b.resource).collect()
+}
+
+async fn apply_one(target: &Target, item: &Item) -> Result<Object, Broken> {
+    let object = &item.object;
+    let applied = target.cluster.apply(&item.resource, object, WRITE).await;
+    applied.map_err(|error| match Broken::from(error) {
+        Broken::Failed(why) => Broken::Failed(format!(
+            "server-side apply failed for object {}/{} {}, Kind={}: {why}",
+            object.namespace(),
+            object.name(),
+            object.api_version(),
+            object.kind()
+        )),
+        later => later,
+    })
+}
+
+/// Deletes the object that was looked at, and no other that took its place.
+pub async fn delete_one(
+    target: &Target,
+    resource: &Resource,
+    live: &Object,
+    propagation: &'static str,
+) -> Result<(), PortError> {
+    let how = Delete {
+        uid: Some(live.meta("uid").to_owned()),
+        resource_version: None,
+        propagation: Some(propagation),
+    };
+    let (namespace, name) = (live.namespace(), live.name());
+    match target.cluster.delete(resource, namespace, name, &how).await {
+        Err(error) if error.kind != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

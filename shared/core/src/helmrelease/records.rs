@@ -1,0 +1,212 @@
+//! The record of an action: made when it starts, written again when it ends.
+
+use super::action::Action;
+use super::attempt::Attempt;
+use super::memory::Doing;
+use super::objects;
+use super::plan;
+use super::render::{self, Order};
+use super::run::{Broken, Step};
+use driftless_helm::record::{NewRelease, Release, Status};
+use driftless_helm::values::{Table, merge};
+
+impl Attempt<'_> {
+    pub async fn write_record(&mut self, doing: &Doing) -> Result<Step, Broken> {
+        let is_new = matches!(
+            doing,
+            Doing::Act(Action::Install | Action::Upgrade | Action::Rollback(_))
+        );
+        let record = match doing {
+            Doing::Act(Action::Install) => self.new_install().await?,
+            Doing::Act(Action::Upgrade) => self.new_upgrade().await?,
+            Doing::Act(Action::Rollback(target)) => self.new_rollback(target.version)?,
+            Doing::Act(Action::Unlock) => {
+                let mut record = self.record()?;
+                super::outcome::unlock(&mut record);
+                record
+            }
+            Doing::Act(Action::Test | Action::CorrectDrift) => self.record()?,
+            Doing::Act(Action::UninstallRemediation) | Doing::Uninstall => {
+                let mut record = self.record()?;
+                record.info.deleted = Some(self.moment());
+                record.set_status(
+                    Status::Uninstalling,
+                    "Deletion in progress (or silently failed)",
+                );
+                record
+            }
+        };
+        if is_new {
+            self.check_ownership(doing, &record).await?;
+            let most = self.release.max_history();
+            self.storage.make_room(&self.target, most).await?;
+        }
+        self.write(record).await?;
+        // From here on a dead writer leaves something behind: the memory must know of it.
+        self.remember().await.map_err(Broken::Later)?;
+        Ok(Step::Done)
+    }
+
+    async fn new_install(&mut self) -> Result<Release, Broken> {
+        let install = self.release.install().into_owned();
+        if self.storage.last().is_some() && !install.replace && !self.may_reuse_name() {
+            return Err(Broken::Failed(
+                "cannot reuse a name that is still in use".to_owned(),
+            ));
+        }
+        let values = self.values()?.clone();
+        let check_schema = !install.disable_schema_validation;
+        self.made(values, false, check_schema).await
+    }
+
+    /// Flux installs over what was uninstalled with its history kept, or failed.
+    fn may_reuse_name(&self) -> bool {
+        let last = self.storage.last().map(|last| &last.info.status);
+        matches!(last, Some(Status::Uninstalled | Status::Failed))
+    }
+
+    async fn new_upgrade(&mut self) -> Result<Release, Broken> {
+        let upgrade = self.release.upgrade().into_owned();
+        let mut values = self.values()?.clone();
+        let current = self.replaced()?;
+        if upgrade.preserve_values {
+            // The values of before, and the new ones over them; the chart's own values stay those of before, too.
+            let before = merge(current.chart.values.clone(), current.config.clone());
+            let mut chart = self.chart().await?.as_ref().clone();
+            chart.values = before;
+            self.loaded = Some(chart.into());
+            values = merge(current.config.clone(), values);
+        }
+        let check_schema = !upgrade.disable_schema_validation;
+        self.made(values, true, check_schema).await
+    }
+
+    /// The release that an upgrade or rollback replaces.
+    pub fn replaced(&self) -> Result<Release, Broken> {
+        let running = self.memory.running.as_ref();
+        let version = running.and_then(|running| running.replaces);
+        let found = version
+            .and_then(|version| self.storage.get(version))
+            .cloned();
+        found.ok_or_else(|| {
+            let name = self.release.release_name();
+            Broken::Failed(format!("\"{name}\" has no deployed releases"))
+        })
+    }
+
+    async fn made(
+        &mut self,
+        values: Table,
+        is_upgrade: bool,
+        check_schema: bool,
+    ) -> Result<Release, Broken> {
+        let chart = self.chart().await?;
+        let version = self
+            .memory
+            .running
+            .as_ref()
+            .map_or(1, |running| running.record);
+        let order = Order {
+            chart: &chart,
+            values: &values,
+            revision: version,
+            is_upgrade,
+            check_schema,
+        };
+        let ports = self.context.ports;
+        let rendered = render::render(ports, &self.target, &self.release, &order).await?;
+        let first = match is_upgrade {
+            true => self.replaced()?.info.first_deployed,
+            false => None,
+        };
+        let new = NewRelease {
+            name: self.release.release_name(),
+            namespace: self.release.release_namespace().to_owned(),
+            version,
+            first_deployed: first,
+            now: self.moment(),
+            labels: Default::default(),
+            server_side: true,
+        };
+        Ok(match is_upgrade {
+            true => new.upgrade(&chart, &rendered, values),
+            false => new.install(&chart, &rendered, values),
+        })
+    }
+
+    fn new_rollback(&self, to: i64) -> Result<Release, Broken> {
+        let current = self.replaced()?;
+        let target = self.storage.get(to);
+        let target =
+            target.ok_or_else(|| Broken::Failed(format!("release has no {to} version")))?;
+        Ok(target.rollback_from(&current, self.moment(), true))
+    }
+
+    /// Objects that are there and belong to nobody or somebody else are taken over, unless that is switched off.
+    async fn check_ownership(&self, doing: &Doing, record: &Release) -> Result<(), Broken> {
+        let items = objects::items(&self.target, record).await?;
+        let (verb, switched_off) = match doing {
+            Doing::Act(Action::Install) => {
+                ("install", self.release.install().disable_take_ownership)
+            }
+            Doing::Act(Action::Upgrade) => {
+                ("update", self.release.upgrade().disable_take_ownership)
+            }
+            _ => ("", false),
+        };
+        if !switched_off {
+            return Ok(());
+        }
+        let live = objects::live(&self.target, &self.release, &items).await?;
+        for live in live.values() {
+            objects::owned_by(live, record).map_err(|why| {
+                let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
+                Broken::Failed(format!(
+                    "Unable to continue with {verb}: {kind} \"{name}\" in namespace \"{namespace}\" exists and cannot be \
+                     imported into the current release: {why}"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    pub async fn supersede(&mut self, doing: &Doing) -> Result<Step, Broken> {
+        let own = self.record()?.version;
+        let replaced = self
+            .memory
+            .running
+            .as_ref()
+            .and_then(|running| running.replaces);
+        let versions = match doing {
+            Doing::Act(Action::Upgrade) => replaced.into_iter().collect(),
+            _ => self.storage.all_deployed(),
+        };
+        for version in versions.into_iter().filter(|version| *version != own) {
+            if let Some(mut record) = self.storage.get(version).cloned() {
+                record.info.status = Status::Superseded;
+                self.write(record).await?;
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    pub async fn finish_record(&mut self, doing: &Doing) -> Result<Step, Broken> {
+        let mut record = self.record()?;
+        let (status, description) = match doing {
+            Doing::Act(action @ (Action::Install | Action::Upgrade | Action::Rollback(_))) => {
+                (Status::Deployed, plan::success_description(action))
+            }
+            _ => (Status::Uninstalled, Some("Uninstallation complete")),
+        };
+        let description =
+            description.map_or_else(|| record.info.description.clone(), str::to_owned);
+        record.set_status(status, description);
+        self.write(record).await?;
+        Ok(Step::Done)
+    }
+
+    pub async fn purge(&mut self) -> Result<Step, Broken> {
+        self.purged = self.storage.purge(&self.target).await?;
+        Ok(Step::Done)
+    }
+}
