@@ -9,6 +9,7 @@ pub fn web(version: &str) -> FileTree {
         ("web/Chart.yaml", chart.as_str()),
         ("web/values.yaml", VALUES),
         ("web/templates/config.yaml", CONFIG),
+        ("web/templates/extra.yaml", EXTRA),
         ("web/templates/stuck.yaml", STUCK),
         ("web/templates/hook.yaml", HOOK),
         ("web/templates/test.yaml", TEST),
@@ -16,8 +17,8 @@ pub fn web(version: &str) -> FileTree {
     .expect("a chart")
 }
 
-/// `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
-const VALUES: &str = "color: blue\nstuck: false\nhook: \"\"\ntests: []\nkeep: false\nbad: \"\"\n";
+/// `extra`: one ConfigMap more. `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
+const VALUES: &str = "color: blue\nextra: false\nstuck: false\nhook: \"\"\ntests: []\nbad: \"\"\n";
 
 const CONFIG: &str = r#"apiVersion: v1
 kind: ConfigMap
@@ -34,6 +35,14 @@ metadata:
   name: nothing
 {{- end }}
 "#;
+
+const EXTRA: &str = r"{{- if .Values.extra }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-extra
+{{- end }}
+";
 
 const STUCK: &str = r"{{- if .Values.stuck }}
 apiVersion: apps/v1

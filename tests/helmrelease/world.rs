@@ -1,15 +1,14 @@
 //! A hub and other clusters in this process, what steps the queue asks for, and hands that play kubelet.
 
 use async_trait::async_trait;
-use driftless_adapters::cluster::KubeCluster;
+use driftless_adapters::cluster::{KubeCluster, KubeClusters};
 use driftless_adapters::embedded::{self, Embedded};
 use driftless_apiserver::{Body, Request as Asked, User};
 use driftless_core::bootstrap;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Access, Cause, Clock as _, Cluster, Clusters, ErrorKind, Impersonation, PortError, Ports,
-    Request, Result, Secret,
+    Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Ports, Request, Result, Secret,
 };
 use driftless_core::source::artifact;
 use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
@@ -76,7 +75,10 @@ impl World {
         let mut ports = testing::ports(Arc::<MemoryBlobs>::default(), queue.clone(), clock.clone());
         let keys = [(format!("hubs/{HUB}"), servers[HUB].kubeconfig())];
         ports.keys = Arc::new(MemoryKeys(keys.into()));
-        ports.clusters = Arc::new(Ways(servers.values().cloned().collect()));
+        ports.clusters = Arc::new(Ways(
+            servers.values().cloned().collect(),
+            KubeClusters::new(),
+        ));
         let world = Self {
             runtime,
             ports,
@@ -391,8 +393,8 @@ impl Server {
     }
 }
 
-/// The way from kubeconfigs to the servers.
-struct Ways(Vec<Arc<Server>>);
+/// The way from kubeconfigs to the servers: those of this process, and real ones.
+struct Ways(Vec<Arc<Server>>, KubeClusters);
 
 #[async_trait]
 impl Clusters for Ways {
@@ -401,9 +403,9 @@ impl Clusters for Ways {
         access: &Access,
         user: Option<&Impersonation>,
     ) -> Result<Arc<dyn Cluster>> {
-        let found = self.0.iter().find(|server| server.url == access.server);
-        let server =
-            found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
+        let Some(server) = self.0.iter().find(|server| server.url == access.server) else {
+            return self.1.connect(access, user).await;
+        };
         let logged = Logged(server.clone());
         Ok(Arc::new(KubeCluster::from_service(
             logged,

@@ -1,0 +1,189 @@
+//! One release that Helm's command lines and driftless work on in turn, on a real API server: each goes on where the other stopped,
+//! and nothing is orphaned.
+
+use crate::charts;
+use crate::world::{JSON, RELEASES, World};
+use driftless_core::hub::Settings;
+use driftless_core::source::archive;
+use driftless_tests::cluster::Cluster;
+use driftless_tests::process::run;
+use driftless_tests::tools::{HELM, HELM4, Tool};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A Helm with its own home, and the chart on its disk.
+struct Helm<'c> {
+    tool: &'static Tool,
+    cluster: &'c Cluster,
+    folder: tempfile::TempDir,
+    /// What Helm 4 needs to take fields from another manager; Helm 3 does not ask.
+    force: &'static [&'static str],
+}
+
+impl<'c> Helm<'c> {
+    fn new(tool: &'static Tool, cluster: &'c Cluster, force: &'static [&'static str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("kubeconfig"), cluster.kubeconfig()).expect("written");
+        let packed = archive::pack(&charts::web("1.0.0")).expect("packed");
+        std::fs::write(folder.path().join("web-1.0.0.tgz"), packed).expect("written");
+        Self {
+            tool,
+            cluster,
+            folder,
+            force,
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let home: &Path = self.folder.path();
+        let mut command = Command::new(self.tool.path());
+        command.env_clear().env("HOME", home).current_dir(home);
+        command.env("KUBECONFIG", home.join("kubeconfig"));
+        command.args(arguments).args(["--namespace", "default"]);
+        run(&mut command)
+    }
+
+    fn change(&self, arguments: &[&str]) {
+        self.run(&[arguments, self.force].concat());
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.run(&[arguments, &["-o", "json"]].concat());
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// `1 superseded, 2 deployed`
+    fn history(&self) -> String {
+        let all = self.json(&["history", "web"]);
+        let one = |entry: &Value| {
+            let status = entry["status"].as_str().unwrap_or_default();
+            format!("{} {status}", entry["revision"])
+        };
+        let all: Vec<String> = all.as_array().expect("a list").iter().map(one).collect();
+        all.join(", ")
+    }
+
+    fn color(&self) -> String {
+        let path = "/api/v1/namespaces/default/configmaps/web-config";
+        let config = self.cluster.api().get(path).expect("there");
+        config["data"]["color"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    fn has_extra(&self) -> bool {
+        let path = "/api/v1/namespaces/default/configmaps/web-extra";
+        self.cluster.api().find(path).is_some()
+    }
+}
+
+#[test]
+fn helm_cli_alternates() {
+    let cluster = Cluster::start("alternates");
+    for (tool, force) in [(&HELM, &[][..]), (&HELM4, &["--force-conflicts"][..])] {
+        let helm = Helm::new(tool, &cluster, force);
+        alternate(&helm);
+    }
+}
+
+fn alternate(helm: &Helm<'_>) {
+    let settings = Settings {
+        allow_local_clusters: true,
+        ..Settings::default()
+    };
+    let world = World::with(&[], settings);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tenant"},
+        "stringData": {"value": helm.cluster.kubeconfig()}});
+    let secrets = "/api/v1/namespaces/apps/secrets";
+    world.hub().must("POST", secrets, JSON, Some(&secret));
+    let turn = |values: Value, ready: &str| {
+        world.release(json!({"releaseName": "web", "targetNamespace": "default", "storageNamespace": "default",
+            "kubeConfig": {"secretRef": {"name": "tenant"}}, "values": values}));
+        world.look(MINUTE);
+        assert_eq!(
+            world.condition("Ready"),
+            ready,
+            "{}",
+            world.message("Ready")
+        );
+    };
+
+    // Helm's release is taken over, with what it made besides.
+    helm.run(&[
+        "install",
+        "web",
+        "web-1.0.0.tgz",
+        "--set",
+        "color=red,extra=true",
+    ]);
+    assert!(helm.has_extra());
+    turn(json!({"color": "blue"}), "True UpgradeSucceeded");
+    assert_eq!((helm.color(), helm.has_extra()), ("blue".to_owned(), false));
+    assert_eq!(helm.history(), "1 superseded, 2 deployed");
+
+    // Helm reads what driftless wrote.
+    let status = helm.json(&["status", "web"]);
+    assert_eq!(
+        (&status["info"]["status"], &status["version"]),
+        (&json!("deployed"), &json!(2))
+    );
+    assert_eq!(
+        helm.json(&["get", "values", "web"]),
+        json!({"color": "blue"})
+    );
+    let manifest = helm.run(&["get", "manifest", "web"]);
+    assert!(
+        manifest.contains("# Source: web/templates/config.yaml"),
+        "{manifest}"
+    );
+    let list = helm.json(&["list"]);
+    assert_eq!(list[0]["chart"], "web-1.0.0");
+    assert_eq!(list[0]["app_version"], "9");
+
+    // Helm upgrades it, driftless puts back what is wanted.
+    helm.change(&[
+        "upgrade",
+        "web",
+        "web-1.0.0.tgz",
+        "--set",
+        "color=green,extra=true",
+    ]);
+    assert_eq!((helm.color(), helm.has_extra()), ("green".to_owned(), true));
+    assert_eq!(helm.history(), "1 superseded, 2 superseded, 3 deployed");
+    turn(json!({"color": "blue"}), "True UpgradeSucceeded");
+    assert_eq!((helm.color(), helm.has_extra()), ("blue".to_owned(), false));
+
+    // Helm rolls back to its own revision, and driftless goes on from there.
+    helm.change(&["rollback", "web", "3"]);
+    assert_eq!((helm.color(), helm.has_extra()), ("green".to_owned(), true));
+    turn(json!({"color": "black"}), "True UpgradeSucceeded");
+    assert_eq!(
+        (helm.color(), helm.has_extra()),
+        ("black".to_owned(), false)
+    );
+    assert_eq!(
+        helm.history(),
+        "2 superseded, 3 superseded, 4 superseded, 5 superseded, 6 deployed"
+    );
+    // Helm rolls back to what driftless made.
+    helm.change(&["rollback", "web", "4"]);
+    assert_eq!(helm.color(), "blue");
+
+    // What Helm uninstalled is installed anew; what driftless uninstalled is gone for Helm.
+    helm.run(&["uninstall", "web"]);
+    turn(json!({"color": "white"}), "True InstallSucceeded");
+    assert_eq!(helm.history(), "1 deployed");
+    world
+        .hub()
+        .must("DELETE", &format!("{RELEASES}/web"), JSON, None);
+    world.look(MINUTE);
+    assert_eq!(helm.json(&["list"]), json!([]));
+    let path = "/api/v1/namespaces/default/configmaps/web-config";
+    assert!(helm.cluster.api().find(path).is_none());
+}
