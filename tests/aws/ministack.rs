@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use driftless_tests::aws::MiniStack;
+use driftless_tests::aws::{Messages, MiniStack};
 use driftless_tests::http::Http;
 use driftless_tests::process::PATIENCE;
 use driftless_tests::tools;
@@ -86,7 +86,7 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     // The webhook's messages are taken by the reconcile function, which answers
     // without failures: they are done with.
     let start = Instant::now();
-    while aws.messages(stack.output("QueueUrl")) != (0, 0) {
+    while aws.messages(stack.output("QueueUrl")) != Messages::default() {
         let tail = ministack.log_tail();
         assert!(
             start.elapsed() < PATIENCE,

@@ -200,17 +200,23 @@ impl World {
         );
     }
 
-    /// Waits until the queue is empty and stays so.
+    /// Waits until nothing is done any more: no message for a second, or only delayed ones for longer than a step waits for
+    /// anything but the retry of a failure.
     pub fn settle(&self) {
         let queue = self.stack.output("QueueUrl").to_owned();
-        let mut quiet = 0;
-        self.eventually("the queue is empty", || {
-            let (waiting, flying) = self.ministack.aws().messages(&queue);
-            quiet = if waiting + flying == 0 { quiet + 1 } else { 0 };
-            if quiet >= 5 {
+        let mut quiet = None;
+        self.eventually("the queue is quiet", || {
+            let messages = self.ministack.aws().messages(&queue);
+            if messages.visible + messages.in_flight > 0 {
+                quiet = None;
+                return Err(format!("{messages:?}"));
+            }
+            let since = *quiet.get_or_insert_with(Instant::now);
+            let enough = if messages.delayed == 0 { 1 } else { 8 };
+            if since.elapsed() >= Duration::from_secs(enough) {
                 Ok(())
             } else {
-                Err(format!("{waiting} waiting, {flying} in flight"))
+                Err(format!("{messages:?}"))
             }
         });
     }
@@ -298,8 +304,9 @@ impl Site for World {
 
     fn queued(&self) -> usize {
         let queue = self.stack.output("QueueUrl");
-        let (waiting, flying) = self.ministack.aws().messages(queue);
-        usize::try_from(waiting + flying).expect("a count")
+        let messages = self.ministack.aws().messages(queue);
+        let count = messages.visible + messages.delayed + messages.in_flight;
+        usize::try_from(count).expect("a count")
     }
 
     fn sweep(&self) {

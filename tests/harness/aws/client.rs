@@ -23,6 +23,17 @@ struct Worker {
     output: BufReader<ChildStdout>,
 }
 
+/// The messages of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// Ready to be taken.
+    pub visible: u64,
+    /// Sent with a delay that is not over.
+    pub delayed: u64,
+    /// Taken, and not done with.
+    pub in_flight: u64,
+}
+
 /// AWS's refusal.
 #[derive(Clone, Debug)]
 pub struct AwsError {
@@ -134,18 +145,19 @@ impl Aws {
         contents.iter().filter_map(key).collect()
     }
 
-    /// Messages of a queue: waiting (also delayed ones), and in flight.
-    pub fn messages(&self, queue_url: &str) -> (u64, u64) {
+    /// How many messages a queue has.
+    pub fn messages(&self, queue_url: &str) -> Messages {
         let parameters = json!({"QueueUrl": queue_url, "AttributeNames": ["All"]});
         let answer = self.must("sqs", "get_queue_attributes", parameters);
         let number = |name: &str| -> u64 {
             let text = answer["Attributes"][name].as_str().unwrap_or("0");
             text.parse().unwrap_or_default()
         };
-        (
-            number("ApproximateNumberOfMessages") + number("ApproximateNumberOfMessagesDelayed"),
-            number("ApproximateNumberOfMessagesNotVisible"),
-        )
+        Messages {
+            visible: number("ApproximateNumberOfMessages"),
+            delayed: number("ApproximateNumberOfMessagesDelayed"),
+            in_flight: number("ApproximateNumberOfMessagesNotVisible"),
+        }
     }
 
     /// Puts a message into a queue.
