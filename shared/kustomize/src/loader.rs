@@ -202,9 +202,10 @@ impl<'c> Loader<'c> {
         entry: &str,
         field: &'static str,
     ) -> Result<Option<Remote>, Error> {
-        match read(entry, field)? {
-            Some(_) if !self.context.options.remote => Err(remote::refuse(entry, field)),
-            found => Ok(found),
+        match read(entry, field) {
+            Ok(None) => Ok(None),
+            found if self.context.options.remote => found,
+            _ => Err(remote::refuse(entry, field)),
         }
     }
 

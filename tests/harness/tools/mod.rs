@@ -245,9 +245,7 @@ impl Tool {
         let folder = self.folder();
         let program = match self.recipe {
             Recipe::Python { program, .. } => folder.join("bin").join(program),
-            Recipe::GoInstall { package } => {
-                folder.join(package.rsplit('/').next().unwrap_or(self.name))
-            }
+            Recipe::GoInstall { package } => folder.join(installed(package)),
             _ => folder.join(self.name),
         };
         let done = folder.join(".complete");
@@ -318,6 +316,16 @@ impl Tool {
         let hash = hex::encode(hash.finalize());
         cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))
     }
+}
+
+/// The name that `go install` gives the program of a package: its last part that is no major version.
+fn installed(package: &str) -> &str {
+    let is_version = |part: &str| {
+        part.strip_prefix('v')
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let mut parts = package.rsplit('/');
+    parts.find(|part| !is_version(part)).unwrap_or(package)
 }
 
 /// A program's Go files beside main.go, then its data, each in order of name.
