@@ -120,10 +120,9 @@ fn into_http(server: Embedded, answer: Response) -> http::Response<ResponseBody>
     let mut response = http::Response::new(body);
     *response.status_mut() = code(answer.status);
     let headers = response.headers_mut();
-    let own = answer
-        .headers
-        .into_iter()
-        .chain([("Content-Type".to_owned(), media)]);
+    // A client takes the headers of "not modified" for those of what it has: such an answer says nothing of a body.
+    let media = (answer.status != 304).then(|| ("Content-Type".to_owned(), media));
+    let own = answer.headers.into_iter().chain(media);
     for (name, value) in own {
         // Warnings may quote what a client sent: a header cannot carry all of it.
         if let (Ok(name), Ok(value)) = (
