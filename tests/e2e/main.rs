@@ -4,6 +4,7 @@ mod bad_input;
 mod binaries;
 mod charts;
 mod embedded;
+mod kamaji;
 mod multi_tenancy;
 mod multicluster;
 mod remote;

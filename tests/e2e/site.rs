@@ -13,6 +13,7 @@ pub const LIMIT: Duration = Duration::from_secs(300);
 /// A hub's place in its fleet repository.
 pub struct HubSpec<'a> {
     pub name: &'a str,
+    /// Empty: none, what is on the hub is served.
     pub repository: &'a str,
     pub branch: &'a str,
     pub path: &'a str,

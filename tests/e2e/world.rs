@@ -332,17 +332,13 @@ fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, Strin
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
     let mut command = std::process::Command::new(crate::binaries::folder().join("driftless"));
-    command.args([
-        "bootstrap",
-        "--name",
-        hub.name,
-        "--repository",
-        hub.repository,
-        "--branch",
-        hub.branch,
-    ]);
+    command.args(["bootstrap", "--name", hub.name]);
+    if !hub.repository.is_empty() {
+        command.args(["--repository", hub.repository, "--branch", hub.branch]);
+        command.args(["--path", hub.path]);
+    }
     command
-        .args(["--path", hub.path, "--allow-local-clusters", "--kubeconfig"])
+        .args(["--allow-local-clusters", "--kubeconfig"])
         .arg(&kubeconfig);
     command.envs(environment.iter().map(|(key, value)| (key, value)));
     let output = command.output().expect("run driftless bootstrap");

@@ -31,6 +31,7 @@ pub mod charts;
 pub mod cluster;
 pub mod github;
 pub mod http;
+pub mod kubectl;
 pub mod library;
 pub mod ports;
 pub mod process;

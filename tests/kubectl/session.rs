@@ -1,17 +1,14 @@
-//! kubectl with one kubeconfig, in a folder of its own.
+//! What kubectl says to one person at one cluster.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use driftless_tests::tools;
+use driftless_tests::kubectl::Kubectl;
 
 use crate::normal;
 
 /// One person at one cluster.
-pub struct Session {
-    kubectl: PathBuf,
-    folder: tempfile::TempDir,
-}
+pub struct Session(Kubectl);
 
 /// What a command said, without what no two servers share.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,15 +20,7 @@ pub struct Output {
 
 impl Session {
     pub fn new(kubeconfig: &str) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("driftless-kubectl-")
-            .tempdir()
-            .expect("create the session's folder");
-        std::fs::write(folder.path().join("config"), kubeconfig).expect("write the kubeconfig");
-        Self {
-            kubectl: tools::KUBECTL.path(),
-            folder,
-        }
+        Self(Kubectl::new(kubeconfig))
     }
 
     pub fn run(&self, arguments: &[String]) -> Output {
@@ -45,20 +34,10 @@ impl Session {
     }
 
     fn command(&self, arguments: &[String], seconds: u32) -> Command {
-        let home = self.folder.path();
-        // A command that waits for what does not come fails by its exit code.
-        let mut command = Command::new("timeout");
+        let mut command = self.0.command(arguments, seconds);
         command
-            .arg(seconds.to_string())
-            .arg(&self.kubectl)
-            .args(arguments)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", home)
-            .env("KUBECONFIG", home.join("config"))
             .env("KUBE_EDITOR", "sed -i -e s/green/yellow/ -e s/info/warn/")
-            .current_dir(files())
-            .stdin(Stdio::null());
+            .current_dir(files());
         command
     }
 }

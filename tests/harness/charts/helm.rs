@@ -33,16 +33,26 @@ pub fn package(folder: &Path, name: &str, version: &str, files: &[(&str, &str)])
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
         std::fs::write(path, text).expect("write a file");
     }
+    package_folder(folder, &source, version)
+}
+
+/// Packs a chart's folder under a version, which is the application's too; the archive's place.
+pub fn package_folder(folder: &Path, chart: &Path, version: &str) -> PathBuf {
     let packed = folder.join("packed");
     std::fs::create_dir_all(&packed).expect("make a folder");
     let arguments = [
         "package",
-        source.to_str().expect("UTF-8"),
+        chart.to_str().expect("UTF-8"),
+        "--version",
+        version,
+        "--app-version",
+        version,
         "--destination",
         packed.to_str().expect("UTF-8"),
     ];
     helm(folder, &arguments);
-    packed.join(format!("{name}-{version}.tgz"))
+    let name = chart.file_name().and_then(|name| name.to_str());
+    packed.join(format!("{}-{version}.tgz", name.expect("a name")))
 }
 
 /// Writes the index of everything that was packed, with addresses from `url` (empty: relative ones), and serves both below

@@ -5,7 +5,7 @@ mod helm;
 mod registry;
 mod server;
 
-pub use helm::{index, package, push};
+pub use helm::{index, package, package_folder, push};
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,9 +1,40 @@
-//! A certificate authority, the server's certificate for 127.0.0.1, and the
-//! key that signs service account tokens.
+//! A certificate authority, the server's certificate for 127.0.0.1, the key
+//! that signs service account tokens, and the authority of the clients.
 
 use std::path::Path;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// Whom the server believes who its clients are.
+pub(super) struct ClientAuthority(Issuer<'static, KeyPair>);
+
+impl ClientAuthority {
+    /// A new one in the place of the one before: the server reads `clients.crt` again when it changes.
+    pub fn write(folder: &Path) -> Self {
+        let (certificate, issuer) = authority();
+        let new = folder.join("clients.crt.new");
+        std::fs::write(&new, certificate).expect("write the clients' authority");
+        std::fs::rename(&new, folder.join("clients.crt")).expect("replace the clients' authority");
+        Self(issuer)
+    }
+
+    /// A certificate and its key, PEM, for a user in a group.
+    pub fn sign(&self, user: &str, group: &str) -> (String, String) {
+        let key = KeyPair::generate().expect("generate a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
+        params.distinguished_name.push(DnType::CommonName, user);
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &self.0);
+        let certificate = certificate.expect("sign the client's certificate");
+        (certificate.pem(), key.serialize_pem())
+    }
+}
 
 /// Writes `server.crt`, `server.key`, `sa.key` and `sa.pub`; returns the authority as PEM.
 pub(super) fn write(folder: &Path) -> String {
@@ -30,7 +61,7 @@ fn authority() -> (String, Issuer<'static, KeyPair>) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
     params
         .distinguished_name
-        .push(rcgen::DnType::CommonName, "driftless test authority");
+        .push(DnType::CommonName, "driftless test authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![
         KeyUsagePurpose::KeyCertSign,

@@ -19,6 +19,7 @@ pub use api::{Api, Refused};
 pub use audit::Request;
 pub use metrics::Writes;
 
+use self::certificates::ClientAuthority;
 use self::etcd::Etcd;
 use crate::http::Http;
 use crate::process::Server;
@@ -48,6 +49,7 @@ pub struct Cluster {
     token: String,
     ca: String,
     api: Api,
+    clients: Mutex<ClientAuthority>,
     // Dropped in this order: the server, its store, its files.
     server: Mutex<Option<Server>>,
     etcd: Arc<Etcd>,
@@ -73,6 +75,7 @@ impl Cluster {
             api: Api::new(port, &ca, &token),
             token,
             ca,
+            clients: Mutex::new(ClientAuthority::write(folder.path())),
             server: Mutex::new(None),
             etcd: Etcd::shared(),
             folder,
@@ -182,6 +185,7 @@ impl Cluster {
             format!("--tls-cert-file={}", file("server.crt")),
             format!("--tls-private-key-file={}", file("server.key")),
             format!("--token-auth-file={}", file("tokens.csv")),
+            format!("--client-ca-file={}", file("clients.crt")),
             "--authorization-mode=RBAC".into(),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
             format!("--service-account-key-file={}", file("sa.pub")),

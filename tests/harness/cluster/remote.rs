@@ -1,10 +1,13 @@
 //! What controllers and platform teams do in a real fleet.
 
+use std::sync::{MutexGuard, PoisonError};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Cluster;
+use super::certificates::ClientAuthority;
 
 impl Cluster {
     /// A kubeconfig for the administrator, with everything inline.
@@ -14,11 +17,34 @@ impl Cluster {
 
     /// A kubeconfig with another bearer token.
     pub fn kubeconfig_with_token(&self, token: &str) -> String {
+        self.kubeconfig_of(&format!("token: {token}"))
+    }
+
+    /// A kubeconfig with a client certificate of a user in a group, as kubeadm and Kamaji write it.
+    pub fn kubeconfig_with_certificate(&self, user: &str, group: &str) -> String {
+        let (certificate, key) = self.clients().sign(user, group);
+        let (certificate, key) = (STANDARD.encode(certificate), STANDARD.encode(key));
+        self.kubeconfig_of(&format!(
+            "client-certificate-data: {certificate}\n    client-key-data: {key}"
+        ))
+    }
+
+    /// From now on the server believes another authority of its clients: it refuses the certificates that were signed so far as
+    /// soon as it has read that.
+    pub fn rotate_clients(&self) {
+        *self.clients() = ClientAuthority::write(self.folder.path());
+    }
+
+    fn clients(&self) -> MutexGuard<'_, ClientAuthority> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kubeconfig_of(&self, user: &str) -> String {
         let (name, url, ca) = (self.name(), self.url(), STANDARD.encode(self.ca()));
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: {name}\n\
              clusters:\n- name: {name}\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
-             users:\n- name: {name}\n  user:\n    token: {token}\n\
+             users:\n- name: {name}\n  user:\n    {user}\n\
              contexts:\n- name: {name}\n  context:\n    cluster: {name}\n    user: {name}\n"
         )
     }
@@ -82,6 +108,32 @@ impl Cluster {
         }
     }
 
+    /// Plays the controllers of Deployments and Jobs in a namespace: what is
+    /// not available yet becomes so, what has not run yet succeeds. An object
+    /// that goes meanwhile is nobody's trouble.
+    pub fn run_workloads(&self, namespace: &str) {
+        let kinds: [(&str, &str, Status); 2] = [
+            ("apps", "deployments", ready_status),
+            ("batch", "jobs", succeeded_status),
+        ];
+        for (group, kind, status) in kinds {
+            let path = format!("/apis/{group}/v1/namespaces/{namespace}/{kind}");
+            let objects = self.api().list(&path);
+            for object in objects.unwrap_or_else(|e| panic!("list {path}: {e}")) {
+                let status = status(&object);
+                if is_told(&status, &object["status"]) {
+                    continue;
+                }
+                let name = object["metadata"]["name"].as_str().expect("a name");
+                let path = format!("{path}/{name}/status");
+                match self.api().patch(&path, &json!({ "status": status })) {
+                    Err(e) if e.code != 404 => panic!("{path}: {e}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+
     /// Removes the `kubernetes` finalizer of a namespace in deletion, which the
     /// namespace controller does once the namespace is empty.
     pub fn finish_namespace(&self, name: &str) {
@@ -100,6 +152,28 @@ impl Cluster {
     }
 }
 
+/// What a controller says of an object.
+type Status = fn(&Value) -> Value;
+
+/// Whether a status says it all, whatever the words of its conditions are.
+fn is_told(status: &Value, live: &Value) -> bool {
+    let mut fields = status.as_object().into_iter().flatten();
+    fields.all(|(field, value)| field == "conditions" || live[field] == *value)
+}
+
+/// Of a Job whose one Pod ran to its end.
+fn succeeded_status(job: &Value) -> Value {
+    let then = &job["metadata"]["creationTimestamp"];
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "CompletionsReached", "message": "Reached expected number of succeeded pods"});
+    json!({
+        "startTime": then,
+        "completionTime": then,
+        "succeeded": 1,
+        "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
+    })
+}
+
+/// Of a Deployment whose replicas are all there.
 fn ready_status(deployment: &Value) -> Value {
     let replicas = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": reason});

@@ -1,0 +1,73 @@
+//! kubectl with one kubeconfig, in a folder of its own.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use crate::tools;
+
+/// One person at one cluster.
+pub struct Kubectl {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Kubectl {
+    /// With a kubeconfig's text.
+    pub fn new(kubeconfig: &str) -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("driftless-kubectl-")
+            .tempdir()
+            .expect("create kubectl's folder");
+        std::fs::write(folder.path().join("config"), kubeconfig).expect("write the kubeconfig");
+        Self {
+            program: tools::KUBECTL.path(),
+            folder,
+        }
+    }
+
+    /// A command without anybody's settings, cut off after some seconds: one that waits for what does not come fails by its
+    /// exit code.
+    pub fn command<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        seconds: u32,
+    ) -> Command {
+        let home = self.folder.path();
+        let mut command = Command::new("timeout");
+        command
+            .arg(seconds.to_string())
+            .arg(&self.program)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", home)
+            .env("KUBECONFIG", home.join("config"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command; its standard output, or its standard error when it fails.
+    pub fn run(&self, arguments: &[&str]) -> Result<String, String> {
+        let output = self.command(arguments, 120).output().expect("run kubectl");
+        said(&output)
+    }
+
+    /// Applies manifests, as a person does.
+    pub fn apply(&self, manifests: &str) {
+        let file = self.folder.path().join("manifests.yaml");
+        std::fs::write(&file, manifests).expect("write the manifests");
+        let file = file.to_str().expect("UTF-8");
+        if let Err(why) = self.run(&["apply", "-f", file]) {
+            panic!("kubectl apply: {why}");
+        }
+    }
+}
+
+fn said(output: &Output) -> Result<String, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
