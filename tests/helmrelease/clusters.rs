@@ -85,6 +85,46 @@ fn drift_is_told_or_left_alone() {
     assert_eq!(color(&world), "red");
 }
 
+/// The timer finds drift with one LIST a kind; a drift that is only told is looked at once.
+#[test]
+fn the_timer_finds_drift() {
+    for (mode, after) in [("enabled", "blue"), ("warn", "red")] {
+        let world = installed(&json!({"driftDetection": {"mode": mode}}));
+        world.sweep();
+        world.work(Duration::ZERO);
+        world.hub().requests();
+        let quiet: Vec<String> = Vec::new();
+        assert_eq!(world.sweep(), quiet, "{mode}");
+        let asked = world.hub().requests();
+        let lists = asked.iter().filter(|one| one.contains("/configmaps"));
+        assert_eq!(lists.count(), 1, "{asked:#?}");
+        // What is not ours is no drift.
+        let more = json!({"data": {"more": "1"}});
+        world.hub().must("PATCH", CONFIG, MERGE, Some(&more));
+        assert_eq!(world.sweep(), quiet, "{mode}");
+
+        paint(&world);
+        assert_eq!(world.sweep(), ["Drift HelmRelease/apps/web"], "{mode}");
+        world.work(Duration::ZERO);
+        assert_eq!(color(&world), after);
+        assert!(world.event("DriftDetected").is_some());
+        assert_eq!(world.sweep(), quiet, "{mode}: it was looked at");
+        world.hub().must("DELETE", CONFIG, JSON, None);
+        assert_eq!(world.sweep(), ["Drift HelmRelease/apps/web"], "{mode}");
+        world.work(Duration::ZERO);
+        assert_eq!(
+            world.hub().config("web-config").is_some(),
+            mode == "enabled"
+        );
+        assert_eq!(world.sweep(), quiet, "{mode}: it was looked at");
+    }
+    let world = installed(&json!({}));
+    world.sweep();
+    world.work(Duration::ZERO);
+    paint(&world);
+    assert_eq!(world.sweep(), Vec::<String>::new(), "nobody asked for it");
+}
+
 /// A tenant's cluster whose kubeconfig comes later, under a key of its own, as Kamaji writes it.
 #[test]
 fn a_remote_cluster_is_waited_for() {

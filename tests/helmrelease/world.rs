@@ -200,11 +200,15 @@ impl World {
         }
     }
 
-    /// Runs the timer.
-    pub fn sweep(&self) {
-        self.runtime
-            .block_on(sweep::sweep(&self.ports))
-            .expect("a sweep");
+    /// Runs the timer and says what it queued, as `Cause Kind/namespace/name`.
+    pub fn sweep(&self) -> Vec<String> {
+        let swept = self.runtime.block_on(sweep::sweep(&self.ports));
+        let reports = swept.expect("a sweep");
+        assert!(reports.iter().all(|report| report.failure.is_none()));
+        let queued = reports.iter().flat_map(|report| &report.queued);
+        queued
+            .map(|one| format!("{:?} {}", one.cause, one.object))
+            .collect()
     }
 
     /// Ends Jobs and Pods.

@@ -5,6 +5,7 @@ pub mod annotations;
 pub mod drift;
 mod errors;
 mod fieldset;
+pub mod fingerprint;
 mod managers;
 pub mod normalize;
 pub mod plan;

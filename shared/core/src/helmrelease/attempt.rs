@@ -322,16 +322,21 @@ impl Attempt<'_> {
         };
         let state = determine(&self.release, last, &desired)
             .map_err(|what| Failure::retry(reasons::STATE_ERROR, what))?;
-        if state != State::InSync || self.release.drift_mode() == DriftMode::Disabled {
+        if self.release.drift_mode() == DriftMode::Disabled {
+            self.memory.seen.clear();
+            return Ok(state);
+        }
+        if state != State::InSync {
             return Ok(state);
         }
         self.look_for_drift().await
     }
 
     async fn look_for_drift(&mut self) -> Result<State, Failure> {
-        let (found, summary) = self.drift().await?;
-        self.drifted = found;
-        let Some(summary) = summary else {
+        let found = self.drift().await?;
+        self.drifted = found.drifted;
+        self.memory.seen = found.seen;
+        let Some(summary) = found.summary else {
             return Ok(State::InSync);
         };
         let now = self.now();

@@ -5,11 +5,13 @@ use super::attempt::Attempt;
 use super::drift::{Drifted, Finding, IgnoreRules, changes, look, summary};
 use super::objects::{self, Item};
 use super::run::{Broken, Step};
+use crate::apply::fingerprint::Applied;
 use crate::failure::Failure;
 use crate::flux::{HELM_CONTROLLER, reason};
 use crate::ports::{Apply, ErrorKind, Patch, PortError};
 use driftless_manifest::Object;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// An object that drifted, and how it is set right.
 #[derive(Clone, Debug)]
@@ -19,14 +21,26 @@ pub struct Found {
     patch: Option<Vec<Value>>,
 }
 
+/// What a look for drift finds.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// What drifted.
+    pub drifted: Vec<Found>,
+    /// The sentence about it.
+    pub summary: Option<String>,
+    /// Every object of the release as it is, by inventory id.
+    pub seen: BTreeMap<String, Applied>,
+}
+
 impl Attempt<'_> {
-    /// Looks for drift of the newest release. Returns what drifted, and the sentence about it.
+    /// Looks for drift of the newest release.
     ///
     /// # Errors
     /// The cluster's, a rule that cannot be read.
-    pub async fn drift(&self) -> Result<(Vec<Found>, Option<String>), Failure> {
+    pub async fn drift(&self) -> Result<Look, Failure> {
+        let mut look = Look::default();
         let Some(record) = self.storage.last() else {
-            return Ok((Vec::new(), None));
+            return Ok(look);
         };
         let rules = self.release.spec.drift_detection.as_ref();
         let rules = IgnoreRules::new(rules.map_or(&[], |drift| drift.ignore.as_slice()))
@@ -37,22 +51,24 @@ impl Attempt<'_> {
             Broken::Later(failure) => failure,
         })?;
         let live = objects::live(&self.target, &self.release, &items).await?;
-        let mut found = Vec::new();
         let mut told = Vec::new();
         for item in items {
-            let live = live.get(&item.object.id());
+            let id = item.object.id();
+            let live = live.get(&id);
+            let seen = Applied::new(&item.object, live, HELM_CONTROLLER);
+            look.seen.insert(id.inventory_id(), seen);
             if let Some(drifted) = self.examine(&item, live, &rules).await? {
                 let patch = match &drifted {
                     Drifted::Changed(_, patch) => Some(patch.clone()),
                     _ => None,
                 };
                 told.push(drifted);
-                found.push(Found { item, patch });
+                look.drifted.push(Found { item, patch });
             }
         }
         let full_name = format!("{}/{}.v{}", record.namespace, record.name, record.version);
-        let text = (!told.is_empty()).then(|| summary(&full_name, &told));
-        Ok((found, text))
+        look.summary = (!told.is_empty()).then(|| summary(&full_name, &told));
+        Ok(look)
     }
 
     async fn examine(
@@ -89,7 +105,7 @@ impl Attempt<'_> {
     pub async fn correct(&mut self) -> Result<Step, Broken> {
         if self.drifted.is_empty() {
             let found = self.drift().await.map_err(Broken::Later)?;
-            self.drifted = found.0;
+            self.drifted = found.drifted;
         }
         for Found { item, patch } in std::mem::take(&mut self.drifted) {
             let (object, resource) = (&item.object, &item.resource);

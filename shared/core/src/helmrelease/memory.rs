@@ -2,9 +2,11 @@
 
 use super::action::{Action, ActionKind};
 use super::plan::{self, Cursor, Phase};
+use crate::apply::fingerprint::Applied;
 use crate::flux::{HelmRelease, ObjectRef};
 use crate::state::key_part;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +20,9 @@ pub struct Memory {
     /// The action that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Running>,
+    /// The release's objects as they were when drift was looked for last, by inventory id. The timer compares.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, Applied>,
 }
 
 /// What of a chart tells whether its release is the one that is wanted.

@@ -42,6 +42,7 @@ use crate::state as stored;
 use crate::step::{Context, Outcome};
 use crate::target::{self, Target};
 use attempt::{Attempt, End};
+pub use chart::ORIGIN_NAME as OWNER_NAME;
 use conditions::reasons;
 use driftless_manifest::Object;
 use memory::{Doing, Memory};

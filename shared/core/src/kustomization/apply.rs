@@ -1,9 +1,9 @@
 //! Applying a build to a cluster: stage by stage, kind by kind, only what differs.
 
 use super::live::Live;
-use super::memory::{self, Applied};
 use crate::apply::annotations::Policy;
 use crate::apply::drift::{self, Drift};
+use crate::apply::fingerprint::Applied;
 use crate::apply::plan::{Action, ChangeSet};
 use crate::apply::{is_immutable_error, normalize, stage};
 use crate::concurrent;
@@ -87,8 +87,8 @@ pub async fn apply(
             let work = group
                 .into_iter()
                 .map(|item| apply_one(context, target, owner, item, &live).boxed());
-            for (id, version, result) in concurrent::run(CONCURRENCY, work.collect()).await {
-                report.add(&id, version, result);
+            for (id, result) in concurrent::run(CONCURRENCY, work.collect()).await {
+                report.add(&id, result);
             }
             if report.failure.is_some() {
                 break;
@@ -118,24 +118,12 @@ impl Report {
         }
     }
 
-    fn add(
-        &mut self,
-        object: &Object,
-        version: String,
-        result: Result<(Action, Option<Object>), Failure>,
-    ) {
+    fn add(&mut self, object: &Object, result: Result<(Action, Option<Object>), Failure>) {
         match result {
             Ok((action, live)) => {
                 let id = object.id().inventory_id();
                 self.changes.push(object.id(), action);
-                let fields = live.as_ref().map(memory::fingerprint).unwrap_or_default();
-                let expires = (object.group(), object.kind()) == ("batch", "Job")
-                    && object.pointer("/spec/ttlSecondsAfterFinished").is_some();
-                let applied = Applied {
-                    version,
-                    fields,
-                    expires,
-                };
+                let applied = Applied::new(object, live.as_ref(), KUSTOMIZE_CONTROLLER);
                 self.applied.insert(id.clone(), applied);
                 if let Some(live) = live {
                     self.live.insert(id, live);
@@ -209,11 +197,10 @@ async fn apply_one(
     owner: &Kustomization,
     item: Item,
     live: &Live,
-) -> (Object, String, Result<(Action, Option<Object>), Failure>) {
+) -> (Object, Result<(Action, Option<Object>), Failure>) {
     let result = change(context, target, owner, &item, live.get(&item.object)).await;
-    let version = item.resource.gvk.version.clone();
     let result = result.map_err(|error| apply_failure(&item.object, &error));
-    (item.object, version, result)
+    (item.object, result)
 }
 
 /// Brings one object to what it should be.

@@ -1,48 +1,53 @@
-//! Which Kustomizations have drifted: one LIST a kind and cluster, compared with the fingerprints of the last apply.
+//! Which Kustomizations and HelmReleases have drifted: one LIST a kind and cluster, compared with what their steps saw last.
 
+use crate::apply::fingerprint::{Applied, fingerprint};
 use crate::concurrent;
-use crate::flux::{Kustomization, ObjectRef};
+use crate::flux::{
+    DriftMode, FluxKind, HELM_CONTROLLER, HelmRelease, KUSTOMIZE_CONTROLLER, KubeConfigRef,
+    Kustomization, ObjectRef,
+};
+use crate::helmrelease;
 use crate::hub::Hub;
-use crate::kustomization::live::OWNER_NAME;
-use crate::kustomization::memory::{self, Memory};
+use crate::kustomization;
 use crate::ports::{Cluster, Ports};
 use crate::state;
-use crate::target;
+use crate::target::{self, Acts};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 const CONCURRENCY: usize = 16;
 
-/// The Kustomizations whose objects are gone or changed. A cluster that cannot be read tells nothing: its objects are
-/// neither drifted nor gone.
+/// What applied objects, and how they were when it looked at them last.
+struct Watched {
+    id: ObjectRef,
+    kube_config: Option<KubeConfigRef>,
+    applied: BTreeMap<ObjectId, Applied>,
+}
+
+/// The fingerprints of what is there, of one kind and with one owner's label.
+type Live = BTreeMap<ObjectId, String>;
+
+/// Which objects to LIST: their kind, and the kind of what applied them.
+type Wanted = (Gvk, FluxKind);
+
+/// Those whose objects are gone or changed. A cluster that cannot be read tells nothing: its objects are neither drifted nor
+/// gone.
 pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<ObjectRef> {
-    let ready = quiet
+    let loads = quiet
         .iter()
-        .filter_map(|object| Kustomization::from_object((*object).clone()).ok());
-    let ready = ready.filter(|one| one.status.conditions.is_true("Ready") && !one.spec.suspend);
-    let loads = ready.map(|one| {
-        async move {
-            let key = memory::key(&hub.settings.name, &one.id);
-            let memory = state::load(ports.blobs.as_ref(), &key)
-                .await
-                .map(|(memory, _)| memory)
-                .unwrap_or_default();
-            (one, memory)
-        }
-        .boxed()
-    });
-    let loaded: Vec<(Kustomization, Memory)> = concurrent::run(CONCURRENCY, loads.collect()).await;
+        .map(|object| watched(ports, hub, object).boxed());
+    let loaded = concurrent::run(CONCURRENCY, loads.collect()).await;
 
     // One group a cluster: the hub itself, or a kubeconfig reference in a namespace.
-    let mut groups: BTreeMap<String, Vec<(Kustomization, Memory)>> = BTreeMap::new();
-    for (one, memory) in loaded {
-        let group = match &one.spec.kube_config {
+    let mut groups: BTreeMap<String, Vec<Watched>> = BTreeMap::new();
+    for one in loaded.into_iter().flatten() {
+        let group = match &one.kube_config {
             None => String::new(),
-            Some(reference) => format!("{} {}", one.id.namespace, serde_json::json!(reference)),
+            Some(reference) => format!("{} {}", one.id.namespace, json!(reference)),
         };
-        groups.entry(group).or_default().push((one, memory));
+        groups.entry(group).or_default().push(one);
     }
     let looks = groups
         .into_values()
@@ -54,16 +59,52 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
         .collect()
 }
 
-async fn look(
-    ports: &Ports,
-    hub: &Hub,
-    group: Vec<(Kustomization, Memory)>,
-) -> BTreeSet<ObjectRef> {
+/// What an object that is ready watches over; nothing when it is not, or does not care.
+async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
+    let (blobs, hub) = (ports.blobs.as_ref(), &hub.settings.name);
+    let id = ObjectRef::of(object)?;
+    let (kube_config, applied) = match id.kind {
+        FluxKind::Kustomization => {
+            let one = Kustomization::from_object(object.clone()).ok()?;
+            if one.spec.suspend || !one.status.conditions.is_true("Ready") {
+                return None;
+            }
+            let key = kustomization::memory::key(hub, &id);
+            let (memory, _) = state::load::<kustomization::memory::Memory>(blobs, &key)
+                .await
+                .ok()?;
+            (one.spec.kube_config, memory.applied)
+        }
+        FluxKind::HelmRelease => {
+            let one = HelmRelease::from_object(object.clone()).ok()?;
+            let is_off = one.spec.suspend || one.drift_mode() == DriftMode::Disabled;
+            if is_off || !one.status.conditions.is_true("Ready") {
+                return None;
+            }
+            let key = helmrelease::memory::key(hub, &id);
+            let (memory, _) = state::load::<helmrelease::memory::Memory>(blobs, &key)
+                .await
+                .ok()?;
+            (one.spec.kube_config, memory.seen)
+        }
+        _ => return None,
+    };
+    let applied = applied
+        .into_iter()
+        .filter_map(|(id, applied)| Some((ObjectId::from_inventory_id(&id)?, applied)));
+    Some(Watched {
+        id,
+        kube_config,
+        applied: applied.collect(),
+    })
+}
+
+async fn look(ports: &Ports, hub: &Hub, group: Vec<Watched>) -> BTreeSet<ObjectRef> {
     let mut drifted = BTreeSet::new();
-    let Some((first, _)) = group.first() else {
+    let Some(first) = group.first() else {
         return drifted;
     };
-    let cluster: Arc<dyn Cluster> = match target::open(ports, hub, first, None).await {
+    let cluster = match target::open(ports, hub, first, None).await {
         Ok(target) => target.cluster,
         Err(error) => {
             let failure: crate::failure::Failure = error.into();
@@ -71,68 +112,77 @@ async fn look(
             return drifted;
         }
     };
-    let mut kinds: BTreeMap<Gvk, BTreeSet<String>> = BTreeMap::new();
-    for (id, version) in group.iter().flat_map(|(_, memory)| ids(memory)) {
-        kinds
-            .entry(Gvk {
-                group: id.group,
-                version,
-                kind: id.kind,
-            })
-            .or_default()
-            .insert(id.namespace);
-    }
-    let lists = kinds
-        .into_keys()
-        .map(|gvk| list(cluster.as_ref(), gvk).boxed());
-    let lists: Vec<Option<(Gvk, Vec<Object>)>> =
-        concurrent::run(CONCURRENCY, lists.collect()).await;
-    let mut live: BTreeMap<ObjectId, String> = BTreeMap::new();
-    let mut read: BTreeSet<Gvk> = BTreeSet::new();
-    for (gvk, objects) in lists.into_iter().flatten() {
-        live.extend(
-            objects
-                .iter()
-                .map(|object| (object.id(), memory::fingerprint(object))),
-        );
-        read.insert(gvk);
-    }
-    for (one, memory) in &group {
-        let differs = memory.applied.iter().any(|(text, applied)| {
-            let Some(id) = ObjectId::from_inventory_id(text) else {
-                return false;
-            };
-            let gvk = Gvk {
-                group: id.group.clone(),
-                version: applied.version.clone(),
-                kind: id.kind.clone(),
-            };
-            read.contains(&gvk) && live.get(&id) != Some(&applied.fields)
-        });
-        if differs {
-            drifted.insert(one.id.clone());
-        }
-    }
+    let wanted: BTreeSet<Wanted> = group.iter().flat_map(Watched::wanted).collect();
+    let lists = wanted
+        .into_iter()
+        .map(|wanted| list(cluster.as_ref(), wanted).boxed());
+    let live: BTreeMap<Wanted, Live> = concurrent::run(CONCURRENCY, lists.collect())
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
+    let drifts = group.into_iter().filter(|one| one.differs(&live));
+    drifted.extend(drifts.map(|one| one.id));
     drifted
 }
 
-fn ids(memory: &Memory) -> Vec<(ObjectId, String)> {
-    let parse = |(id, applied): (&String, &memory::Applied)| {
-        Some((ObjectId::from_inventory_id(id)?, applied.version.clone()))
-    };
-    memory.applied.iter().filter_map(parse).collect()
+impl Watched {
+    fn wanted(&self) -> impl Iterator<Item = Wanted> {
+        let kind = self.id.kind;
+        let applied = self.applied.iter();
+        applied.map(move |(id, applied)| (gvk(id, applied), kind))
+    }
+
+    /// Whether an object is not as it was left. What could not be read tells nothing.
+    fn differs(&self, live: &BTreeMap<Wanted, Live>) -> bool {
+        self.applied.iter().any(|(id, applied)| {
+            let read = live.get(&(gvk(id, applied), self.id.kind));
+            read.is_some_and(|read| applied.is_changed(read.get(id).map(String::as_str)))
+        })
+    }
 }
 
-/// Every object of a kind that some Kustomization applied; `None` when the cluster does not answer.
-async fn list(cluster: &dyn Cluster, gvk: Gvk) -> Option<(Gvk, Vec<Object>)> {
+impl Acts for Watched {
+    fn namespace(&self) -> &str {
+        &self.id.namespace
+    }
+
+    fn kube_config(&self) -> Option<&KubeConfigRef> {
+        self.kube_config.as_ref()
+    }
+
+    fn service_account(&self) -> Option<&str> {
+        None
+    }
+}
+
+fn gvk(id: &ObjectId, applied: &Applied) -> Gvk {
+    Gvk {
+        group: id.group.clone(),
+        version: applied.version.clone(),
+        kind: id.kind.clone(),
+    }
+}
+
+/// Every object of a kind that some Kustomization or some HelmRelease applied; `None` when the cluster does not answer.
+async fn list(cluster: &dyn Cluster, (gvk, owner): Wanted) -> Option<(Wanted, Live)> {
+    let (label, manager) = match owner {
+        FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
+        _ => (kustomization::live::OWNER_NAME, KUSTOMIZE_CONTROLLER),
+    };
     let listed = match cluster.resource(&gvk).await {
         // A kind that is not served any more: everything of it is gone.
         Ok(None) => Ok(Vec::new()),
-        Ok(Some(resource)) => cluster.list(&resource, "", OWNER_NAME).await,
+        Ok(Some(resource)) => cluster.list(&resource, "", label).await,
         Err(error) => Err(error),
     };
     match listed {
-        Ok(objects) => Some((gvk, objects)),
+        Ok(objects) => {
+            let live = objects
+                .iter()
+                .map(|object| (object.id(), fingerprint(object, manager)));
+            Some(((gvk, owner), live.collect()))
+        }
         Err(error) => {
             tracing::warn!(kind = gvk.kind, %error, "drift not checked");
             None

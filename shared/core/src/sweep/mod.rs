@@ -88,8 +88,7 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
                 object: id.clone(),
                 cause,
             }),
-            None if id.kind == FluxKind::Kustomization => quiet.push(object),
-            None => {}
+            None => quiet.push(object),
         }
     }
     for id in drift::drifted(ports, &hub, &quiet).await {

@@ -1,0 +1,95 @@
+//! What of a live object is ours, in a few bytes: enough for the timer to see that somebody changed it.
+
+use driftless_manifest::Object;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// An object as it was left.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Applied {
+    /// The version it was applied in.
+    pub version: String,
+    /// See [`fingerprint`]; empty when it was not there.
+    pub fields: String,
+    /// A Job with `ttlSecondsAfterFinished`: it may be gone because it is done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub expires: bool,
+}
+
+impl Applied {
+    /// An object that was applied as the first one is now.
+    pub fn new(object: &Object, live: Option<&Object>, manager: &str) -> Self {
+        Self {
+            version: object.gvk().version,
+            fields: live
+                .map(|live| fingerprint(live, manager))
+                .unwrap_or_default(),
+            expires: (object.group(), object.kind()) == ("batch", "Job")
+                && object.pointer("/spec/ttlSecondsAfterFinished").is_some(),
+        }
+    }
+
+    /// Whether the object is no longer as it was left; `now` is the fingerprint of what is there.
+    pub fn is_changed(&self, now: Option<&str>) -> bool {
+        match now {
+            Some(now) => now != self.fields,
+            None => !self.fields.is_empty() && !self.expires,
+        }
+    }
+}
+
+/// A digest of the fields of a live object that a field manager owns. When somebody changes the value of such a field, the API
+/// server takes the field from the manager, so the digest changes; what others own does not matter to it.
+pub fn fingerprint(live: &Object, manager: &str) -> String {
+    let entries = live.pointer("/metadata/managedFields");
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let ours = entries
+        .filter(|entry| entry["manager"] == manager && entry.get("subresource").is_none())
+        .filter_map(|entry| entry.get("fieldsV1"));
+    let fields: String = ours.map(Value::to_string).collect();
+    hex::encode(&Sha256::digest(fields)[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn live(entries: Value) -> Object {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "managedFields": entries}});
+        Object::new(object).unwrap()
+    }
+
+    #[test]
+    fn what_others_own_does_not_count() {
+        let own =
+            json!({"manager": "us", "operation": "Apply", "fieldsV1": {"f:data": {"f:a": {}}}});
+        let others =
+            json!({"manager": "them", "operation": "Update", "fieldsV1": {"f:data": {"f:b": {}}}});
+        let status = json!({"manager": "us", "operation": "Update", "subresource": "status", "fieldsV1": {}});
+        let patched =
+            json!({"manager": "us", "operation": "Update", "fieldsV1": {"f:data": {"f:c": {}}}});
+        let alone = fingerprint(&live(json!([own])), "us");
+        assert_eq!(
+            fingerprint(&live(json!([own, others, status])), "us"),
+            alone
+        );
+        assert_ne!(fingerprint(&live(json!([own, patched])), "us"), alone);
+        assert_ne!(fingerprint(&live(json!([own])), "them"), alone);
+    }
+
+    #[test]
+    fn what_was_not_there_may_stay_away() {
+        let there = live(json!([]));
+        let gone = Applied::new(&there, None, "us");
+        assert!(!gone.is_changed(None) && gone.is_changed(Some("x")));
+        let left = Applied::new(&there, Some(&there), "us");
+        assert!(left.is_changed(None) && !left.is_changed(Some(&fingerprint(&there, "us"))));
+        let mut job = left;
+        job.expires = true;
+        assert!(!job.is_changed(None) && job.is_changed(Some("x")));
+    }
+}
