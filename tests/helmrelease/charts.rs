@@ -10,6 +10,7 @@ pub fn web(version: &str) -> FileTree {
         ("web/values.yaml", VALUES),
         ("web/templates/config.yaml", CONFIG),
         ("web/templates/extra.yaml", EXTRA),
+        ("web/templates/service.yaml", SERVICE),
         ("web/templates/stuck.yaml", STUCK),
         ("web/templates/hook.yaml", HOOK),
         ("web/templates/test.yaml", TEST),
@@ -17,8 +18,9 @@ pub fn web(version: &str) -> FileTree {
     .expect("a chart")
 }
 
-/// `extra`: one ConfigMap more. `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
-const VALUES: &str = "color: blue\nextra: false\nstuck: false\nhook: \"\"\ntests: []\nbad: \"\"\n";
+/// `extra`: one ConfigMap more. `service`: a Service that asks for defaults. `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
+const VALUES: &str =
+    "color: blue\nextra: false\nservice: false\nstuck: false\nhook: \"\"\ntests: []\nbad: \"\"\n";
 
 const CONFIG: &str = r#"apiVersion: v1
 kind: ConfigMap
@@ -43,6 +45,18 @@ metadata:
   name: {{ .Release.Name }}-extra
 {{- end }}
 ";
+
+/// Whether the API server's default is what an empty text asks for, only the API server can tell.
+const SERVICE: &str = r#"{{- if .Values.service }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  sessionAffinity: ""
+  ports: [{port: 80}]
+{{- end }}
+"#;
 
 const STUCK: &str = r"{{- if .Values.stuck }}
 apiVersion: apps/v1

@@ -1,48 +1,143 @@
 //! Many releases with nothing to do: what a look at all of them costs.
 
 use crate::charts;
-use crate::world::{JSON, RELEASES, World};
+use crate::world::{JSON, MERGE, RELEASES, World};
 use driftless_core::flux::FluxKind;
 use driftless_core::ports::Cause;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const RELEASES_IN_ALL: usize = 200;
+const MANY: usize = 200;
+const SOME: usize = 12;
+const INTERVAL: Duration = Duration::from_secs(600);
 
-#[test]
-fn a_look_at_200_releases_with_nothing_to_do() {
+fn name(number: usize) -> String {
+    format!("r{number:03}")
+}
+
+/// Releases of which half look for drift, each with values of its own in a Secret.
+fn world(releases: usize) -> World {
     let world = World::start(&[]);
     world.chart(&charts::web("1.0.0"), "1.0.0");
-    let name = |number: usize| format!("r{number:03}");
-    for number in 0..RELEASES_IN_ALL {
-        let release = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": name(number)},
-            "spec": {"interval": "10m", "chartRef": {"kind": "HelmChart", "name": "web"}}});
-        world.hub().must("POST", RELEASES, JSON, Some(&release));
-        world.request(FluxKind::HelmRelease, &name(number), Cause::Changed);
-    }
-    world.work(Duration::from_secs(60));
-    let installs = world.hub().requests().len();
-    for number in 0..RELEASES_IN_ALL {
-        world.request(FluxKind::HelmRelease, &name(number), Cause::Timer);
-    }
-    world.work(Duration::ZERO);
-    let requests = world.hub().requests();
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for request in &requests {
-        assert!(request.starts_with("GET"), "{request}");
-        let what = match request {
-            one if one.contains("/secrets?") => "records",
-            one if one.contains("/helmreleases/") => "releases",
-            one if one.contains("/helmcharts/") => "charts",
-            _ => "discovery",
+    for number in 0..releases {
+        let name = name(number);
+        let values = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "stringData": {"values.yaml": "color: green\nservice: true\n"}});
+        let secrets = "/api/v1/namespaces/apps/secrets";
+        world.hub().must("POST", secrets, JSON, Some(&values));
+        let drift = if number % 2 == 0 {
+            "enabled"
+        } else {
+            "disabled"
         };
-        *kinds.entry(what).or_default() += 1;
+        let release = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": name},
+            "spec": {"interval": "10m", "chartRef": {"kind": "HelmChart", "name": "web"}, "driftDetection": {"mode": drift},
+                "valuesFrom": [{"kind": "Secret", "name": name}]}});
+        world.hub().must("POST", RELEASES, JSON, Some(&release));
     }
+    assert_eq!(world.sweep().len(), releases + 1, "and the chart");
+    world.work(Duration::from_secs(60));
+    // The chart's own step would ask a repository; what it found stands.
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world
+}
+
+/// How often each collection or object was read; nothing may be written.
+fn reads(world: &World) -> BTreeMap<String, usize> {
+    let mut reads = BTreeMap::new();
+    for request in world.hub().requests() {
+        let path = request.strip_prefix("GET ").expect("only reads");
+        let path = path.split('?').next().expect("a path").to_owned();
+        let is_discovery = path.split('/').count() < 5 && !path.contains("namespaces");
+        if !is_discovery
+            || FluxKind::ALL
+                .iter()
+                .any(|kind| path.ends_with(kind.plural()))
+        {
+            *reads.entry(path).or_default() += 1;
+        }
+    }
+    reads
+}
+
+#[test]
+fn a_sweep_over_200_releases_with_nothing_to_do() {
+    let world = world(MANY);
+    let installs = world.hub().requests().len();
+    world.work(INTERVAL);
+    world.hub().requests();
+    let before = world.hub().get(RELEASES);
+    let start = std::time::Instant::now();
+    let queued = world.sweep();
+    let took = start.elapsed();
+    let looked: Vec<&String> = queued
+        .iter()
+        .filter(|one| one.contains("HelmRelease/"))
+        .collect();
+    assert!(looked.is_empty(), "{looked:?}");
+    let reads = reads(&world);
     println!(
-        "{RELEASES_IN_ALL} releases: {installs} requests to install, {kinds:?} to see that nothing is to do"
+        "{MANY} releases: {installs} requests to install; {} to see that nothing is to do, in {took:.0?}: {reads:#?}",
+        reads.values().sum::<usize>()
     );
-    for what in ["records", "releases", "charts"] {
-        assert_eq!(kinds.get(what), Some(&RELEASES_IN_ALL), "{what}");
+    for (path, times) in &reads {
+        assert!(*times <= 2, "{path}: {times} times");
     }
+    for path in [
+        "/api/v1/namespaces/apps/secrets",
+        "/api/v1/namespaces/apps/configmaps",
+        "/api/v1/namespaces/apps/services",
+    ] {
+        assert_eq!(reads.get(path), Some(&1), "{path}");
+    }
+    assert!(reads.values().sum::<usize>() < 20, "{reads:#?}");
+    assert_eq!(before["items"], world.hub().get(RELEASES)["items"]);
+    // All of them were looked at: the interval starts anew.
+    assert!(!world.sweep().iter().any(|one| one.contains("HelmRelease/")));
+}
+
+/// Who has something to do gets a message, and nobody else.
+#[test]
+fn a_sweep_finds_who_has_something_to_do() {
+    let world = world(SOME);
+    world.work(INTERVAL);
+    let change = |path: &str, patch: Value| {
+        world.hub().must("PATCH", path, MERGE, Some(&patch));
+    };
+    let config = |number| format!("/api/v1/namespaces/apps/configmaps/r{number:03}-config");
+    // New values, a record that is gone, drift that is looked for, and drift that is not.
+    change(
+        "/api/v1/namespaces/apps/secrets/r003",
+        json!({"stringData": {"values.yaml": "color: red\n"}}),
+    );
+    let record = "/api/v1/namespaces/apps/secrets/sh.helm.release.v1.r005.v1";
+    world.hub().must("DELETE", record, JSON, None);
+    change(&config(8), json!({"data": {"color": "red"}}));
+    change(&config(9), json!({"data": {"color": "red"}}));
+    let queued = world.sweep();
+    let mut looked: Vec<&str> = queued
+        .iter()
+        .filter_map(|one| one.split_once("HelmRelease/apps/"))
+        .map(|(_, name)| name)
+        .collect();
+    looked.sort_unstable();
+    assert_eq!(looked, ["r003", "r005", "r008"]);
+    world.work(Duration::from_secs(60));
+    let color = |number| world.hub().get(&config(number))["data"]["color"].clone();
+    assert_eq!(
+        (color(3), color(5), color(8), color(9)),
+        (json!("red"), json!("green"), json!("green"), json!("red"))
+    );
+}
+
+/// One release that somebody asks for by a message: the object, its chart's, the values and the records, and no write.
+#[test]
+fn a_look_at_one_release_with_nothing_to_do() {
+    let world = world(SOME);
+    world.hub().requests();
+    world.request(FluxKind::HelmRelease, &name(1), Cause::Changed);
+    world.work(Duration::ZERO);
+    let reads = reads(&world);
+    assert_eq!(reads.values().sum::<usize>(), 4, "{reads:#?}");
 }

@@ -2,6 +2,7 @@
 
 use super::apply::WRITE;
 use super::attempt::Attempt;
+use super::conditions::DRIFTED;
 use super::drift::{Drifted, Finding, IgnoreRules, changes, look, summary};
 use super::objects::{self, Item};
 use super::run::{Broken, Step};
@@ -56,8 +57,9 @@ impl Attempt<'_> {
             let id = item.object.id();
             let live = live.get(&id);
             let seen = Applied::new(&item.object, live, HELM_CONTROLLER);
+            let is_known = self.is_known(&id.inventory_id(), &seen);
             look.seen.insert(id.inventory_id(), seen);
-            if let Some(drifted) = self.examine(&item, live, &rules).await? {
+            if let Some(drifted) = self.examine(&item, live, &rules, is_known).await? {
                 let patch = match &drifted {
                     Drifted::Changed(_, patch) => Some(patch.clone()),
                     _ => None,
@@ -71,14 +73,26 @@ impl Attempt<'_> {
         Ok(look)
     }
 
+    /// Whether an object is as it was when the last look found no drift: what only a dry run can tell was told then.
+    fn is_known(&self, id: &str, seen: &Applied) -> bool {
+        let release = &self.release;
+        let is_same_spec = release.status.observed_generation == Some(release.generation());
+        let drifted = release.status.conditions.get(DRIFTED);
+        is_same_spec
+            && drifted.is_some_and(|condition| condition.status == "False")
+            && self.memory.seen.get(id) == Some(seen)
+    }
+
     async fn examine(
         &self,
         item: &Item,
         live: Option<&Object>,
         rules: &IgnoreRules,
+        is_known: bool,
     ) -> Result<Option<Drifted>, PortError> {
         let asked = match look(&item.object, live, rules) {
             Finding::Excluded | Finding::Same => return Ok(None),
+            Finding::Unknown(_) if is_known => return Ok(None),
             Finding::Missing => return Ok(Some(Drifted::Gone(item.object.clone()))),
             Finding::Unknown(asked) | Finding::Differs(asked) => asked,
         };

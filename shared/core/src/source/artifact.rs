@@ -145,6 +145,11 @@ pub async fn exists(ports: &Ports, artifact: &ArtifactStatus) -> Result<bool> {
     Ok(!ports.blobs.list(&artifact.path).await?.is_empty())
 }
 
+/// Whether a blob is an artifact, or tells of one.
+pub fn is_key(key: &str) -> bool {
+    key.starts_with("artifacts/")
+}
+
 fn index_key(hash: &str) -> String {
     format!("artifacts/{hash}.index.json")
 }

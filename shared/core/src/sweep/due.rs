@@ -150,6 +150,12 @@ pub fn due(
     }
 }
 
+/// Whether a look at an object that is due may turn out to be for nothing: a rehearsal tells.
+pub fn may_be_settled(id: &ObjectRef, object: &Object) -> bool {
+    let is_ready = || ready(object).is_some_and(|(status, _)| status == "True");
+    id.kind == FluxKind::HelmRelease && object.meta("deletionTimestamp").is_empty() && is_ready()
+}
+
 /// Whether a reason says that something else must appear or become ready first.
 fn waits_for_others(why: &str) -> bool {
     [

@@ -3,6 +3,8 @@
 
 mod drift;
 mod due;
+mod rehearsal;
+mod snapshot;
 
 use crate::concurrent;
 use crate::failure::Failure;
@@ -74,6 +76,7 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
     let mut schedule = BTreeMap::new();
     let mut requests = Vec::new();
     let mut quiet = Vec::new();
+    let mut rehearsed = Vec::new();
     for (id, object) in &objects {
         let known = old.get(&id.key());
         let cause = due::due(id, object, known, &revisions, now);
@@ -82,6 +85,9 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
             None => known.cloned().unwrap_or_else(|| Entry::queued(object, now)),
         };
         schedule.insert(id.key(), entry);
+        if cause.is_some() && due::may_be_settled(id, object) {
+            rehearsed.push(id.clone());
+        }
         match cause {
             Some(cause) => requests.push(Request {
                 hub: name.to_owned(),
@@ -91,6 +97,8 @@ async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
             None => quiet.push(object),
         }
     }
+    let settled = rehearsal::settled(ports, &hub, &rehearsed, &objects).await;
+    requests.retain(|request| !settled.contains(&request.object));
     for id in drift::drifted(ports, &hub, &quiet).await {
         requests.push(Request {
             hub: name.to_owned(),
