@@ -75,15 +75,21 @@ pub fn due(
     };
     let since = Duration::from_secs_f64((now.as_secs_f64() - known.at).max(0.0));
     let is_due = |after: Duration| (since >= after).then_some(Cause::Timer);
+    let is_new = generation(object) != known.generation;
     if !object.meta("deletionTimestamp").is_empty() {
         let finalizers = object
             .pointer("/metadata/finalizers")
             .and_then(Value::as_array);
         let ours =
             finalizers.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(FINALIZER)));
-        return if ours { is_due(LOST) } else { None };
+        // The deletion itself makes a new generation.
+        return match ours {
+            true if is_new => Some(Cause::Timer),
+            true => is_due(LOST),
+            false => None,
+        };
     }
-    if generation(object) != known.generation {
+    if is_new {
         return Some(Cause::Timer);
     }
     if object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
@@ -274,7 +280,11 @@ mod tests {
             o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
             o["metadata"]["finalizers"] = json!([FINALIZER]);
         };
-        assert!(after(50, deleted));
+        assert!(!after(49, deleted) && after(50, deleted));
+        assert!(after(1, |o| {
+            deleted(o);
+            o["metadata"]["generation"] = 3.into();
+        }));
         assert!(!after(5000, |o| o["metadata"]["deletionTimestamp"] =
             "2026-01-01T00:00:00Z".into()));
     }
