@@ -111,6 +111,11 @@ impl Guide {
         tenant.kubeconfig_with_certificate(ADMIN, "system:masters")
     }
 
+    fn release(&self) -> Value {
+        let path = path("HelmRelease", "tenants", "tenant1-cert-manager");
+        self.hub().get(&path)
+    }
+
     /// Ready's status, reason and message.
     fn ready(&self) -> (String, String, String) {
         ready(self.hub(), "HelmRelease", "tenants", "tenant1-cert-manager")
@@ -152,9 +157,7 @@ impl Guide {
         );
         let told = ("True".into(), "InstallSucceeded".into(), message);
         assert_eq!(self.ready(), told);
-        let release = self
-            .hub()
-            .get(&path("HelmRelease", "tenants", "tenant1-cert-manager"));
+        let release = self.release();
         let status = &release["status"];
         assert_eq!(
             status["helmChart"],
@@ -217,14 +220,25 @@ impl Guide {
         ]
         .concat();
         self.kubectl().run(&patch).expect("kubectl patch");
-        self.look_for_drift();
-        self.becomes_ready("the release looks for drift");
+        self.world.sweep();
+        self.world.eventually("the release looks for drift", || {
+            let release = self.release();
+            let generations = [
+                &release["status"]["observedGeneration"],
+                &release["metadata"]["generation"],
+            ];
+            match generations[0] == generations[1] {
+                true => Ok(()),
+                false => Err(format!("{generations:?} {:?}", self.ready())),
+            }
+        });
+        self.world.settle();
         let tenant = self.tenant();
         let before = places().map(|place| spec(&tenant.get(&place)));
         self.meddle();
         self.world
             .eventually("what the tenant did is put back", || {
-                self.look_for_drift();
+                self.world.sweep();
                 let now = places().map(|place| tenant.find(&place).as_ref().map(spec));
                 let differ = now.iter().zip(&before).zip(places());
                 let differ = differ.filter(|((now, before), _)| now.as_ref() != Some(*before));
@@ -254,24 +268,6 @@ impl Guide {
         }
     }
 
-    fn look_for_drift(&self) {
-        let now = format!(
-            "reconcile.fluxcd.io/requestedAt={:?}",
-            std::time::Instant::now()
-        );
-        self.kubectl()
-            .run(&[
-                "annotate",
-                "--overwrite",
-                "-n",
-                "tenants",
-                "helmrelease/tenant1-cert-manager",
-                &now,
-            ])
-            .expect("annotate");
-        self.world.sweep();
-    }
-
     fn a_new_kubeconfig_is_used(&self) {
         let old = Kubectl::new(&self.admin_conf());
         old.run(&["get", "namespaces"]).expect("it is good still");
@@ -289,7 +285,7 @@ impl Guide {
         let [controller, ..] = places();
         self.tenant().delete(&controller);
         self.world.eventually("the next look has the new ones", || {
-            self.look_for_drift();
+            self.world.sweep();
             let back = self.tenant().find(&controller);
             back.map(|_| ())
                 .ok_or_else(|| format!("{:?}", self.ready()))
