@@ -107,7 +107,7 @@ async fn apply_create_patch_and_their_conflicts(server: Target) {
     apply(json!({"x": "2"}), force).await.expect("forced");
 
     let again = cluster
-        .create(&resource, &config("apply", "a", json!({})))
+        .create(&resource, &config("apply", "a", json!({})), "tests")
         .await;
     assert_eq!(again.expect_err("it is there").kind, ErrorKind::Conflict);
     let patch = async |patch: Patch| {
@@ -144,7 +144,7 @@ async fn a_delete_takes_only_what_was_meant(server: Target) {
     let none = Delete::default();
     assert_eq!(delete("nothing", &none).await.expect("gone"), Deleted::Gone);
     let made = cluster
-        .create(&resource, &config("delete", "a", json!({})))
+        .create(&resource, &config("delete", "a", json!({})), "tests")
         .await
         .expect("created");
     let of = |uid: &str, version: &str| Delete {
@@ -168,7 +168,10 @@ async fn a_delete_takes_only_what_was_meant(server: Target) {
         "metadata": {"name": "b", "namespace": "delete", "finalizers": ["acme.example/hold"]},
     });
     let held = Object::new(held).expect("an object");
-    cluster.create(&resource, &held).await.expect("created");
+    cluster
+        .create(&resource, &held, "tests")
+        .await
+        .expect("created");
     assert_eq!(delete("b", &none).await.expect("marked"), Deleted::Pending);
     assert_eq!(delete("b", &none).await.expect("marked"), Deleted::Pending);
     // A namespace goes when its controller is done with it.
@@ -203,7 +206,7 @@ async fn a_list_follows_its_pages_and_its_selector(server: Target) {
             }
             let object = Object::new(object).expect("an object");
             let (cluster, resource) = (cluster.clone(), resource.clone());
-            async move { cluster.create(&resource, &object).await }
+            async move { cluster.create(&resource, &object, "tests").await }
         });
         for made in futures::future::join_all(made).await {
             made.expect("created");

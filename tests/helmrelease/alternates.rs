@@ -2,60 +2,17 @@
 //! and nothing is orphaned.
 
 use crate::charts;
+use crate::helm::Helm;
 use crate::world::{JSON, RELEASES, World};
 use driftless_core::hub::Settings;
-use driftless_core::source::archive;
 use driftless_tests::cluster::Cluster;
-use driftless_tests::process::run;
-use driftless_tests::tools::{HELM, HELM4, Tool};
+use driftless_tests::tools::{HELM, HELM4};
 use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A Helm with its own home, and the chart on its disk.
-struct Helm<'c> {
-    tool: &'static Tool,
-    cluster: &'c Cluster,
-    folder: tempfile::TempDir,
-    /// What Helm 4 needs to take fields from another manager; Helm 3 does not ask.
-    force: &'static [&'static str],
-}
-
-impl<'c> Helm<'c> {
-    fn new(tool: &'static Tool, cluster: &'c Cluster, force: &'static [&'static str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("kubeconfig"), cluster.kubeconfig()).expect("written");
-        let packed = archive::pack(&charts::web("1.0.0")).expect("packed");
-        std::fs::write(folder.path().join("web-1.0.0.tgz"), packed).expect("written");
-        Self {
-            tool,
-            cluster,
-            folder,
-            force,
-        }
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let home: &Path = self.folder.path();
-        let mut command = Command::new(self.tool.path());
-        command.env_clear().env("HOME", home).current_dir(home);
-        command.env("KUBECONFIG", home.join("kubeconfig"));
-        command.args(arguments).args(["--namespace", "default"]);
-        run(&mut command)
-    }
-
-    fn change(&self, arguments: &[&str]) {
-        self.run(&[arguments, self.force].concat());
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let text = self.run(&[arguments, &["-o", "json"]].concat());
-        serde_json::from_str(&text).expect("JSON")
-    }
-
+impl Helm<'_> {
     /// `1 superseded, 2 deployed`
     fn history(&self) -> String {
         let all = self.json(&["history", "web"]);
@@ -85,13 +42,15 @@ impl<'c> Helm<'c> {
 #[test]
 fn helm_cli_alternates() {
     let cluster = Cluster::start("alternates");
+    // Helm 4 needs to be told to take fields from another manager; Helm 3 does not ask.
     for (tool, force) in [(&HELM, &[][..]), (&HELM4, &["--force-conflicts"][..])] {
-        let helm = Helm::new(tool, &cluster, force);
-        alternate(&helm);
+        let helm = Helm::new(tool, &cluster, "default");
+        helm.add("web-1.0.0.tgz", &charts::web("1.0.0"));
+        alternate(&helm, force);
     }
 }
 
-fn alternate(helm: &Helm<'_>) {
+fn alternate(helm: &Helm<'_>, force: &[&str]) {
     let settings = Settings {
         allow_local_clusters: true,
         ..Settings::default()
@@ -114,6 +73,7 @@ fn alternate(helm: &Helm<'_>) {
         );
     };
 
+    let change = |arguments: &[&str]| helm.run(&[arguments, force].concat());
     // Helm's release is taken over, with what it made besides.
     helm.run(&[
         "install",
@@ -147,7 +107,7 @@ fn alternate(helm: &Helm<'_>) {
     assert_eq!(list[0]["app_version"], "9");
 
     // Helm upgrades it, driftless puts back what is wanted.
-    helm.change(&[
+    change(&[
         "upgrade",
         "web",
         "web-1.0.0.tgz",
@@ -160,7 +120,7 @@ fn alternate(helm: &Helm<'_>) {
     assert_eq!((helm.color(), helm.has_extra()), ("blue".to_owned(), false));
 
     // Helm rolls back to its own revision, and driftless goes on from there.
-    helm.change(&["rollback", "web", "3"]);
+    change(&["rollback", "web", "3"]);
     assert_eq!((helm.color(), helm.has_extra()), ("green".to_owned(), true));
     turn(json!({"color": "black"}), "True UpgradeSucceeded");
     assert_eq!(
@@ -172,7 +132,7 @@ fn alternate(helm: &Helm<'_>) {
         "2 superseded, 3 superseded, 4 superseded, 5 superseded, 6 deployed"
     );
     // Helm rolls back to what driftless made.
-    helm.change(&["rollback", "web", "4"]);
+    change(&["rollback", "web", "4"]);
     assert_eq!(helm.color(), "blue");
 
     // What Helm uninstalled is installed anew; what driftless uninstalled is gone for Helm.

@@ -2,7 +2,9 @@
 
 mod alternates;
 mod charts;
+mod client_side;
 mod clusters;
+mod helm;
 mod paths;
 mod sweep;
 mod world;

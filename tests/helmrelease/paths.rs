@@ -283,7 +283,7 @@ fn a_test_whose_failure_is_ignored() {
     assert_eq!(world.condition("TestSuccess"), "False TestFailed");
     assert_eq!(
         world.message("TestSuccess"),
-        "Helm test failed for release apps/web.v1 with chart web@1.0.0: pod web-smoke failed"
+        "Helm test failed for release apps/web.v1 with chart web@1.0.0: failed early due to stalled resources: [Pod/apps/web-smoke status: 'Failed']"
     );
 }
 
@@ -293,12 +293,12 @@ fn hooks_that_fail_or_never_end() {
         (
             "pre-install",
             "False InstallFailed",
-            "failed pre-install: job web-hook failed: BackoffLimitExceeded",
+            "failed pre-install: failed early due to stalled resources: [Job/apps/web-hook status: 'Failed']",
         ),
         (
             "post-install",
             "False InstallFailed",
-            "failed post-install: job web-hook failed: BackoffLimitExceeded",
+            "failed post-install: failed early due to stalled resources: [Job/apps/web-hook status: 'Failed']",
         ),
     ] {
         let world = world();
@@ -319,13 +319,66 @@ fn hooks_that_fail_or_never_end() {
     world.look(MINUTE);
     let message = world.message("Ready");
     assert!(
-        message.ends_with("failed pre-install: timed out waiting for the condition"),
+        message.ends_with(
+            "failed pre-install: timeout waiting for: [Job/apps/web-hook status: 'InProgress']"
+        ),
         "{message}"
     );
     // Without hooks it goes.
     world.release(json!({"values": {"hook": "pre-upgrade"}, "upgrade": {"disableHooks": true}}));
     world.look(MINUTE);
     assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
+}
+
+/// Helm 3's rules and words: a Deployment is ready when enough Pods of its newest ReplicaSet are.
+#[test]
+fn the_legacy_way_of_waiting() {
+    let legacy = |timeout: &str, values: Value| json!({"waitStrategy": {"name": "legacy"}, "timeout": timeout, "values": values});
+    let failed = |world: &World, cause: &str| {
+        let expected =
+            format!("Helm install failed for release apps/web with chart web@1.0.0: {cause}");
+        assert_eq!(world.message("Ready"), expected);
+    };
+    let late = world();
+    late.release(legacy("30s", json!({"stuck": true})));
+    late.look(MINUTE);
+    failed(&late, "context deadline exceeded");
+    let hooked = world();
+    hooked.end("web-hook", false);
+    hooked.release(legacy("30s", json!({"hook": "pre-install"})));
+    hooked.look(MINUTE);
+    failed(
+        &hooked,
+        "failed pre-install: job web-hook failed: BackoffLimitExceeded",
+    );
+
+    let world = world();
+    world.release(legacy("5m", json!({"stuck": true})));
+    world.look(Duration::from_secs(10));
+    assert_eq!(world.condition("Ready"), "Unknown Progressing");
+    let folder = "/apis/apps/v1/namespaces/apps";
+    let deployment = world.hub().get(&format!("{folder}/deployments/web"));
+    let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": true,
+        "uid": deployment["metadata"]["uid"]});
+    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "web-1", "labels": {"app": "web"}, "ownerReferences": [owner]},
+        "spec": {"replicas": 1, "selector": deployment["spec"]["selector"], "template": deployment["spec"]["template"]}});
+    let sets = format!("{folder}/replicasets");
+    world.hub().must("POST", &sets, JSON, Some(&set));
+    for (path, ready) in [("replicasets/web-1", 1), ("deployments/web", 0)] {
+        let status =
+            json!({"status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": ready}});
+        let path = format!("{folder}/{path}/status");
+        world
+            .hub()
+            .must("PATCH", &path, crate::world::MERGE, Some(&status));
+    }
+    world.work(MINUTE);
+    world.expect(
+        "True InstallSucceeded",
+        "v1 deployed install",
+        "v1 deployed",
+    );
 }
 
 #[test]
@@ -358,13 +411,20 @@ fn an_uninstall_that_keeps_its_history() {
     world.look(MINUTE);
     assert!(world.hub().find(release).is_none());
     assert_eq!(world.records("hub"), "v1 uninstalled");
-    // The name is free again.
+    // The name is given away on request alone.
     world.release(json!({}));
+    world.look(Duration::from_secs(2));
+    world.expect("False InstallFailed", "", "v1 uninstalled");
+    assert_eq!(
+        world.message("Ready"),
+        "Helm install failed for release apps/web with chart web@1.0.0: release name check failed: cannot reuse a name that is still in use"
+    );
+    world.release(json!({"install": {"replace": true}}));
     world.look(MINUTE);
     world.expect(
         "True InstallSucceeded",
         "v2 deployed install",
-        "v1 uninstalled, v2 deployed",
+        "v1 superseded, v2 deployed",
     );
 }
 

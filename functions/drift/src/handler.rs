@@ -97,7 +97,7 @@ mod tests {
         async fn apply(&self, _: &Resource, _: &Object, _: Apply<'_>) -> Result<Object> {
             refused()
         }
-        async fn create(&self, _: &Resource, _: &Object) -> Result<Object> {
+        async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {
             refused()
         }
         async fn patch(

@@ -431,8 +431,8 @@ pub trait Cluster: Send + Sync {
     ) -> Result<Vec<Object>>;
     /// Server-side apply of a whole object.
     async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object>;
-    /// Creates an object.
-    async fn create(&self, resource: &Resource, object: &Object) -> Result<Object>;
+    /// Creates an object under a field manager.
+    async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object>;
     /// Patches an object, or its subresource (`status`), under a field manager.
     async fn patch(
         &self,

@@ -258,7 +258,8 @@ impl Events<'_> {
             let (Some(resource), Ok(event)) = (resource, Object::new(event)) else {
                 return Ok(());
             };
-            hub.cluster.create(&resource, &event).await.map(|_| ())
+            let created = hub.cluster.create(&resource, &event, self.source).await;
+            created.map(|_| ())
         };
         if let Err::<(), PortError>(error) = sent.await {
             tracing::warn!(object = %id, reason = why, %error, "event not written");

@@ -195,8 +195,8 @@ impl Cluster for KubeCluster {
         self.noted(resource, answer)
     }
 
-    async fn create(&self, resource: &Resource, object: &Object) -> Result<Object> {
-        let answer = self.caller().create(resource, object).await;
+    async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
+        let answer = self.caller().create(resource, object, manager).await;
         self.noted(resource, answer)
     }
 

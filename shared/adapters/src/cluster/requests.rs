@@ -315,12 +315,19 @@ impl Caller<'_> {
         self.object(&what, resource, &answer)
     }
 
-    pub async fn create(&self, resource: &Resource, object: &Object) -> Result<Object> {
-        let path = path::folder(resource, object.namespace(), object.name())?;
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        object: &Object,
+        manager: &str,
+    ) -> Result<Object> {
+        let mut path = path::folder(resource, object.namespace(), object.name())?;
+        let what = format!("POST {path}");
+        path.push_str(&format!("?fieldManager={}", encode(manager)));
         let answer = self
             .write(Method::POST, &path, JSON, &object.clone().into(), resource)
             .await?;
-        self.object(&format!("POST {path}"), resource, &answer)
+        self.object(&what, resource, &answer)
     }
 
     pub async fn patch(

@@ -26,8 +26,7 @@ impl Applied {
             fields: live
                 .map(|live| fingerprint(live, manager))
                 .unwrap_or_default(),
-            expires: (object.group(), object.kind()) == ("batch", "Job")
-                && object.pointer("/spec/ttlSecondsAfterFinished").is_some(),
+            expires: expires(object),
         }
     }
 
@@ -38,6 +37,12 @@ impl Applied {
             None => !self.fields.is_empty() && !self.expires,
         }
     }
+}
+
+/// Whether an object goes by itself when it is done.
+pub fn expires(object: &Object) -> bool {
+    (object.group(), object.kind()) == ("batch", "Job")
+        && object.pointer("/spec/ttlSecondsAfterFinished").is_some()
 }
 
 /// A digest of the fields of a live object that a field manager owns. When somebody changes the value of such a field, the API

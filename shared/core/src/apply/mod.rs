@@ -10,5 +10,6 @@ mod managers;
 pub mod normalize;
 pub mod plan;
 pub mod stage;
+pub mod three_way;
 
 pub use errors::{is_immutable_error, may_recreate};

@@ -8,6 +8,7 @@ mod cel;
 mod expr;
 mod fields;
 mod kinds;
+pub mod legacy;
 
 pub use expr::{ExprError, HealthCheck, HealthExprs, ReadyExpr};
 

@@ -1,6 +1,8 @@
 //! Bringing the objects of a release into the cluster, and taking them away.
 
 use super::attempt::Attempt;
+use super::client_side::{Change, bring};
+use super::memory::Doing;
 use super::objects::{self, CONCURRENCY, Item};
 use super::run::{Broken, Step};
 use crate::apply::drift::helm_fields_patch;
@@ -27,7 +29,11 @@ pub const WRITE: Apply<'_> = Apply {
 const ESTABLISHED: Duration = Duration::from_secs(20);
 
 impl Attempt<'_> {
-    pub async fn crds(&mut self, policy: CrdsPolicy) -> Result<Step, Broken> {
+    pub async fn crds(&mut self, doing: &Doing, policy: CrdsPolicy) -> Result<Step, Broken> {
+        let on_server = match doing {
+            Doing::Act(action) => self.applies_on_server(action),
+            Doing::Uninstall => true,
+        };
         let chart = self.chart().await?;
         let found = driftless_helm::definitions(&chart, self.values()?, Compat::Helm4);
         let mut made = Vec::new();
@@ -43,7 +49,7 @@ impl Attempt<'_> {
                     continue;
                 }
                 let object = Object::new(value).map_err(|error| failed(&error))?;
-                made.extend(self.definition(object, policy).await?);
+                made.extend(self.definition(object, policy, on_server).await?);
             }
         }
         let clock = &self.context.ports.clock;
@@ -69,6 +75,7 @@ impl Attempt<'_> {
         &self,
         mut object: Object,
         policy: CrdsPolicy,
+        on_server: bool,
     ) -> Result<Option<(Resource, String)>, Broken> {
         let resource = self.resource(&object).await?;
         let name = object.name().to_owned();
@@ -82,7 +89,15 @@ impl Attempt<'_> {
         }
         object.set_label(super::chart::ORIGIN_NAME, &self.release.id.name);
         object.set_label(super::chart::ORIGIN_NAMESPACE, &self.release.id.namespace);
-        self.target.cluster.apply(&resource, &object, WRITE).await?;
+        if on_server {
+            self.target.cluster.apply(&resource, &object, WRITE).await?;
+        } else {
+            let item = Item {
+                object,
+                resource: resource.clone(),
+            };
+            bring(&self.target, &item, Change::Replace).await?;
+        }
         Ok(Some((resource, name)))
     }
 
@@ -113,23 +128,20 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    pub async fn apply(&mut self) -> Result<Step, Broken> {
+    pub async fn apply(&mut self, doing: &Doing) -> Result<Step, Broken> {
         let record = self.record()?;
         let before = self.replaced().ok();
         let wanted = objects::items(&self.target, &record).await?;
-        if let Some(before) = before.as_ref().filter(|before| !before.is_server_side()) {
-            self.take_client_side_fields(before, &wanted).await?;
-        }
-        for group in by_kind(&wanted) {
-            let work = group
-                .iter()
-                .map(|item| apply_one(&self.target, item).boxed());
-            for applied in concurrent::run(CONCURRENCY, work.collect()).await {
-                self.note(&applied?);
-            }
-        }
+        let old = match &before {
+            Some(before) => objects::known_items(&self.target, before).await?.0,
+            None => Vec::new(),
+        };
+        let applied = match record.is_server_side() {
+            true => self.apply_server_side(&wanted, before.as_ref()).await?,
+            false => self.apply_client_side(doing, &wanted, &old).await?,
+        };
+        applied.iter().for_each(|object| self.note(object));
         if let Some(before) = before {
-            let (old, _) = objects::known_items(&self.target, &before).await?;
             let kept: BTreeSet<ObjectId> = wanted.iter().map(|item| item.object.id()).collect();
             let stale = old
                 .into_iter()
@@ -138,6 +150,26 @@ impl Attempt<'_> {
             self.delete_items(&before, &stale, "Background").await?;
         }
         Ok(Step::Done)
+    }
+
+    async fn apply_server_side(
+        &self,
+        wanted: &[Item],
+        before: Option<&Release>,
+    ) -> Result<Vec<Object>, Broken> {
+        if let Some(before) = before.filter(|before| !before.is_server_side()) {
+            self.take_client_side_fields(before, wanted).await?;
+        }
+        let mut all = Vec::new();
+        for group in by_kind(wanted) {
+            let work = group
+                .iter()
+                .map(|item| apply_one(&self.target, item).boxed());
+            for applied in concurrent::run(CONCURRENCY, work.collect()).await {
+                all.push(applied?);
+            }
+        }
+        Ok(all)
     }
 
     /// What an older Helm sent without server-side apply becomes ours, so that fields that are no longer rendered really go.
@@ -241,7 +273,7 @@ fn is_kept(object: &Object) -> bool {
 }
 
 /// Objects of one kind go together, in the order of the manifest.
-fn by_kind(items: &[Item]) -> Vec<&[Item]> {
+pub fn by_kind(items: &[Item]) -> Vec<&[Item]> {
     items.chunk_by(|a, b| a.resource == b.resource).collect()
 }
 

@@ -6,14 +6,18 @@ use super::history::is_selected;
 use super::objects::Item;
 use super::run::{Broken, Step, list};
 use super::wait::{FIRST_PAUSE, Paused};
-use crate::health::Health;
+use crate::apply::fingerprint::expires;
+use crate::flux::HELM_CONTROLLER;
+use crate::health::{Health, HealthExprs};
+use crate::kustomization::wait::expressions;
+use crate::ports::ErrorKind;
 use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
-use driftless_helm::record::{RecordedHook, Release, Time};
+use driftless_helm::record::{HookPhase, RecordedHook, Release, Time};
 use driftless_manifest::Object;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use serde_json::Value;
 
-/// What Helm says when something takes longer than it may.
+/// What Helm 3 says when a hook takes longer than it may.
 const TIMED_OUT: &str = "timed out waiting for the condition";
 
 impl Attempt<'_> {
@@ -94,7 +98,7 @@ impl Attempt<'_> {
             match self.pause(&mut pause).await? {
                 Paused::Look => {}
                 Paused::NoPatience => return Ok(Step::Waiting(list(&left))),
-                Paused::TooLate => return Err(Broken::Failed(TIMED_OUT.to_owned())),
+                Paused::TooLate => return Err(Broken::Failed(self.too_late_to_go(&left))),
             }
         }
     }
@@ -106,15 +110,25 @@ impl Attempt<'_> {
         event: HookEvent,
     ) -> Result<Step, Broken> {
         let items = self.hook_items(record, &record.hooks[at]).await?;
+        let was_started = record.hooks[at].last_run.phase == HookPhase::Running;
         let mut started = record.clone();
         started.hooks[at].start(self.moment());
         self.write(started).await?;
         for item in items {
-            let applied = self
-                .target
-                .cluster
-                .apply(&item.resource, &item.object, WRITE);
-            if let Err(error) = applied.await {
+            let (cluster, object) = (self.target.cluster.as_ref(), &item.object);
+            let created = match record.is_server_side() {
+                true => cluster.apply(&item.resource, object, WRITE).await,
+                false => {
+                    cluster
+                        .create(&item.resource, object, HELM_CONTROLLER)
+                        .await
+                }
+            };
+            if let Err(error) = created {
+                // The step before this one may have made it, and died.
+                if was_started && error.kind == ErrorKind::Conflict {
+                    continue;
+                }
                 let broken = Broken::from(error);
                 if let Broken::Failed(cause) = &broken {
                     let now = self.moment();
@@ -134,10 +148,13 @@ impl Attempt<'_> {
         at: usize,
         event: HookEvent,
     ) -> Result<Step, Broken> {
+        let is_legacy = self.release.waits_as_helm_3();
+        let exprs = expressions(&self.release.spec.health_check_exprs)
+            .map_err(|failure| Broken::Failed(failure.message))?;
+        let exprs = (!is_legacy).then_some(&exprs);
         let mut pause = FIRST_PAUSE;
         let cause = loop {
-            let mut open = Vec::new();
-            let mut failure = None;
+            let (mut open, mut failed, mut causes) = (Vec::new(), Vec::new(), Vec::new());
             for item in self.hook_items(record, &record.hooks[at]).await? {
                 let (object, resource) = (&item.object, &item.resource);
                 let live = self
@@ -145,24 +162,37 @@ impl Attempt<'_> {
                     .cluster
                     .get(resource, object.namespace(), object.name())
                     .await?;
-                match verdict(object, live.as_ref()) {
+                match verdict(object, live.as_ref(), exprs) {
                     Verdict::Done => {}
                     Verdict::Open => open.push((object.id(), Health::InProgress.to_string())),
-                    Verdict::Failed(why) => failure = Some(why),
+                    Verdict::Failed(why) => {
+                        failed.push((object.id(), Health::Failed.to_string()));
+                        causes.push(why);
+                    }
                 }
             }
-            if let Some(why) = failure {
-                break why;
-            }
-            if open.is_empty() {
-                let now = self.moment();
-                self.note_hook(at, now, true);
-                return Ok(Step::Done);
+            // One that failed does not end the wait for the others: it may be a migration.
+            match (causes.first(), open.is_empty()) {
+                (Some(why), _) if is_legacy => break why.clone(),
+                (Some(_), true) => {
+                    let failed = list(&failed);
+                    break format!("failed early due to stalled resources: [{failed}]");
+                }
+                (None, true) => {
+                    let now = self.moment();
+                    self.note_hook(at, now, true);
+                    return Ok(Step::Done);
+                }
+                (_, false) => {}
             }
             match self.pause(&mut pause).await? {
                 Paused::Look => {}
                 Paused::NoPatience => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate => break TIMED_OUT.to_owned(),
+                Paused::TooLate if is_legacy => break TIMED_OUT.to_owned(),
+                Paused::TooLate => {
+                    open.append(&mut failed);
+                    break self.too_late(&open);
+                }
             }
         };
         let now = self.moment();
@@ -234,8 +264,9 @@ enum Verdict {
     Failed(String),
 }
 
-/// Whether a hook's object is done: a Job or Pod when it succeeded, everything else when it is there.
-fn verdict(object: &Object, live: Option<&Object>) -> Verdict {
+/// Whether a hook's object is done: a Job or Pod when it succeeded, a kind with expressions when they say so, everything else when it
+/// is there.
+fn verdict(object: &Object, live: Option<&Object>, exprs: Option<&HealthExprs>) -> Verdict {
     let name = object.name();
     let status = |pointer: &str| live.and_then(|live| live.pointer(pointer));
     match (object.group(), object.kind()) {
@@ -249,9 +280,9 @@ fn verdict(object: &Object, live: Option<&Object>) -> Verdict {
                 let why = failed["reason"].as_str().unwrap_or_default();
                 return Verdict::Failed(format!("job {name} failed: {why}"));
             }
-            match holds("Complete") {
-                Some(_) => Verdict::Done,
-                None => Verdict::Open,
+            match holds("Complete").is_some() || (live.is_none() && expires(object)) {
+                true => Verdict::Done,
+                false => Verdict::Open,
             }
         }
         ("", "Pod") => match status("/status/phase").and_then(Value::as_str) {
@@ -259,6 +290,11 @@ fn verdict(object: &Object, live: Option<&Object>) -> Verdict {
             Some("Failed") => Verdict::Failed(format!("pod {name} failed")),
             _ => Verdict::Open,
         },
-        _ => Verdict::Done,
+        _ => match exprs.and_then(|exprs| exprs.assess(live.unwrap_or(object))) {
+            None => Verdict::Done,
+            Some(Ok(found)) if found.status == Health::Current => Verdict::Done,
+            Some(Ok(found)) if found.status == Health::Failed => Verdict::Failed(found.message),
+            Some(_) => Verdict::Open,
+        },
     }
 }

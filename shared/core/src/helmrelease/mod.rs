@@ -9,6 +9,7 @@ pub mod action;
 mod apply;
 mod attempt;
 mod chart;
+mod client_side;
 pub mod conditions;
 mod correct;
 pub mod drift;
@@ -33,9 +34,7 @@ mod wait;
 mod tests;
 
 use crate::failure::Failure;
-use crate::flux::{
-    ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, ServerSideMode, reason,
-};
+use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason};
 use crate::kustomization::deps;
 use crate::ports::Version;
 use crate::state as stored;
@@ -153,20 +152,6 @@ fn check(release: &HelmRelease) -> Result<(), Failure> {
     ];
     for duration in durations {
         duration.map_err(|what| Failure::terminal(reason::FAILED, what))?;
-    }
-    let (upgrade, rollback) = (release.upgrade(), release.rollback());
-    let off = Some(ServerSideMode::Disabled);
-    for (field, is_off) in [
-        ("install", !release.install_server_side()),
-        ("upgrade", upgrade.server_side_apply == off),
-        ("rollback", rollback.server_side_apply == off),
-    ] {
-        if is_off {
-            let what = format!(
-                "spec.{field}.serverSideApply: releases are always applied on the server: remove the field"
-            );
-            return Err(Failure::terminal(reason::UNSUPPORTED, what));
-        }
     }
     Ok(())
 }

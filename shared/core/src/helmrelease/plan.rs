@@ -2,6 +2,7 @@
 //! [`Cursor`] says which one is next, so that an action can be cut anywhere and go on with another message.
 
 use super::action::Action;
+use super::memory::Doing;
 use crate::flux::{CrdsPolicy, HelmRelease};
 use driftless_helm::hooks::HookEvent;
 use serde::{Deserialize, Serialize};
@@ -179,6 +180,16 @@ pub fn failure_description(action: &Action, name: &str, failed: Phase, error: &s
         _ => "Release",
     };
     format!("{what} \"{name}\" failed: {error}")
+}
+
+/// What is told of a failure: the wait of a rollback names the release, as Helm does.
+pub fn failure(doing: &Doing, name: &str, failed: Phase, error: String) -> String {
+    match (doing, failed) {
+        (Doing::Act(Action::Rollback(_)), Phase::Wait { .. }) => {
+            format!("release {name} failed: {error}")
+        }
+        _ => error,
+    }
 }
 
 /// What the record says when an action went well; a rollback keeps its own words.

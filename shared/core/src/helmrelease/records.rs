@@ -19,7 +19,9 @@ impl Attempt<'_> {
         let record = match doing {
             Doing::Act(Action::Install) => self.new_install().await?,
             Doing::Act(Action::Upgrade) => self.new_upgrade().await?,
-            Doing::Act(Action::Rollback(target)) => self.new_rollback(target.version)?,
+            Doing::Act(action @ Action::Rollback(target)) => {
+                self.new_rollback(target.version, self.applies_on_server(action))?
+            }
             Doing::Act(Action::Unlock) => {
                 let mut record = self.record()?;
                 super::outcome::unlock(&mut record);
@@ -38,6 +40,9 @@ impl Attempt<'_> {
         };
         if is_new {
             self.check_ownership(doing, &record).await?;
+            if *doing == Doing::Act(Action::Install) {
+                self.give_name_away().await?;
+            }
             let most = self.release.max_history();
             self.storage.make_room(&self.target, most).await?;
         }
@@ -49,20 +54,28 @@ impl Attempt<'_> {
 
     async fn new_install(&mut self) -> Result<Release, Broken> {
         let install = self.release.install().into_owned();
-        if self.storage.last().is_some() && !install.replace && !self.may_reuse_name() {
-            return Err(Broken::Failed(
-                "cannot reuse a name that is still in use".to_owned(),
-            ));
+        if self.storage.last().is_some() && !(install.replace && self.may_reuse_name()) {
+            let what = "release name check failed: cannot reuse a name that is still in use";
+            return Err(Broken::Failed(what.to_owned()));
         }
         let values = self.values()?.clone();
         let check_schema = !install.disable_schema_validation;
-        self.made(values, false, check_schema).await
+        self.made(values, &Action::Install, check_schema).await
     }
 
-    /// Flux installs over what was uninstalled with its history kept, or failed.
+    /// With `install.replace` what was uninstalled with its history kept, or failed, gives its name away.
     fn may_reuse_name(&self) -> bool {
         let last = self.storage.last().map(|last| &last.info.status);
         matches!(last, Some(Status::Uninstalled | Status::Failed))
+    }
+
+    async fn give_name_away(&mut self) -> Result<(), Broken> {
+        let uninstalled = |last: &&Release| last.info.status == Status::Uninstalled;
+        if let Some(mut last) = self.storage.last().filter(uninstalled).cloned() {
+            last.set_status(Status::Superseded, "superseded by new release");
+            self.write(last).await?;
+        }
+        Ok(())
     }
 
     async fn new_upgrade(&mut self) -> Result<Release, Broken> {
@@ -78,7 +91,7 @@ impl Attempt<'_> {
             values = merge(current.config.clone(), values);
         }
         let check_schema = !upgrade.disable_schema_validation;
-        self.made(values, true, check_schema).await
+        self.made(values, &Action::Upgrade, check_schema).await
     }
 
     /// The release that an upgrade or rollback replaces.
@@ -97,9 +110,10 @@ impl Attempt<'_> {
     async fn made(
         &mut self,
         values: Table,
-        is_upgrade: bool,
+        action: &Action,
         check_schema: bool,
     ) -> Result<Release, Broken> {
+        let is_upgrade = *action == Action::Upgrade;
         let chart = self.chart().await?;
         let version = self
             .memory
@@ -126,7 +140,7 @@ impl Attempt<'_> {
             first_deployed: first,
             now: self.moment(),
             labels: Default::default(),
-            server_side: true,
+            server_side: self.applies_on_server(action),
         };
         Ok(match is_upgrade {
             true => new.upgrade(&chart, &rendered, values),
@@ -134,12 +148,12 @@ impl Attempt<'_> {
         })
     }
 
-    fn new_rollback(&self, to: i64) -> Result<Release, Broken> {
+    fn new_rollback(&self, to: i64, server_side: bool) -> Result<Release, Broken> {
         let current = self.replaced()?;
         let target = self.storage.get(to);
         let target =
             target.ok_or_else(|| Broken::Failed(format!("release has no {to} version")))?;
-        Ok(target.rollback_from(&current, self.moment(), true))
+        Ok(target.rollback_from(&current, self.moment(), server_side))
     }
 
     /// Objects that are there and belong to nobody or somebody else are taken over, unless that is switched off.
@@ -162,7 +176,7 @@ impl Attempt<'_> {
             objects::owned_by(live, record).map_err(|why| {
                 let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
                 Broken::Failed(format!(
-                    "Unable to continue with {verb}: {kind} \"{name}\" in namespace \"{namespace}\" exists and cannot be \
+                    "unable to continue with {verb}: {kind} \"{name}\" in namespace \"{namespace}\" exists and cannot be \
                      imported into the current release: {why}"
                 ))
             })?;

@@ -65,7 +65,9 @@ impl Attempt<'_> {
                 Err(Broken::Later(failure)) => return Err(failure),
                 Err(Broken::Failed(error)) => {
                     self.fail(doing, phase, &error).await?;
-                    return Ok(Progress::Over(Some(error)));
+                    let name = self.release.release_name();
+                    let told = plan::failure(doing, &name, phase, error);
+                    return Ok(Progress::Over(Some(told)));
                 }
             }
         }
@@ -74,11 +76,11 @@ impl Attempt<'_> {
 
     async fn phase(&mut self, doing: &Doing, phase: Phase) -> Result<Step, Broken> {
         match phase {
-            Phase::Crds(policy) => self.crds(policy).await,
+            Phase::Crds(policy) => self.crds(doing, policy).await,
             Phase::Namespace => self.namespace().await,
             Phase::WriteRecord => self.write_record(doing).await,
             Phase::Hooks(event) => self.hooks(event).await,
-            Phase::Apply => self.apply().await,
+            Phase::Apply => self.apply(doing).await,
             Phase::Wait { jobs } => self.wait(jobs).await,
             Phase::Delete => self.delete_all().await,
             Phase::WaitGone => self.wait_gone().await,

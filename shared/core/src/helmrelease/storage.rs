@@ -88,7 +88,10 @@ impl Storage {
         if is_known {
             self.update(target, &secret).await?;
         } else {
-            target.cluster.create(&self.secrets, &secret).await?;
+            let cluster = target.cluster.as_ref();
+            cluster
+                .create(&self.secrets, &secret, HELM_CONTROLLER)
+                .await?;
         }
         self.records.insert(record.version, record);
         Ok(())

@@ -4,17 +4,22 @@ use super::attempt::Attempt;
 use super::memory::Doing;
 use super::objects::{self, CONCURRENCY, Item};
 use super::run::{Broken, Step, list};
+use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;
-use crate::health::{self, Health, HealthExprs};
+use crate::health::{self, Health, HealthExprs, legacy};
 use crate::kustomization::wait::{expressions, health_of};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
+use serde_json::Value;
 use std::time::Duration;
 
 /// The first pause between two looks; they grow.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Go's words for a time that is over.
+const DEADLINE: &str = "context deadline exceeded";
+
 impl Attempt<'_> {
     /// The time that one operation of what is under way may take.
     fn timeout(&mut self) -> Result<Duration, Broken> {
@@ -49,7 +54,8 @@ impl Attempt<'_> {
     /// One failed, or it takes too long.
     pub async fn wait(&mut self, jobs: bool) -> Result<Step, Broken> {
         let record = self.record()?;
-        let items = objects::items(&self.target, &record).await?;
+        let mut items = objects::items(&self.target, &record).await?;
+        items.retain(|item| !is_paused(&item.object));
         let exprs = expressions(&self.release.spec.health_check_exprs)
             .map_err(|failure| Broken::Failed(failure.message))?;
         let mut pause = FIRST_PAUSE;
@@ -61,6 +67,7 @@ impl Attempt<'_> {
                 self.assess(item, live, &exprs, jobs, now).boxed()
             });
             let looks = concurrent::run(CONCURRENCY, looks.collect()).await;
+            let looks: Vec<_> = looks.into_iter().collect::<Result<_, _>>()?;
             let of = |wanted: fn(Health) -> bool| -> Vec<(ObjectId, String)> {
                 let some = looks.iter().filter(|(_, health)| wanted(*health));
                 some.map(|(id, health)| (id.clone(), health.to_string()))
@@ -78,11 +85,26 @@ impl Attempt<'_> {
             match self.pause(&mut pause).await? {
                 Paused::Look => {}
                 Paused::NoPatience => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate => {
-                    let what = format!("timeout waiting for: [{}]", list(&open));
-                    return Err(Broken::Failed(what));
-                }
+                Paused::TooLate => return Err(Broken::Failed(self.too_late(&open))),
             }
+        }
+    }
+
+    /// What is said of a wait that takes too long.
+    pub fn too_late(&self, open: &[(ObjectId, String)]) -> String {
+        match self.release.waits_as_helm_3() {
+            true => DEADLINE.to_owned(),
+            false => format!("timeout waiting for: [{}]", list(open)),
+        }
+    }
+
+    /// What is said of objects that do not go in time.
+    pub fn too_late_to_go(&self, left: &[(ObjectId, String)]) -> String {
+        match left.first() {
+            Some((id, _)) if !self.release.waits_as_helm_3() => {
+                format!("{id} termination timeout: {DEADLINE}")
+            }
+            _ => DEADLINE.to_owned(),
         }
     }
 
@@ -93,18 +115,43 @@ impl Attempt<'_> {
         exprs: &HealthExprs,
         jobs: bool,
         now: Duration,
-    ) -> (ObjectId, Health) {
+    ) -> Result<(ObjectId, Health), Broken> {
         let id = item.object.id();
         let Some(live) = live else {
-            return (id, Health::NotFound);
+            let health = match expires(&item.object) {
+                true => Health::Current,
+                false => Health::NotFound,
+            };
+            return Ok((id, health));
         };
+        if self.release.waits_as_helm_3() {
+            let listed = self.helpers(live).await?;
+            let is_ready = legacy::is_ready(live, &listed, jobs).map_err(Broken::Failed)?;
+            let health = match is_ready {
+                true => Health::Current,
+                false => Health::InProgress,
+            };
+            return Ok((id, health));
+        }
         let is_job = (live.group(), live.kind()) == ("batch", "Job");
         let health = if is_job && !jobs {
             health::kstatus(live, timestamp(now)).map_or(Health::Unknown, |found| found.status)
         } else {
             health_of(&self.target, live, exprs, now).await.status
         };
-        (id, health)
+        Ok((id, health))
+    }
+
+    async fn helpers(&self, live: &Object) -> Result<Vec<Object>, Broken> {
+        let Some(helpers) = legacy::helpers(live) else {
+            return Ok(Vec::new());
+        };
+        let cluster = self.target.cluster.as_ref();
+        let Some(resource) = cluster.resource(&helpers.gvk).await? else {
+            return Ok(Vec::new());
+        };
+        let listed = cluster.list(&resource, live.namespace(), &helpers.selector);
+        Ok(listed.await?)
     }
 
     /// Waits until the deleted objects are gone.
@@ -130,12 +177,19 @@ impl Attempt<'_> {
                 Paused::Look => {}
                 Paused::NoPatience => return Ok(Step::Waiting(list(&left))),
                 Paused::TooLate => {
-                    let what = format!("timeout waiting for: [{}]", list(&left));
+                    let why = self.too_late_to_go(&left);
+                    let what = format!("uninstallation completed with 1 error(s): {why}");
                     return Err(Broken::Failed(what));
                 }
             }
         }
     }
+}
+
+/// A Deployment that is paused is not waited for.
+fn is_paused(object: &Object) -> bool {
+    (object.api_version(), object.kind()) == ("apps/v1", "Deployment")
+        && object.pointer("/spec/paused") == Some(&Value::Bool(true))
 }
 
 /// What to do about something that is not there yet.

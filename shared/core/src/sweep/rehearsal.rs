@@ -220,7 +220,7 @@ impl Cluster for Stage {
     async fn apply(&self, _: &Resource, _: &Object, _: Apply<'_>) -> Result<Object> {
         stop(&self.1).await
     }
-    async fn create(&self, _: &Resource, _: &Object) -> Result<Object> {
+    async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {
         stop(&self.1).await
     }
     async fn patch(

@@ -4,7 +4,7 @@ use super::super::{FluxKind, ObjectRef, parse_duration};
 use super::{
     ActionStrategy, ActionStrategyName, ChartNameChange, CrdsPolicy, DriftMode, HelmRelease,
     Install, ReleaseAction, RemediationSpec, RemediationStrategy, Rollback, ServerSideMode, Test,
-    Uninstall, Upgrade,
+    Uninstall, Upgrade, WaitStrategyName,
 };
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -199,6 +199,12 @@ impl HelmRelease {
     pub fn max_history(&self) -> Option<usize> {
         let most = self.spec.max_history.unwrap_or(DEFAULT_HISTORY as i64);
         usize::try_from(most).ok().filter(|most| *most > 0)
+    }
+
+    /// Whether readiness is told by Helm 3's rules.
+    pub fn waits_as_helm_3(&self) -> bool {
+        let strategy = self.spec.wait_strategy.as_ref();
+        strategy.is_some_and(|strategy| strategy.name == WaitStrategyName::Legacy)
     }
 
     /// How to install.

@@ -1,0 +1,411 @@
+//! What a Helm without server-side apply sends: the live object is moved by what changed between two manifests, and what others
+//! have added stays. Pure.
+//!
+//! Helm makes a strategic merge patch for the kinds that its client knows and a JSON merge patch for all others. Here the merged
+//! object is made locally and the difference goes as one JSON merge patch over the `resourceVersion` that was read: the outcome is
+//! the same. Which lists merge by key, and which are sets, the API server has written into `managedFields`.
+
+use super::fieldset::{FieldSet, Step, canonical};
+use driftless_manifest::Object;
+use serde_json::{Map, Value, json};
+
+/// The groups whose kinds Helm 4's client knows, beside those without a dot.
+const KNOWN_GROUPS: [&str; 15] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+/// Fields of `metadata` that the server keeps.
+const SERVER_METADATA: [&str; 9] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+];
+
+/// Whether an object's kind is one that Helm's client has a type for.
+pub fn is_known(object: &Object) -> bool {
+    let group = object.group();
+    !group.contains('.') || KNOWN_GROUPS.contains(&group)
+}
+
+/// The JSON merge patch that brings the changes from `original` to `modified` to `live`, and sets right what differs from `modified`
+/// there. Nothing when there is nothing to change.
+pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<Value> {
+    let owned = match is_known(modified) {
+        true => all_owned(live),
+        false => FieldSet::default(),
+    };
+    let place = Place {
+        owned: Some(&owned),
+        exact: false,
+    };
+    let wanted = place.map(
+        Some(original.as_map()),
+        modified.as_map(),
+        Some(live.as_map()),
+    );
+    patch(live, wanted)
+}
+
+/// The JSON merge patch with the changes from `original` to `modified` alone: what Helm sends for kinds that it does not know. What
+/// others changed stays.
+pub fn two_way(original: &Object, modified: &Object) -> Option<Value> {
+    let changes = difference(original.as_map(), modified.as_map());
+    (!changes.is_empty()).then_some(Value::Object(changes))
+}
+
+/// The JSON merge patch that makes `live` what `modified` says, with nothing of anybody else's.
+pub fn replacement(modified: &Object, live: &Object) -> Option<Value> {
+    patch(live, modified.as_map().clone())
+}
+
+/// The difference, over the version that was read; without what the server keeps.
+fn patch(live: &Object, mut wanted: Map<String, Value>) -> Option<Value> {
+    let kept = |object: &Map<String, Value>, field: &str| object.get(field).cloned();
+    if let Some(status) = kept(live.as_map(), "status") {
+        wanted.insert("status".to_owned(), status);
+    }
+    if let Some(Value::Object(metadata)) = wanted.get_mut("metadata") {
+        for field in SERVER_METADATA {
+            match live.pointer(&format!("/metadata/{field}")) {
+                Some(value) => drop(metadata.insert(field.to_owned(), value.clone())),
+                None => drop(metadata.remove(field)),
+            }
+        }
+    }
+    let mut changes = difference(live.as_map(), &wanted);
+    if changes.is_empty() {
+        return None;
+    }
+    let metadata = changes.entry("metadata").or_insert_with(|| json!({}));
+    metadata["resourceVersion"] = json!(live.meta("resourceVersion"));
+    Some(Value::Object(changes))
+}
+
+/// What of the live object's lists is known to the API server: the fields of all managers.
+fn all_owned(live: &Object) -> FieldSet {
+    let entries = live.pointer("/metadata/managedFields");
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let mut all = FieldSet::default();
+    for set in entries.filter_map(|entry| FieldSet::parse(entry.get("fieldsV1")?).ok()) {
+        all.unite(&set);
+    }
+    all
+}
+
+/// A place in the object.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    owned: Option<&'s FieldSet>,
+    /// What is not sent goes: Kubernetes' `retainKeys`.
+    exact: bool,
+}
+
+impl<'s> Place<'s> {
+    fn field(self, parent: &Map<String, Value>, name: &str) -> Self {
+        // The strategy of a Deployment, and the volumes of a Pod, are of one kind at a time.
+        let is_strategy = name == "strategy" && parent.contains_key("template");
+        Self {
+            owned: self.owned.and_then(|owned| owned.field(name)),
+            exact: self.owned.is_some() && (is_strategy || name == "volumes"),
+        }
+    }
+
+    fn value(self, original: Option<&Value>, modified: &Value, live: Option<&Value>) -> Value {
+        match (modified, live) {
+            (Value::Object(modified), _) => Value::Object(self.map(
+                original.and_then(Value::as_object),
+                modified,
+                live.and_then(Value::as_object),
+            )),
+            (Value::Array(modified), Some(Value::Array(live))) => {
+                let original = original.and_then(Value::as_array);
+                Value::Array(self.list(original.map_or(&[], Vec::as_slice), modified, live))
+            }
+            _ => modified.clone(),
+        }
+    }
+
+    fn map(
+        self,
+        original: Option<&Map<String, Value>>,
+        modified: &Map<String, Value>,
+        live: Option<&Map<String, Value>>,
+    ) -> Map<String, Value> {
+        let mut merged = match live {
+            Some(live) if !self.exact => live.clone(),
+            _ => Map::new(),
+        };
+        let dropped = original.into_iter().flat_map(Map::keys);
+        for field in dropped.filter(|field| !modified.contains_key(*field)) {
+            merged.remove(field);
+        }
+        for (field, value) in modified {
+            let before = original.and_then(|original| original.get(field));
+            let there = live.and_then(|live| live.get(field));
+            match value {
+                // Null takes a field away.
+                Value::Null => drop(merged.remove(field)),
+                _ => {
+                    let value = self.field(modified, field).value(before, value, there);
+                    merged.insert(field.clone(), value);
+                }
+            }
+        }
+        merged
+    }
+
+    fn list(self, original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> {
+        let steps = self.owned.into_iter().flat_map(|owned| owned.parts.keys());
+        let mut steps = steps.filter(|step| matches!(step, Step::Key(_) | Step::Value(_)));
+        match steps.next() {
+            Some(Step::Key(key)) => {
+                let keys: Vec<&str> = key.iter().map(|(name, _)| name.as_str()).collect();
+                self.keyed(&keys, original, modified, live)
+            }
+            Some(_) => united(original, modified, live),
+            None => modified.to_vec(),
+        }
+    }
+
+    /// Items are the same when their keys are; a key that is not sent is the server's default.
+    fn keyed(
+        self,
+        keys: &[&str],
+        original: &[Value],
+        modified: &[Value],
+        live: &[Value],
+    ) -> Vec<Value> {
+        let is_same = |sent: &Value, there: &Value| {
+            keys.iter().any(|key| sent.get(key).is_some())
+                && keys.iter().all(|key| {
+                    sent.get(key)
+                        .is_none_or(|value| there.get(key) == Some(value))
+                })
+        };
+        let mut taken = vec![false; live.len()];
+        let mut merged: Vec<(Option<usize>, Value)> = Vec::new();
+        for item in modified {
+            let at = (0..live.len()).find(|at| !taken[*at] && is_same(item, &live[*at]));
+            if let Some(at) = at {
+                taken[at] = true;
+            }
+            let before = original.iter().find(|one| is_same(item, one));
+            let below = Place {
+                owned: at.and_then(|at| self.owned_item(keys, &live[at])),
+                exact: self.exact,
+            };
+            let value = below.value(before, item, at.map(|at| &live[at]));
+            // The API server takes a new item for one that stands at the end.
+            merged.push((at.or(Some(live.len())), value));
+        }
+        let is_dropped = |item: &Value| {
+            let mut sent_before = original.iter().filter(|one| is_same(one, item));
+            sent_before.any(|one| !modified.iter().any(|new| is_same(one, new)))
+        };
+        let others = (0..live.len()).filter(|at| !taken[*at] && !is_dropped(&live[*at]));
+        ordered(live, others.collect(), merged)
+    }
+
+    fn owned_item(self, keys: &[&str], item: &Value) -> Option<&'s FieldSet> {
+        let mut key: Vec<(String, String)> = keys
+            .iter()
+            .filter_map(|key| Some(((*key).to_owned(), canonical(item.get(key)?))))
+            .collect();
+        key.sort();
+        self.owned?.parts.get(&Step::Key(key))
+    }
+}
+
+/// A set: what was sent before and is not any more goes, what others added stays.
+fn united(original: &[Value], modified: &[Value], live: &[Value]) -> Vec<Value> {
+    let is_theirs = |at: &usize| {
+        let item = &live[*at];
+        !original.contains(item) && !modified.contains(item)
+    };
+    let others = (0..live.len()).filter(is_theirs).collect();
+    let sent = modified
+        .iter()
+        .map(|item| (live.iter().position(|one| one == item), item.clone()));
+    ordered(live, others, sent.collect())
+}
+
+/// What is sent in its own order, and before each item what stood before it in the live list and is somebody else's: as the API
+/// server orders a list after a strategic merge. Items come with their places in the live list.
+fn ordered(live: &[Value], others: Vec<usize>, sent: Vec<(Option<usize>, Value)>) -> Vec<Value> {
+    let mut others = others.into_iter().peekable();
+    let mut all = Vec::new();
+    for (at, item) in sent {
+        while let Some(other) = others.next_if(|other| at.is_some_and(|at| *other < at)) {
+            all.push(live[other].clone());
+        }
+        all.push(item);
+    }
+    all.extend(others.map(|other| live[other].clone()));
+    all
+}
+
+/// The JSON merge patch from one map to another.
+fn difference(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String, Value> {
+    let mut changes = Map::new();
+    for field in from.keys().filter(|field| !to.contains_key(*field)) {
+        changes.insert(field.clone(), Value::Null);
+    }
+    for (field, value) in to {
+        match (from.get(field), value) {
+            (Some(before), value) if before == value => {}
+            (Some(Value::Object(before)), Value::Object(value)) => {
+                let below = difference(before, value);
+                if !below.is_empty() {
+                    changes.insert(field.clone(), Value::Object(below));
+                }
+            }
+            _ => drop(changes.insert(field.clone(), value.clone())),
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, spec: Value) -> Object {
+        let version = match kind {
+            "Deployment" => "apps/v1",
+            _ => "acme.example/v1",
+        };
+        Object::new(
+            json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}),
+        )
+        .unwrap()
+    }
+
+    /// As an API server has it: with what it knows of lists.
+    fn live(kind: &str, spec: Value, fields: Value) -> Object {
+        let mut live = object(kind, spec).into_value();
+        live["metadata"]["resourceVersion"] = json!("7");
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "m", "operation": "Update", "fieldsV1": {"f:spec": fields}}]);
+        Object::new(live).unwrap()
+    }
+
+    fn spec(patch: Option<Value>) -> Value {
+        let patch = patch.unwrap();
+        assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
+        patch["spec"].clone()
+    }
+
+    #[test]
+    fn maps_and_scalars() {
+        let original = object("Deployment", json!({"a": 1, "b": 1, "c": {"x": 1, "y": 1}}));
+        let modified = object("Deployment", json!({"a": 1, "c": {"x": 2}, "d": 4}));
+        let theirs = json!({"a": 9, "b": 1, "c": {"x": 1, "y": 1, "z": 1}, "e": 5});
+        let there = live("Deployment", theirs, json!({}));
+        // What drifted is set right, what is not sent any more goes, what others added stays.
+        assert_eq!(
+            spec(three_way(&original, &modified, &there)),
+            json!({"a": 1, "b": null, "c": {"x": 2, "y": null}, "d": 4})
+        );
+        assert_eq!(
+            two_way(&original, &modified).unwrap(),
+            json!({"spec": {"b": null, "c": {"x": 2, "y": null}, "d": 4}})
+        );
+        assert_eq!(
+            spec(replacement(&modified, &there)),
+            json!({"a": 1, "b": null, "c": {"x": 2, "y": null, "z": null}, "d": 4, "e": null})
+        );
+        let same = json!({"a": 1, "c": {"x": 2, "w": 0}, "d": 4});
+        assert_eq!(
+            three_way(&modified, &modified, &live("Deployment", same, json!({}))),
+            None
+        );
+        assert_eq!(two_way(&modified, &modified), None);
+    }
+
+    #[test]
+    fn lists_by_key() {
+        let fields =
+            json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}});
+        let original = object(
+            "Deployment",
+            json!({"ports": [{"port": 80, "x": 1}, {"port": 81}]}),
+        );
+        let modified = object(
+            "Deployment",
+            json!({"ports": [{"port": 80, "y": 2}, {"port": 80, "protocol": "UDP"}]}),
+        );
+        let there = json!({"ports": [
+            {"port": 80, "protocol": "TCP", "x": 1, "node": 3},
+            {"port": 99, "protocol": "TCP"},
+            {"port": 81, "protocol": "TCP"}]});
+        assert_eq!(
+            spec(three_way(
+                &original,
+                &modified,
+                &live("Deployment", there.clone(), fields.clone())
+            )),
+            json!({"ports": [
+                {"port": 80, "protocol": "TCP", "node": 3, "y": 2},
+                {"port": 99, "protocol": "TCP"},
+                {"port": 80, "protocol": "UDP"}]})
+        );
+        // A kind that the client does not know: lists are replaced.
+        assert_eq!(
+            spec(three_way(
+                &object("Thing", json!({})),
+                &object("Thing", json!({"ports": [{"port": 80}]})),
+                &live("Thing", there.clone(), fields.clone())
+            )),
+            json!({"ports": [{"port": 80}]})
+        );
+        // Nothing to do when only what others added differs.
+        let sent = object(
+            "Deployment",
+            json!({"ports": [{"port": 80, "x": 1}, {"port": 81}]}),
+        );
+        assert_eq!(
+            three_way(&sent, &sent, &live("Deployment", there, fields)),
+            None
+        );
+    }
+
+    #[test]
+    fn sets_and_whole_values() {
+        let fields = json!({"f:set": {"v:\"a\"": {}}, "f:strategy": {"f:type": {}}});
+        let original = object("Deployment", json!({"set": ["a", "b"], "whole": [1]}));
+        let modified = object(
+            "Deployment",
+            json!({"set": ["b", "c"], "whole": [2], "template": {}, "strategy": {"type": "Recreate"}}),
+        );
+        let there = json!({"set": ["z", "a", "b"], "whole": [1, 5], "template": {},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
+        assert_eq!(
+            spec(three_way(
+                &original,
+                &modified,
+                &live("Deployment", there, fields)
+            )),
+            json!({"set": ["z", "b", "c"], "whole": [2],
+                "strategy": {"type": "Recreate", "rollingUpdate": null}})
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Helm's command lines, on a real API server.
+
+use driftless_core::source::archive;
+use driftless_manifest::FileTree;
+use driftless_tests::cluster::Cluster;
+use driftless_tests::process::run;
+use driftless_tests::tools::Tool;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// A Helm with its own home, and charts on its disk.
+pub struct Helm<'c> {
+    tool: &'static Tool,
+    pub cluster: &'c Cluster,
+    folder: tempfile::TempDir,
+    namespace: String,
+}
+
+impl<'c> Helm<'c> {
+    pub fn new(tool: &'static Tool, cluster: &'c Cluster, namespace: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("kubeconfig"), cluster.kubeconfig()).expect("written");
+        Self {
+            tool,
+            cluster,
+            folder,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// Puts a packed chart into its home.
+    pub fn add(&self, name: &str, chart: &FileTree) {
+        let packed = archive::pack(chart).expect("packed");
+        std::fs::write(self.folder.path().join(name), packed).expect("written");
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> String {
+        let home: &Path = self.folder.path();
+        let mut command = Command::new(self.tool.path());
+        command.env_clear().env("HOME", home).current_dir(home);
+        command.env("KUBECONFIG", home.join("kubeconfig"));
+        command
+            .args(arguments)
+            .args(["--namespace", &self.namespace]);
+        run(&mut command)
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.run(&[arguments, &["-o", "json"]].concat());
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
