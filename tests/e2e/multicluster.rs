@@ -1,9 +1,13 @@
-//! multicluster-gitops as it is: an environment is a branch, a management cluster and its remote cluster.
+//! multicluster-gitops as it is: an environment is a branch, a management cluster and its remote cluster. Only the platform's chart
+//! repository is another one, on loopback.
 
 use crate::site::*;
 use crate::world::{World, shared_fleet};
+use driftless_tests::charts::{self, Host};
 use driftless_tests::github::Change;
 use serde_json::json;
+use std::path::Path;
+use tempfile::TempDir;
 
 /// What `add-env` of that way of working writes: the environment's branch as a source of its own, for the hub and its remote.
 const ENVIRONMENT: &str = r"apiVersion: v1
@@ -59,6 +63,37 @@ fn application(name: &str, place: &str) -> Vec<Change> {
     )]
 }
 
+const NGINX: &str = "apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  type: {{ .Values.service.type }}
+  ports:
+    - {name: http, port: {{ .Values.service.ports.http }}}
+    - {name: https, port: {{ .Values.service.ports.https }}}
+";
+
+/// Serves what the platform takes from the internet; the change that leads there.
+fn charts(fleet: &Path) -> (Host, Change) {
+    let (host, folder) = (Host::start(), TempDir::new().expect("a folder"));
+    let files = [
+        (
+            "values.yaml",
+            "service: {type: LoadBalancer, ports: {http: 80, https: 443}}\n",
+        ),
+        ("templates/service.yaml", NGINX),
+    ];
+    charts::package(folder.path(), "nginx-ingress-controller", "5.6.14", &files);
+    charts::index(folder.path(), &host, "/bitnami", "");
+    let file = "infra/base/sources/bitnami.yaml";
+    let text = std::fs::read_to_string(fleet.join(file)).expect("the platform's source");
+    let url = format!("{}/bitnami", host.url());
+    let text = text.replace("https://charts.bitnami.com/bitnami", &url);
+    assert!(text.contains(&url), "{text}");
+    (host, Change::write(file, text))
+}
+
 #[test]
 fn push_lands_everywhere_multicluster() {
     let Some(fleet) = shared_fleet("multicluster-gitops") else {
@@ -75,6 +110,8 @@ fn push_lands_everywhere_multicluster() {
         .github
         .repository_from("kaizentm/multicluster-gitops", &fleet.join("main"));
     repository.commit_folder("dev", &fleet.join("dev"), "The environment");
+    let (_charts, change) = charts(&fleet.join("main"));
+    repository.commit("main", &[change], "Loopback");
     let manifests = world.github.repository("kaizentm/gitops-manifests");
     for (branch, name) in [("dev", "azure-vote"), ("multi-dev", "katana-vote")] {
         let changes = [
@@ -108,8 +145,18 @@ fn push_lands_everywhere_multicluster() {
     world.eventually("the management cluster's base is ready", || {
         let head = repository.resolve("main").expect("a head");
         is_ready(hub, "flux-system", "flux-system", &head)?;
-        is_ready(hub, "flux-system", "infrastructure", &head)
+        is_ready(hub, "flux-system", "infrastructure", &head)?;
+        let told = ready(hub, "HelmRelease", "nginx", "nginx");
+        match told.1.as_str() {
+            "InstallSucceeded" => Ok(()),
+            _ => Err(format!("{told:?}")),
+        }
     });
+    let service = path("Service", "nginx", "nginx-ingress-controller");
+    let service = hub.api().get(&service).expect("the release's");
+    let ports = [0, 1].map(|at| &service["spec"]["ports"][at]["port"]);
+    assert_eq!(service["spec"]["type"], "ClusterIP", "the base's value");
+    assert_eq!(ports, [8080, 443], "the cluster's value, and the chart's");
     let push = world.github.push(
         &repository,
         "main",
