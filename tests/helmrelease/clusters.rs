@@ -54,11 +54,16 @@ fn drift_is_put_back() {
     let asked = world.hub().requests();
     let dry = asked.iter().filter(|one| one.contains("dryRun")).count();
     assert_eq!(dry, 1, "{asked:#?}");
+    world.work(Duration::from_secs(1));
     world.hub().must("DELETE", CONFIG, JSON, None);
     world.look(Duration::ZERO);
     assert_eq!(color(&world), "blue");
     assert_eq!(world.condition("Ready"), "True InstallSucceeded");
     assert_eq!(world.condition("Drifted"), "False NoDriftDetected");
+    assert_eq!(
+        world.event("DriftCorrected").expect("told"),
+        "Cluster state of release apps/web.v1 has been corrected:\nConfigMap/apps/web-config created"
+    );
     // Nothing drifted: nothing is asked of the server that would write.
     world.hub().requests();
     world.look(Duration::ZERO);
@@ -123,6 +128,28 @@ fn the_timer_finds_drift() {
     world.work(Duration::ZERO);
     paint(&world);
     assert_eq!(world.sweep(), Vec::<String>::new(), "nobody asked for it");
+}
+
+/// One object's trouble keeps no other from being corrected.
+#[test]
+fn drift_that_cannot_be_told() {
+    let spec = json!({"driftDetection": {"mode": "enabled"}, "values": {"extra": true}});
+    let world = installed(&spec);
+    let extra = "/api/v1/namespaces/apps/configmaps/web-extra";
+    world.hub().must("DELETE", extra, JSON, None);
+    let frozen = json!({"immutable": true, "data": {"color": "red"}});
+    world.hub().must("PATCH", CONFIG, MERGE, Some(&frozen));
+    world.look(Duration::ZERO);
+    assert!(world.hub().find(extra).is_some());
+    assert!(world.event("DriftCorrected").is_some());
+    assert_eq!(world.condition("Ready"), "False StateError");
+    let message = world.message("Ready");
+    let start = "Could not determine release state: unable to determine cluster state: ";
+    assert!(message.starts_with(start), "{message}");
+    world.hub().must("DELETE", CONFIG, JSON, None);
+    world.work(MINUTE);
+    assert_eq!(world.condition("Ready"), "True InstallSucceeded");
+    assert_eq!(color(&world), "blue");
 }
 
 /// A tenant's cluster whose kubeconfig comes later, under a key of its own, as Kamaji writes it.
@@ -251,6 +278,14 @@ fn a_chart_of_its_own() {
     );
     assert_eq!(world.status()["helmChart"], "apps/apps-web");
     assert_eq!(world.condition("Ready"), "False SourceNotReady");
+    assert_eq!(
+        world.message("Ready"),
+        "HelmChart 'apps/apps-web' is not ready: latest generation of object has not been reconciled"
+    );
+    assert_eq!(
+        world.event("HelmChartCreated").expect("told"),
+        "Created HelmChart/apps/apps-web with SourceRef 'HelmRepository/apps/charts'"
+    );
     // With the chart of somebody else it is not needed any more.
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(json!({}));
@@ -258,6 +293,8 @@ fn a_chart_of_its_own() {
     assert_eq!(world.condition("Ready"), "True InstallSucceeded");
     assert!(world.hub().find(path).is_none());
     assert_eq!(world.status().get("helmChart"), None);
+    let told = world.event("HelmChartDeleted").expect("told");
+    assert_eq!(told, "deleted HelmChart 'apps/apps-web'");
     // It goes with the release that it was made for.
     world.release(json!({"chart": chart}));
     world.look(Duration::from_secs(2));

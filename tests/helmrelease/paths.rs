@@ -84,6 +84,28 @@ fn an_install_and_an_upgrade() {
     );
     let status = world.status();
     assert_eq!(status["lastAttemptedRevision"], "1.1.0");
+    let snapshot = &status["history"][0];
+    for field in [
+        "digest",
+        "configDigest",
+        "firstDeployed",
+        "lastDeployed",
+        "chartName",
+        "appVersion",
+    ] {
+        let text = snapshot[field].as_str().unwrap_or_default();
+        assert!(!text.is_empty(), "{field}: {snapshot}");
+    }
+    assert!(status["lastAttemptedReleaseActionDuration"].is_string());
+    let event = world.full_event("UpgradeSucceeded").expect("told");
+    assert_eq!(
+        event["metadata"]["annotations"],
+        json!({
+            "helm.toolkit.fluxcd.io/revision": "1.1.0",
+            "helm.toolkit.fluxcd.io/token": snapshot["configDigest"],
+            "helm.toolkit.fluxcd.io/app-version": "9",
+        })
+    );
     assert_eq!(status["observedGeneration"], 1);
     assert_eq!(world.condition("Reconciling"), "");
 }

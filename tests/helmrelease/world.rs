@@ -245,10 +245,16 @@ impl World {
 
     /// The message of the newest event with a reason.
     pub fn event(&self, reason: &str) -> Option<String> {
+        let found = self.full_event(reason)?;
+        Some(found["message"].as_str()?.to_owned())
+    }
+
+    /// The newest event with a reason.
+    pub fn full_event(&self, reason: &str) -> Option<Value> {
         let list = self.hub().get("/api/v1/namespaces/apps/events");
         let all = list["items"].as_array().cloned().unwrap_or_default();
-        let found = all.into_iter().rfind(|event| event["reason"] == reason)?;
-        Some(found["message"].as_str()?.to_owned())
+        let fitting = all.into_iter().filter(|event| event["reason"] == reason);
+        fitting.max_by_key(|event| event["lastTimestamp"].as_str().map(str::to_owned))
     }
 
     /// The HelmRelease as it is.

@@ -231,18 +231,31 @@ impl<'a> Context<'a> {
 }
 
 impl Events<'_> {
-    /// Sends one event. A lost event is logged, never an error.
+    /// Sends one event about a revision. A lost event is logged, never an error.
     pub async fn send(&self, failed: bool, why: &str, message: &str, revision: &str) {
+        self.annotated(failed, why, message, &[("revision", revision)])
+            .await;
+    }
+
+    /// Sends one event with metadata in the annotations of the kind's group; what is empty is left out.
+    pub async fn annotated(
+        &self,
+        failed: bool,
+        why: &str,
+        message: &str,
+        metadata: &[(&str, &str)],
+    ) {
         let Context { ports, hub, id, .. } = self.context;
         let now = rfc3339(ports.clock.now());
         let ObjectRef {
             namespace, name, ..
         } = id;
         let unique = hex::encode(&ports.clock.nonce()[..8]);
-        let mut annotations = Map::new();
-        if !revision.is_empty() {
-            annotations.insert(format!("{}/revision", id.kind.group()), revision.into());
-        }
+        let group = id.kind.group();
+        let known = metadata.iter().filter(|(_, value)| !value.is_empty());
+        let annotations: Map<String, Value> = known
+            .map(|(key, value)| (format!("{group}/{key}"), (*value).into()))
+            .collect();
         let object = self.object;
         let event = json!({
             "apiVersion": "v1", "kind": "Event",

@@ -4,7 +4,7 @@ use super::action::{Action, ActionKind, Decision, Pause, after, decide, take_req
 use super::chart;
 use super::conditions::{DRIFTED, mark, mark_running, reasons};
 use super::memory::{ChartFacts, Doing, Memory, Running};
-use super::outcome::{self, Ran, Told, Uninstalled, left_something};
+use super::outcome::{self, About, Ran, Told, Uninstalled, left_something};
 use super::plan::Cursor;
 use super::run::{Broken, Progress};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
@@ -12,7 +12,8 @@ use super::storage::Storage;
 use super::{history, values};
 use crate::failure::Failure;
 use crate::flux::{
-    ArtifactStatus, DriftMode, HELM_CONTROLLER, HelmRelease, ObjectRef, RESET_AT, reason, rfc3339,
+    ArtifactStatus, DriftMode, HELM_CONTROLLER, HelmRelease, ObjectRef, RESET_AT, duration_text,
+    reason, rfc3339,
 };
 use crate::inventory::Inventory;
 use crate::ports::Version;
@@ -70,6 +71,8 @@ pub struct Attempt<'a> {
     pub purged: Vec<Release>,
     /// What drifted, as it was found last.
     pub drifted: Vec<super::correct::Found>,
+    /// What of it was set right.
+    pub corrected: Vec<String>,
     /// Flux objects of the hub that were applied.
     pub woken: Vec<ObjectRef>,
 }
@@ -97,6 +100,7 @@ impl<'a> Attempt<'a> {
             dirty: false,
             purged: Vec::new(),
             drifted: Vec::new(),
+            corrected: Vec::new(),
             woken: Vec::new(),
         }
     }
@@ -106,6 +110,11 @@ impl Attempt<'_> {
     /// Now, as conditions write it.
     pub fn now(&self) -> String {
         rfc3339(self.context.ports.clock.now())
+    }
+
+    fn milliseconds(&self) -> u64 {
+        let now = self.context.ports.clock.now().as_millis();
+        u64::try_from(now).unwrap_or(u64::MAX)
     }
 
     /// The action that is under way.
@@ -320,8 +329,10 @@ impl Attempt<'_> {
             chart_version: &facts.version,
             values,
         };
-        let state = determine(&self.release, last, &desired)
-            .map_err(|what| Failure::retry(reasons::STATE_ERROR, what))?;
+        let state = determine(&self.release, last, &desired).map_err(|what| {
+            let what = format!("Could not determine release state: {what}");
+            Failure::retry(reasons::STATE_ERROR, what)
+        })?;
         if self.release.drift_mode() == DriftMode::Disabled {
             self.memory.seen.clear();
             return Ok(state);
@@ -345,7 +356,7 @@ impl Attempt<'_> {
         let why = reasons::DRIFT_DETECTED;
         mark(&mut self.release, DRIFTED, "True", why, &summary, &now);
         if is_news {
-            self.event(true, why, &summary).await;
+            self.event(true, why, &summary, &About::default()).await;
         }
         Ok(State::Drifted)
     }
@@ -382,6 +393,7 @@ impl Attempt<'_> {
                 .as_ref()
                 .map(|(facts, _)| facts.clone())
                 .unwrap_or_default(),
+            since: self.milliseconds(),
             record,
             replaces,
             written: Vec::new(),
@@ -434,19 +446,26 @@ impl Attempt<'_> {
                 }));
             }
         };
+        let corrected = std::mem::take(&mut self.corrected);
         let ran = Ran {
             action: &action,
             written: &written,
             error: error.as_deref(),
-            chart_name: &running.chart.name,
-            chart_version: &running.chart.version,
+            chart: &running.chart,
+            corrected: &corrected,
         };
         let told = outcome::record(&mut self.release, &ran, &now).map_err(failed)?;
+        if matches!(action, Action::Install | Action::Upgrade) {
+            let took = Duration::from_millis(self.milliseconds().saturating_sub(running.since));
+            self.release.status.last_attempted_release_action_duration = Some(duration_text(took));
+        }
         self.tell(told).await;
         if error.is_none() {
             self.take_stock(&action).await;
         }
-        let unrecorded = error.as_deref().filter(|_| !left_something(&ran));
+        // What could not be corrected was told, and is found again.
+        let counts = !left_something(&ran) && action != Action::CorrectDrift;
+        let unrecorded = error.as_deref().filter(|_| counts);
         let pause = after(&mut self.release, &action, unrecorded, &now).map_err(failed)?;
         self.done.push(action.kind());
         Ok(pause.map(End::Paused))
@@ -471,14 +490,21 @@ impl Attempt<'_> {
 
     async fn tell(&self, told: Option<Told>) {
         if let Some(told) = told {
-            self.event(told.warning, told.reason, &told.message).await;
+            let Told {
+                warning,
+                reason,
+                message,
+                about,
+            } = told;
+            self.event(warning, reason, &message, &about).await;
         }
     }
 
     /// Sends an event about the release.
-    pub async fn event(&self, warning: bool, why: &str, message: &str) {
-        let revision = &self.release.status.last_attempted_revision;
+    pub async fn event(&self, warning: bool, why: &str, message: &str, about: &About) {
         let events = self.context.event(&self.release.object, HELM_CONTROLLER);
-        events.send(warning, why, message, revision).await;
+        events
+            .annotated(warning, why, message, &about.metadata())
+            .await;
     }
 }

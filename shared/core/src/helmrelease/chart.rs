@@ -43,9 +43,9 @@ pub async fn reconcile(
     let resource = context.hub.resource(FluxKind::HelmChart).await?;
     let desired = object(release, &id, template, &resource.gvk.api_version())?;
     release.status.helm_chart = noted;
-    if let Some(live) = context.hub.get(&id).await?
-        && compare(&desired, &live, HELM_CONTROLLER) == Drift::Unchanged
-    {
+    let live = context.hub.get(&id).await?;
+    let is_same = |live| compare(&desired, live, HELM_CONTROLLER) == Drift::Unchanged;
+    if live.as_ref().is_some_and(is_same) {
         return Ok(None);
     }
     let how = Apply {
@@ -54,7 +54,22 @@ pub async fn reconcile(
         dry_run: false,
     };
     context.hub.cluster.apply(&resource, &desired, how).await?;
+    let (did, why) = match live {
+        None => ("Created", "HelmChartCreated"),
+        Some(_) => ("Configured", "HelmChartConfigured"),
+    };
+    let source = &template.spec.source_ref;
+    let message = format!(
+        "{did} {id} with SourceRef '{}/{}/{}'",
+        source.kind, id.namespace, source.name
+    );
+    tell(context, release, why, &message).await;
     Ok(Some(id))
+}
+
+async fn tell(context: &Context<'_>, release: &HelmRelease, why: &str, message: &str) {
+    let events = context.event(&release.object, HELM_CONTROLLER);
+    events.send(false, why, message, "").await;
 }
 
 fn noted(id: &ObjectRef) -> String {
@@ -88,6 +103,8 @@ pub async fn delete(context: &Context<'_>, release: &HelmRelease) -> Result<(), 
         .cluster
         .delete(&resource, namespace, name, &how)
         .await?;
+    let message = format!("deleted HelmChart '{namespace}/{name}'");
+    tell(context, release, "HelmChartDeleted", &message).await;
     Ok(())
 }
 
@@ -227,11 +244,12 @@ pub async fn load(
     let mut facts = ChartFacts {
         artifact: status.digest.clone(),
         name: chart.metadata.name.clone(),
+        app_version: chart.metadata.app_version.clone(),
         ..ChartFacts::default()
     };
     if id.kind != FluxKind::HelmChart {
-        let (version, digest) =
-            with_digest(&chart.metadata.version, &status.revision).map_err(|what| failed(&what))?;
+        let (version, digest) = with_digest(&chart.metadata.version, &status.revision)
+            .map_err(|what| Failure::retry(reasons::CHART_MUTATE_ERROR, what))?;
         chart.metadata.version = version;
         facts.oci_digest = digest;
     }

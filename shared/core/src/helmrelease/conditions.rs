@@ -28,6 +28,8 @@ pub mod reasons {
     pub const UNINSTALL_FAILED: &str = "UninstallFailed";
     pub const PENDING_RELEASE: &str = "PendingRelease";
     pub const DRIFT_DETECTED: &str = "DriftDetected";
+    pub const DRIFT_CORRECTED: &str = "DriftCorrected";
+    pub const DRIFT_CORRECTION_FAILED: &str = "DriftCorrectionFailed";
     pub const NO_DRIFT_DETECTED: &str = "NoDriftDetected";
     pub const RETRIES_EXCEEDED: &str = "RetriesExceeded";
     pub const MISSING_ROLLBACK_TARGET: &str = "MissingRollbackTarget";
@@ -35,6 +37,7 @@ pub mod reasons {
     pub const STATE_ERROR: &str = "StateError";
     pub const VALUES_ERROR: &str = "ValuesError";
     pub const REST_CLIENT_ERROR: &str = "RESTClientError";
+    pub const CHART_MUTATE_ERROR: &str = "ChartMutateError";
     pub const SOURCE_NOT_READY: &str = "SourceNotReady";
 }
 

@@ -2,8 +2,8 @@
 
 use super::apply::WRITE;
 use super::attempt::Attempt;
-use super::conditions::DRIFTED;
-use super::drift::{Drifted, Finding, IgnoreRules, changes, look, summary};
+use super::conditions::{DRIFTED, reasons};
+use super::drift::{Drifted, Finding, IgnoreRules, changes, look, name, summary};
 use super::objects::{self, Item};
 use super::run::{Broken, Step};
 use crate::apply::fingerprint::Applied;
@@ -52,14 +52,23 @@ impl Attempt<'_> {
             Broken::Later(failure) => failure,
         })?;
         let live = objects::live(&self.target, &self.release, &items).await?;
-        let mut told = Vec::new();
+        let (mut told, mut errors) = (Vec::new(), Vec::new());
         for item in items {
             let id = item.object.id();
             let live = live.get(&id);
             let seen = Applied::new(&item.object, live, HELM_CONTROLLER);
             let is_known = self.is_known(&id.inventory_id(), &seen);
             look.seen.insert(id.inventory_id(), seen);
-            if let Some(drifted) = self.examine(&item, live, &rules, is_known).await? {
+            let examined = self.examine(&item, live, &rules, is_known).await;
+            let drifted = match examined.map_err(Broken::from) {
+                Ok(drifted) => drifted,
+                Err(Broken::Failed(why)) => {
+                    errors.push(why);
+                    None
+                }
+                Err(Broken::Later(failure)) => return Err(failure),
+            };
+            if let Some(drifted) = drifted {
                 let patch = match &drifted {
                     Drifted::Changed(_, patch) => Some(patch.clone()),
                     _ => None,
@@ -67,6 +76,13 @@ impl Attempt<'_> {
                 told.push(drifted);
                 look.drifted.push(Found { item, patch });
             }
+        }
+        // What is known to have drifted is seen to; the rest is found again.
+        if let (true, Some(why)) = (told.is_empty(), errors.first()) {
+            let what = format!(
+                "Could not determine release state: unable to determine cluster state: {why}"
+            );
+            return Err(Failure::retry(reasons::STATE_ERROR, what));
         }
         let full_name = format!("{}/{}.v{}", record.namespace, record.name, record.version);
         look.summary = (!told.is_empty()).then(|| summary(&full_name, &told));
@@ -112,35 +128,50 @@ impl Attempt<'_> {
         Ok((!patch.is_empty()).then(|| Drifted::Changed(item.object.clone(), patch)))
     }
 
-    /// Sets right what was found: what is gone is applied anew, what differs is patched, so that ignored fields stay.
+    /// Sets right what was found: what is gone is applied anew, what differs is patched, so that ignored fields stay. One object's
+    /// trouble keeps no other from being corrected.
     ///
     /// # Errors
-    /// The cluster's.
+    /// The cluster's, a line an object.
     pub async fn correct(&mut self) -> Result<Step, Broken> {
         if self.drifted.is_empty() {
             let found = self.drift().await.map_err(Broken::Later)?;
             self.drifted = found.drifted;
         }
-        for Found { item, patch } in std::mem::take(&mut self.drifted) {
-            let (object, resource) = (&item.object, &item.resource);
-            let (namespace, name) = (object.namespace(), object.name());
-            let cluster = self.target.cluster.as_ref();
-            let done = match patch {
-                None => cluster.apply(resource, object, WRITE).await,
-                Some(patch) => {
-                    let patch = Patch::Json(Value::Array(patch));
-                    cluster
-                        .patch(resource, namespace, name, None, &patch, HELM_CONTROLLER)
-                        .await
-                }
+        let (mut corrected, mut errors) = (Vec::new(), Vec::new());
+        for found in std::mem::take(&mut self.drifted) {
+            let name = name(&found.item.object);
+            let (done, tried) = match found.patch {
+                None => ("created", "creation"),
+                Some(_) => ("configured", "patch"),
             };
-            match done {
-                Err(error) if error.kind == ErrorKind::NotFound => {
-                    cluster.apply(resource, object, WRITE).await?;
-                }
-                other => drop(other?),
+            match self.correct_one(found).await.map_err(Broken::from) {
+                Ok(()) => corrected.push(format!("{name} {done}")),
+                Err(Broken::Failed(why)) => errors.push(format!("{name} {tried} failure: {why}")),
+                Err(later) => return Err(later),
             }
         }
-        Ok(Step::Done)
+        self.corrected = corrected;
+        match errors.is_empty() {
+            true => Ok(Step::Done),
+            false => Err(Broken::Failed(errors.join("\n"))),
+        }
+    }
+
+    async fn correct_one(&self, found: Found) -> Result<(), PortError> {
+        let Found { item, patch } = found;
+        let (object, resource) = (&item.object, &item.resource);
+        let (namespace, name) = (object.namespace(), object.name());
+        let cluster = self.target.cluster.as_ref();
+        if let Some(patch) = patch {
+            let patch = Patch::Json(Value::Array(patch));
+            let patched = cluster.patch(resource, namespace, name, None, &patch, HELM_CONTROLLER);
+            match patched.await {
+                // It went meanwhile.
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                other => return other.map(drop),
+            }
+        }
+        cluster.apply(resource, object, WRITE).await.map(drop)
     }
 }

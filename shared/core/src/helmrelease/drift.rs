@@ -260,7 +260,8 @@ fn line(drifted: &Drifted) -> String {
     }
 }
 
-fn name(object: &Object) -> String {
+/// `Kind/namespace/name`.
+pub fn name(object: &Object) -> String {
     let parts = [object.kind(), object.namespace(), object.name()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("/")

@@ -27,6 +27,7 @@ pub struct Memory {
 
 /// What of a chart tells whether its release is the one that is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChartFacts {
     /// The digest of the artifact.
     pub artifact: String,
@@ -34,6 +35,8 @@ pub struct ChartFacts {
     pub name: String,
     /// The chart's version, with that of an OCI artifact's digest.
     pub version: String,
+    /// The version of what the chart installs, or empty.
+    pub app_version: String,
     /// The digest of an OCI artifact, or empty.
     pub oci_digest: String,
 }
@@ -70,6 +73,9 @@ pub struct Running {
     pub generation: i64,
     /// The chart that it is done with.
     pub chart: ChartFacts,
+    /// When it began, in milliseconds since 1970.
+    #[serde(default)]
+    pub since: u64,
     /// The revision that it makes, or that it is done to.
     pub record: i64,
     /// The revision that it replaces.

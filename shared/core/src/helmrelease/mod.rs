@@ -36,6 +36,7 @@ mod tests;
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason};
 use crate::kustomization::deps;
+use crate::kustomization::wait::expressions;
 use crate::ports::Version;
 use crate::state as stored;
 use crate::step::{Context, Outcome};
@@ -153,6 +154,7 @@ fn check(release: &HelmRelease) -> Result<(), Failure> {
     for duration in durations {
         duration.map_err(|what| Failure::terminal(reason::FAILED, what))?;
     }
+    expressions(&release.spec.health_check_exprs)?;
     Ok(())
 }
 

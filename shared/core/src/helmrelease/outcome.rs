@@ -3,7 +3,8 @@
 use super::action::Action;
 use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summarize};
 use super::history::{self, prepend, snapshot};
-use crate::flux::{HelmRelease, ReleaseAction, Snapshot};
+use super::memory::ChartFacts;
+use crate::flux::{HelmRelease, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
 /// An action that was run.
@@ -16,9 +17,9 @@ pub struct Ran<'r> {
     /// Why it failed.
     pub error: Option<&'r str>,
     /// The chart that it used.
-    pub chart_name: &'r str,
-    /// That chart's version.
-    pub chart_version: &'r str,
+    pub chart: &'r ChartFacts,
+    /// What drifted and was set right.
+    pub corrected: &'r [String],
 }
 
 /// What users are told.
@@ -30,8 +31,52 @@ pub struct Told {
     pub reason: &'static str,
     /// The event's message.
     pub message: String,
-    /// The release that it is about, for the event's metadata; `None` for one that was not made.
-    pub about: Option<Snapshot>,
+    /// The event's metadata.
+    pub about: About,
+}
+
+/// The metadata of an event: what of a release is told to those who are notified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The chart's version.
+    pub revision: String,
+    /// The digest of the values: it tells one attempt from another.
+    pub token: String,
+    /// The version of what the chart installs.
+    pub app_version: String,
+    /// The digest of the OCI artifact that the chart came in.
+    pub oci_digest: String,
+}
+
+impl About {
+    fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            revision: snapshot.chart_version.clone(),
+            token: snapshot.config_digest.clone(),
+            app_version: snapshot.app_version.clone(),
+            oci_digest: snapshot.oci_digest.clone(),
+        }
+    }
+
+    /// What was tried, of which no release was made.
+    fn tried(release: &HelmRelease, chart: &ChartFacts) -> Self {
+        Self {
+            revision: chart.version.clone(),
+            token: release.status.last_attempted_config_digest.clone(),
+            app_version: chart.app_version.clone(),
+            oci_digest: release.status.last_attempted_revision_digest.clone(),
+        }
+    }
+
+    /// The keys of helm-controller's events, with their values.
+    pub fn metadata(&self) -> [(&'static str, &str); 4] {
+        [
+            ("revision", &self.revision),
+            ("token", &self.token),
+            ("app-version", &self.app_version),
+            ("oci-digest", &self.oci_digest),
+        ]
+    }
 }
 
 /// The messages of helm-controller.
@@ -82,7 +127,7 @@ pub fn record(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Opt
         Action::UninstallRemediation => uninstalled(release, ran, now)?,
         Action::Test => tested(release, ran, now)?,
         Action::Unlock => unlocked(release, ran, now)?,
-        Action::CorrectDrift => None,
+        Action::CorrectDrift => corrected(release, ran, now),
     };
     // Flux does not do so after an uninstall, which leaves the failure of before in Ready until the next look.
     if !matches!(
@@ -99,12 +144,12 @@ pub fn left_something(ran: &Ran<'_>) -> bool {
     !ran.written.is_empty()
 }
 
-fn told(warning: bool, reason: &'static str, message: String, about: Option<&Snapshot>) -> Told {
+fn told(warning: bool, reason: &'static str, message: String, about: About) -> Told {
     Told {
         warning,
         reason,
         message,
-        about: about.cloned(),
+        about,
     }
 }
 
@@ -144,12 +189,13 @@ fn made(
             "Helm {action} failed for release {}/{} with chart {}@{}: {}",
             release.release_namespace(),
             release.long_release_name(),
-            ran.chart_name,
-            ran.chart_version,
+            ran.chart.name,
+            ran.chart.version,
             error.trim()
         );
         mark(release, RELEASED, "False", reason, &message, now);
-        return Ok(Some(told(true, reason, message, None)));
+        let about = About::tried(release, ran.chart);
+        return Ok(Some(told(true, reason, message, about)));
     }
     let Some(current) = history::latest(&release.status.history).cloned() else {
         return Ok(None);
@@ -183,7 +229,7 @@ fn made(
     if only_retries {
         release.status.clear_failures();
     }
-    Ok(Some(told(false, reason, message, Some(&current))))
+    Ok(Some(told(false, reason, message, About::of(&current))))
 }
 
 /// Renews the snapshot of a record, if there is one. Returns whether there is.
@@ -206,6 +252,37 @@ fn replace(
     Ok(true)
 }
 
+/// A correction of drift. What could not be corrected is told; the next look finds it again.
+fn corrected(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Option<Told> {
+    let current = history::latest(&release.status.history)?.clone();
+    let (name, about) = (current.full_name(), About::of(&current));
+    let lines = ran.corrected.join("\n");
+    let Some(error) = ran.error else {
+        let message = format!("Cluster state of release {name} has been corrected:\n{lines}");
+        let is_told = !ran.corrected.is_empty();
+        return is_told.then(|| told(false, reasons::DRIFT_CORRECTED, message, about));
+    };
+    let (partially, done) = match ran.corrected.is_empty() {
+        true => ("", String::new()),
+        false => (
+            "partially ",
+            format!("\n\nSuccessful corrections:\n{lines}"),
+        ),
+    };
+    let message =
+        format!("Failed to {partially}correct cluster state of release {name}:\n{error}{done}");
+    let progress = "correcting cluster drift";
+    mark(
+        release,
+        "Ready",
+        "Unknown",
+        reason::PROGRESSING,
+        progress,
+        now,
+    );
+    Some(told(true, reasons::DRIFT_CORRECTION_FAILED, message, about))
+}
+
 fn rolled_back(
     release: &mut HelmRelease,
     ran: &Ran<'_>,
@@ -223,6 +300,11 @@ fn rolled_back(
         target.full_name(),
         target.chart()
     );
+    // The token is that of what was tried: the rollback is its answer.
+    let about = About {
+        token: release.status.last_attempted_config_digest.clone(),
+        ..About::of(target)
+    };
     let told = match ran.error {
         Some(error) => {
             release.status.failures += 1;
@@ -235,7 +317,7 @@ fn rolled_back(
                 &message,
                 now,
             );
-            told(true, reasons::ROLLBACK_FAILED, message, Some(target))
+            told(true, reasons::ROLLBACK_FAILED, message, about)
         }
         None => {
             let message = format!("{subject} succeeded");
@@ -247,7 +329,7 @@ fn rolled_back(
                 &message,
                 now,
             );
-            told(false, reasons::ROLLBACK_SUCCEEDED, message, Some(target))
+            told(false, reasons::ROLLBACK_SUCCEEDED, message, about)
         }
     };
     Ok(Some(told))
@@ -282,7 +364,12 @@ fn uninstalled(
                 &message,
                 now,
             );
-            told(true, reasons::UNINSTALL_FAILED, message, Some(&current))
+            told(
+                true,
+                reasons::UNINSTALL_FAILED,
+                message,
+                About::of(&current),
+            )
         }
         None => {
             let message = format!("{subject} succeeded");
@@ -294,7 +381,12 @@ fn uninstalled(
                 &message,
                 now,
             );
-            told(false, reasons::UNINSTALL_SUCCEEDED, message, Some(&current))
+            told(
+                false,
+                reasons::UNINSTALL_SUCCEEDED,
+                message,
+                About::of(&current),
+            )
         }
     };
     Ok(Some(told))
@@ -356,7 +448,7 @@ pub fn record_uninstall(
     mark(release, RELEASED, "False", reason, &message, now);
     summarize(release, now);
     let warning = matches!(went, Uninstalled::Failed(_));
-    Ok(is_told.then(|| told(warning, reason, message, Some(&current))))
+    Ok(is_told.then(|| told(warning, reason, message, About::of(&current))))
 }
 
 fn tested(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<Told>, String> {
@@ -396,7 +488,7 @@ fn tested(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<
             true,
             reasons::TEST_FAILED,
             message,
-            Some(&current),
+            About::of(&current),
         )));
     }
     let hooks = match current.test_hooks.as_ref().map_or(0, |hooks| hooks.len()) {
@@ -417,7 +509,7 @@ fn tested(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<
         false,
         reasons::TEST_SUCCEEDED,
         message,
-        Some(&current),
+        About::of(&current),
     )))
 }
 
@@ -473,7 +565,7 @@ fn unlocked(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Optio
         warning,
         reasons::PENDING_RELEASE,
         message,
-        Some(&current),
+        About::of(&current),
     )))
 }
 

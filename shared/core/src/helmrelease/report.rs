@@ -139,7 +139,11 @@ impl Report {
         if told.map(|told| (&*told.reason, &*told.message)) != Some((failure.reason, &*message)) {
             let revision = &release.status.last_attempted_revision;
             let events = context.event(&release.object, HELM_CONTROLLER);
-            events.send(true, failure.reason, &message, revision).await;
+            // To wait for others is no trouble.
+            let warning = failure.reason != reason::DEPENDENCY_NOT_READY;
+            events
+                .send(warning, failure.reason, &message, revision)
+                .await;
         }
         let failures = work.memory.failures.saturating_sub(1);
         let outcome = Outcome::failed(failure, failures, LOOK_AGAIN);

@@ -1,6 +1,7 @@
 //! Tables of the rules, and the paths that they make together.
 
 mod drifting;
+mod messages;
 mod paths;
 mod plans;
 mod rules;

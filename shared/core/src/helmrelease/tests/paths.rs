@@ -3,6 +3,7 @@
 
 use super::super::action::{Action, ActionKind, Decision, Pause, after, decide};
 use super::super::history::snapshot;
+use super::super::memory::ChartFacts;
 use super::super::outcome::{
     Ran, Uninstalled, begin, left_something, record as note, record_uninstall, unlock,
 };
@@ -105,12 +106,17 @@ impl World {
             self.log.push(action.name().to_owned());
             begin(&mut self.release, &action);
             let (written, error) = self.run(&action);
+            let chart = ChartFacts {
+                name: "web".to_owned(),
+                version: self.chart_version.to_owned(),
+                ..ChartFacts::default()
+            };
             let ran = Ran {
                 action: &action,
                 written: &written,
                 error,
-                chart_name: "web",
-                chart_version: self.chart_version,
+                corrected: &[],
+                chart: &chart,
             };
             note(&mut self.release, &ran, NOW).unwrap();
             let unrecorded = error.filter(|_| !left_something(&ran));
