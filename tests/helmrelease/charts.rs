@@ -18,6 +18,37 @@ pub fn web(version: &str) -> FileTree {
     .expect("a chart")
 }
 
+/// The chart `web` with a definition of Things that have this field, and something that does not belong beside it.
+pub fn defining(version: &str, field: &str) -> FileTree {
+    let chart = format!("apiVersion: v2\nname: web\nversion: {version}\n");
+    let definition = DEFINITION.replace("FIELD", field);
+    FileTree::from_files([
+        ("web/Chart.yaml", chart.as_str()),
+        ("web/values.yaml", VALUES),
+        ("web/crds/things.yaml", definition.as_str()),
+        ("web/templates/config.yaml", CONFIG),
+    ])
+    .expect("a chart")
+}
+
+const DEFINITION: &str = r"apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.acme.example}
+spec:
+  group: acme.example
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {FIELD: {type: string}}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: stray, namespace: apps}
+";
+
 /// `extra`: one ConfigMap more. `service`: a Service that asks for defaults. `stuck`: a Deployment that nobody makes ready. `hook`: an event with a Job. `tests`: the names of test Pods.
 const VALUES: &str =
     "color: blue\nextra: false\nservice: false\nstuck: false\nhook: \"\"\ntests: []\nbad: \"\"\n";

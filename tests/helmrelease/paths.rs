@@ -612,6 +612,74 @@ fn a_dead_writer_is_unlocked() {
     );
 }
 
+/// A chart's definitions: created at once, replaced on request, listed in the inventory, kept by an uninstall.
+#[test]
+fn definitions_of_a_chart() {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.acme.example";
+    for server_side in [true, false] {
+        let world = World::start(&[]);
+        world.chart(&charts::defining("1.0.0", "old"), "1.0.0");
+        let install = json!({"serverSideApply": server_side});
+        world.release(json!({"install": install}));
+        world.look(MINUTE);
+        assert_eq!(world.condition("Ready"), "True InstallSucceeded");
+        let field = || {
+            let live = world.hub().get(path);
+            let fields = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+            let fields = fields.as_object().expect("fields").keys().cloned();
+            fields.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(field(), "old");
+        let labels = world.hub().get(path)["metadata"]["labels"].clone();
+        assert_eq!(labels["helm.toolkit.fluxcd.io/name"], "web");
+        assert!(world.hub().config("stray").is_none());
+        let inventory = world.status()["inventory"]["entries"].to_string();
+        let id = "_things.acme.example_apiextensions.k8s.io_CustomResourceDefinition";
+        assert!(inventory.contains(id), "{inventory}");
+        world.chart(&charts::defining("1.1.0", "new"), "1.1.0");
+        world.look(MINUTE);
+        assert_eq!(world.condition("Ready"), "True UpgradeSucceeded");
+        assert_eq!(field(), "old");
+        world.release(json!({"install": install, "upgrade": {"crds": "CreateReplace"}}));
+        world.chart(&charts::defining("1.2.0", "new"), "1.2.0");
+        world.look(MINUTE);
+        assert_eq!(field(), "new");
+        let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
+        world.hub().must("DELETE", release, JSON, None);
+        world.look(MINUTE);
+        assert!(world.hub().find(path).is_some());
+    }
+}
+
+/// Whoever holds the lease is at work: its record stays as it is until the lease is over.
+#[test]
+fn a_living_writer_is_left_alone() {
+    let world = installed(&json!({}));
+    world.release(json!({"timeout": "30m", "values": {"stuck": true}}));
+    world.look(Duration::from_secs(10));
+    assert_eq!(world.records("hub"), "v1 deployed, v2 pending-upgrade");
+    world.forget();
+    world.hold();
+    world.look(MINUTE);
+    assert_eq!(world.records("hub"), "v1 deployed, v2 pending-upgrade");
+    assert_eq!(world.event("PendingRelease"), None);
+    world.work(driftless_core::lease::TERM);
+    assert_eq!(
+        world.records("hub"),
+        "v1 deployed, v2 failed, v3 pending-upgrade"
+    );
+    assert_eq!(
+        world.event("PendingRelease").expect("told"),
+        "Unlocked Helm release apps/web.v2 with chart web@1.0.0 in pending-upgrade state"
+    );
+    // What is not lost goes on where it was.
+    world.look(MINUTE);
+    assert_eq!(
+        world.records("hub"),
+        "v1 deployed, v2 failed, v3 pending-upgrade"
+    );
+}
+
 #[test]
 fn forced_and_reset() {
     let world = installed(&json!({}));

@@ -12,7 +12,7 @@ use driftless_core::ports::{
 };
 use driftless_core::source::artifact;
 use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
-use driftless_core::{step, sweep};
+use driftless_core::{lease, step, sweep};
 use driftless_helm::record::{RecordLimits, Release};
 use driftless_manifest::{FileTree, Object};
 use serde_json::{Value, json};
@@ -232,6 +232,13 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Takes the lease of the release, as a worker that is at it.
+    pub fn hold(&self) {
+        let key = format!("{HUB}/helmreleases/apps/web");
+        let held = self.runtime.block_on(lease::acquire(&self.ports, &key));
+        assert!(held.expect("asked").is_some(), "it is free");
     }
 
     /// Loses what steps remember.

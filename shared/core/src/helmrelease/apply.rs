@@ -10,8 +10,9 @@ use crate::concurrent;
 use crate::flux::{CrdsPolicy, DeletionPropagation, FluxKind, HELM_CONTROLLER, ObjectRef};
 use crate::ports::{Apply, Delete, ErrorKind, Patch, PortError, Resource};
 use crate::target::Target;
-use driftless_helm::Compat;
 use driftless_helm::record::Release;
+use driftless_helm::values::Table;
+use driftless_helm::{Chart, Compat};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
@@ -35,22 +36,9 @@ impl Attempt<'_> {
             Doing::Uninstall => true,
         };
         let chart = self.chart().await?;
-        let found = driftless_helm::definitions(&chart, self.values()?, Compat::Helm4);
         let mut made = Vec::new();
-        for (name, text) in found.map_err(|error| Broken::Failed(error.to_string()))? {
-            let failed = |error: &dyn std::fmt::Display| {
-                Broken::Failed(format!(
-                    "failed to parse CustomResourceDefinition {name}: {error}"
-                ))
-            };
-            let values = documents(text.as_bytes(), &name, Dialect::V2, &Limits::default());
-            for value in values.map_err(|error| failed(&error))? {
-                if value.is_null() {
-                    continue;
-                }
-                let object = Object::new(value).map_err(|error| failed(&error))?;
-                made.extend(self.definition(object, policy, on_server).await?);
-            }
+        for object in definitions(&chart, self.values()?)? {
+            made.extend(self.definition(object, policy, on_server).await?);
         }
         let clock = &self.context.ports.clock;
         let end = clock.now() + ESTABLISHED;
@@ -265,6 +253,34 @@ impl Attempt<'_> {
             ))),
         }
     }
+}
+
+/// The definitions in a chart's crds/. Other kinds there are passed over, as Flux does.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, Broken> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Broken::Failed(format!(
+            "failed to parse CustomResourceDefinitions from {error}"
+        ))
+    };
+    let files = driftless_helm::definitions(chart, values, Compat::Helm4);
+    let mut objects = Vec::new();
+    for (name, text) in files.map_err(|error| Broken::Failed(error.to_string()))? {
+        let values = documents(text.as_bytes(), &name, Dialect::V2, &Limits::default());
+        for value in values.map_err(|error| failed(&error))? {
+            if value.is_null() {
+                continue;
+            }
+            let object = Object::new(value).map_err(|error| failed(&format!("{name}: {error}")))?;
+            match (object.group(), object.kind()) {
+                ("apiextensions.k8s.io", "CustomResourceDefinition") => objects.push(object),
+                (_, kind) => tracing::warn!(file = name, kind, "no definition: passed over"),
+            }
+        }
+    }
+    Ok(objects)
 }
 
 fn is_kept(object: &Object) -> bool {

@@ -476,13 +476,19 @@ impl Attempt<'_> {
         match action {
             Action::UninstallRemediation => self.release.status.inventory = None,
             Action::Install | Action::Upgrade | Action::Rollback(_) => {
-                let Some(last) = self.storage.last() else {
+                let Some(last) = self.storage.last().cloned() else {
                     return;
                 };
-                if let Ok((items, _)) = super::objects::known_items(&self.target, last).await {
-                    let objects: Vec<Object> = items.into_iter().map(|item| item.object).collect();
-                    self.release.status.inventory = Some(Inventory::of(&objects).to_status());
+                let Ok((items, _)) = super::objects::known_items(&self.target, &last).await else {
+                    return;
+                };
+                let mut objects: Vec<Object> = items.into_iter().map(|item| item.object).collect();
+                if let Ok(chart) = self.chart().await
+                    && let Ok(definitions) = super::apply::definitions(&chart, &last.config)
+                {
+                    objects.extend(definitions);
                 }
+                self.release.status.inventory = Some(Inventory::of(&objects).to_status());
             }
             _ => {}
         }
