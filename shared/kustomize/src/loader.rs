@@ -247,8 +247,12 @@ impl<'c> Loader<'c> {
     /// # Errors
     /// A path that leaves the tree.
     pub fn kind(&self, entry: &str) -> Result<Option<Kind>, Error> {
-        let path = match Remote::of_entry(entry, "resources") {
-            Ok(Some(remote @ Remote::File { .. })) if self.context.options.remote => remote.place(),
+        let remote = match self.context.options.remote {
+            true => Remote::of_entry(entry, "resources").ok().flatten(),
+            false => None,
+        };
+        let path = match remote {
+            Some(remote @ Remote::File { .. }) => remote.place(),
             _ => self.join(entry)?,
         };
         Ok(self.context.reader.kind(&path)?)

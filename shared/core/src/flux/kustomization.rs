@@ -1,4 +1,4 @@
-use super::{Conditions, FluxKind, ObjectRef, parse_duration};
+use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -431,14 +431,7 @@ impl Kustomization {
     /// # Errors
     /// A sentence that names the field that is wrong.
     pub fn from_object(object: Object) -> Result<Self, String> {
-        let map = object.as_map();
-        let spec = map.get("spec").cloned().unwrap_or_default();
-        let spec = serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
-        let status = match map.get("status") {
-            Some(status) => serde_json::from_value(status.clone())
-                .map_err(|error| format!("status: {error}"))?,
-            None => KustomizationStatus::default(),
-        };
+        let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(FluxKind::Kustomization, object.namespace(), object.name());
         Ok(Self {
             id,
@@ -450,10 +443,7 @@ impl Kustomization {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        self.object
-            .pointer("/metadata/generation")
-            .and_then(Value::as_i64)
-            .unwrap_or(0)
+        crate::status::generation(&self.object)
     }
 
     /// The source, if its kind makes artifacts.

@@ -24,6 +24,7 @@ pub use source::{ArtifactStatus, Source, SourceSpec, SourceStatus};
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 
 use driftless_manifest::{Gvk, Object};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -222,4 +223,22 @@ impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
     }
+}
+
+/// `spec` and `status` of a live object; a status that is absent is an empty one.
+fn spec_and_status<Spec, Status>(object: &Object) -> Result<(Spec, Status), String>
+where
+    Spec: DeserializeOwned,
+    Status: DeserializeOwned + Default,
+{
+    let map = object.as_map();
+    let spec = map.get("spec").cloned().unwrap_or_default();
+    let spec = serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
+    let status = match map.get("status") {
+        Some(status) => {
+            serde_json::from_value(status.clone()).map_err(|error| format!("status: {error}"))?
+        }
+        None => Status::default(),
+    };
+    Ok((spec, status))
 }

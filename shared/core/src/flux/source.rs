@@ -1,6 +1,6 @@
 //! What all kinds of sources have in common: an object that is looked at, an artifact, a status.
 
-use super::{Conditions, FluxKind, ObjectRef, parse_duration};
+use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
 use driftless_manifest::Object;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -98,14 +98,7 @@ impl<S: SourceSpec> Source<S> {
     /// # Errors
     /// A sentence that names the field that is wrong.
     pub fn from_object(object: Object) -> Result<Self, String> {
-        let map = object.as_map();
-        let spec = map.get("spec").cloned().unwrap_or_default();
-        let spec = serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
-        let status = match map.get("status") {
-            Some(status) => serde_json::from_value(status.clone())
-                .map_err(|error| format!("status: {error}"))?,
-            None => SourceStatus::default(),
-        };
+        let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
         Ok(Self {
             id,

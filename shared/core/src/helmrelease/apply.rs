@@ -7,14 +7,14 @@ use super::objects::{self, CONCURRENCY, Item};
 use super::run::{Broken, Step};
 use crate::apply::drift::helm_fields_patch;
 use crate::concurrent;
-use crate::flux::{CrdsPolicy, DeletionPropagation, FluxKind, HELM_CONTROLLER, ObjectRef};
+use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
 use crate::ports::{Apply, Delete, ErrorKind, Patch, PortError, Resource};
 use crate::target::Target;
 use driftless_helm::record::Release;
 use driftless_helm::values::Table;
 use driftless_helm::{Chart, Compat};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
-use driftless_manifest::{Gvk, Object, ObjectId};
+use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -197,14 +197,7 @@ impl Attempt<'_> {
         if self.target.remote {
             return;
         }
-        let gvk = Gvk {
-            version: String::new(),
-            ..applied.gvk()
-        };
-        if let Some(kind) = FluxKind::of(&gvk) {
-            let id = ObjectRef::new(kind, applied.namespace(), applied.name());
-            self.woken.push(id);
-        }
+        self.woken.extend(ObjectRef::of(applied));
     }
 
     pub async fn delete_all(&mut self) -> Result<Step, Broken> {

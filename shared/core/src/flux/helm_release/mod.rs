@@ -12,9 +12,8 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot, TestHookStatus};
 pub use spec::*;
 pub use status::{HelmReleaseStatus, ReleaseAction};
 
-use super::{FluxKind, ObjectRef};
+use super::{FluxKind, ObjectRef, spec_and_status};
 use driftless_manifest::Object;
-use serde_json::Value;
 
 /// The annotation that asks for a release without a change; its value must be that of [`super::REQUESTED_AT`].
 pub const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
@@ -41,10 +40,8 @@ impl HelmRelease {
     /// # Errors
     /// A sentence that names the field that is wrong.
     pub fn from_object(object: Object) -> Result<Self, String> {
-        let map = object.as_map();
-        let spec = map.get("spec").cloned().unwrap_or_default();
-        let mut spec: HelmReleaseSpec =
-            serde_json::from_value(spec).map_err(|error| format!("spec: {error}"))?;
+        let (mut spec, mut status): (HelmReleaseSpec, HelmReleaseStatus) =
+            spec_and_status(&object)?;
         if let Some(chart) = &mut spec.chart {
             let file = chart
                 .spec
@@ -56,11 +53,6 @@ impl HelmRelease {
         if spec.chart.is_some() == spec.chart_ref.is_some() {
             return Err("spec: either chart or chartRef must be set".to_owned());
         }
-        let mut status: HelmReleaseStatus = match map.get("status") {
-            Some(status) => serde_json::from_value(status.clone())
-                .map_err(|error| format!("status: {error}"))?,
-            None => HelmReleaseStatus::default(),
-        };
         status.history.sort_by_key(|snapshot| -snapshot.version);
         let id = ObjectRef::new(FluxKind::HelmRelease, object.namespace(), object.name());
         Ok(Self {
@@ -73,10 +65,7 @@ impl HelmRelease {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        self.object
-            .pointer("/metadata/generation")
-            .and_then(Value::as_i64)
-            .unwrap_or(0)
+        crate::status::generation(&self.object)
     }
 }
 

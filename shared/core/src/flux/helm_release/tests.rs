@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 fn object(version: &str, spec: Value, status: Value) -> Object {
