@@ -353,8 +353,8 @@ impl<'t> Lexer<'t> {
                 self.emit(Kind::Declare)
             }
             '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
-            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
+            '\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
             '`' => self.raw(),
             '$' => self.word(Kind::Variable),
             '.' => self.word(Kind::Field),
@@ -456,28 +456,30 @@ impl<'t> Lexer<'t> {
         self.emit(kind)
     }
 
-    fn quoted(&mut self, end: char, kind: Kind, open: &str) -> Token<'t> {
+    fn quoted(&mut self, end: u8, kind: Kind, open: &str) -> Token<'t> {
+        let bytes = self.input.as_bytes();
         loop {
-            match self.bump() {
-                Some('\\') => match self.bump() {
-                    None | Some('\n') => return self.fail(open),
-                    Some(_) => {}
-                },
-                None | Some('\n') => return self.fail(open),
-                Some(c) if c == end => return self.emit(kind),
-                Some(_) => {}
+            let byte = bytes.get(self.pos).copied();
+            let width = if byte == Some(b'\\') { 2 } else { 1 };
+            if matches!(byte, None | Some(b'\n')) || bytes.get(self.pos + width - 1) == Some(&b'\n')
+            {
+                return self.fail(open);
+            }
+            self.pos = (self.pos + width).min(bytes.len());
+            if byte == Some(end) {
+                return self.emit(kind);
             }
         }
     }
 
     fn raw(&mut self) -> Token<'t> {
-        loop {
-            match self.bump() {
-                None => return self.fail("unterminated raw quoted string"),
-                Some('`') => return self.emit(Kind::RawString),
-                Some(_) => {}
-            }
-        }
+        let rest = self.rest();
+        let Some(end) = rest.find('`') else {
+            return self.fail("unterminated raw quoted string");
+        };
+        self.line += count_lines(&rest[..end]);
+        self.pos += end + 1;
+        self.emit(Kind::RawString)
     }
 
     fn number(&mut self) -> Token<'t> {

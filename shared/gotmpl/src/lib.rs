@@ -39,4 +39,4 @@ pub use exec::{Exec, Limits};
 pub use function::{FuncError, Function, Functions, Native, Param};
 pub use parse::unquote;
 pub use set::{MissingKey, Templates};
-pub use value::{Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value};
+pub use value::{Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value, lossy};

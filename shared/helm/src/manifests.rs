@@ -3,9 +3,9 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
-use regex::Regex;
+
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::ops::Range;
 
 /// A rendered document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,9 +119,35 @@ fn rank(kind: &str, compat: Compat) -> (usize, &str) {
     }
 }
 
-static SEPARATOR3: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").ok());
-static SEPARATOR4: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^---[ \t]*").ok());
+/// The next line of dashes from a place on, with the white space around it that goes with it: in Helm 3 all of it, in Helm 4 what
+/// stands behind the dashes on their line.
+fn separator(text: &str, from: usize, compat: Compat) -> Option<Range<usize>> {
+    const DASHES: &str = "---";
+    const SPACE: [char; 5] = [' ', '\t', '\n', '\x0C', '\r'];
+    let starts_line = |at: usize| at == 0 || at > from && text.as_bytes()[at - 1] == b'\n';
+    let found = text.get(from..)?.match_indices(DASHES);
+    let start = found.map(|(at, _)| from + at).find(|at| starts_line(*at))?;
+    let behind = &text[start + DASHES.len()..];
+    let (head, tail) = match compat {
+        Compat::Helm3 => (
+            text[from..start].trim_end_matches(SPACE),
+            behind.trim_start_matches(SPACE),
+        ),
+        Compat::Helm4 => (&text[from..start], behind.trim_start_matches([' ', '\t'])),
+    };
+    Some(from + head.len()..text.len() - tail.len())
+}
+
+/// The text between separators.
+fn pieces(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
+    let mut left = Some(0);
+    std::iter::from_fn(move || {
+        let from = left?;
+        let next = separator(text, from, compat);
+        left = next.as_ref().map(|range| range.end);
+        Some(&text[from..next.map_or(text.len(), |range| range.start)])
+    })
+}
 
 /// Cuts a text into documents; empty ones are left out.
 pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {
@@ -130,18 +156,14 @@ pub(crate) fn split(text: &str, compat: Compat) -> Vec<String> {
 
 /// The documents of a text; empty ones are left out.
 fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
-    let (separator, text) = match compat {
-        Compat::Helm3 => (&SEPARATOR3, text.trim()),
-        Compat::Helm4 => (&SEPARATOR4, text.trim_start()),
+    let text = match compat {
+        Compat::Helm3 => text.trim(),
+        Compat::Helm4 => text.trim_start(),
     };
-    let parts = separator.as_ref().map(|s| s.split(text));
-    parts
-        .into_iter()
-        .flatten()
-        .filter_map(move |document| match compat {
-            Compat::Helm3 => (!document.is_empty()).then(|| document.trim()),
-            Compat::Helm4 => (!document.trim().is_empty()).then(|| document.trim_start()),
-        })
+    pieces(text, compat).filter_map(move |document| match compat {
+        Compat::Helm3 => (!document.is_empty()).then(|| document.trim()),
+        Compat::Helm4 => (!document.trim().is_empty()).then(|| document.trim_start()),
+    })
 }
 
 /// What Helm reads of a document.
@@ -299,5 +321,44 @@ fn scalar(node: &Node, what: &str) -> Result<String, String> {
         Some(_) if is_null(node) => Ok(String::new()),
         Some(text) => Ok(text.to_owned()),
         None => Err(format!("{what} must be a text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regex::Regex;
+
+    /// The separators are those of Helm's expressions.
+    #[test]
+    fn cuts_where_helm_cuts() {
+        let helm3 = Regex::new(r"(?:^|[\t\n\x0C\r ]*\n)---[\t\n\x0C\r ]*").unwrap();
+        let helm4 = Regex::new(r"(?m)^---[ \t]*").unwrap();
+        for text in [
+            "",
+            "---",
+            "a",
+            "a\n---\nb",
+            "---\na",
+            "a\n---",
+            "a \n \n---  \n\n b",
+            "a\n---\n---\nb",
+            "a\n------\nb",
+            "a---\nb",
+            "a\n ---\nb",
+            "a\n--- # c\nb",
+            "a\n---b",
+            "---\n---",
+            "a\r\n---\r\nb",
+            "a\n---\t---\nb",
+            "\n---\n\n---\n",
+            "é\n---\né",
+        ] {
+            for (compat, expression) in [(Compat::Helm3, &helm3), (Compat::Helm4, &helm4)] {
+                let expected: Vec<&str> = expression.split(text).collect();
+                let cut: Vec<&str> = pieces(text, compat).collect();
+                assert_eq!(cut, expected, "{text:?} {compat:?}");
+            }
+        }
     }
 }

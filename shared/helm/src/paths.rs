@@ -1,7 +1,7 @@
 //! Slash paths as Go's `path` package has them, and the patterns of `.Files.Glob`.
 
 use driftless_gotmpl::FuncError;
-use regex::Regex;
+use regex::bytes::Regex;
 
 /// Go's `path.Base`.
 pub(crate) fn base(path: &str) -> &str {
@@ -61,7 +61,7 @@ impl Glob {
     pub fn matches(&self, name: &str) -> bool {
         match self {
             Glob::All => true,
-            Glob::Pattern(regex) => regex.is_match(name),
+            Glob::Pattern(regex) => regex.is_match(name.as_bytes()),
         }
     }
 }
@@ -78,7 +78,8 @@ fn translate(pattern: &str) -> Option<String> {
                 while chars.next_if_eq(&'*').is_some() {
                     any = true;
                 }
-                out.push_str(if any { ".*" } else { "[^/]*" });
+                // Bytes: as characters these would be large automata, and match the same.
+                out.push_str(if any { "(?-u:.*)" } else { "(?-u:[^/]*)" });
             }
             '?' => out.push_str("[^/]"),
             '\\' => literal(&mut out, chars.next()?),

@@ -8,7 +8,7 @@ use crate::manifests::{self, Hook, Manifest};
 use crate::post_render::{self, PostRenderer};
 use crate::render::{Lookup, Options, Templated, on_large_stack, render_templates};
 use crate::semver::is_compatible;
-use crate::values::glob::path_match;
+use crate::values::glob::Glob;
 use crate::values::{self, Mode, Table};
 use crate::work::Work;
 use driftless_gotmpl::Value;
@@ -293,8 +293,10 @@ fn show_only(text: &str, wanted: &[String], compat: Compat) -> Result<String, He
     let mut out = String::new();
     for pattern in wanted {
         let mut found = false;
+        let glob = Glob::new(pattern);
+        let fits = |source| glob.as_ref().is_some_and(|glob| glob.matches(source));
         for document in &documents {
-            if source(document).is_some_and(|s| path_match(pattern, s) == Some(true)) {
+            if source(document).is_some_and(fits) {
                 out.push_str(&format!("---\n{document}\n"));
                 found = true;
             }

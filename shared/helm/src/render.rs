@@ -10,7 +10,7 @@ use crate::objects::{
 };
 use crate::work::{Work, table};
 use driftless_gotmpl::fmt::quote;
-use driftless_gotmpl::{Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value};
+use driftless_gotmpl::{Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value, lossy};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ pub(crate) fn render_templates(
     });
     let mut templates = Templates::new(functions(options.compat)).missing_key(MissingKey::Zero);
     for source in &sources {
-        let text = String::from_utf8_lossy(source.text);
+        let text = lossy(source.text);
         templates
             .parse(&source.name, &text)
             .map_err(|e| message::parsing(&source.name, &e))?;

@@ -21,12 +21,51 @@ pub struct Version {
     pub original: String,
 }
 
-static LOOSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"^v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?$",
-    )
-    .ok()
-});
+/// A version as it is written. Minor and patch have their points, `pre` its dash and `metadata` its plus; all may be empty.
+struct Written<'t> {
+    major: &'t str,
+    minor: &'t str,
+    patch: &'t str,
+    pre: &'t str,
+    metadata: &'t str,
+}
+
+impl<'t> Written<'t> {
+    /// Takes a version apart; a `v` may stand before it.
+    fn read(text: &'t str) -> Option<Self> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let (major, rest) = text.split_at(digits(text));
+        let point = |text: &'t str| {
+            let number = text.strip_prefix('.').map_or(0, digits);
+            text.split_at(if number > 0 { number + 1 } else { 0 })
+        };
+        let (minor, rest) = point(rest);
+        let (patch, rest) = point(rest);
+        let (pre, metadata) = rest.split_at(rest.find('+').unwrap_or(rest.len()));
+        let fits =
+            |tail: &str, sign| tail.is_empty() || tail.strip_prefix(sign).is_some_and(is_dotted);
+        let whole = !major.is_empty() && fits(pre, '-') && fits(metadata, '+');
+        whole.then_some(Self {
+            major,
+            minor,
+            patch,
+            pre,
+            metadata,
+        })
+    }
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// Words of letters, digits and dashes with points between them.
+fn is_dotted(text: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|b| b == b'-' || b.is_ascii_alphanumeric())
+    };
+    text.split('.').all(is_word)
+}
 
 const VERSION: &str = r"v?([0-9|x|X|\*]+)(\.[0-9|x|X|\*]+)?(\.[0-9|x|X|\*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
 const OPS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
@@ -61,12 +100,11 @@ impl Version {
         if text.len() > 256 {
             return Err("version string is too long (max 256 bytes)".to_owned());
         }
-        let Some(m) = LOOSE.as_ref().and_then(|re| re.captures(text)) else {
+        let Some(written) = Written::read(text) else {
             return Err(INVALID.to_owned());
         };
-        let part = |i: usize| m.get(i).map_or("", |g| g.as_str());
-        let number = |i: usize| -> Result<u64, String> {
-            let digits = part(i).trim_start_matches('.');
+        let number = |part: &str| -> Result<u64, String> {
+            let digits = part.trim_start_matches('.');
             if digits.is_empty() {
                 return Ok(0);
             }
@@ -75,11 +113,11 @@ impl Version {
             })
         };
         let version = Version {
-            major: number(1)?,
-            minor: number(2)?,
-            patch: number(3)?,
-            pre: part(5).to_owned(),
-            metadata: part(8).to_owned(),
+            major: number(written.major)?,
+            minor: number(written.minor)?,
+            patch: number(written.patch)?,
+            pre: written.pre.get(1..).unwrap_or_default().to_owned(),
+            metadata: written.metadata.get(1..).unwrap_or_default().to_owned(),
             original: text.to_owned(),
         };
         let zero =
@@ -214,6 +252,9 @@ impl Constraint {
         if text.len() > 512 {
             return Err("constraint string is too long (max 512 bytes)".to_owned());
         }
+        if let Some(condition) = Condition::plain(text) {
+            return Ok(Constraint(vec![Group::of(vec![condition?])]));
+        }
         let Some(patterns) = PATTERNS.as_ref() else {
             return Err("constraint parser error".to_owned());
         };
@@ -276,11 +317,14 @@ impl Group {
             .into_iter()
             .map(|c| Condition::parse(patterns, c))
             .collect::<Result<Vec<_>, _>>()?;
-        let has_pre = conditions.iter().any(|c| !c.version.pre.is_empty());
-        Ok(Group {
+        Ok(Group::of(conditions))
+    }
+
+    fn of(conditions: Vec<Condition>) -> Self {
+        Group {
+            has_pre: conditions.iter().any(|c| !c.version.pre.is_empty()),
             conditions,
-            has_pre,
-        })
+        }
     }
 }
 
@@ -297,7 +341,38 @@ impl Condition {
             ));
         };
         let part = |i: usize| m.get(i).map_or("", |g| g.as_str());
-        let (major, minor, patch, pre) = (part(3), part(4), part(5), part(6));
+        let written = Written {
+            major: part(3),
+            minor: part(4),
+            patch: part(5),
+            pre: part(6),
+            metadata: "",
+        };
+        Self::new(part(1), part(2), &written)
+    }
+
+    /// A condition as it is mostly written, a sign and a version of digits, read without the patterns, which take longer to
+    /// compile than most charts to render. `None` for all that is written in another way.
+    fn plain(text: &str) -> Option<Result<Self, String>> {
+        const SIGNS: [&str; 11] = [">=", "=>", "<=", "=<", "!=", "~>", "=", ">", "<", "~", "^"];
+        let space = [' ', '\t', '\n', '\x0C', '\r'];
+        let text = text.trim_matches(space);
+        let op = SIGNS.into_iter().find(|sign| text.starts_with(sign));
+        let op = op.unwrap_or_default();
+        let whole = text[op.len()..].trim_start_matches(space);
+        let written = Written::read(whole)?;
+        Some(Self::new(op, whole, &written))
+    }
+
+    /// A condition of a sign and a version: the whole of it, and taken apart.
+    fn new(op: &str, whole: &str, written: &Written<'_>) -> Result<Self, String> {
+        let Written {
+            major,
+            minor,
+            patch,
+            pre,
+            ..
+        } = *written;
         let open = |p: &str| p.is_empty() || is_x(p.trim_start_matches('.'));
         let (mut dirty, mut minor_dirty, mut patch_dirty) = (true, false, false);
         let version = if is_x(major) || major.is_empty() {
@@ -310,11 +385,11 @@ impl Condition {
             format!("{major}{minor}.0{pre}")
         } else {
             dirty = false;
-            part(2).to_owned()
+            whole.to_owned()
         };
         let version = Version::parse(&version).map_err(|_| "constraint parser error".to_owned())?;
         Ok(Condition {
-            op: part(1).to_owned(),
+            op: op.to_owned(),
             version,
             dirty,
             minor_dirty,
@@ -412,5 +487,106 @@ impl Condition {
             return v.minor == c.minor;
         }
         v.minor == 0 && c.patch == v.patch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read without the patterns is what they read.
+    #[test]
+    fn plain_conditions_are_read_as_the_patterns_read_them() {
+        let patterns = PATTERNS.as_ref().unwrap();
+        let signs = [
+            "", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^",
+        ];
+        let versions = [
+            "1",
+            "v1",
+            "1.2",
+            "1.2.3",
+            "v1.2.3",
+            "1-0",
+            "1.2-a.b",
+            ">1",
+            "01.2.3",
+            "1.2.3-0",
+            "1.2.3-a-b.1+x.y",
+            "1.2.3+1",
+            "1.2.3-01",
+            "99999999999999999999",
+            "1.x",
+            "*",
+            "x",
+            "1.2.*",
+            "1.2.3.4",
+            "1.2.3-",
+            "1.2.3+",
+            "1..2",
+            "",
+            "1 2",
+        ];
+        let mut plain = 0;
+        for sign in signs {
+            for version in versions {
+                for text in [format!("{sign}{version}"), format!(" {sign} \t{version}\n")] {
+                    let Some(read) = Condition::plain(&text) else {
+                        continue;
+                    };
+                    plain += 1;
+                    let expected = Group::parse(patterns, &text).map(|mut group| {
+                        assert_eq!(group.conditions.len(), 1, "{text}");
+                        group.conditions.remove(0)
+                    });
+                    assert_eq!(format!("{read:?}"), format!("{expected:?}"), "{text}");
+                }
+            }
+        }
+        assert!(plain > 250, "{plain} of the texts are plain");
+    }
+
+    #[test]
+    fn reads_versions() {
+        let pattern = r"^v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?$";
+        let pattern = Regex::new(pattern).unwrap();
+        for text in [
+            "1",
+            "v1.2",
+            "1.2.3",
+            "vv1",
+            "V1",
+            "1.2.3.4",
+            "1.",
+            ".1",
+            "1.2-",
+            "1.2-a",
+            "1-a.b-c+d.e",
+            "1+a-b",
+            "1+a+b",
+            "1-a..b",
+            "1-é",
+            "",
+            "v",
+            "1.2.x",
+            "1 ",
+            "1\n",
+            "1.2.3-0.0.1+--",
+        ] {
+            let written = Written::read(text).map(|w| {
+                let behind = |part: &str| part.get(1..).unwrap_or_default().to_owned();
+                [
+                    w.major.to_owned(),
+                    w.minor.to_owned(),
+                    w.patch.to_owned(),
+                    behind(w.pre),
+                    behind(w.metadata),
+                ]
+            });
+            let expected = pattern.captures(text).map(|m| {
+                [1, 2, 3, 5, 8].map(|i| m.get(i).map_or("", |part| part.as_str()).to_owned())
+            });
+            assert_eq!(written, expected, "{text:?}");
+        }
     }
 }

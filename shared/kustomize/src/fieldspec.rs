@@ -2,26 +2,26 @@ use crate::error::{Error, ErrorKind};
 use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resid::{Gvk, GvkFilter};
 use serde::Deserialize;
+use std::borrow::Cow;
 
 /// A field of a kind of object: `spec/template/metadata/labels` of Deployments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Written")]
 pub(crate) struct FieldSpec {
     pub gvk: GvkFilter,
-    pub path: String,
+    /// Names of fields with `/` between them; `\/` is a slash in a name.
+    pub path: Cow<'static, str>,
     /// Whether the field is made where it is missing.
     pub create: bool,
-    /// The path, taken apart.
-    parts: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Written {
-    group: String,
-    version: String,
-    kind: String,
-    path: String,
+    group: Cow<'static, str>,
+    version: Cow<'static, str>,
+    kind: Cow<'static, str>,
+    path: Cow<'static, str>,
     create: bool,
 }
 
@@ -40,7 +40,7 @@ impl From<Written> for FieldSpec {
                 version,
                 kind,
             },
-            &path,
+            path,
             create,
         )
     }
@@ -55,13 +55,9 @@ pub(crate) enum Make {
 }
 
 impl FieldSpec {
-    pub fn new(gvk: GvkFilter, path: &str, create: bool) -> Self {
-        Self {
-            gvk,
-            path: path.to_owned(),
-            create,
-            parts: node::split(path, '/'),
-        }
+    pub fn new(gvk: GvkFilter, path: impl Into<Cow<'static, str>>, create: bool) -> Self {
+        let path = path.into();
+        Self { gvk, path, create }
     }
 
     /// Calls `set` on every value that the path leads to; lists on the way are gone through.
@@ -79,17 +75,18 @@ impl FieldSpec {
             return Ok(());
         }
         let make = if self.create { make } else { Make::Nothing };
-        self.walk(object, &self.parts, make, set)
+        let path = self.path.strip_prefix('/').unwrap_or(&self.path);
+        self.walk(object, Some(path), make, set)
     }
 
     fn walk(
         &self,
         node: &mut Node,
-        path: &[String],
+        path: Option<&str>,
         make: Make,
         set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Some((part, rest)) = path.split_first() else {
+        let Some(left) = path else {
             return set(node);
         };
         if node.is_null() {
@@ -100,14 +97,15 @@ impl FieldSpec {
                 .iter_mut()
                 .try_for_each(|item| self.walk(item, path, make, set)),
             Node::Map(map) => {
+                let (part, rest) = first_part(left);
                 let (name, is_list) = part
                     .strip_suffix("[]")
-                    .map_or((part.as_str(), false), |name| (name, true));
+                    .map_or((&*part, false), |name| (name, true));
                 if name.is_empty() {
                     return Err(self.fault("a part of the path is empty"));
                 }
                 if make != Make::Nothing && !is_list {
-                    prepare(map, name, if rest.is_empty() { make } else { Make::Map });
+                    prepare(map, name, if rest.is_none() { make } else { Make::Map });
                 }
                 if let (true, Some(field)) = (is_list, map.get_mut(name))
                     && field.is_null()
@@ -132,6 +130,28 @@ impl FieldSpec {
     }
 }
 
+/// The first name of a path, and what follows it.
+fn first_part(path: &str) -> (Cow<'_, str>, Option<&str>) {
+    match path.split_once('/') {
+        None => return (Cow::Borrowed(path), None),
+        Some((part, rest)) if !part.ends_with('\\') => return (Cow::Borrowed(part), Some(rest)),
+        Some(_) => {}
+    }
+    let mut name = String::new();
+    let mut left = path;
+    while let Some((part, rest)) = left.split_once('/') {
+        let Some(part) = part.strip_suffix('\\') else {
+            name.push_str(part);
+            return (Cow::Owned(name), Some(rest));
+        };
+        name.push_str(part);
+        name.push('/');
+        left = rest;
+    }
+    name.push_str(left);
+    (Cow::Owned(name), None)
+}
+
 /// Makes a field that is missing, and gives one that is null its kind.
 fn prepare(map: &mut node::Map, name: &str, make: Make) {
     match (map.get_mut(name), make) {
@@ -144,5 +164,32 @@ fn prepare(map: &mut node::Map, name: &str, make: Make) {
             };
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_paths_apart() {
+        for (path, names) in [
+            ("a", vec!["a"]),
+            ("a/b[]/c", vec!["a", "b[]", "c"]),
+            (r"a/b\/c/d", vec!["a", "b/c", "d"]),
+            (r"a\/b\/c", vec!["a/b/c"]),
+            ("a//b", vec!["a", "", "b"]),
+            ("a/", vec!["a", ""]),
+        ] {
+            let mut left = Some(path);
+            let mut parts = Vec::new();
+            while let Some(path) = left {
+                let (part, rest) = first_part(path);
+                parts.push(part.into_owned());
+                left = rest;
+            }
+            assert_eq!(parts, names, "{path}");
+            assert_eq!(parts, node::split(path, '/'), "{path}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 use crate::schema::Schema;
 use serde::Deserialize;
+use std::borrow::Cow;
 
 /// The namespace that stands for "has none".
 pub(crate) const CLUSTER: &str = "_non_namespaceable_";
@@ -9,15 +10,15 @@ const DEFAULT: &str = "default";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct GvkFilter {
-    pub group: String,
-    pub version: String,
-    pub kind: String,
+    pub group: Cow<'static, str>,
+    pub version: Cow<'static, str>,
+    pub kind: Cow<'static, str>,
 }
 
 impl GvkFilter {
-    pub fn kind(kind: &str) -> Self {
+    pub fn kind(kind: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             ..Self::default()
         }
     }

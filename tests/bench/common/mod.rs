@@ -1,12 +1,22 @@
 //! What the benches of the engines share: times, and how they compare with the real tool's.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// The allocator of the command and of the reconcile function.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long one case is rendered again and again in-process.
 pub const SPELL: Duration = Duration::from_millis(30);
 /// Runs of a process.
 const RUNS: usize = 3;
+
+/// The binary that `--bin` names; a relative path is one from the root of the workspace, wherever cargo runs the bench.
+pub fn binary(path: &String) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
 
 /// At least so many times faster than the real tool, as geometric means.
 pub const GOALS: [(&str, f64); 2] = [("process", 30.0), ("in-process", 5.0)];

@@ -27,7 +27,6 @@ mod templates;
 use driftless_tests::library::Library;
 use driftless_tests::tools;
 use shared::{GOALS, report};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The stack of the thread that renders, so large that the engine does not make one of its own for every chart: Go's grows
@@ -46,7 +45,7 @@ fn run() -> ExitCode {
         let at = arguments.iter().position(|argument| argument == flag)?;
         arguments.get(at + 1)
     };
-    let binary = after("--bin").map(PathBuf::from);
+    let binary = after("--bin").map(shared::binary);
     let cases = cases::all(after("--only").map_or("", String::as_str));
     println!("{} charts that render\n\n{}", cases.len(), shared::HEAD);
     let mut real = Library::start(&tools::HELM_LIBRARY);

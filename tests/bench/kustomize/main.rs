@@ -17,7 +17,6 @@ mod measure;
 use common::{GOALS, report};
 use driftless_tests::{library::Library, tools};
 use measure::{engine, library, process};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -29,7 +28,7 @@ fn main() -> ExitCode {
     if let Some(objects) = after(grow::ONLY) {
         return grow::render_once(objects.parse().expect("a number of objects"));
     }
-    let binary = after("--bin").map(PathBuf::from);
+    let binary = after("--bin").map(common::binary);
     let cases = cases::all();
     println!("{} kustomizations that render\n", cases.len());
     println!("{}", common::HEAD);

@@ -192,7 +192,8 @@ impl Printer {
                 _ => {}
             }
         }
-        self.pad_spaces(format!("{prefix}{text}").as_bytes());
+        text.insert_str(0, &prefix);
+        self.pad_spaces(text.as_bytes());
     }
 
     fn float(&mut self, value: &Value, f: f64, verb: char) {
@@ -432,11 +433,10 @@ impl Printer {
     }
 
     fn pad_with(&mut self, text: &[u8], fill: u8) {
-        let missing = self
-            .flags
-            .width
-            .unwrap_or(0)
-            .saturating_sub(rune_count(text));
+        let missing = match self.flags.width {
+            Some(width) => width.saturating_sub(rune_count(text)),
+            None => 0,
+        };
         if !self.flags.minus {
             self.out.extend(std::iter::repeat_n(fill, missing));
         }

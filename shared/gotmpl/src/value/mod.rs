@@ -11,7 +11,7 @@ pub(crate) use complex::Complex;
 pub use list::List;
 pub use map::Map;
 pub use object::{Kind, Method, Object};
-pub use text::Str;
+pub use text::{Str, lossy};
 pub use types::{Elem, IntType, TypeInfo};
 
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ impl Str {
 
     /// The text, with U+FFFD for what is no UTF-8.
     pub fn lossy(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        lossy(&self.0)
     }
 
     /// The text, if it is UTF-8.
@@ -94,5 +94,14 @@ impl fmt::Debug for Str {
 impl fmt::Display for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.lossy())
+    }
+}
+
+/// Bytes as text, with U+FFFD for what is none. Looks first whether all is text, which is several times as fast as to look for
+/// what is not.
+pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }

@@ -1,7 +1,7 @@
 //! .helmignore
 
 use crate::error::HelmError;
-use crate::values::glob::path_match;
+use crate::values::glob::Glob;
 
 /// The rules of a .helmignore file, with Helm's own default.
 #[derive(Debug)]
@@ -9,7 +9,8 @@ pub struct IgnoreRules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
-    pattern: String,
+    /// None of a malformed pattern, which matches nothing: what is left of `a\/` without its slash.
+    pattern: Option<Glob>,
     negate: bool,
     only_dirs: bool,
     /// Matched against the base name alone.
@@ -39,7 +40,7 @@ impl IgnoreRules {
         if rule.contains("**") {
             return fail("double-star (**) syntax is not supported");
         }
-        if path_match(rule, "abc").is_none() {
+        if Glob::new(rule).is_none() {
             return fail("syntax error in pattern");
         }
         let (negate, rule) = match rule.strip_prefix('!') {
@@ -55,7 +56,7 @@ impl IgnoreRules {
             None => (!rule.contains('/'), rule),
         };
         self.0.push(Rule {
-            pattern: pattern.to_owned(),
+            pattern: Glob::new(pattern),
             negate,
             only_dirs,
             base,
@@ -71,7 +72,7 @@ impl IgnoreRules {
             } else {
                 path
             };
-            let matched = path_match(&rule.pattern, name).unwrap_or(false);
+            let matched = rule.pattern.as_ref().is_some_and(|p| p.matches(name));
             if rule.negate {
                 rule.only_dirs && !is_dir || !matched
             } else {

@@ -3,8 +3,7 @@
 use super::arg::{bytes, out};
 use super::{Entry, Out, S};
 use ::regex::Regex;
-use driftless_gotmpl::{Exec, Value};
-use std::borrow::Cow;
+use driftless_gotmpl::{Exec, Value, lossy};
 use std::sync::LazyLock;
 
 pub(super) const TABLE: &[Entry] = &[
@@ -47,10 +46,6 @@ fn rewritten(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> Str
     out(exec, change(s))
 }
 
-fn lossy(s: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(s)
-}
-
 /// Go's `unicode.ToUpper`: one character for one.
 fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
@@ -83,7 +78,7 @@ fn title_char(c: char) -> char {
 
 /// Go's `strings.Map`: bytes that are no UTF-8 become U+FFFD.
 fn map(s: &[u8], change: fn(char) -> char) -> String {
-    String::from_utf8_lossy(s).chars().map(change).collect()
+    lossy(s).chars().map(change).collect()
 }
 
 /// Go's `strings.Title`.

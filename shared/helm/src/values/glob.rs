@@ -1,10 +1,41 @@
 //! Go's `filepath.Match`.
 
-/// Whether a name matches a shell pattern; `*` and `?` do not match `/`. `None` for a malformed pattern.
-pub(crate) fn path_match(pattern: &str, name: &str) -> Option<bool> {
-    let pattern: Vec<char> = pattern.chars().collect();
+/// A shell pattern; `*` and `?` do not match `/`.
+#[derive(Debug)]
+pub(crate) enum Glob {
+    /// Without a wildcard.
+    Plain(String),
+    Wild(Vec<char>),
+}
+
+impl Glob {
+    /// Reads a pattern; `None` for a malformed one.
+    pub(crate) fn new(pattern: &str) -> Option<Self> {
+        if !pattern.contains(['*', '?', '[', '\\']) {
+            return Some(Glob::Plain(pattern.to_owned()));
+        }
+        let pattern: Vec<char> = pattern.chars().collect();
+        well_formed(&pattern)?;
+        Some(Glob::Wild(pattern))
+    }
+
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        match self {
+            Glob::Plain(text) => text == name,
+            Glob::Wild(pattern) => wild(pattern, name),
+        }
+    }
+}
+
+fn wild(pattern: &[char], name: &str) -> bool {
+    // What a pattern ends with decides for most names.
+    if let [.., last] = pattern
+        && !matches!(last, '*' | '?' | ']')
+        && !name.ends_with(*last)
+    {
+        return false;
+    }
     let name: Vec<char> = name.chars().collect();
-    well_formed(&pattern)?;
     // Iterative, with the last star to come back to: linear in memory, at most quadratic in time.
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -15,7 +46,7 @@ pub(crate) fn path_match(pattern: &str, name: &str) -> Option<bool> {
             continue;
         }
         if p < pattern.len()
-            && let Some(next) = one(&pattern, p, name[n])
+            && let Some(next) = one(pattern, p, name[n])
         {
             p = next;
             n += 1;
@@ -27,10 +58,10 @@ pub(crate) fn path_match(pattern: &str, name: &str) -> Option<bool> {
                 p = at + 1;
                 n = from + 1;
             }
-            _ => return Some(false),
+            _ => return false,
         }
     }
-    Some(pattern[p..].iter().all(|c| *c == '*'))
+    pattern[p..].iter().all(|c| *c == '*')
 }
 
 /// Whether one character matches the pattern's element at `p`; where the next element stands.
@@ -91,4 +122,33 @@ fn well_formed(pattern: &[char]) -> Option<()> {
         };
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Glob;
+
+    /// Expected: Go's `filepath.Match`.
+    #[test]
+    fn matches_as_go_does() {
+        for (pattern, name, expected) in [
+            ("abc", "abc", Some(true)),
+            ("abc", "abcd", Some(false)),
+            ("*.swp", ".a.swp", Some(true)),
+            ("*.swp", "a/b.swp", Some(false)),
+            ("a*", "abc", Some(true)),
+            ("a*/b", "a/c/b", Some(false)),
+            ("a?c", "a/c", Some(false)),
+            ("a[b-d]", "ac", Some(true)),
+            ("a[^b-d]", "ac", Some(false)),
+            (r"a\*", "a*", Some(true)),
+            (r"a\*", "ab", Some(false)),
+            ("*é", "né", Some(true)),
+            ("[", "a", None),
+            (r"a\", "a", None),
+        ] {
+            let matched = Glob::new(pattern).map(|glob| glob.matches(name));
+            assert_eq!(matched, expected, "{pattern} {name}");
+        }
+    }
 }

@@ -12,13 +12,13 @@ use driftless_manifest::yaml::{self, Dialect};
 use driftless_manifest::{Kind, TreePath};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the kustomizations gathered so far: objects, field paths, vars.
 #[derive(Default)]
 pub(crate) struct Accumulator {
     pub map: ResMap,
-    pub config: Rc<Config>,
+    pub config: Arc<Config>,
     pub vars: BTreeMap<String, Var>,
 }
 
@@ -173,13 +173,13 @@ impl Target<'_> {
             config.sort();
             added.merge(&config)?;
         }
-        config::merge_shared(&mut own, &Rc::new(added))?;
+        config::merge_shared(&mut own, &Arc::new(added))?;
         config::merge_shared(&mut all.config, &own)?;
         let mut crds = Config::default();
         for path in &self.kustomization.crds {
             crds.merge(&config::from_crds(&self.yaml_value(path, "crds")?)?)?;
         }
-        config::merge_shared(&mut all.config, &Rc::new(crds))
+        config::merge_shared(&mut all.config, &Arc::new(crds))
     }
 
     /// The first document of a file, as kustomize reads its own configuration.

@@ -24,7 +24,7 @@ pub(crate) fn from_crds(definitions: &Value) -> Result<Config, Error> {
             let kind = name.rsplit('.').next().unwrap_or(name);
             let mut walk = Walk {
                 definitions,
-                kind: GvkFilter::kind(kind),
+                kind: GvkFilter::kind(kind.to_owned()),
                 config: &mut config,
             };
             walk.definition(name, &mut Vec::new(), &mut Vec::new())?;
@@ -81,7 +81,7 @@ impl Walk<'_> {
 
     fn property(&mut self, property: &Value, path: &[String]) -> Result<(), Error> {
         let text = |extension: &str| property.get(extension).and_then(Value::as_str);
-        let spec = FieldSpec::new(self.kind.clone(), &path.join("/"), false);
+        let spec = FieldSpec::new(self.kind.clone(), path.join("/"), false);
         if text("x-kubernetes-annotation").is_some() {
             merge_one(&mut self.config.common_annotations, &spec)?;
         }
@@ -98,12 +98,10 @@ impl Walk<'_> {
         if let (Some(version), Some(kind)) = (version, kind) {
             let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
             let target = GvkFilter {
-                group: String::new(),
-                version: version.to_owned(),
-                kind: kind.to_owned(),
+                version: version.to_owned().into(),
+                ..GvkFilter::kind(kind.to_owned())
             };
-            let referrer =
-                FieldSpec::new(self.kind.clone(), &format!("{}/{key}", spec.path), false);
+            let referrer = FieldSpec::new(self.kind.clone(), format!("{}/{key}", spec.path), false);
             self.config.merge_references(&BackReferences {
                 target,
                 referrers: vec![referrer],

@@ -3,19 +3,14 @@
 use super::{BackReferences, Config};
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
+use std::borrow::Cow;
 
 /// `group/version/Kind`; `*` stands for any group or version.
 type Kind = &'static str;
 
 fn gvk(kind: Kind) -> GvkFilter {
     let mut parts = kind.rsplitn(3, '|');
-    let any = |text: &str| {
-        if text == "*" {
-            String::new()
-        } else {
-            text.to_owned()
-        }
-    };
+    let any = |text: &'static str| Cow::Borrowed(if text == "*" { "" } else { text });
     let kind = parts.next().map(any).unwrap_or_default();
     let version = parts.next().map(any).unwrap_or_default();
     let group = parts.next().map(any).unwrap_or_default();
@@ -26,9 +21,9 @@ fn gvk(kind: Kind) -> GvkFilter {
     }
 }
 
-fn specs(create: bool, rows: &[(Kind, &str)]) -> Vec<FieldSpec> {
+fn specs(create: bool, rows: &[(Kind, &'static str)]) -> Vec<FieldSpec> {
     rows.iter()
-        .map(|(kind, path)| FieldSpec::new(gvk(kind), path, create))
+        .map(|(kind, path)| FieldSpec::new(gvk(kind), *path, create))
         .collect()
 }
 
@@ -57,7 +52,7 @@ const RUNNERS: [(Kind, &str); 7] = [
 
 fn below(holders: &[(Kind, &str)], paths: &[&str]) -> Vec<FieldSpec> {
     let spec = |(kind, prefix): &(Kind, &str), path: &&str| {
-        FieldSpec::new(gvk(kind), &format!("{prefix}/{path}"), false)
+        FieldSpec::new(gvk(kind), [prefix, *path].join("/"), false)
     };
     holders
         .iter()
@@ -93,9 +88,8 @@ pub(super) fn config() -> Config {
             "ReplicaSet",
             "StatefulSet",
         ]
-        .iter()
         .map(|kind| FieldSpec::new(GvkFilter::kind(kind), "spec/replicas", true))
-        .collect(),
+        .to_vec(),
     }
 }
 
@@ -484,14 +478,14 @@ mod tests {
             gvk("batch|*|Job"),
             GvkFilter {
                 group: "batch".into(),
-                version: String::new(),
+                version: "".into(),
                 kind: "Job".into()
             }
         );
         assert_eq!(
             gvk("v1|Pod"),
             GvkFilter {
-                group: String::new(),
+                group: "".into(),
                 version: "v1".into(),
                 kind: "Pod".into()
             }

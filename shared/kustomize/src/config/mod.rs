@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fieldspec::FieldSpec;
 use crate::resid::{Gvk, GvkFilter};
 use serde::Deserialize;
-use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
 
 /// The field paths of every transformer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -41,15 +41,13 @@ pub(crate) struct BackReferences {
 
 impl Config {
     /// kustomize's own.
-    pub fn builtin() -> Rc<Self> {
-        thread_local! {
-            static BUILTIN: Rc<Config> = Rc::new({
-                let mut config = defaults::config();
-                config.sort();
-                config
-            });
-        }
-        BUILTIN.with(Rc::clone)
+    pub fn builtin() -> Arc<Self> {
+        static BUILTIN: LazyLock<Arc<Config>> = LazyLock::new(|| {
+            let mut config = defaults::config();
+            config.sort();
+            Arc::new(config)
+        });
+        Arc::clone(&BUILTIN)
     }
 
     /// Puts the fields in kustomize's order: by kind of object.
@@ -111,15 +109,15 @@ impl Config {
 }
 
 /// Merges configurations that are mostly one and the same without doing it.
-pub(crate) fn merge_shared(mine: &mut Rc<Config>, other: &Rc<Config>) -> Result<(), Error> {
-    if Rc::ptr_eq(mine, other) || **other == Config::default() {
+pub(crate) fn merge_shared(mine: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Error> {
+    if Arc::ptr_eq(mine, other) || **other == Config::default() {
         return Ok(());
     }
     if **mine == Config::default() {
-        *mine = Rc::clone(other);
+        *mine = Arc::clone(other);
         return Ok(());
     }
-    Rc::make_mut(mine).merge(other)
+    Arc::make_mut(mine).merge(other)
 }
 
 /// Adds the fields that are not there.

@@ -324,10 +324,10 @@ impl Var {
         if !self.objref.api_version.is_empty() {
             match self.objref.api_version.split_once('/') {
                 Some((group, version)) => {
-                    self.objref.gvk.group = group.to_owned();
-                    self.objref.gvk.version = version.to_owned();
+                    self.objref.gvk.group = group.to_owned().into();
+                    self.objref.gvk.version = version.to_owned().into();
                 }
-                None => self.objref.gvk.version = self.objref.api_version.clone(),
+                None => self.objref.gvk.version = self.objref.api_version.clone().into(),
             }
         }
         self

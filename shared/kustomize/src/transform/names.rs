@@ -84,7 +84,7 @@ impl Affix {
 /// Objects whose name is not free: CRDs, API services, namespaces.
 fn is_exempt(resource: &Resource, schema: &Schema) -> bool {
     let api_service = GvkFilter {
-        group: "apiregistration.k8s.io".to_owned(),
+        group: "apiregistration.k8s.io".into(),
         ..GvkFilter::kind("APIService")
     };
     let exempt = [

@@ -124,12 +124,11 @@ impl Namespace {
         }
         let is_v1 = resource.api_version() == "v1";
         for spec in &self.specs {
-            let own = match spec.path.as_str() {
+            let own = match &*spec.path {
                 "metadata/namespace" => true,
                 "metadata/name" => !is_v1,
                 "subjects/namespace" => {
-                    binding
-                        && ["RoleBinding", "ClusterRoleBinding"].contains(&spec.gvk.kind.as_str())
+                    binding && ["RoleBinding", "ClusterRoleBinding"].contains(&&*spec.gvk.kind)
                 }
                 _ => false,
             };

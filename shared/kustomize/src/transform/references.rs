@@ -43,7 +43,7 @@ pub(crate) fn fix_references(
                 role: spec.path.ends_with("roleRef/name"),
             };
             // The kind was checked against the first id; the present one may be another.
-            let anywhere = FieldSpec::new(GvkFilter::default(), &spec.path, false);
+            let anywhere = FieldSpec::new(GvkFilter::default(), spec.path.clone(), false);
             anywhere.visit(&mut node, Make::Nothing, &mut |node| search.set(node))?;
         }
         map.list_mut()[at].node = node;
@@ -261,8 +261,8 @@ fn role(node: &Node) -> Option<GvkFilter> {
     let reference = node.get("roleRef")?;
     let text = |field| reference.get(field).map(Node::text);
     Some(GvkFilter {
-        group: text("apiGroup")?.to_owned(),
-        ..GvkFilter::kind(text("kind")?)
+        group: text("apiGroup")?.to_owned().into(),
+        ..GvkFilter::kind(text("kind")?.to_owned())
     })
 }
 

@@ -30,11 +30,7 @@ impl Replicas {
         if found {
             return Ok(());
         }
-        let kinds: Vec<&str> = self
-            .specs
-            .iter()
-            .map(|spec| spec.gvk.kind.as_str())
-            .collect();
+        let kinds: Vec<&str> = self.specs.iter().map(|spec| &*spec.gvk.kind).collect();
         Err(fault(format!(
             "no {} is named '{}'",
             kinds.join(", "),

@@ -237,20 +237,19 @@ impl<'t> Scanner<'t> {
 
     /// Goes on to the end of the line and gives what stood there.
     fn rest_of_line(&mut self) -> &'t str {
-        let start = self.pos;
-        while let Some(&byte) = self.bytes.get(self.pos) {
-            match byte {
-                b'\n' | b'\r' => break,
-                0xc2 | 0xe2 if self.break_at(0) > 0 => break,
-                _ => self.pos += 1,
-            }
-        }
-        let line = &self.text[start..self.pos];
-        self.mark.column += if line.is_ascii() {
-            line.len()
+        let rest = &self.text[self.pos..];
+        let mut line =
+            &rest[..memchr::memchr2(b'\n', b'\r', rest.as_bytes()).unwrap_or(rest.len())];
+        if line.is_ascii() {
+            self.mark.column += line.len();
         } else {
-            line.chars().count()
-        };
+            line = line
+                .split(['\u{85}', '\u{2028}', '\u{2029}'])
+                .next()
+                .unwrap_or(line);
+            self.mark.column += line.chars().count();
+        }
+        self.pos += line.len();
         line
     }
 
