@@ -4,7 +4,6 @@
 use crate::charts;
 use crate::helm::Helm;
 use crate::world::{JSON, RELEASES, World};
-use driftless_core::hub::Settings;
 use driftless_tests::cluster::Cluster;
 use driftless_tests::tools::{HELM, HELM4};
 use serde_json::{Value, json};
@@ -51,16 +50,8 @@ fn helm_cli_alternates() {
 }
 
 fn alternate(helm: &Helm<'_>, force: &[&str]) {
-    let settings = Settings {
-        allow_local_clusters: true,
-        ..Settings::default()
-    };
-    let world = World::with(&[], settings);
+    let world = World::beside(helm.cluster);
     world.chart(&charts::web("1.0.0"), "1.0.0");
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tenant"},
-        "stringData": {"value": helm.cluster.kubeconfig()}});
-    let secrets = "/api/v1/namespaces/apps/secrets";
-    world.hub().must("POST", secrets, JSON, Some(&secret));
     let turn = |values: Value, ready: &str| {
         world.release(json!({"releaseName": "web", "targetNamespace": "default", "storageNamespace": "default",
             "kubeConfig": {"secretRef": {"name": "tenant"}}, "values": values}));

@@ -3,8 +3,7 @@
 
 use crate::charts;
 use crate::helm::Helm;
-use crate::world::{JSON, MERGE, World};
-use driftless_core::hub::Settings;
+use crate::world::{MERGE, World};
 use driftless_manifest::FileTree;
 use driftless_tests::cluster::Cluster;
 use driftless_tests::tools::{HELM, HELM4};
@@ -186,14 +185,11 @@ fn client_side_merges_are_helms() {
         for forced in [false, true] {
             let name = format!("{}-{forced}", client_side.len());
             let (theirs, ours) = (format!("theirs-{name}"), format!("ours-{name}"));
-            for namespace in [&theirs, &ours] {
-                let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-                let made = cluster.api().create("/api/v1/namespaces", &object);
-                made.expect("a namespace");
-            }
+            namespaces(&cluster, [&theirs, &ours]);
             let helm = Helm::new(tool, &cluster, &theirs);
             helm.add("web.tgz", &merging());
-            let world = remote(&cluster);
+            let world = World::beside(&cluster);
+            world.chart(&merging(), "1.0.0");
             let release = |next: bool| {
                 world.release(
                     json!({"releaseName": "web", "targetNamespace": ours, "storageNamespace": ours,
@@ -238,19 +234,56 @@ fn client_side_merges_are_helms() {
     }
 }
 
-/// A hub in this process whose release goes to a real cluster.
-fn remote(cluster: &Cluster) -> World {
-    let settings = Settings {
-        allow_local_clusters: true,
-        ..Settings::default()
-    };
-    let world = World::with(&[], settings);
-    world.chart(&merging(), "1.0.0");
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tenant"},
-        "stringData": {"value": cluster.kubeconfig()}});
-    let secrets = "/api/v1/namespaces/apps/secrets";
-    world.hub().must("POST", secrets, JSON, Some(&secret));
-    world
+/// A field that no kind has is the API server's matter, with and without `disableOpenAPIValidation`: server-side apply refuses it, a
+/// create drops it.
+#[test]
+fn unknown_fields_are_the_servers_matter() {
+    let cluster = Cluster::start("unknown-fields");
+    let chart = FileTree::from_files([
+        (
+            "web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        (
+            "web/templates/all.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {odd: 1, ports: [{port: 80}]}\n",
+        ),
+    ]);
+    let chart = chart.expect("a chart");
+    for server_side in [false, true] {
+        for disabled in [false, true] {
+            let name = format!("{server_side}-{disabled}");
+            let (theirs, ours) = (format!("theirs-{name}"), format!("ours-{name}"));
+            namespaces(&cluster, [&theirs, &ours]);
+            let helm = Helm::new(&HELM4, &cluster, &theirs);
+            helm.add("web.tgz", &chart);
+            let flag = format!("--server-side={server_side}");
+            let mut install = vec!["install", "web", "web.tgz", &flag];
+            install.extend(disabled.then_some("--disable-openapi-validation"));
+            let world = World::beside(&cluster);
+            world.chart(&chart, "1.0.0");
+            world.release(json!({"releaseName": "web", "targetNamespace": ours, "storageNamespace": ours,
+                "kubeConfig": {"secretRef": {"name": "tenant"}},
+                "install": {"serverSideApply": server_side, "disableWait": true, "disableOpenAPIValidation": disabled}}));
+            world.look(Duration::from_secs(5));
+            let is_ready = world.condition("Ready").starts_with("True");
+            assert_eq!(
+                is_ready,
+                helm.succeeds(&install),
+                "{name}: {}",
+                world.message("Ready")
+            );
+            assert_eq!(is_ready, !server_side, "{name}");
+        }
+    }
+}
+
+fn namespaces(cluster: &Cluster, names: [&String; 2]) {
+    for name in names {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let made = cluster.api().create("/api/v1/namespaces", &object);
+        made.expect("a namespace");
+    }
 }
 
 /// `auto` stays with what the release before did, and a release that goes over takes its fields along.

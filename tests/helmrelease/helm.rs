@@ -36,6 +36,16 @@ impl<'c> Helm<'c> {
     }
 
     pub fn run(&self, arguments: &[&str]) -> String {
+        run(&mut self.command(arguments))
+    }
+
+    /// Whether it ends well.
+    pub fn succeeds(&self, arguments: &[&str]) -> bool {
+        let ended = self.command(arguments).output().expect("started");
+        ended.status.success()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let home: &Path = self.folder.path();
         let mut command = Command::new(self.tool.path());
         command.env_clear().env("HOME", home).current_dir(home);
@@ -43,7 +53,7 @@ impl<'c> Helm<'c> {
         command
             .args(arguments)
             .args(["--namespace", &self.namespace]);
-        run(&mut command)
+        command
     }
 
     pub fn json(&self, arguments: &[&str]) -> Value {

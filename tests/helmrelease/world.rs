@@ -107,6 +107,20 @@ impl World {
         world
     }
 
+    /// A hub whose Secret `apps/tenant` leads to a real cluster.
+    pub fn beside(cluster: &driftless_tests::cluster::Cluster) -> Self {
+        let settings = Settings {
+            allow_local_clusters: true,
+            ..Settings::default()
+        };
+        let world = Self::with(&[], settings);
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tenant"},
+            "stringData": {"value": cluster.kubeconfig()}});
+        let secrets = "/api/v1/namespaces/apps/secrets";
+        world.hub().must("POST", secrets, JSON, Some(&secret));
+        world
+    }
+
     pub fn server(&self, name: &str) -> &Server {
         &self.servers[name]
     }

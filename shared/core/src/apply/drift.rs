@@ -28,7 +28,7 @@ pub enum Drift {
 }
 
 /// Fields of `metadata` that the server keeps, and that an apply does not change.
-const SERVER_METADATA: [&str; 10] = [
+pub(super) const SERVER_METADATA: [&str; 10] = [
     "name",
     "namespace",
     "generateName",

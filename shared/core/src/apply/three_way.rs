@@ -5,6 +5,7 @@
 //! object is made locally and the difference goes as one JSON merge patch over the `resourceVersion` that was read: the outcome is
 //! the same. Which lists merge by key, and which are sets, the API server has written into `managedFields`.
 
+use super::drift::SERVER_METADATA;
 use super::fieldset::{FieldSet, Step, canonical};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
@@ -26,18 +27,6 @@ const KNOWN_GROUPS: [&str; 15] = [
     "resource.k8s.io",
     "scheduling.k8s.io",
     "storage.k8s.io",
-];
-/// Fields of `metadata` that the server keeps.
-const SERVER_METADATA: [&str; 9] = [
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "managedFields",
-    "selfLink",
 ];
 
 /// Whether an object's kind is one that Helm's client has a type for.

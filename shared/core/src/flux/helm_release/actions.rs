@@ -27,7 +27,8 @@ pub struct Install {
     /// Run no hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Do not check the objects against the API server's schema.
+    /// Do not check the objects' schema before they are sent. Accepted and without effect, as with Helm where the API server checks
+    /// the fields itself (Kubernetes 1.27 and newer): an apply refuses unknown ones, a create drops them.
     #[serde(rename = "disableOpenAPIValidation", skip_serializing_if = "is_false")]
     pub disable_open_api_validation: bool,
     /// Do not check the values against the chart's schema.
@@ -75,7 +76,8 @@ pub struct Upgrade {
     /// Run no hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Do not check the objects against the API server's schema.
+    /// Do not check the objects' schema before they are sent. Accepted and without effect, as with Helm where the API server checks
+    /// the fields itself (Kubernetes 1.27 and newer): an apply refuses unknown ones, a create drops them.
     #[serde(rename = "disableOpenAPIValidation", skip_serializing_if = "is_false")]
     pub disable_open_api_validation: bool,
     /// Do not check the values against the chart's schema.
