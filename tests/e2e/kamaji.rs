@@ -189,6 +189,20 @@ impl Guide {
         assert_eq!(seen, expected);
     }
 
+    fn a_second_look_writes_nothing(&self) {
+        self.world.settle();
+        let still = Still::watch(&[self.hub(), self.tenant()]);
+        for (kind, namespace, name) in [
+            ("HelmRepository", "flux-system", "jetstack"),
+            ("HelmChart", "flux-system", "tenants-tenant1-cert-manager"),
+            ("HelmRelease", "tenants", "tenant1-cert-manager"),
+        ] {
+            self.world.request(HUB, kind, namespace, name, "timer");
+        }
+        self.world.settle();
+        still.check();
+    }
+
     /// Every write was one of the chart's objects or of the release's record.
     fn nothing_else_is_installed(&self) {
         let writes = writes_since(self.tenant(), 0);
@@ -351,6 +365,7 @@ fn kamaji_guide() {
     guide.it_waits_for_the_kubeconfig();
     guide.it_proceeds_when_the_kubeconfig_appears();
     guide.the_tenant_sees_three_deployments();
+    guide.a_second_look_writes_nothing();
     guide.nothing_else_is_installed();
     guide.what_the_tenant_does_is_put_back();
     guide.a_new_kubeconfig_is_used();
