@@ -6,5 +6,6 @@ mod client_side;
 mod clusters;
 mod helm;
 mod paths;
+mod real;
 mod sweep;
 mod world;

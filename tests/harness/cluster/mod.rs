@@ -187,6 +187,7 @@ impl Cluster {
             format!("--token-auth-file={}", file("tokens.csv")),
             format!("--client-ca-file={}", file("clients.crt")),
             "--authorization-mode=RBAC".into(),
+            "--allow-privileged=true".into(),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
             format!("--service-account-key-file={}", file("sa.pub")),
             format!("--service-account-signing-key-file={}", file("sa.key")),
