@@ -2,7 +2,6 @@
 //! server makes of it, and an uninstall takes it all away.
 
 use crate::world::{JSON, RELEASES, World};
-use driftless_core::hub::Settings;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::tools;
@@ -65,10 +64,6 @@ fn collect(folder: &Path, name: &str, tree: &mut FileTree) {
 /// Installs the chart in a namespace of its own; nobody runs what was applied.
 fn install(world: &World, cluster: &Cluster, namespace: &str) {
     cluster.namespace(namespace);
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tenant"},
-        "stringData": {"value": cluster.kubeconfig()}});
-    let secrets = "/api/v1/namespaces/apps/secrets";
-    world.hub().must("POST", secrets, JSON, Some(&secret));
     let alone = json!({"disableWait": true, "disableHooks": true});
     world.release(
         json!({"releaseName": namespace, "targetNamespace": namespace, "storageNamespace": namespace,
@@ -80,11 +75,7 @@ fn install(world: &World, cluster: &Cluster, namespace: &str) {
 
 /// Installs, looks again, lets the timer look, uninstalls. The number of the chart's objects.
 fn live(cluster: &Cluster, folder: &Path, namespace: &str) -> usize {
-    let settings = Settings {
-        allow_local_clusters: true,
-        ..Settings::default()
-    };
-    let world = World::with(&[], settings);
+    let world = World::beside(cluster);
     world.chart(&tree(folder), "1.0.0");
     install(&world, cluster, namespace);
     let is_ready = || {
