@@ -1,6 +1,7 @@
 //! The world in this process: the core's own steps over stores in memory, embedded API servers, repositories of plain
 //! files. Time is virtual: a wait costs nothing, and a scenario takes milliseconds.
 
+use crate::recorded::{Note, Recorded};
 use crate::site::{HubSpec, Node, Site};
 use async_trait::async_trait;
 use driftless_adapters::charts::HttpCharts;
@@ -26,10 +27,8 @@ use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -526,7 +525,7 @@ impl Clusters for Links {
         let client = match client.get() {
             Some(client) => client,
             None => {
-                let recorder = Recorder(server.clone());
+                let recorder = Recorded(server.clone());
                 let new = KubeCluster::from_service(recorder, &access.server, None)?;
                 client.get_or_init(|| new)
             }
@@ -535,46 +534,24 @@ impl Clusters for Links {
     }
 }
 
-/// Notes each request on its way; a dark server answers none.
-struct Recorder(Arc<Server>);
-
-type Answered = http::Response<servers::ResponseBody>;
-type Failed = Box<dyn std::error::Error + Send + Sync>;
-
-impl<B> tower::Service<http::Request<B>> for Recorder
-where
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<Failed>,
-{
-    type Response = Answered;
-    type Error = Failed;
-    type Future = Pin<Box<dyn Future<Output = Result<Answered, Failed>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
-        Poll::Ready(Ok(()))
+impl Note for Server {
+    fn server(&self) -> &servers::Embedded {
+        &self.server
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let server = self.0.clone();
-        Box::pin(async move {
-            if server.dark.load(Ordering::Relaxed) {
-                return Err("connection refused".into());
-            }
-            let mut noted = note(request.method(), request.uri(), request.headers());
-            let answer = server
-                .server
-                .service(User::admin("test"))
-                .call(request)
-                .await?;
-            noted.code = answer.status().as_u16();
-            server.requests.lock().expect("the log").push(noted);
-            Ok(answer)
-        })
+    fn is_dark(&self) -> bool {
+        self.dark.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16) {
+        let mut noted = noted(method, uri, headers);
+        noted.code = status;
+        self.requests.lock().expect("the log").push(noted);
     }
 }
 
 /// A request as an audit log has it.
-fn note(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
+fn noted(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
     let mut parts = uri.path().trim_matches('/').split('/').peekable();
     let group = match parts.next() {
         Some("apis") => parts.next().unwrap_or_default().to_owned(),

@@ -7,6 +7,8 @@ mod embedded;
 mod kamaji;
 mod multi_tenancy;
 mod multicluster;
+#[path = "../embedded/recorded.rs"]
+mod recorded;
 mod remote;
 mod sample;
 mod site;

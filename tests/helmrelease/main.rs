@@ -7,5 +7,7 @@ mod clusters;
 mod helm;
 mod paths;
 mod real;
+#[path = "../embedded/recorded.rs"]
+mod recorded;
 mod sweep;
 mod world;

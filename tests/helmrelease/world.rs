@@ -1,5 +1,6 @@
 //! A hub and other clusters in this process, what steps the queue asks for, and hands that play kubelet.
 
+use crate::recorded::{Note, Recorded};
 use async_trait::async_trait;
 use driftless_adapters::cluster::{KubeCluster, KubeClusters};
 use driftless_adapters::embedded::{self, Embedded};
@@ -15,12 +16,11 @@ use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestCl
 use driftless_core::{lease, step, sweep};
 use driftless_helm::record::{RecordLimits, Release};
 use driftless_manifest::{FileTree, Object};
+use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -437,55 +437,26 @@ impl Clusters for Ways {
         let Some(server) = self.0.iter().find(|server| server.url == access.server) else {
             return self.1.connect(access, user).await;
         };
-        let logged = Logged(server.clone());
-        Ok(Arc::new(KubeCluster::from_service(
-            logged,
-            &access.server,
-            user,
-        )?))
+        let recorded = Recorded(server.clone());
+        let client = KubeCluster::from_service(recorded, &access.server, user)?;
+        Ok(Arc::new(client))
     }
 }
 
-struct Logged(Arc<Server>);
-
-type Failed = Box<dyn std::error::Error + Send + Sync>;
-type Answered = http::Response<embedded::ResponseBody>;
-
-impl<B> tower::Service<http::Request<B>> for Logged
-where
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<Failed>,
-{
-    type Response = Answered;
-    type Error = Failed;
-    type Future = Pin<Box<dyn Future<Output = Result<Answered, Failed>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
-        Poll::Ready(Ok(()))
+impl Note for Server {
+    fn server(&self) -> &Embedded {
+        &self.embedded
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let server = self.0.clone();
-        Box::pin(async move {
-            if server.dark.load(Ordering::Relaxed) {
-                return Err("connection refused".into());
-            }
-            let user = request.headers().get("impersonate-user");
-            let user = user
-                .and_then(|user| user.to_str().ok())
-                .map(|user| format!(" as {user}"));
-            let line = format!(
-                "{} {}{}",
-                request.method(),
-                request.uri(),
-                user.unwrap_or_default()
-            );
-            server.log.lock().expect("the log").push(line);
-            Ok(server
-                .embedded
-                .service(User::admin("test"))
-                .call(request)
-                .await?)
-        })
+    fn is_dark(&self) -> bool {
+        self.dark.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, _: u16) {
+        let user = headers.get("impersonate-user");
+        let user = user.and_then(|user| user.to_str().ok());
+        let user = user.map(|user| format!(" as {user}")).unwrap_or_default();
+        let mut log = self.log.lock().expect("the log");
+        log.push(format!("{method} {uri}{user}"));
     }
 }

@@ -2,9 +2,8 @@
 
 use driftless_kustomize::{ErrorKind, Options, Remote, build_documents, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
+use driftless_tests::charts::Host;
 use driftless_tests::tools;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -38,7 +37,7 @@ const REPOSITORY: [(&str, &str); 8] = [
 
 struct Site {
     folder: TempDir,
-    address: String,
+    web: Host,
 }
 
 impl Site {
@@ -64,10 +63,11 @@ impl Site {
             &[&who[..], &["commit", "-qm", "first"]].concat(),
         );
         git(&repository, &["tag", "v1"]);
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
-        std::thread::spawn(move || serve(&listener));
-        Self { folder, address }
+        let web = Host::start();
+        for path in PATHS {
+            web.put(path, content(path).expect("a file"));
+        }
+        Self { folder, web }
     }
 
     fn repository(&self) -> PathBuf {
@@ -78,7 +78,7 @@ impl Site {
     fn render(&self, kustomization: &str) -> (Result<String, String>, Result<String, String>) {
         let text = kustomization
             .replace("REPO", &format!("file://{}", self.repository().display()))
-            .replace("HTTP", &format!("http://{}", self.address));
+            .replace("HTTP", &self.web.url());
         let top = self.folder.path().join("top");
         write(&top.join("kustomization.yaml"), &text);
         let output = Command::new(tools::KUSTOMIZE.path())
@@ -192,34 +192,19 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What the web server has.
+/// What the web server has at these paths, by their last part.
+const PATHS: [&str; 4] = [
+    "/config.yaml",
+    "/a/config.yaml",
+    "/a/b/c/config.yaml",
+    "/patch.yaml",
+];
+
 fn content(url: &str) -> Option<&'static str> {
     match url.split('?').next()?.rsplit('/').next()? {
         "config.yaml" => Some(CONFIG),
         "patch.yaml" => Some(PATCH),
         _ => None,
-    }
-}
-
-fn serve(listener: &TcpListener) {
-    for stream in listener.incoming() {
-        let mut stream = stream.expect("a connection");
-        let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
-        let mut first = String::new();
-        reader.read_line(&mut first).expect("a request");
-        let mut line = String::new();
-        while reader.read_line(&mut line).expect("a header") > 2 {
-            line.clear();
-        }
-        let found = first.split(' ').nth(1).and_then(content);
-        let (status, body) = found.map_or(("404 Not Found", ""), |body| ("200 OK", body));
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        stream
-            .write_all(format!("{head}{body}").as_bytes())
-            .expect("an answer");
     }
 }
 

@@ -1,37 +1,11 @@
 //! `driftless build --allow-remote`: bases of GitHub's repositories, and files by HTTP.
 
 use crate::command::run_in;
+use driftless_tests::charts::Host;
 use driftless_tests::github::{Change, GitHub};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::path::Path;
 
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n";
-
-/// A web server with one file.
-fn serve() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            let reader = BufReader::new(stream.try_clone().expect("a stream"));
-            let lines = reader.lines().map(|line| line.expect("a line"));
-            let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            let (status, body) = match request[0].contains("/app.yaml") {
-                true => ("200 OK", CONFIG),
-                false => ("404 Not Found", ""),
-            };
-            let length = body.len();
-            write!(
-                stream,
-                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            )
-            .expect("an answer");
-        }
-    });
-    format!("http://{address}")
-}
 
 #[test]
 fn remote_bases_and_files_are_fetched_when_that_is_allowed() {
@@ -73,6 +47,8 @@ fn remote_bases_and_files_are_fetched_when_that_is_allowed() {
         }
         run_in(home.path(), &args, &[("GITHUB_TOKEN", token)])
     };
+    let web = Host::start();
+    web.put("/app.yaml", CONFIG);
     let named = |prefix: &str| CONFIG.replace("app\n", &format!("{prefix}app\n"));
     for (entry, expected) in [
         (
@@ -88,7 +64,7 @@ fn remote_bases_and_files_are_fetched_when_that_is_allowed() {
             format!("git@github.com:acme/base//over?ref={first}"),
             named("v1-"),
         ),
-        (format!("{}/app.yaml", serve()), named("")),
+        (format!("{}/app.yaml", web.url()), named("")),
     ] {
         assert_eq!(build(&entry, true, "ghp_base").ok(), expected, "{entry}");
     }

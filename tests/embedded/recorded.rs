@@ -1,0 +1,54 @@
+//! An embedded API server whose requests are noted on their way, and that can go dark.
+
+use driftless_adapters::embedded::{Embedded, ResponseBody};
+use driftless_apiserver::User;
+use http::{HeaderMap, Method, Uri};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// What notes the requests of a server.
+pub trait Note: Send + Sync + 'static {
+    fn server(&self) -> &Embedded;
+
+    /// A dark server answers nothing.
+    fn is_dark(&self) -> bool;
+
+    /// Notes a request with the status of its answer.
+    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16);
+}
+
+/// The service of a server, with its notes.
+pub struct Recorded<S>(pub Arc<S>);
+
+type Answered = http::Response<ResponseBody>;
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+impl<S: Note, B> tower::Service<http::Request<B>> for Recorded<S>
+where
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Failed>,
+{
+    type Response = Answered;
+    type Error = Failed;
+    type Future = Pin<Box<dyn Future<Output = Result<Answered, Failed>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move {
+            if server.is_dark() {
+                return Err("connection refused".into());
+            }
+            let (method, uri) = (request.method().clone(), request.uri().clone());
+            let headers = request.headers().clone();
+            let mut service = server.server().service(User::admin("test"));
+            let answer = service.call(request).await?;
+            server.note(&method, &uri, &headers, answer.status().as_u16());
+            Ok(answer)
+        })
+    }
+}
