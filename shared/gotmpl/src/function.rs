@@ -1,8 +1,8 @@
 //! Functions that templates can call, with the types that Go would check.
 
+use crate::Table;
 use crate::exec::Exec;
 use crate::value::{Elem, Value};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The type of a parameter.
@@ -187,7 +187,7 @@ impl Function {
 /// Functions by name. The built-in ones are always there, and a function of the same name hides them. A clone shares the
 /// table until one of them is changed.
 #[derive(Clone, Debug)]
-pub struct Functions(Arc<HashMap<&'static str, Function>>);
+pub struct Functions(Arc<Table<&'static str, Function>>);
 
 impl Default for Functions {
     fn default() -> Self {

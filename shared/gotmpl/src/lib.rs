@@ -28,6 +28,9 @@ mod parse;
 mod set;
 mod value;
 
+/// Names to things. Names come from templates that are not trusted: the hash has a seed of its own in every process.
+type Table<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
 /// The README's example runs, too.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,12 +1,12 @@
 //! Sets of templates that know each other.
 
+use crate::Table;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{Exec, Limits};
 use crate::function::Functions;
 use crate::parse::{self, Tree};
 use crate::value::Value;
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a missing key of a map gives.
@@ -30,7 +30,7 @@ struct Layer {
     functions: Arc<Functions>,
     missing_key: MissingKey,
     below: Option<Arc<Layer>>,
-    trees: HashMap<Arc<str>, Arc<Tree>>,
+    trees: Table<Arc<str>, Arc<Tree>>,
     /// Tokens of all texts that were parsed.
     tokens: usize,
 }
@@ -45,7 +45,7 @@ impl Templates {
             functions: functions.into(),
             missing_key: MissingKey::Default,
             below: None,
-            trees: HashMap::new(),
+            trees: Table::default(),
             tokens: 0,
         }))
     }
@@ -56,7 +56,7 @@ impl Templates {
                 functions: self.0.functions.clone(),
                 missing_key: self.0.missing_key,
                 below: Some(self.0.clone()),
-                trees: HashMap::new(),
+                trees: Table::default(),
                 tokens: self.0.tokens,
             });
         }

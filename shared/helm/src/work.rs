@@ -154,14 +154,13 @@ fn copy_map(map: &Map, depth: usize) -> Result<Map, HelmError> {
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
-    let copies = map
-        .pairs()
-        .into_iter()
-        .map(|(k, v)| Ok((k, copy(&v, depth)?)));
-    Ok(Map::typed(
-        map.info(),
-        copies.collect::<Result<_, HelmError>>()?,
-    ))
+    let mut entries = map.entries().clone();
+    for value in entries.values_mut() {
+        if matches!(value, Value::Map(_) | Value::List(_)) {
+            *value = copy(value, depth)?;
+        }
+    }
+    Ok(Map::typed(map.info(), entries))
 }
 
 fn copy(value: &Value, depth: usize) -> Result<Value, HelmError> {

@@ -49,20 +49,24 @@ fn run() -> ExitCode {
     let cases = cases::all(after("--only").map_or("", String::as_str));
     println!("{} charts that render\n\n{}", cases.len(), shared::HEAD);
     let mut real = Library::start(&tools::HELM_LIBRARY);
-    let times = cases.iter().map(|case| {
-        let times = (measure::library(&mut real, case), measure::engine(case));
-        (case.name.as_str(), times)
-    });
-    let mut missed = report(GOALS[1], times);
-    match binary {
-        Some(binary) => {
-            let on_disk = cases.iter().filter_map(|case| {
-                let times = measure::process(case.arguments.as_ref()?, &binary);
-                Some((case.name.as_str(), times))
-            });
-            missed |= report(GOALS[0], on_disk);
-        }
-        None => println!("| process | not measured: give --bin | | | |"),
+    let (keys, plain): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.makes_keys);
+    let [(process, whole), (in_process, library)] = GOALS;
+    let mut missed = false;
+    for (what, cases) in [("", &plain), (", new keys", &keys)] {
+        let times = cases.iter().map(|case| {
+            let times = (measure::library(&mut real, case), measure::engine(case));
+            (case.name.as_str(), times)
+        });
+        missed |= report((&format!("{in_process}{what}"), library), times);
+        let Some(binary) = &binary else {
+            println!("| {process}{what} | not measured: give --bin | | | |");
+            continue;
+        };
+        let on_disk = cases.iter().filter_map(|case| {
+            let times = measure::process(case.arguments.as_ref()?, binary);
+            Some((case.name.as_str(), times))
+        });
+        missed |= report((&format!("{process}{what}"), whole), on_disk);
     }
     templates::report();
     match missed {

@@ -4,6 +4,7 @@ mod call;
 mod field;
 mod frame;
 
+use crate::Table;
 use crate::error::{Error, ErrorKind};
 use crate::fmt;
 use crate::function::FuncError;
@@ -13,7 +14,6 @@ use crate::value::Str;
 use crate::value::{Complex, Elem, Kind, Value};
 use frame::{At, Frame, Slot};
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What an execution may cost.
@@ -59,7 +59,7 @@ pub struct Exec<'h> {
     missing: MissingKey,
     out: Vec<u8>,
     /// Texts that were parsed while executing.
-    parsed: HashMap<Str, Arc<Vec<Arc<Tree>>>>,
+    parsed: Table<Str, Arc<Vec<Arc<Tree>>>>,
 }
 
 /// What a node says about the loop around it.
@@ -82,7 +82,7 @@ impl<'h> Exec<'h> {
             left: limits,
             depth: 0,
             out: Vec::new(),
-            parsed: HashMap::new(),
+            parsed: Table::default(),
         }
     }
 

@@ -6,11 +6,11 @@ mod node;
 pub use literal::unquote;
 pub(crate) use node::{Branch, Command, Node, Number, Pipe, Term, TermKind, Tree};
 
+use crate::Table;
 use crate::error::{Error, ErrorKind, shortened};
 use crate::function::Functions;
 use crate::lex::{Kind, Lexer, Token};
 use crate::value::Str;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How deep actions and parentheses may nest. (Go: 10,000 for parentheses, no limit for actions.)
@@ -41,14 +41,14 @@ pub(crate) fn parse(
         terms: Vec::new(),
         commands: Vec::new(),
         fields: Vec::new(),
-        known: HashMap::new(),
+        known: Table::default(),
         last_line: 1,
         name: Arc::from(name),
         text: Arc::from(text),
         functions,
         vars: vec![dollar.clone()],
         dollar,
-        trees: HashMap::new(),
+        trees: Table::default(),
         order: Vec::new(),
         action_line: 0,
         range_depth: 0,
@@ -82,7 +82,7 @@ struct Parser<'t> {
     commands: Vec<Command>,
     fields: Vec<Str>,
     /// The fields that were read: most templates name few, over and over.
-    known: HashMap<&'t str, Str>,
+    known: Table<&'t str, Str>,
     last_line: usize,
     name: Arc<str>,
     text: Arc<str>,
@@ -90,7 +90,7 @@ struct Parser<'t> {
     vars: Vec<Arc<str>>,
     /// The name of the variable that every template has.
     dollar: Arc<str>,
-    trees: HashMap<Arc<str>, Arc<Tree>>,
+    trees: Table<Arc<str>, Arc<Tree>>,
     order: Vec<Arc<str>>,
     action_line: usize,
     range_depth: usize,
