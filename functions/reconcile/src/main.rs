@@ -3,11 +3,6 @@
 mod handler;
 
 use lambda_runtime::{Error, run, service_fn};
-use mimalloc::MiMalloc;
-
-/// Renders are mostly small allocations: a third of the time of a chart with the system's allocator.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
