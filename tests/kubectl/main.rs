@@ -21,20 +21,51 @@ fn administrator() -> User {
     }
 }
 
-/// A command, and whether its output is compared too.
+/// What must be the same of a command on both servers.
+enum Same {
+    /// The exit code and the output.
+    Output,
+    /// The exit code and the lines of the output, in any order.
+    Lines,
+    /// The exit code.
+    Code,
+}
+
+impl Same {
+    fn holds(&self, left: &Output, right: &Output) -> bool {
+        left.code == right.code
+            && match self {
+                Self::Output => left.text == right.text,
+                Self::Lines => sorted(&left.text) == sorted(&right.text),
+                Self::Code => true,
+            }
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A command, and what is compared of it.
 struct Line {
     arguments: Vec<String>,
-    code_alone: bool,
+    same: Same,
 }
 
 fn lines() -> Vec<Line> {
     let text = include_str!("commands.txt").lines();
     text.filter(|line| !line.is_empty() && !line.starts_with('#'))
         .map(|line| {
-            let rest = line.strip_prefix('!');
+            let (same, command) = match line.split_at(1) {
+                ("!", command) => (Same::Code, command),
+                ("~", command) => (Same::Lines, command),
+                _ => (Same::Output, line),
+            };
             Line {
-                arguments: words(rest.unwrap_or(line)),
-                code_alone: rest.is_some(),
+                arguments: words(command),
+                same,
             }
         })
         .collect()
@@ -83,7 +114,7 @@ fn compare(kubeconfigs: &[String; 2]) -> (usize, Vec<String>) {
             (left.join().expect("kubectl"), right)
         });
         let command = line.arguments.join(" ");
-        if left.code == right.code && (line.code_alone || left == right) {
+        if line.same.holds(&left, &right) {
             same += 1;
         } else {
             failed.push(format!(
