@@ -56,12 +56,7 @@ fn alternate(helm: &Helm<'_>, force: &[&str]) {
         world.release(json!({"releaseName": "web", "targetNamespace": "default", "storageNamespace": "default",
             "kubeConfig": {"secretRef": {"name": "tenant"}}, "values": values}));
         world.look(MINUTE);
-        assert_eq!(
-            world.condition("Ready"),
-            ready,
-            "{}",
-            world.message("Ready")
-        );
+        world.expect_ready(ready);
     };
 
     let change = |arguments: &[&str]| helm.run(&[arguments, force].concat());

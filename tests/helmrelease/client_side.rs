@@ -294,12 +294,7 @@ fn the_way_of_applying_is_kept_until_it_is_changed() {
     let turn = |spec: Value, ready: &str| {
         world.release(spec);
         world.look(MINUTE);
-        assert_eq!(
-            world.condition("Ready"),
-            ready,
-            "{}",
-            world.message("Ready")
-        );
+        world.expect_ready(ready);
         let config = world.hub().config("web-config").expect("there");
         let entries = config["metadata"]["managedFields"].as_array();
         let ours = entries.expect("a list").iter();

@@ -16,12 +16,7 @@ fn installed(spec: &Value) -> World {
     world.chart(&charts::web("1.0.0"), "1.0.0");
     world.release(spec.clone());
     world.look(MINUTE);
-    assert_eq!(
-        world.condition("Ready"),
-        "True InstallSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True InstallSucceeded");
     world
 }
 
@@ -173,12 +168,7 @@ fn a_remote_cluster_is_waited_for() {
         .hub()
         .must("POST", secrets, JSON, Some(&kubeconfig("tenant")));
     world.work(MINUTE * 2);
-    assert_eq!(
-        world.condition("Ready"),
-        "True InstallSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True InstallSucceeded");
     let config = |server: &str| {
         let path = "/api/v1/namespaces/default/configmaps/default-web-config";
         world.server(server).find(path)
@@ -201,12 +191,7 @@ fn a_remote_cluster_is_waited_for() {
     assert_eq!(world.condition("Ready").split(' ').next(), Some("False"));
     world.server("second").set_dark(false);
     world.work(MINUTE * 2);
-    assert_eq!(
-        world.condition("Ready"),
-        "True InstallSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True InstallSucceeded");
     // The cluster is given up: the release goes without it.
     world.hub().must("DELETE", &path, JSON, None);
     world
@@ -238,12 +223,7 @@ fn a_tenant_acts_as_its_service_account() {
     world.hub().must("POST", bindings, JSON, Some(&binding));
     world.hub().requests();
     world.look(MINUTE);
-    assert_eq!(
-        world.condition("Ready"),
-        "True InstallSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True InstallSucceeded");
     for line in world.hub().requests() {
         let is_tenants = line.contains("sh.helm.release") || line.contains("configmaps");
         let is_impersonated = line.contains(" as system:serviceaccount:apps:default");
@@ -320,22 +300,12 @@ fn dependencies_and_the_timer() {
     // Whoever becomes ready wakes those that wait for it.
     world.request(FluxKind::HelmRelease, "base", Cause::Changed);
     world.work(Duration::ZERO);
-    assert_eq!(
-        world.condition("Ready"),
-        "True InstallSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True InstallSucceeded");
     // A chart that moved without a message is found by the timer.
     world.sweep();
     world.work(MINUTE);
     world.chart(&charts::web("1.1.0"), "1.1.0");
     world.sweep();
     world.work(Duration::ZERO);
-    assert_eq!(
-        world.condition("Ready"),
-        "True UpgradeSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True UpgradeSucceeded");
 }

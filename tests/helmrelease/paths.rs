@@ -477,12 +477,7 @@ fn a_target_namespace_that_is_deleted() {
     world.hub().namespace("shop");
     world.release(created.clone());
     world.look(MINUTE);
-    assert_eq!(
-        world.condition("Ready"),
-        "True UpgradeSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True UpgradeSucceeded");
     world
         .hub()
         .must("DELETE", "/api/v1/namespaces/shop", JSON, None);
@@ -498,12 +493,7 @@ fn a_namespace_is_created_on_request() {
     let world = world();
     world.release(json!({"targetNamespace": "shop", "storageNamespace": "shop", "install": {"createNamespace": true}}));
     world.look(MINUTE);
-    assert_eq!(
-        world.condition("Ready"),
-        "True InstallSucceeded",
-        "{}",
-        world.message("Ready")
-    );
+    world.expect_ready("True InstallSucceeded");
     let shop = world.hub().get("/api/v1/namespaces/shop");
     assert_eq!(shop["metadata"]["labels"]["name"], "shop");
     let record = "/api/v1/namespaces/shop/secrets/sh.helm.release.v1.shop-web.v1";

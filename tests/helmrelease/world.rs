@@ -289,6 +289,17 @@ impl World {
         format!("{status} {reason}").trim().to_owned()
     }
 
+    /// Asserts `status reason` of `Ready`; what it says is shown otherwise.
+    #[track_caller]
+    pub fn expect_ready(&self, expected: &str) {
+        assert_eq!(
+            self.condition("Ready"),
+            expected,
+            "{}",
+            self.message("Ready")
+        );
+    }
+
     pub fn message(&self, kind: &str) -> String {
         self.full_condition(kind).2
     }

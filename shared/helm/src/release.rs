@@ -11,7 +11,7 @@ use crate::semver::is_compatible;
 use crate::values::glob::Glob;
 use crate::values::{self, Mode, Table};
 use crate::work::Work;
-use driftless_gotmpl::Value;
+use driftless_gotmpl::{Value, lossy};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -183,7 +183,7 @@ fn collect_crds(chart: &Work<'_>, out: &mut Vec<(String, String)>) {
             .rsplit_once('.')
             .is_some_and(|(_, e)| ["yaml", "yml", "json"].contains(&&*e.to_ascii_lowercase()));
         if file.name.starts_with("crds/") && manifest {
-            let text = String::from_utf8_lossy(&file.data).into_owned();
+            let text = lossy(&file.data).into_owned();
             out.push((format!("{path}/{}", file.name), text));
         }
     }

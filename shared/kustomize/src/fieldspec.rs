@@ -97,7 +97,7 @@ impl FieldSpec {
                 .iter_mut()
                 .try_for_each(|item| self.walk(item, path, make, set)),
             Node::Map(map) => {
-                let (part, rest) = first_part(left);
+                let (part, rest) = node::first_part(left, '/');
                 let (name, is_list) = part
                     .strip_suffix("[]")
                     .map_or((&*part, false), |name| (name, true));
@@ -130,28 +130,6 @@ impl FieldSpec {
     }
 }
 
-/// The first name of a path, and what follows it.
-fn first_part(path: &str) -> (Cow<'_, str>, Option<&str>) {
-    match path.split_once('/') {
-        None => return (Cow::Borrowed(path), None),
-        Some((part, rest)) if !part.ends_with('\\') => return (Cow::Borrowed(part), Some(rest)),
-        Some(_) => {}
-    }
-    let mut name = String::new();
-    let mut left = path;
-    while let Some((part, rest)) = left.split_once('/') {
-        let Some(part) = part.strip_suffix('\\') else {
-            name.push_str(part);
-            return (Cow::Owned(name), Some(rest));
-        };
-        name.push_str(part);
-        name.push('/');
-        left = rest;
-    }
-    name.push_str(left);
-    (Cow::Owned(name), None)
-}
-
 /// Makes a field that is missing, and gives one that is null its kind.
 fn prepare(map: &mut node::Map, name: &str, make: Make) {
     match (map.get_mut(name), make) {
@@ -164,32 +142,5 @@ fn prepare(map: &mut node::Map, name: &str, make: Make) {
             };
         }
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn takes_paths_apart() {
-        for (path, names) in [
-            ("a", vec!["a"]),
-            ("a/b[]/c", vec!["a", "b[]", "c"]),
-            (r"a/b\/c/d", vec!["a", "b/c", "d"]),
-            (r"a\/b\/c", vec!["a/b/c"]),
-            ("a//b", vec!["a", "", "b"]),
-            ("a/", vec!["a", ""]),
-        ] {
-            let mut left = Some(path);
-            let mut parts = Vec::new();
-            while let Some(path) = left {
-                let (part, rest) = first_part(path);
-                parts.push(part.into_owned());
-                left = rest;
-            }
-            assert_eq!(parts, names, "{path}");
-            assert_eq!(parts, node::split(path, '/'), "{path}");
-        }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::snapshot::Snapshot;
 use crate::concurrent;
-use crate::flux::{FluxKind, ObjectRef};
+use crate::flux::ObjectRef;
 use crate::helmrelease;
 use crate::hub::Hub;
 use crate::ports::{
@@ -27,7 +27,7 @@ use std::time::Duration;
 /// How many steps are rehearsed at once.
 const CONCURRENCY: usize = 16;
 
-/// Those of the objects whose step would do nothing; `all` are the hub's Flux objects as they were listed.
+/// Those of the HelmReleases whose step would do nothing; `all` are the hub's Flux objects as they were listed.
 pub async fn settled(
     ports: &Ports,
     hub: &Hub,
@@ -69,9 +69,6 @@ type Others = Arc<Mutex<Vec<(Access, Option<Impersonation>, Arc<Snapshot>)>>>;
 
 impl House {
     async fn rehearse(&self, ports: &Ports, hub: &Hub, id: &ObjectRef, object: &Object) -> bool {
-        if id.kind != FluxKind::HelmRelease {
-            return false;
-        }
         let (stop, registration) = AbortHandle::new_pair();
         let ports = Ports {
             blobs: Arc::new(Reads(ports.blobs.clone(), stop.clone())),

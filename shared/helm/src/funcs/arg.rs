@@ -1,7 +1,7 @@
 //! Arguments as Rust's types, and results as values.
 
 use super::Out;
-use driftless_gotmpl::{Exec, FuncError, List, Map, Str, TypeInfo, Value};
+use driftless_gotmpl::{Exec, FuncError, List, Map, Str, TypeInfo, Value, lossy};
 use std::borrow::Cow;
 
 /// What Go says when it looks into nil.
@@ -18,7 +18,7 @@ pub(super) fn bytes(args: &[Value], at: usize) -> &[u8] {
 
 /// The text of a `string` parameter, with U+FFFD for what is no UTF-8.
 pub(super) fn text(args: &[Value], at: usize) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes(args, at))
+    lossy(bytes(args, at))
 }
 
 /// An `int` parameter.

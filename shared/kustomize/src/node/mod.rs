@@ -10,7 +10,7 @@ mod share;
 mod typing;
 mod write;
 
-pub(crate) use path::{lookup, lookup_mut, parts, smart_split, split};
+pub(crate) use path::{first_part, lookup, lookup_mut, parts, smart_split, split};
 pub(crate) use read::{documents, first_document, from_value};
 pub(crate) use share::{Shares, unshare};
 pub(crate) use typing::resolve;

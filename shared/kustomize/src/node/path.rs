@@ -1,25 +1,40 @@
 //! Field paths: `a/b`, `a.b`, `a.[name=x].b`, `a.0.b`.
 
 use super::Node;
+use std::borrow::Cow;
 
 /// Splits at a delimiter; a backslash before it keeps it. One leading delimiter is dropped.
 pub(crate) fn split(path: &str, delimiter: char) -> Vec<String> {
-    let mut pieces: Vec<&str> = path.split(delimiter).collect();
-    if pieces.len() > 1 && pieces[0].is_empty() {
-        pieces.remove(0);
-    }
-    let mut parts: Vec<String> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        match parts.last_mut() {
-            Some(last) if last.ends_with('\\') => {
-                last.pop();
-                last.push(delimiter);
-                last.push_str(piece);
-            }
-            _ => parts.push(piece.to_owned()),
-        }
+    let mut parts = Vec::new();
+    let mut left = Some(path.strip_prefix(delimiter).unwrap_or(path));
+    while let Some(path) = left {
+        let (part, rest) = first_part(path, delimiter);
+        parts.push(part.into_owned());
+        left = rest;
     }
     parts
+}
+
+/// What stands before the first delimiter without a backslash, and what follows it.
+pub(crate) fn first_part(path: &str, delimiter: char) -> (Cow<'_, str>, Option<&str>) {
+    match path.split_once(delimiter) {
+        None => return (Cow::Borrowed(path), None),
+        Some((part, rest)) if !part.ends_with('\\') => return (Cow::Borrowed(part), Some(rest)),
+        Some(_) => {}
+    }
+    let mut name = String::new();
+    let mut left = path;
+    while let Some((part, rest)) = left.split_once(delimiter) {
+        let Some(part) = part.strip_suffix('\\') else {
+            name.push_str(part);
+            return (Cow::Owned(name), Some(rest));
+        };
+        name.push_str(part);
+        name.push(delimiter);
+        left = rest;
+    }
+    name.push_str(left);
+    (Cow::Owned(name), None)
 }
 
 /// Splits at dots outside of brackets. Brackets around a key with dots are dropped, `[key=value]` stays.
@@ -177,6 +192,13 @@ mod tests {
                 r"metadata/annotations/nginx\/secret",
                 vec!["metadata", "annotations", "nginx/secret"],
             ),
+            ("a", vec!["a"]),
+            ("a/b[]/c", vec!["a", "b[]", "c"]),
+            (r"a/b\/c/d", vec!["a", "b/c", "d"]),
+            (r"a\/b\/c", vec!["a/b/c"]),
+            ("a//b", vec!["a", "", "b"]),
+            ("a/", vec!["a", ""]),
+            ("/", vec![""]),
         ] {
             assert_eq!(split(path, '/'), want, "{path}");
         }
