@@ -297,7 +297,7 @@ fn charts_of_a_tree_embedded() {
     let (_, reason, message) = ready(world.hub(), "HelmChart", SPACE, "gone");
     assert_eq!(reason, "InvalidChartReference", "{message}");
     let (_, reason, message) = ready(world.hub(), "HelmChart", SPACE, "bucket");
-    assert_eq!(reason, "NotSupported", "{message}");
+    assert_eq!(reason, "SourceUnavailable", "{message}");
     // Another commit is another version, as the strategy says.
     world.commit(&[Change::write("charts/web/values.yaml", "a: 2\n")]);
     let sha = world.site.head(FLEET);

@@ -4,6 +4,7 @@
 use crate::recorded::{Note, Recorded};
 use crate::site::{HubSpec, Node, Site};
 use async_trait::async_trait;
+use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded as servers;
@@ -12,7 +13,7 @@ use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Access, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
+    Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
     GitReference, Impersonation, PortError, Ports, Queue as _, Request as Work,
     Result as PortResult, Secret,
 };
@@ -83,6 +84,7 @@ impl Embedded {
         let ports = Ports {
             git: git.clone(),
             charts: Arc::new(HttpCharts::new()),
+            buckets: Arc::new(S3Buckets::new()),
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
             keys: Arc::new(MemoryKeys(keys)),
@@ -125,6 +127,12 @@ impl Embedded {
                 .await
                 .expect("create the root");
         });
+    }
+
+    /// The same with other ways to buckets.
+    pub fn with_buckets(mut self, buckets: Arc<dyn Buckets>) -> Self {
+        self.ports.buckets = buckets;
+        self
     }
 
     /// Lets the sources of a hub be on loopback.

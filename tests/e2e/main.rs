@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod binaries;
+mod buckets;
 mod charts;
 mod embedded;
 mod kamaji;

@@ -176,6 +176,7 @@ pub fn path(kind: &str, namespace: &str, name: &str) -> String {
         "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"),
         "GitRepository" => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
         "OCIRepository" => ("source.toolkit.fluxcd.io", "v1", "ocirepositories"),
+        "Bucket" => ("source.toolkit.fluxcd.io", "v1", "buckets"),
         "HelmRepository" => ("source.toolkit.fluxcd.io", "v1", "helmrepositories"),
         "HelmChart" => ("source.toolkit.fluxcd.io", "v1", "helmcharts"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),

@@ -67,6 +67,8 @@ enum SourceKind {
     Helm(One),
     /// A HelmChart
     Chart(One),
+    /// A Bucket
+    Bucket(One),
 }
 
 impl SourceKind {
@@ -76,6 +78,7 @@ impl SourceKind {
             Self::Oci(one) => (FluxKind::OCIRepository, one),
             Self::Helm(one) => (FluxKind::HelmRepository, one),
             Self::Chart(one) => (FluxKind::HelmChart, one),
+            Self::Bucket(one) => (FluxKind::Bucket, one),
         }
     }
 }
@@ -129,13 +132,13 @@ fn source_of(object: &Object) -> Result<(FluxKind, String, String), Error> {
     })?;
     let kind = field("kind").unwrap_or_default();
     match FluxKind::parse(&kind) {
-        Some(kind @ (FluxKind::GitRepository | FluxKind::OCIRepository)) => Ok((
+        Some(kind @ (FluxKind::GitRepository | FluxKind::OCIRepository | FluxKind::Bucket)) => Ok((
             kind,
             field("namespace").unwrap_or_else(|| object.namespace().to_owned()),
             name,
         )),
         _ => Err(Error::new(format!(
-            "source {kind}/{name}: only a GitRepository or an OCIRepository can be reconciled"
+            "source {kind}/{name}: only a GitRepository, an OCIRepository or a Bucket can be reconciled"
         ))
         .next("leave --with-source out")),
     }
@@ -289,6 +292,7 @@ pub fn singular(kind: FluxKind) -> &'static str {
         FluxKind::OCIRepository => "source oci",
         FluxKind::HelmRepository => "source helm",
         FluxKind::HelmChart => "source chart",
+        FluxKind::Bucket => "source bucket",
         FluxKind::HelmRelease => "helmrelease",
         _ => "kustomization",
     }

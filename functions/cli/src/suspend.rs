@@ -69,6 +69,8 @@ enum SourceKind {
     Helm(Which),
     /// Helm charts
     Chart(Which),
+    /// Buckets
+    Bucket(Which),
 }
 
 #[derive(clap::Args)]
@@ -95,6 +97,7 @@ impl What {
                 SourceKind::Oci(which) => (FluxKind::OCIRepository, which),
                 SourceKind::Helm(which) => (FluxKind::HelmRepository, which),
                 SourceKind::Chart(which) => (FluxKind::HelmChart, which),
+                SourceKind::Bucket(which) => (FluxKind::Bucket, which),
             },
         }
     }

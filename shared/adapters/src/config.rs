@@ -1,6 +1,6 @@
 //! Which adapters a process works with: read from the environment once, wired once.
 
-use crate::aws::{self, S3Blobs, SecretsManagerKeys, SqsQueue};
+use crate::aws::{self, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
 use crate::charts::HttpCharts;
 use crate::cluster::KubeClusters;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
@@ -120,6 +120,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
     Ok(Ports {
         git: Arc::new(GitRouter::new(github, None)),
         charts: Arc::new(HttpCharts::new()),
+        buckets: Arc::new(S3Buckets::new()),
         blobs: Arc::new(S3Blobs::new(
             &settings,
             config.bucket.as_str(),
@@ -213,6 +214,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let ports = Ports {
         git: Arc::new(GitRouter::new(github, local)),
         charts: Arc::new(HttpCharts::new()),
+        buckets: Arc::new(S3Buckets::new()),
         blobs: Arc::new(FolderBlobs::open(&options.store)?),
         queue: Arc::new(queue.clone()),
         keys,

@@ -12,3 +12,5 @@ pub mod git;
 mod key;
 pub mod local;
 pub mod log;
+pub mod offline;
+mod web;

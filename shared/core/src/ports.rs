@@ -1,7 +1,9 @@
 //! What the core needs from outside, in its own words. Adapters implement these traits; no SDK type stands in a signature.
 
+mod buckets;
 mod charts;
 
+pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Validator};
 
 use crate::flux::ObjectRef;
@@ -471,6 +473,8 @@ pub struct Ports {
     pub git: Arc<dyn Git>,
     /// Hosts of charts and OCI artifacts.
     pub charts: Arc<dyn Charts>,
+    /// Buckets that are sources.
+    pub buckets: Arc<dyn Buckets>,
     /// The bucket.
     pub blobs: Arc<dyn Blobs>,
     /// The queue.

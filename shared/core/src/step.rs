@@ -158,6 +158,7 @@ async fn work(ports: &Ports, request: &Request, patience: Duration) -> Result<Ou
     match request.object.kind {
         FluxKind::GitRepository => source::git::step(&context, object).await,
         FluxKind::OCIRepository => source::oci::step(&context, object).await,
+        FluxKind::Bucket => source::bucket::step(&context, object).await,
         FluxKind::HelmRepository => source::helm_repository::step(&context, object).await,
         FluxKind::HelmChart => source::helm_chart::step(&context, object).await,
         FluxKind::Kustomization => kustomization::step(&context, object).await,

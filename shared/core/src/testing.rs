@@ -1,10 +1,15 @@
 //! In-memory ports, with switches for failures: for tests, and for a demo or a check, of which nothing is kept. One suite
 //! holds the store against the folder and the bucket.
 
+mod buckets;
+
+pub use buckets::MemoryBuckets;
+
 use crate::ports::{
-    Access, Blobs, Charts, Clock, Cluster, Clusters, Commit, Connection, ErrorKind, FetchLimits,
-    Fetched, Git, GitAuth, GitReference, Impersonation, Keys, Layer, Manifest, PortError, Ports,
-    Precondition, Put, Queue, Request, Result, Secret, Validator, Version,
+    Access, Blobs, Bucket, BucketAddress, Buckets, Charts, Clock, Cluster, Clusters, Commit,
+    Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, GitReference, Impersonation, Keys,
+    Layer, Manifest, PortError, Ports, Precondition, Put, Queue, Request, Result, Secret,
+    Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -178,11 +183,12 @@ impl Clock for TestClock {
     }
 }
 
-/// Ports over these parts; Git, charts and clusters are absent and say so.
+/// Ports over these parts; Git, charts, buckets and clusters are absent and say so.
 pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Ports {
     Ports {
         git: Arc::new(Absent),
         charts: Arc::new(Absent),
+        buckets: Arc::new(Absent),
         blobs,
         queue,
         keys: Arc::new(MemoryKeys::default()),
@@ -233,6 +239,13 @@ impl Charts for Absent {
     }
 
     async fn layer(&self, _: &str, _: &Layer, _: &Connection, _: u64) -> Result<Bytes> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Buckets for Absent {
+    async fn open(&self, _: &BucketAddress) -> Result<Arc<dyn Bucket>> {
         absent()
     }
 }

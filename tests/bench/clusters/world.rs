@@ -1,9 +1,9 @@
 //! The fleet: a folder as its repository, one hub, and for each remote cluster a kubeconfig Secret and a Kustomization.
 
-use driftless_adapters::charts::OfflineCharts;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::git::FolderGit;
 use driftless_adapters::local::{LocalKeys, SystemClock};
+use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Request as Asked, User};
 use driftless_core::bootstrap::{self, FLUX_SYSTEM, Root};
 use driftless_core::flux::{FluxKind, ObjectRef};
@@ -47,7 +47,8 @@ impl World {
         let queue = Arc::new(MemoryQueue::default());
         let ports = Ports {
             git: Arc::new(git),
-            charts: Arc::new(OfflineCharts),
+            charts: Arc::new(Offline),
+            buckets: Arc::new(Offline),
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
             keys: Arc::new(LocalKeys::new(secrets.into(), None)),

@@ -8,7 +8,7 @@ use crate::embedded::World;
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet::Options;
 use clap::ValueEnum;
-use driftless_adapters::charts::OfflineCharts;
+use driftless_adapters::offline::Offline;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use drive::Drive;
 use std::path::PathBuf;
@@ -57,7 +57,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let clock = Arc::new(TestClock::default());
     let world = World::start(
         &fleet,
-        Arc::new(OfflineCharts),
+        Arc::new(Offline),
+        Arc::new(Offline),
         queue.clone(),
         clock.clone(),
         false,

@@ -11,6 +11,7 @@ use crate::fleet::{self, Fleet};
 use crate::serve::{End, log, metrics::Metrics, work};
 use crate::term;
 use clap::ValueEnum;
+use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
 use driftless_core::flux::parse_duration;
@@ -90,6 +91,7 @@ async fn demo(args: &Args) -> Result<(), Error> {
     let world = World::start(
         &fleet,
         Arc::new(HttpCharts::new()),
+        Arc::new(S3Buckets::new()),
         Arc::new(queue.clone()),
         Arc::new(SystemClock),
         true,

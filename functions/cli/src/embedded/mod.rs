@@ -14,7 +14,7 @@ use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Cause, Charts, Clock, Ports, Queue, Request, Secret};
+use driftless_core::ports::{Buckets, Cause, Charts, Clock, Ports, Queue, Request, Secret};
 use driftless_core::testing::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -70,6 +70,7 @@ impl World {
     pub async fn start(
         fleet: &Fleet,
         charts: Arc<dyn Charts>,
+        buckets: Arc<dyn Buckets>,
         queue: Arc<dyn Queue>,
         clock: Arc<dyn Clock>,
         listens: bool,
@@ -83,6 +84,7 @@ impl World {
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
             charts,
+            buckets,
             blobs: Arc::new(MemoryBlobs::default()),
             queue,
             keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),

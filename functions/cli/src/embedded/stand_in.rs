@@ -48,7 +48,7 @@ async fn logins(hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
     for (field, data) in [
         (
             "/spec/secretRef/name",
-            json!({"username": "git", "password": "stand-in"}),
+            json!({"username": "git", "password": "stand-in", "accesskey": "stand-in", "secretkey": "stand-in"}),
         ),
         ("/spec/certSecretRef/name", json!({"ca.crt": "stand-in"})),
     ] {
@@ -73,6 +73,7 @@ impl World {
         for kind in [
             FluxKind::GitRepository,
             FluxKind::OCIRepository,
+            FluxKind::Bucket,
             FluxKind::HelmRepository,
         ] {
             for object in handle.list(kind).await? {

@@ -1,10 +1,12 @@
-//! Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the keys.
+//! Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the keys; and buckets of others that speak S3.
 
+mod buckets;
 mod error;
 mod keys;
 mod queue;
 mod s3;
 
+pub use buckets::S3Buckets;
 pub use keys::SecretsManagerKeys;
 pub use queue::SqsQueue;
 pub use s3::S3Blobs;

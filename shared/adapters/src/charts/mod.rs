@@ -3,15 +3,11 @@
 //! Tenants name these hosts. So addresses of the machine itself (loopback, link-local) are refused where a name is looked up and
 //! where a redirect leads, unless the connection allows them; no proxy of the environment is used; nothing is unpacked on the way.
 
-mod client;
-mod offline;
 mod registry;
 
-pub use offline::OfflineCharts;
-
+use crate::web::{self, Ask, Clients, Login};
 use async_trait::async_trait;
 use bytes::Bytes;
-use client::{Ask, Clients, Login};
 use driftless_core::ports::{
     Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Result, Validator,
 };
@@ -58,7 +54,7 @@ impl Charts for HttpCharts {
         if response.status() == StatusCode::NOT_MODIFIED && !known.is_empty() {
             return Ok(Fetched::Unchanged);
         }
-        let response = client::accepted(response, &place)?;
+        let response = web::accepted(response, &place)?;
         let text = |name: &HeaderName| {
             let value = response.headers().get(name)?;
             value.to_str().ok().map(str::to_owned)
@@ -67,7 +63,7 @@ impl Charts for HttpCharts {
             etag: text(&ETAG),
             last_modified: text(&LAST_MODIFIED),
         };
-        let bytes = client::body(response, limit, &place).await?;
+        let bytes = web::body(response, limit, &place).await?;
         Ok(Fetched::Body { bytes, validator })
     }
 

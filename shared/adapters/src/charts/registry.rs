@@ -2,7 +2,7 @@
 //!
 //! Own code, because the registry names the address of its token service: every address must go through the same gate.
 
-use super::client::{self, Ask, Clients, Login};
+use crate::web::{self, Ask, Clients, Login};
 use bytes::Bytes;
 use driftless_core::ports::{Connection, ErrorKind, Layer, Manifest, PortError, Result};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE};
@@ -87,7 +87,7 @@ impl<'a> Repository<'a> {
             let response = self.get(url.clone(), None).await?;
             let next = response.headers().get(LINK);
             let next = next.and_then(|link| next_page(link.to_str().ok()?));
-            let page = client::body(response, SMALL, &self.name).await?;
+            let page = web::body(response, SMALL, &self.name).await?;
             let page: Value = serde_json::from_slice(&page).map_err(|_| self.unreadable("tags"))?;
             let names = page.get("tags").and_then(Value::as_array);
             let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -109,7 +109,7 @@ impl<'a> Repository<'a> {
     pub async fn manifest(&self, reference: &str) -> Result<Manifest> {
         let url = self.at(&format!("manifests/{reference}"))?;
         let response = self.get(url, Some(MANIFESTS)).await?;
-        let bytes = client::body(response, MANIFEST, &self.name).await?;
+        let bytes = web::body(response, MANIFEST, &self.name).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         if reference.contains(':') && reference != digest {
             return Err(self.unreadable("manifest (its digest is another one)"));
@@ -147,7 +147,7 @@ impl<'a> Repository<'a> {
     pub async fn layer(&self, layer: &Layer, limit: u64) -> Result<Bytes> {
         let url = self.at(&format!("blobs/{}", layer.digest))?;
         let response = self.get(url, None).await?;
-        let bytes = client::body(response, limit, &self.name).await?;
+        let bytes = web::body(response, limit, &self.name).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         if digest != layer.digest {
             return Err(self.unreadable("layer (its digest is another one)"));
@@ -175,7 +175,7 @@ impl<'a> Repository<'a> {
         let known = self.login.get();
         let answer = self.ask(url.clone(), accept, known).await?;
         if answer.status() != StatusCode::UNAUTHORIZED || known.is_some() {
-            return client::accepted(answer, &self.name);
+            return web::accepted(answer, &self.name);
         }
         let challenge = answer.headers().get(WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
@@ -185,10 +185,10 @@ impl<'a> Repository<'a> {
             .get_or_try_init(|| self.log_in(&challenge))
             .await?;
         if matches!(login, Admission::Nobody) {
-            return client::accepted(answer, &self.name);
+            return web::accepted(answer, &self.name);
         }
         let again = self.ask(url, accept, Some(login)).await?;
-        client::accepted(again, &self.name)
+        web::accepted(again, &self.name)
     }
 
     async fn ask(
@@ -245,8 +245,8 @@ impl<'a> Repository<'a> {
             everywhere: false,
             place: &place,
         };
-        let response = client::accepted(self.clients.ask(ask).await?, &place)?;
-        let token = client::body(response, SMALL, &place).await?;
+        let response = web::accepted(self.clients.ask(ask).await?, &place)?;
+        let token = web::body(response, SMALL, &place).await?;
         let token: Value = serde_json::from_slice(&token).map_err(|_| self.unreadable("token"))?;
         let token = token.get("token").or_else(|| token.get("access_token"));
         let token = token.and_then(Value::as_str);

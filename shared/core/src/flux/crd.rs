@@ -3,7 +3,7 @@
 //! Flux version survives.
 
 use super::{
-    FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec, HelmRepositorySpec,
+    BucketSpec, FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec, HelmRepositorySpec,
     KustomizationSpec, OCIRepositorySpec,
 };
 use driftless_manifest::Object;
@@ -103,6 +103,9 @@ fn columns(kind: FluxKind) -> Value {
         FluxKind::GitRepository | FluxKind::OCIRepository | FluxKind::HelmRepository => {
             json!([{"name": "URL", "type": "string", "jsonPath": ".spec.url"}, age, ready, status])
         }
+        FluxKind::Bucket => json!([
+            {"name": "Endpoint", "type": "string", "jsonPath": ".spec.endpoint"}, age, ready, status
+        ]),
         _ => json!([age, ready, status]),
     }
 }
@@ -113,6 +116,7 @@ fn spec_schema(kind: FluxKind) -> Value {
         FluxKind::GitRepository => schema_of::<GitRepositorySpec>(),
         FluxKind::HelmRelease => schema_of::<HelmReleaseSpec>(),
         FluxKind::OCIRepository => schema_of::<OCIRepositorySpec>(),
+        FluxKind::Bucket => schema_of::<BucketSpec>(),
         FluxKind::HelmRepository => schema_of::<HelmRepositorySpec>(),
         FluxKind::HelmChart => schema_of::<HelmChartSpec>(),
         _ => json!({"type": "object"}),

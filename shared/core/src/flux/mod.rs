@@ -1,6 +1,7 @@
 //! Flux's API, as driftless reads and writes it: every served version is read into one model, and status goes back in
 //! the version that the hub serves.
 
+mod bucket;
 mod condition;
 mod crd;
 mod git_repository;
@@ -12,6 +13,7 @@ mod oci_repository;
 mod source;
 mod time;
 
+pub use bucket::{Bucket, BucketSpec};
 pub use condition::{Condition, Conditions, reason};
 pub use crd::{custom_resource_definitions, is_current};
 pub use git_repository::{GitRepository, GitRepositorySpec};

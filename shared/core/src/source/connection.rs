@@ -1,13 +1,14 @@
 //! How to talk to the host of a chart or an artifact: from Secrets, as source-controller 1.9 reads them.
 
 use crate::failure::Failure;
-use crate::flux::{HelmRepository, OCIRepository, parse_duration, reason};
-use crate::ports::{Connection, Secret};
+use crate::flux::{Bucket, HelmRepository, OCIRepository, parse_duration, reason};
+use crate::ports::{BucketAddress, Connection, Secret};
 use crate::source::credentials::{entry, secret};
 use crate::step::Context;
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::time::Duration;
+use url::Url;
 
 /// source-controller's default for `spec.timeout`.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +29,8 @@ pub async fn of_repository(
     how.insecure = spec.insecure;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::read(context, namespace, &reference.name, "authentication").await?;
+        let place =
+            Place::read(context, namespace, &reference.name, "authentication secret").await?;
         how.login = place.login(&spec.url)?;
         if spec.cert_secret_ref.is_none() {
             // Before certSecretRef, the certificates stood in the same Secret.
@@ -36,7 +38,13 @@ pub async fn of_repository(
         }
     }
     if let Some(reference) = &spec.cert_secret_ref {
-        let place = Place::read(context, namespace, &reference.name, "TLS authentication").await?;
+        let place = Place::read(
+            context,
+            namespace,
+            &reference.name,
+            "TLS authentication secret",
+        )
+        .await?;
         place.certificates(&mut how, false)?;
     }
     Ok(how)
@@ -55,14 +63,66 @@ pub async fn of_registry(
     how.insecure = spec.insecure;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::read(context, namespace, &reference.name, "registry").await?;
+        let place = Place::read(context, namespace, &reference.name, "registry secret").await?;
         how.login = place.login(&spec.url)?;
     }
     if let Some(reference) = &spec.cert_secret_ref {
-        let place = Place::read(context, namespace, &reference.name, "TLS authentication").await?;
+        let place = Place::read(
+            context,
+            namespace,
+            &reference.name,
+            "TLS authentication secret",
+        )
+        .await?;
         place.certificates(&mut how, false)?;
     }
     Ok(how)
+}
+
+/// The address of a Bucket, and how to talk to it.
+///
+/// # Errors
+/// An endpoint that is no host; as [`of_repository`].
+pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketAddress, Failure> {
+    let spec = &source.spec;
+    let mut how = start(context, spec.timeout.as_deref())?;
+    let namespace = &source.id.namespace;
+    if let Some(reference) = &spec.secret_ref {
+        let place = Place::read(context, namespace, &reference.name, "secret").await?;
+        how.login = Some(place.access_key()?);
+    }
+    if let Some(reference) = &spec.cert_secret_ref {
+        let place = Place::read(
+            context,
+            namespace,
+            &reference.name,
+            "TLS authentication secret",
+        )
+        .await?;
+        place.certificates(&mut how, false)?;
+    }
+    Ok(BucketAddress {
+        endpoint: endpoint(&spec.endpoint, spec.insecure)?,
+        name: spec.bucket_name.clone(),
+        region: spec.region.clone().unwrap_or_default(),
+        how,
+    })
+}
+
+/// The address of a host that is given without `https://`.
+fn endpoint(host: &str, insecure: bool) -> Result<String, Failure> {
+    let scheme = if insecure { "http" } else { "https" };
+    let bare = Url::parse(&format!("{scheme}://{host}"))
+        .ok()
+        .filter(|url| url.path() == "/" && url.username().is_empty() && url.password().is_none())
+        .filter(|url| url.query().is_none() && url.fragment().is_none());
+    match bare {
+        Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
+        None => Err(Failure::retry(
+            reason::AUTHENTICATION_FAILED,
+            "spec.endpoint: expected a host, such as s3.example.com or minio.example.com:9000",
+        )),
+    }
 }
 
 /// Without credentials: what everybody may read.
@@ -96,7 +156,7 @@ impl Place {
         context: &Context<'_>,
         namespace: &str,
         name: &str,
-        role: &str,
+        what: &str,
     ) -> Result<Self, Failure> {
         match secret(&context.hub, namespace, name).await? {
             Some(secret) => Ok(Self {
@@ -105,7 +165,7 @@ impl Place {
             }),
             None => Err(Failure::retry(
                 reason::AUTHENTICATION_FAILED,
-                format!("failed to get {role} secret '{namespace}/{name}': not found"),
+                format!("failed to get {what} '{namespace}/{name}': not found"),
             )),
         }
     }
@@ -129,6 +189,24 @@ impl Place {
             (Some(username), Some(password)) => Ok(Some((username, password))),
             (None, None) => Ok(None),
             _ => Err(self.fail("expected both username and password")),
+        }
+    }
+
+    /// An access key's id and its secret.
+    fn access_key(&self) -> Result<(String, Secret), Failure> {
+        let id = entry(&self.secret, "accesskey");
+        let id = id.and_then(|id| id.expose_str().map(str::to_owned));
+        match (id, entry(&self.secret, "secretkey")) {
+            (Some(id), Some(secret)) if !id.is_empty() && !secret.expose().is_empty() => {
+                Ok((id, secret))
+            }
+            _ => Err(Failure::retry(
+                reason::AUTHENTICATION_FAILED,
+                format!(
+                    "invalid '{}' secret data: required fields 'accesskey' and 'secretkey'",
+                    self.secret.name()
+                ),
+            )),
         }
     }
 

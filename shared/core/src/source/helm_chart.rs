@@ -36,10 +36,6 @@ impl Kind for Helm {
         let id = source.source().map_err(|what| {
             Failure::terminal(reason::UNSUPPORTED_SOURCE, what).context("failed to get source")
         })?;
-        if id.kind == FluxKind::Bucket {
-            let what = "a chart of a Bucket is not supported yet, as Buckets are not: keep both with Flux's source-controller";
-            return Err(Failure::terminal(reason::UNSUPPORTED, what));
-        }
         let Some(object) = find(context, &id).await? else {
             let what = format!(
                 "failed to get source: {}.{} \"{}\" not found",

@@ -3,7 +3,11 @@
 use driftless_manifest::{FileTree, TreePath};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-const FILE: &str = ".sourceignore";
+/// The file with patterns.
+pub const FILE: &str = ".sourceignore";
+
+/// How messages name the patterns of the object itself.
+pub const SPEC: &str = "spec.ignore";
 
 /// What is left out unless a later pattern takes it back (`sourceignore.VCSPatterns` and `DefaultPatterns`).
 const DEFAULTS: &[&str] = &[
@@ -54,16 +58,76 @@ struct Pattern {
     matcher: Gitignore,
 }
 
-/// Drops what the patterns drop: the defaults, then every `.sourceignore` from the root down, then `spec.ignore`. As in
-/// go-git's matcher the last pattern that matches a file, or a folder above it, decides; so a file can be taken back from
-/// a dropped folder.
+/// What is left out. As in go-git's matcher the last pattern that matches a file, or a folder above it, decides; so a file
+/// can be taken back from a dropped folder.
+#[derive(Default)]
+pub struct Patterns(Vec<Pattern>);
+
+impl Patterns {
+    /// Adds the lines of a file, or of `spec.ignore`, for what is below `folder`. Messages name it as `place`.
+    ///
+    /// # Errors
+    /// A pattern that is none, or too many of them.
+    pub fn add<'a>(
+        &mut self,
+        folder: &TreePath,
+        place: &str,
+        lines: impl Iterator<Item = &'a str>,
+    ) -> Result<(), BadPattern> {
+        for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+            let bad = |reason: String| BadPattern {
+                place: place.to_owned(),
+                pattern: line.to_owned(),
+                reason,
+            };
+            if self.0.len() >= MAX_PATTERNS {
+                return Err(bad(format!(
+                    "more than {MAX_PATTERNS} patterns in one source"
+                )));
+            }
+            let mut builder = GitignoreBuilder::new("");
+            builder
+                .add_line(None, line)
+                .map_err(|error| bad(error.to_string()))?;
+            let matcher = builder.build().map_err(|error| bad(error.to_string()))?;
+            self.0.push(Pattern {
+                folder: folder.clone(),
+                matcher,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a file is left out.
+    pub fn leaves_out(&self, path: &TreePath) -> bool {
+        let decision = self
+            .0
+            .iter()
+            .rev()
+            .filter(|pattern| path.is_within(&pattern.folder))
+            .find_map(|pattern| {
+                let skip = if pattern.folder.is_root() {
+                    0
+                } else {
+                    pattern.folder.as_str().len() + 1
+                };
+                let matched = pattern
+                    .matcher
+                    .matched_path_or_any_parents(&path.as_str()[skip..], false);
+                (!matched.is_none()).then(|| matched.is_ignore())
+            });
+        decision.unwrap_or(false)
+    }
+}
+
+/// Drops what the patterns drop: the defaults, then every `.sourceignore` from the root down, then `spec.ignore`.
 ///
 /// # Errors
-/// A pattern that is none, or too many of them.
+/// As [`Patterns::add`].
 pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPattern> {
-    let mut patterns = Vec::new();
+    let mut patterns = Patterns::default();
     let root = TreePath::root();
-    add(&mut patterns, &root, "defaults", DEFAULTS.iter().copied())?;
+    patterns.add(&root, "defaults", DEFAULTS.iter().copied())?;
     let mut files: Vec<&TreePath> = tree
         .index()
         .iter()
@@ -76,69 +140,10 @@ pub fn apply(tree: &mut FileTree, spec_ignore: Option<&str>) -> Result<(), BadPa
             .content(path)
             .map(|bytes| String::from_utf8_lossy(bytes))
             .unwrap_or_default();
-        add(
-            &mut patterns,
-            &path.parent(),
-            path.as_str(),
-            content.lines(),
-        )?;
+        patterns.add(&path.parent(), path.as_str(), content.lines())?;
     }
-    add(
-        &mut patterns,
-        &root,
-        "spec.ignore",
-        spec_ignore.unwrap_or_default().lines(),
-    )?;
-    tree.retain(|path| !is_dropped(path, &patterns));
-    Ok(())
-}
-
-fn is_dropped(path: &TreePath, patterns: &[Pattern]) -> bool {
-    let decision = patterns
-        .iter()
-        .rev()
-        .filter(|pattern| path.is_within(&pattern.folder))
-        .find_map(|pattern| {
-            let skip = if pattern.folder.is_root() {
-                0
-            } else {
-                pattern.folder.as_str().len() + 1
-            };
-            let matched = pattern
-                .matcher
-                .matched_path_or_any_parents(&path.as_str()[skip..], false);
-            (!matched.is_none()).then(|| matched.is_ignore())
-        });
-    decision.unwrap_or(false)
-}
-
-fn add<'a>(
-    patterns: &mut Vec<Pattern>,
-    folder: &TreePath,
-    place: &str,
-    lines: impl Iterator<Item = &'a str>,
-) -> Result<(), BadPattern> {
-    for line in lines.filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
-        let bad = |reason: String| BadPattern {
-            place: place.to_owned(),
-            pattern: line.to_owned(),
-            reason,
-        };
-        if patterns.len() >= MAX_PATTERNS {
-            return Err(bad(format!(
-                "more than {MAX_PATTERNS} patterns in one source"
-            )));
-        }
-        let mut builder = GitignoreBuilder::new("");
-        builder
-            .add_line(None, line)
-            .map_err(|error| bad(error.to_string()))?;
-        let matcher = builder.build().map_err(|error| bad(error.to_string()))?;
-        patterns.push(Pattern {
-            folder: folder.clone(),
-            matcher,
-        });
-    }
+    patterns.add(&root, SPEC, spec_ignore.unwrap_or_default().lines())?;
+    tree.retain(|path| !patterns.leaves_out(path));
     Ok(())
 }
 

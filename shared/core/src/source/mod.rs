@@ -2,6 +2,8 @@
 
 pub mod archive;
 pub mod artifact;
+pub mod bucket;
+mod bucket_files;
 mod chart_build;
 mod chart_dependencies;
 mod chart_remote;

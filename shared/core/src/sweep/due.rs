@@ -113,6 +113,7 @@ pub fn due(
     match id.kind {
         FluxKind::GitRepository
         | FluxKind::OCIRepository
+        | FluxKind::Bucket
         | FluxKind::HelmRepository
         | FluxKind::HelmChart
         | FluxKind::Kustomization

@@ -1,12 +1,16 @@
+//! Ports that the network is not behind.
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Result, Validator,
+    Bucket, BucketAddress, Buckets, Charts, Connection, ErrorKind, Fetched, Layer, Manifest,
+    PortError, Result, Validator,
 };
 use driftless_core::source::shown;
+use std::sync::Arc;
 
-/// Hosts of charts where no network is used: each question is refused, and the refusal says so.
-pub struct OfflineCharts;
+/// Hosts that users name where no network is used: each question is refused, and the refusal says so.
+pub struct Offline;
 
 fn refused<T>(place: &str) -> Result<T> {
     let what = format!("'{place}' is behind the network, which is not used here");
@@ -14,7 +18,7 @@ fn refused<T>(place: &str) -> Result<T> {
 }
 
 #[async_trait]
-impl Charts for OfflineCharts {
+impl Charts for Offline {
     async fn get(&self, url: &str, _: &Connection, _: &Validator, _: u64) -> Result<Fetched> {
         refused(&shown(url))
     }
@@ -29,5 +33,12 @@ impl Charts for OfflineCharts {
 
     async fn layer(&self, repository: &str, _: &Layer, _: &Connection, _: u64) -> Result<Bytes> {
         refused(&format!("oci://{repository}"))
+    }
+}
+
+#[async_trait]
+impl Buckets for Offline {
+    async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
+        refused(&format!("{}/{}", address.endpoint, address.name))
     }
 }

@@ -1,4 +1,5 @@
-//! HTTP clients, and what all requests have in common.
+//! HTTP clients for hosts that tenants name: no address of the machine itself, where a name is looked up or a redirect leads,
+//! unless the connection allows it; no proxy of the environment; no more bytes than were asked for.
 
 use bytes::{Bytes, BytesMut};
 use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret};
@@ -22,7 +23,7 @@ const KEPT: usize = 32;
 const FIRST: u64 = 1 << 20;
 
 /// A question to a host.
-pub(super) struct Ask<'a> {
+pub(crate) struct Ask<'a> {
     /// The address.
     pub url: Url,
     /// How to talk to it.
@@ -39,7 +40,7 @@ pub(super) struct Ask<'a> {
 
 /// What goes into `Authorization`.
 #[derive(Clone, Copy)]
-pub(super) enum Login<'a> {
+pub(crate) enum Login<'a> {
     Nobody,
     Basic(&'a str, &'a Secret),
     Bearer(&'a str),
@@ -57,7 +58,7 @@ impl<'a> Login<'a> {
 
 /// Clients by what is particular about them: certificates, and which addresses they may reach.
 #[derive(Default)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     /// The most recently used first.
     known: Mutex<Vec<(Key, Client)>>,
 }
@@ -118,7 +119,7 @@ impl Clients {
     ///
     /// # Errors
     /// An address that may not be reached, certificates that cannot be used.
-    fn client(&self, url: &Url, how: &Connection) -> Result<Client> {
+    pub fn client(&self, url: &Url, how: &Connection) -> Result<Client> {
         if !how.allow_local && is_local_host(url) {
             let what = format!(
                 "'{}' is loopback or link-local, and leads back into this installation",
@@ -257,7 +258,8 @@ impl Resolve for Elsewhere {
     }
 }
 
-fn unreachable(error: &reqwest::Error, place: &str) -> PortError {
+/// No answer, or half of one.
+pub(crate) fn unreachable(error: &reqwest::Error, place: &str) -> PortError {
     let what = format!("'{place}': {}", reason(error));
     PortError::new(ErrorKind::Unavailable, what)
 }
@@ -278,7 +280,7 @@ fn reason(error: &reqwest::Error) -> String {
 ///
 /// # Errors
 /// What the host refused, by its status.
-pub(super) fn accepted(response: Response, place: &str) -> Result<Response> {
+pub(crate) fn accepted(response: Response, place: &str) -> Result<Response> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -301,7 +303,7 @@ pub(super) fn accepted(response: Response, place: &str) -> Result<Response> {
 ///
 /// # Errors
 /// More than that, or it broke off.
-pub(super) async fn body(mut response: Response, limit: u64, place: &str) -> Result<Bytes> {
+pub(crate) async fn body(mut response: Response, limit: u64, place: &str) -> Result<Bytes> {
     let too_long = || {
         let what = format!("'{place}' is larger than {limit} bytes, which is the limit");
         PortError::new(ErrorKind::Invalid, what)

@@ -1,0 +1,267 @@
+//! Buckets that users name, of anybody who speaks S3.
+
+mod connector;
+
+use super::error::{said, to_error};
+use crate::web::Clients;
+use async_trait::async_trait;
+use aws_sdk_s3::Client;
+use aws_sdk_s3::config::http::HttpResponse;
+use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
+use aws_sdk_s3::config::{
+    BehaviorVersion, Builder, Credentials, Region, ResponseChecksumValidation,
+};
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::EncodingType;
+use bytes::{Bytes, BytesMut};
+use connector::Gate;
+use driftless_core::ports::{
+    Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, ErrorKind, PortError, Result,
+};
+use std::sync::Arc;
+use url::Url;
+
+/// Bytes of one page of a list: a thousand keys of a thousand bytes, each written with three, and what is said of them.
+const PAGE: usize = 8 << 20;
+/// Pages of a list that bring nothing.
+const EMPTY_PAGES: usize = 10;
+/// What is allocated for an object before its bytes are there, whatever length it announces.
+const FIRST: u64 = 1 << 20;
+
+/// Everybody's buckets.
+#[derive(Clone, Default)]
+pub struct S3Buckets {
+    clients: Arc<Clients>,
+}
+
+impl S3Buckets {
+    /// No host known yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn client(&self, address: &BucketAddress, host: &str, most: usize) -> Client {
+        let how = &address.how;
+        let gate = Gate::new(self.clients.clone(), how.clone(), most);
+        let timeouts = TimeoutConfig::builder().operation_timeout(how.timeout);
+        let config = Builder::new()
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(gate.into_client())
+            .endpoint_url(&address.endpoint)
+            .region(Region::new(region(&address.region, host)))
+            .force_path_style(!puts_buckets_into_names(host))
+            .disable_s3_express_session_auth(true)
+            .timeout_config(timeouts.build())
+            .retry_config(RetryConfig::standard())
+            // Not all who speak S3 know the header that asks for it; TLS and the ETag are there.
+            .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
+        let config = match &how.login {
+            Some((id, secret)) => {
+                let secret = secret.expose_str().unwrap_or_default();
+                config.credentials_provider(Credentials::new(id, secret, None, None, "secretRef"))
+            }
+            None => config.allow_no_auth(),
+        };
+        Client::from_conf(config.build())
+    }
+}
+
+#[async_trait]
+impl Buckets for S3Buckets {
+    async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
+        let endpoint = Url::parse(&address.endpoint).map_err(|error| {
+            let what = format!("'{}': {error}", address.endpoint);
+            PortError::new(ErrorKind::Invalid, what)
+        })?;
+        let host = endpoint.host_str().unwrap_or_default();
+        Ok(Arc::new(S3Bucket {
+            lists: self.client(address, host, PAGE),
+            objects: self.client(address, host, usize::MAX),
+            name: address.name.clone(),
+            place: format!("{}/{}", address.endpoint, address.name),
+        }))
+    }
+}
+
+/// The region that requests are signed for: `s3.eu-west-1.amazonaws.com` tells it.
+fn region(given: &str, host: &str) -> String {
+    let told = || {
+        let name = host.strip_suffix(".amazonaws.com")?;
+        let (_, region) = name.split_once("s3.").or_else(|| name.split_once("s3-"))?;
+        region.rsplit('.').next()
+    };
+    match given {
+        "" => told().unwrap_or("us-east-1").to_owned(),
+        given => given.to_owned(),
+    }
+}
+
+/// Hosts that want the bucket in front of their name; others want it in the path.
+fn puts_buckets_into_names(host: &str) -> bool {
+    [".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com"]
+        .iter()
+        .any(|domain| host.ends_with(domain))
+}
+
+struct S3Bucket {
+    lists: Client,
+    objects: Client,
+    name: String,
+    /// For messages.
+    place: String,
+}
+
+#[async_trait]
+impl Bucket for S3Bucket {
+    async fn list(&self, prefix: &str, most: usize) -> Result<Vec<BucketEntry>> {
+        let what = format!("list '{}'", self.place);
+        let broken = |why: &str| PortError::new(ErrorKind::Unreadable, format!("{what}: {why}"));
+        let (mut found, mut next, mut empty) = (Vec::new(), None, 0);
+        loop {
+            let request = self
+                .lists
+                .list_objects_v2()
+                .bucket(&self.name)
+                .encoding_type(EncodingType::Url)
+                .set_prefix((!prefix.is_empty()).then(|| prefix.to_owned()))
+                .set_continuation_token(next);
+            let page = request
+                .send()
+                .await
+                .map_err(|error| failure(&what, &error))?;
+            let is_encoded = page.encoding_type == Some(EncodingType::Url);
+            let before = found.len();
+            for object in page.contents.unwrap_or_default() {
+                let key = object.key.ok_or_else(|| broken("an entry has no key"))?;
+                let etag = object.e_tag.ok_or_else(|| broken("an entry has no ETag"))?;
+                found.push(BucketEntry {
+                    key: if is_encoded { decoded(&key) } else { key },
+                    etag: bare(&etag),
+                    size: u64::try_from(object.size.unwrap_or_default()).unwrap_or_default(),
+                });
+            }
+            if found.len() > most {
+                let what = format!("{what}: it has more than {most} objects, which is the limit");
+                return Err(PortError::new(ErrorKind::Invalid, what));
+            }
+            empty = if found.len() == before { empty + 1 } else { 0 };
+            next = page.next_continuation_token;
+            match (page.is_truncated.unwrap_or_default(), &next) {
+                (false, _) => return Ok(found),
+                (true, Some(_)) if empty < EMPTY_PAGES => {}
+                (true, _) => {
+                    return Err(broken("the list goes on, and does not say where"));
+                }
+            }
+        }
+    }
+
+    async fn get(&self, key: &str, limit: u64) -> Result<Option<BucketObject>> {
+        let what = format!("read '{}/{key}'", self.place);
+        let request = self.objects.get_object().bucket(&self.name).key(key);
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) if said(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
+                return Ok(None);
+            }
+            Err(error) => return Err(failure(&what, &error)),
+        };
+        let Some(etag) = answer.e_tag else {
+            let what = format!("{what}: the answer has no ETag");
+            return Err(PortError::new(ErrorKind::Unreadable, what));
+        };
+        let announced = answer
+            .content_length
+            .and_then(|length| u64::try_from(length).ok());
+        let bytes = body(answer.body, announced.unwrap_or_default(), limit, &what).await?;
+        Ok(Some(BucketObject {
+            etag: bare(&etag),
+            bytes,
+        }))
+    }
+}
+
+/// What the host said, or why it was not asked.
+fn failure<E: ProvideErrorMetadata>(what: &str, error: &SdkError<E, HttpResponse>) -> PortError {
+    match connector::told(error) {
+        Some(told) => PortError {
+            message: format!("{what}: {told}"),
+            ..told.clone()
+        },
+        None => to_error(what, error),
+    }
+}
+
+/// The bytes of an object, at most `limit`.
+async fn body(mut stream: ByteStream, announced: u64, limit: u64, what: &str) -> Result<Bytes> {
+    let too_long = || {
+        let what = format!("{what}: it is larger than {limit} bytes, which is the limit");
+        PortError::new(ErrorKind::Invalid, what)
+    };
+    if announced > limit {
+        return Err(too_long());
+    }
+    let mut bytes = BytesMut::with_capacity(announced.min(FIRST) as usize);
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|_| {
+            PortError::new(
+                ErrorKind::Unavailable,
+                format!("{what}: the body broke off"),
+            )
+        })?;
+        if (bytes.len() + chunk.len()) as u64 > limit {
+            return Err(too_long());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes.freeze())
+}
+
+/// A key as it is, from how it was written in a list.
+fn decoded(key: &str) -> String {
+    let pairs = format!("k={}", key.replace('&', "%26"));
+    let mut pairs = url::form_urlencoded::parse(pairs.as_bytes());
+    pairs
+        .next()
+        .map(|(_, key)| key.into_owned())
+        .unwrap_or_default()
+}
+
+fn bare(etag: &str) -> String {
+    etag.trim_matches('"').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_and_styles() {
+        for (given, host, expected, in_name) in [
+            ("", "s3.amazonaws.com", "us-east-1", true),
+            ("", "s3.eu-west-1.amazonaws.com", "eu-west-1", true),
+            ("", "s3-eu-west-1.amazonaws.com", "eu-west-1", true),
+            (
+                "",
+                "s3.dualstack.eu-west-1.amazonaws.com",
+                "eu-west-1",
+                true,
+            ),
+            ("eu-north-1", "s3.amazonaws.com", "eu-north-1", true),
+            ("", "minio.example.com", "us-east-1", false),
+            ("home", "minio.example.com", "home", false),
+            ("", "10.0.0.1", "us-east-1", false),
+        ] {
+            assert_eq!(region(given, host), expected, "{host}");
+            assert_eq!(puts_buckets_into_names(host), in_name, "{host}");
+        }
+    }
+
+    #[test]
+    fn keys_of_a_list() {
+        assert_eq!(decoded("a/b%2Bc+d%26e&f%3Dg"), "a/b+c d&e&f=g");
+        assert_eq!(decoded("%01%C3%BC%252e"), "\u{1}ü%2e");
+    }
+}

@@ -1,0 +1,91 @@
+//! The step of a Bucket: the objects of a bucket become an artifact.
+//!
+//! The revision is a digest over the keys and ETags of a list, so a bucket that did not change costs the list alone.
+//! Reasons, messages and revisions are those of source-controller 1.9.
+
+use crate::failure::Failure;
+use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
+use crate::ports::FetchLimits;
+use crate::source::bucket_files::{Files, Index};
+use crate::source::step::{Found, Kind};
+use crate::source::{artifact, connection};
+use crate::step::{Context, Outcome};
+use driftless_manifest::Object;
+use std::time::Duration;
+
+/// How long a step may begin requests: a function has two minutes, and the last request must end, too.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How long one request may take.
+const REQUEST: Duration = Duration::from_secs(20);
+
+struct Objects;
+
+impl Kind for Objects {
+    type Spec = BucketSpec;
+    type Memory = ();
+
+    async fn look(
+        context: &Context<'_>,
+        source: &Bucket,
+        status: &mut SourceStatus,
+        _: &mut (),
+    ) -> Result<Found, Failure> {
+        if let Some(what) = source.unsupported() {
+            return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        }
+        let spec = &source.spec;
+        let mut address = connection::of_bucket(context, source).await?;
+        let time = address.how.timeout.min(LONGEST);
+        address.how.timeout = time.min(REQUEST);
+        let bucket = context.ports.buckets.open(&address).await;
+        let bucket =
+            bucket.map_err(|error| Failure::port(reason::AUTHENTICATION_FAILED, &error))?;
+        let files = Files {
+            bucket: bucket.as_ref(),
+            name: &spec.bucket_name,
+            limits: FetchLimits::default(),
+            clock: context.ports.clock.as_ref(),
+            end: context.ports.clock.now() + time,
+        };
+        let mut index = files.index(spec).await?;
+
+        let stored = match &status.artifact {
+            Some(artifact) if artifact.revision == index.digest() => {
+                artifact::exists(context.ports, artifact).await?
+            }
+            _ => false,
+        };
+        if !stored {
+            let tree = files.fetch(&mut index).await?;
+            let stored = artifact::store(context.ports, &tree, &index.digest()).await;
+            let stored = stored.map_err(|error| {
+                Failure::port(reason::STORAGE_FAILED, &error)
+                    .context("unable to archive artifact to storage")
+            })?;
+            status.url.clone_from(&stored.url);
+            status.artifact = Some(stored);
+            status.observed_ignore.clone_from(&spec.ignore);
+        }
+        Ok(found(&index, &spec.bucket_name))
+    }
+}
+
+fn found(index: &Index, bucket: &str) -> Found {
+    let message = format!("stored artifact: revision '{}'", index.digest());
+    let news = format!(
+        "stored artifact with {} fetched files from '{bucket}' bucket",
+        index.len()
+    );
+    Found {
+        news: (reason::NEW_ARTIFACT, news),
+        ..Found::new(reason::SUCCEEDED_STORED, message)
+    }
+}
+
+/// Runs the step.
+///
+/// # Errors
+/// Only when the status itself could not be written.
+pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+    super::step::step::<Objects>(context, object).await
+}
