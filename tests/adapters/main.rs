@@ -3,6 +3,7 @@
 //! an embedded one.
 
 mod blobs;
+mod buckets;
 mod charts;
 mod cluster;
 mod github;

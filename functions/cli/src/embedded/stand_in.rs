@@ -45,11 +45,12 @@ async fn logins(hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
     let Some(id) = ObjectRef::of(object) else {
         return Ok(made);
     };
+    let login = match id.kind {
+        FluxKind::Bucket => json!({"accesskey": "stand-in", "secretkey": "stand-in"}),
+        _ => json!({"username": "git", "password": "stand-in"}),
+    };
     for (field, data) in [
-        (
-            "/spec/secretRef/name",
-            json!({"username": "git", "password": "stand-in", "accesskey": "stand-in", "secretkey": "stand-in"}),
-        ),
+        ("/spec/secretRef/name", login),
         ("/spec/certSecretRef/name", json!({"ca.crt": "stand-in"})),
     ] {
         let name = object.pointer(field).and_then(Value::as_str);

@@ -245,6 +245,38 @@ fn what_an_unchecked_chart_may_bring_is_no_error() {
     assert!(objects.contains(last), "{objects}");
 }
 
+/// What a bucket has is not known offline: it is told, and the rest goes on.
+#[test]
+fn what_a_bucket_brings_is_told_as_unchecked() {
+    let bucket = "apiVersion: source.toolkit.fluxcd.io/v1beta2\nkind: Bucket\nmetadata:\n  name: fleet\n  namespace: flux-system\nspec:\n\
+                  \x20 interval: 1h\n  endpoint: s3.acme.example\n  bucketName: acme-fleet\n  secretRef:\n    name: keys\n";
+    let apps = kustomization("apps", "").replace(
+        "kind: GitRepository\n    name: flux-system",
+        "kind: Bucket\n    name: fleet",
+    );
+    let folder = fleet(&[
+        ("clusters/one/bucket.yaml", format!("{bucket}---\n{apps}")),
+        (
+            "clusters/one/last.yaml",
+            kustomization("last", "  dependsOn:\n  - name: apps\n"),
+        ),
+        ("last/config.yaml", config_map("last")),
+    ]);
+    let done = check(folder.path(), &["-o", "json"]);
+    assert_eq!(done.code, 0, "{} {}", done.out, done.err);
+    let found = done.json();
+    let notes = found["notes"].to_string();
+    for note in [
+        "not checked: 'https://s3.acme.example/acme-fleet' is behind the network, which is not used here",
+        "not checked: its source Bucket/flux-system/fleet was not",
+    ] {
+        assert!(notes.contains(note), "{note}: {notes}");
+    }
+    let objects = found["hubs"][0]["objects"].to_string();
+    let last = r#"{"cluster":"one","object":"Kustomization/flux-system/last","state":"Ready"}"#;
+    assert!(objects.contains(last), "{objects}");
+}
+
 #[test]
 fn wrong_use_is_told() {
     let empty = tempfile::tempdir().expect("a folder");

@@ -3,8 +3,9 @@
 use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{BucketSpec, reason};
-use crate::ports::{Bucket, BucketObject, Clock, ErrorKind, FetchLimits};
+use crate::ports::{Bucket, BucketEntry, BucketObject, Clock, ErrorKind, FetchLimits};
 use crate::source::ignore::{self, Patterns};
+use bytes::Bytes;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use futures::FutureExt as _;
 use sha2::{Digest, Sha256};
@@ -21,6 +22,8 @@ const IGNORE_FILE: u64 = 1 << 20;
 const GROWTH: u64 = 1 << 20;
 /// Bytes of a key, as S3 has it.
 const KEY: usize = 1024;
+/// What helps against objects that cannot be had.
+const LEAVE_OUT: &str = "leave some out with spec.ignore or spec.prefix";
 
 /// A bucket that is read, and what it may bring.
 pub(super) struct Files<'a> {
@@ -35,7 +38,11 @@ pub(super) struct Files<'a> {
 
 /// The objects that belong to the artifact, by key.
 #[derive(Default)]
-pub(super) struct Index(BTreeMap<String, Listed>);
+pub(super) struct Index {
+    objects: BTreeMap<String, Listed>,
+    /// The bucket's `.sourceignore`, which is part of the artifact and not of its revision.
+    ignore_file: Option<Bytes>,
+}
 
 struct Listed {
     etag: String,
@@ -47,7 +54,7 @@ impl Index {
     /// The revision: a digest over a line `KEY ETAG` for each object, in order of key.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        for (key, listed) in &self.0 {
+        for (key, listed) in &self.objects {
             hash.update(format!("{key} {}\n", listed.etag));
         }
         format!("sha256:{}", hex::encode(hash.finalize()))
@@ -55,71 +62,75 @@ impl Index {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.objects.len()
     }
-}
 
-impl Files<'_> {
-    /// Lists what belongs to the artifact: neither folders nor what `.sourceignore` and `spec.ignore` leave out.
-    ///
-    /// # Errors
-    /// The bucket's; a pattern that is none; more than a source may have.
-    pub async fn index(&self, spec: &BucketSpec) -> Result<Index, Failure> {
-        check_name(self.name).map_err(|what| self.unconfirmed(&what))?;
-        let prefix = spec.prefix.as_deref().unwrap_or_default();
-        let listed = self.bucket.list(prefix, self.limits.files).await;
-        let listed = listed.map_err(|error| match error.kind {
-            ErrorKind::NotFound => failed(format!("bucket '{}' not found", self.name)),
-            _ => Failure::port(reason::BUCKET_FAILED, &error).context(format!(
-                "indexation of objects from bucket '{}' failed",
-                self.name
-            )),
-        })?;
-        // A list from the root tells whether there are patterns.
-        let may_ignore = !prefix.is_empty() || listed.iter().any(|entry| entry.key == ignore::FILE);
-        let patterns = self.patterns(may_ignore, spec.ignore.as_deref()).await?;
-        let mut index = Index::default();
-        let mut bytes: u64 = 0;
+    /// Adds what was listed: neither folders nor what the patterns leave out.
+    fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), String> {
         for entry in listed {
             if entry.key.ends_with('/') || entry.key == ignore::FILE {
                 continue;
             }
-            let path = place(&entry.key).map_err(|what| self.unfit(&what))?;
+            let path = place(&entry.key)?;
             if patterns.leaves_out(&path) {
                 continue;
             }
-            bytes = bytes.saturating_add(entry.size);
+            check_key(&entry.key, &path)?;
             let listed = Listed {
                 etag: entry.etag,
                 size: entry.size,
                 path,
             };
-            index.0.insert(entry.key, listed);
+            self.objects.insert(entry.key, listed);
         }
-        match bytes > self.limits.bytes {
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        let sizes = self.objects.values().map(|listed| listed.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
+impl Files<'_> {
+    /// Lists what belongs to the artifact.
+    ///
+    /// # Errors
+    /// The bucket's; a pattern that is none; more than a source may have.
+    pub async fn index(&self, spec: &BucketSpec) -> Result<Index, Failure> {
+        check_name(self.name).map_err(|what| self.unconfirmed(failed(what)))?;
+        let prefix = spec.prefix.as_deref().unwrap_or_default();
+        let listed = self.bucket.list(prefix, self.limits.files).await;
+        let listed = listed.map_err(|error| match error.kind {
+            ErrorKind::NotFound => failed(format!("bucket '{}' not found", self.name)),
+            ErrorKind::Invalid => self.unindexed(Failure::port(reason::BUCKET_FAILED, &error)),
+            _ => self.unconfirmed(Failure::port(reason::BUCKET_FAILED, &error)),
+        })?;
+        // A list from the root tells whether there are patterns.
+        let may_ignore = !prefix.is_empty() || listed.iter().any(|entry| entry.key == ignore::FILE);
+        let ignore_file = match may_ignore {
+            true => self.ignore_file().await?,
+            false => None,
+        };
+        let patterns = patterns(ignore_file.as_deref(), spec.ignore.as_deref())?;
+        let mut index = Index {
+            ignore_file,
+            ..Index::default()
+        };
+        let added = index.add(listed, &patterns);
+        added.map_err(|what| self.unindexed(failed(what)))?;
+        match index.bytes() > self.limits.bytes {
             true => Err(self.too_large()),
             false => Ok(index),
         }
     }
 
-    /// The patterns of the bucket's `.sourceignore`, then those of the object. Unlike in a repository nothing is left out
-    /// unasked.
-    async fn patterns(&self, may_be: bool, spec: Option<&str>) -> Result<Patterns, Failure> {
-        let file = match may_be {
-            true => self.get(ignore::FILE, IGNORE_FILE).await,
-            false => Ok(None),
-        };
+    async fn ignore_file(&self) -> Result<Option<Bytes>, Failure> {
+        let file = self.get(ignore::FILE, IGNORE_FILE).await;
         let file = file.map_err(|failure| {
             failure.context(format!("failed to get Etag for '{}' object", ignore::FILE))
         })?;
-        let file = file.map(|file| file.bytes).unwrap_or_default();
-        let root = TreePath::root();
-        let mut patterns = Patterns::default();
-        let added = patterns
-            .add(&root, ignore::FILE, String::from_utf8_lossy(&file).lines())
-            .and_then(|()| patterns.add(&root, ignore::SPEC, spec.unwrap_or_default().lines()));
-        added.map_err(|error| Failure::terminal(reason::BUCKET_FAILED, error))?;
-        Ok(patterns)
+        Ok(file.map(|file| file.bytes))
     }
 
     /// Downloads what the index has. What changed since it was listed is taken as it is now, and the index says so.
@@ -127,32 +138,45 @@ impl Files<'_> {
     /// # Errors
     /// The bucket's; two objects of one name; more than a source may have; not in time.
     pub async fn fetch(&self, index: &mut Index) -> Result<FileTree, Failure> {
-        let lead =
-            |failure: Failure| failure.context(format!("fetch from bucket '{}' failed", self.name));
         let left = AtomicU64::new(self.limits.bytes);
-        let downloads = index.0.iter().map(|(key, listed)| {
+        let downloads = index.objects.iter().map(|(key, listed)| {
             let left = &left;
             async move { (key.clone(), self.download(key, listed.size, left).await) }.boxed()
         });
         let answers = concurrent::run(AT_ONCE, downloads.collect()).await;
         let mut tree = FileTree::new();
+        if let Some(file) = &index.ignore_file {
+            let path = place(ignore::FILE).map_err(failed)?;
+            self.put(&mut tree, path, ignore::FILE, file)?;
+        }
         for (key, answer) in answers {
-            match answer.map_err(lead)? {
-                None => {
-                    tracing::info!(bucket = self.name, key, "disappeared since it was listed");
-                    index.0.remove(&key);
-                }
-                Some(object) => {
-                    let Some(listed) = index.0.get_mut(&key) else {
-                        continue;
-                    };
+            let object = answer.map_err(|failure| self.unfetched(failure))?;
+            match (object, index.objects.get_mut(&key)) {
+                (Some(object), Some(listed)) => {
                     listed.etag = object.etag;
-                    let inserted = tree.insert(listed.path.clone(), EntryKind::File, object.bytes);
-                    inserted.map_err(|error| lead(failed(format!("object '{key}': {error}"))))?;
+                    self.put(&mut tree, listed.path.clone(), &key, &object.bytes)?;
+                }
+                _ => {
+                    tracing::info!(bucket = self.name, key, "disappeared since it was listed");
+                    index.objects.remove(&key);
                 }
             }
         }
         Ok(tree)
+    }
+
+    fn put(
+        &self,
+        tree: &mut FileTree,
+        path: TreePath,
+        key: &str,
+        content: &Bytes,
+    ) -> Result<(), Failure> {
+        let inserted = tree.insert(path, EntryKind::File, content.clone());
+        inserted.map_err(|_| {
+            let what = "another object stands in its place, or where one of its folders should be";
+            self.unfetched(failed(format!("failed to get '{key}' object: {what}")))
+        })
     }
 
     /// One object of those that share what is left of the source's bytes.
@@ -181,26 +205,29 @@ impl Files<'_> {
         object.map_err(|error| Failure::port(reason::BUCKET_FAILED, &error))
     }
 
-    fn unconfirmed(&self, what: &str) -> Failure {
-        let what = format!(
-            "failed to confirm existence of '{}' bucket: {what}",
-            self.name
-        );
-        Failure::terminal(reason::BUCKET_FAILED, what)
-    }
-
-    fn unfit(&self, what: &str) -> Failure {
-        failed(format!(
-            "indexation of objects from bucket '{}' failed: {what}",
+    fn unconfirmed(&self, failure: Failure) -> Failure {
+        failure.context(format!(
+            "failed to confirm existence of '{}' bucket",
             self.name
         ))
+    }
+
+    fn unindexed(&self, failure: Failure) -> Failure {
+        failure.context(format!(
+            "indexation of objects from bucket '{}' failed",
+            self.name
+        ))
+    }
+
+    fn unfetched(&self, failure: Failure) -> Failure {
+        failure.context(format!("fetch from bucket '{}' failed", self.name))
     }
 
     fn too_large(&self) -> Failure {
-        self.unfit(&format!(
-            "its objects have more than {} bytes in all, which is the limit: leave some out with spec.ignore or spec.prefix",
+        self.unindexed(failed(format!(
+            "its objects have more than {} bytes in all, which is the limit: {LEAVE_OUT}",
             self.limits.bytes
-        ))
+        )))
     }
 }
 
@@ -208,11 +235,20 @@ fn failed(what: impl Display) -> Failure {
     Failure::retry(reason::BUCKET_FAILED, what)
 }
 
+/// The patterns of a bucket's `.sourceignore`, then those of the object. Unlike in a repository nothing is left out unasked.
+fn patterns(file: Option<&[u8]>, spec: Option<&str>) -> Result<Patterns, Failure> {
+    let root = TreePath::root();
+    let file = String::from_utf8_lossy(file.unwrap_or_default());
+    let mut patterns = Patterns::default();
+    let added = patterns
+        .add(&root, ignore::FILE, file.lines())
+        .and_then(|()| patterns.add(&root, ignore::SPEC, spec.unwrap_or_default().lines()));
+    added.map_err(failed)?;
+    Ok(patterns)
+}
+
 /// Where an object stands in the artifact: below its root, whatever its key says.
 fn place(key: &str) -> Result<TreePath, String> {
-    if key.len() > KEY {
-        return Err(format!("a key has more than {KEY} bytes"));
-    }
     let mut parts = Vec::new();
     for part in key.split('/') {
         match part {
@@ -223,23 +259,263 @@ fn place(key: &str) -> Result<TreePath, String> {
             name => parts.push(name),
         }
     }
-    let path = TreePath::new(&parts.join("/")).map_err(|error| error.to_string())?;
-    match path.is_root() {
-        true => Err(format!("the key '{key}' is no file's")),
-        false => Ok(path),
+    TreePath::new(&parts.join("/")).map_err(|error| error.to_string())
+}
+
+/// Whether an object of that key can be had. A part of dots is taken out of an address, and what is there then is another object.
+fn check_key(key: &str, path: &TreePath) -> Result<(), String> {
+    if key.len() > KEY {
+        return Err(format!("a key has more than {KEY} bytes"));
+    }
+    let has_dots = key.split('/').any(|part| matches!(part, "." | ".."));
+    match has_dots || path.is_root() {
+        true => Err(format!(
+            "the key '{key}' has '.' or '..' as a folder, which no address has: {LEAVE_OUT}"
+        )),
+        false => Ok(()),
     }
 }
 
 /// Names that a bucket can have: nothing that an address would take for something else.
-fn check_name(name: &str) -> Result<(), String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let ends = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
-    match (3..=63).contains(&name.len()) && name.chars().all(fits) && ends && !name.contains("..") {
+fn check_name(name: &str) -> Result<(), &'static str> {
+    let at_end = |c: char| c.is_ascii_alphanumeric();
+    let inside = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let fits = name.chars().all(inside) && name.starts_with(at_end) && name.ends_with(at_end);
+    match fits && (3..=63).contains(&name.len()) && !name.contains("..") {
         true => Ok(()),
         false => Err(
-            "a bucket's name has 3 to 63 letters, digits, '-', '.' and '_', and begins and ends with a letter or a digit"
-                .to_owned(),
+            "a name has 3 to 63 letters, digits, '-', '.' and '_', and begins and ends with a letter or a digit",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{BucketAddress, Buckets as _};
+    use crate::testing::{MemoryBuckets, TestClock};
+    use futures::executor::block_on;
+    use std::sync::Arc;
+
+    const NAME: &str = "acme-fleet";
+
+    fn limits(files: usize, bytes: u64) -> FetchLimits {
+        FetchLimits {
+            files,
+            bytes,
+            ..FetchLimits::default()
+        }
+    }
+
+    fn open(buckets: &MemoryBuckets, name: &str) -> Arc<dyn Bucket> {
+        let address = BucketAddress {
+            name: name.to_owned(),
+            ..BucketAddress::default()
+        };
+        block_on(buckets.open(&address)).unwrap()
+    }
+
+    fn spec(prefix: &str, ignore: &str) -> BucketSpec {
+        BucketSpec {
+            prefix: Some(prefix.to_owned()),
+            ignore: Some(ignore.to_owned()),
+            ..BucketSpec::default()
+        }
+    }
+
+    /// Lists and downloads; the keys of the index and the names of the files.
+    fn read(
+        buckets: &MemoryBuckets,
+        spec: &BucketSpec,
+        limits: FetchLimits,
+    ) -> Result<(Vec<String>, Vec<String>), String> {
+        let bucket = open(buckets, NAME);
+        let clock = TestClock::default();
+        let files = Files {
+            bucket: bucket.as_ref(),
+            name: NAME,
+            limits,
+            clock: &clock,
+            end: Duration::from_secs(1),
+        };
+        let mut index = block_on(files.index(spec)).map_err(|failure| failure.message)?;
+        let tree = block_on(files.fetch(&mut index)).map_err(|failure| failure.message)?;
+        let names = tree.index().iter().map(|(path, _)| path.to_string());
+        Ok((index.objects.into_keys().collect(), names.collect()))
+    }
+
+    fn bucket(keys: &[&str]) -> MemoryBuckets {
+        let buckets = MemoryBuckets::default();
+        buckets.make(NAME);
+        keys.iter()
+            .for_each(|key| buckets.put(NAME, key, (*key).to_owned()));
+        buckets
+    }
+
+    /// What source-controller 1.9.1 made of a bucket with these two objects of the same content, and of an empty one.
+    #[test]
+    fn the_revision_is_that_of_flux() {
+        let entry = |key: &str| BucketEntry {
+            key: key.to_owned(),
+            etag: "08156acf3983f86025a242dd0c31efe5".to_owned(),
+            size: 4,
+        };
+        let mut index = Index::default();
+        assert_eq!(
+            index.digest(),
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        let listed = vec![entry("in/a.yaml"), entry("in/.sourceignore")];
+        index.add(listed, &Patterns::default()).unwrap();
+        assert_eq!(
+            index.digest(),
+            "sha256:64844caca9f817be886c3a79cc6510d54307a7eb7c2717839d75bb4d73b2dbeb"
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_the_artifact() {
+        let keys = [
+            "a.yaml",
+            "apps/b.yaml",
+            "docs/c.md",
+            "logo.png",
+            "dir/",
+            "n/.sourceignore",
+        ];
+        let buckets = bucket(&keys);
+        let all = limits(100, 1 << 20);
+        let kept = |buckets: &MemoryBuckets, prefix: &str, ignore: &str| {
+            let (keys, names) = read(buckets, &spec(prefix, ignore), all).unwrap();
+            assert!(
+                keys.iter().all(|key| names.contains(key)),
+                "{keys:?} {names:?}"
+            );
+            keys.join(" ")
+        };
+        assert_eq!(
+            kept(&buckets, "", ""),
+            "a.yaml apps/b.yaml docs/c.md logo.png n/.sourceignore"
+        );
+        assert_eq!(
+            kept(
+                &buckets,
+                "",
+                "/*
+!/apps"
+            ),
+            "apps/b.yaml"
+        );
+        assert_eq!(kept(&buckets, "a", "*.md"), "a.yaml apps/b.yaml");
+        // The bucket's own patterns come first, from its root wherever the prefix leads, and are no part of the revision.
+        buckets.put(
+            NAME,
+            ignore::FILE,
+            "*.yaml
+*.png
+",
+        );
+        assert_eq!(
+            kept(&buckets, "", "!logo.png"),
+            "docs/c.md logo.png n/.sourceignore"
+        );
+        assert_eq!(kept(&buckets, "apps/", ""), "");
+        let (_, names) = read(&buckets, &spec("docs/", ""), all).unwrap();
+        assert_eq!(names, [".sourceignore", "docs/c.md"]);
+    }
+
+    #[test]
+    fn keys_stay_inside() {
+        let all = limits(100, 1 << 20);
+        let names = |keys: &[&str], ignore| {
+            read(&bucket(keys), &spec("", ignore), all).map(|(_, names)| names.join(" "))
+        };
+        let long = "n".repeat(KEY + 1);
+        assert_eq!(names(&["/abs", "a//b"], "").as_deref(), Ok("a/b abs"));
+        for (keys, what) in [
+            (&["../../etc/passwd"][..], "'.' or '..' as a folder"),
+            (&["a/./b"], "'.' or '..' as a folder"),
+            (&["a\0b"], "NUL"),
+            (&[&*long], "more than 1024 bytes"),
+            (&["a", "a/b"], "another object stands in its place"),
+            (&["a/b", "a//b"], "another object stands in its place"),
+        ] {
+            let refused = names(keys, "").unwrap_err();
+            assert!(refused.contains(what), "{keys:?}: {refused}");
+        }
+        // What is left out hinders nobody.
+        assert_eq!(
+            names(
+                &["../x", "a/./b", "c"],
+                "/x
+/a"
+            )
+            .as_deref(),
+            Ok("c")
+        );
+    }
+
+    #[test]
+    fn more_than_a_source_may_have() {
+        let buckets = bucket(&["one", "two", "three"]);
+        assert!(read(&buckets, &spec("", ""), limits(3, 11)).is_ok());
+        for limits in [limits(2, 11), limits(3, 10)] {
+            let refused = read(&buckets, &spec("", ""), limits).unwrap_err();
+            assert!(
+                refused.starts_with("indexation of objects from bucket 'acme-fleet' failed: "),
+                "{refused}"
+            );
+        }
+        assert!(read(&buckets, &spec("", "three"), limits(3, 6)).is_ok());
+    }
+
+    #[test]
+    fn what_changes_while_it_is_read() {
+        let buckets = bucket(&["gone", "other", "same"]);
+        let bucket = open(&buckets, NAME);
+        let clock = TestClock::default();
+        let files = Files {
+            bucket: bucket.as_ref(),
+            name: NAME,
+            limits: limits(10, 1 << 22),
+            clock: &clock,
+            end: Duration::from_secs(1),
+        };
+        let mut index = block_on(files.index(&spec("", ""))).unwrap();
+        buckets.delete(NAME, "gone");
+        buckets.put(NAME, "other", "changed");
+        block_on(files.fetch(&mut index)).unwrap();
+        let again = block_on(files.index(&spec("", ""))).unwrap();
+        assert_eq!(index.digest(), again.digest());
+        // Whoever lies about a size is not believed.
+        buckets.put(NAME, "other", vec![0; 2 << 20]);
+        let refused = block_on(files.fetch(&mut index)).unwrap_err();
+        assert!(refused.message.contains("larger than"), "{refused}");
+        clock.advance(Duration::from_secs(1));
+        let late = block_on(files.fetch(&mut index)).unwrap_err();
+        assert!(late.message.contains("not done in time"), "{late}");
+    }
+
+    #[test]
+    fn names_of_buckets() {
+        for name in ["acme-fleet", "Acme_1", "a.b.c", "123"] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in [
+            "ab",
+            "",
+            "a/b",
+            "../x",
+            "a..b",
+            "-ab",
+            "ab-",
+            "arn:aws:s3:x",
+            "a b",
+            "a?b",
+            "a%2fb",
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name(&"a".repeat(64)).is_err());
     }
 }

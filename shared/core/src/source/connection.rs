@@ -165,7 +165,7 @@ impl Place {
             }),
             None => Err(Failure::retry(
                 reason::AUTHENTICATION_FAILED,
-                format!("failed to get {what} '{namespace}/{name}': not found"),
+                format!("failed to get {what} '{namespace}/{name}': secrets \"{name}\" not found"),
             )),
         }
     }

@@ -9,7 +9,7 @@ use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector, http_client_fn,
 };
 use aws_smithy_runtime_api::client::result::ConnectorError;
-use driftless_core::ports::{Connection, PortError};
+use driftless_core::ports::{Connection, ErrorKind, PortError};
 use http_body_util::Limited;
 use reqwest::{Body, Url};
 use std::error::Error as _;
@@ -56,6 +56,12 @@ impl Gate {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string())
             .map_err(|error| ConnectorError::user(error.into()))?;
+        // The parser takes dots out of a path; what is there then is another object.
+        if url.path() != parts.uri.path() {
+            let what = "the address of the object is not the one that its key stands for";
+            let told = PortError::new(ErrorKind::Invalid, what);
+            return Err(ConnectorError::user(told.into()));
+        }
         let place = url.host_str().unwrap_or_default().to_owned();
         let client = self
             .clients

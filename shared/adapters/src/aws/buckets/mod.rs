@@ -21,12 +21,15 @@ use driftless_core::ports::{
     Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, ErrorKind, PortError, Result,
 };
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
 
 /// Bytes of one page of a list: a thousand keys of a thousand bytes, each written with three, and what is said of them.
 const PAGE: usize = 8 << 20;
 /// Pages of a list that bring nothing.
 const EMPTY_PAGES: usize = 10;
+/// Before the second try; the step itself is tried again, too.
+const BACKOFF: Duration = Duration::from_millis(200);
 /// What is allocated for an object before its bytes are there, whatever length it announces.
 const FIRST: u64 = 1 << 20;
 
@@ -54,7 +57,7 @@ impl S3Buckets {
             .force_path_style(!puts_buckets_into_names(host))
             .disable_s3_express_session_auth(true)
             .timeout_config(timeouts.build())
-            .retry_config(RetryConfig::standard())
+            .retry_config(RetryConfig::standard().with_initial_backoff(BACKOFF))
             // Not all who speak S3 know the header that asks for it; TLS and the ETag are there.
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         let config = match &how.login {
@@ -131,6 +134,13 @@ impl Bucket for S3Bucket {
                 .send()
                 .await
                 .map_err(|error| failure(&what, &error))?;
+            // The parser takes half a page for a short one.
+            let entries = page.contents.as_ref().map_or(0, Vec::len);
+            let count = page.key_count.and_then(|count| usize::try_from(count).ok());
+            let (Some(goes_on), true) = (page.is_truncated, count.is_none_or(|n| n == entries))
+            else {
+                return Err(broken("the answer is no whole page of a list"));
+            };
             let is_encoded = page.encoding_type == Some(EncodingType::Url);
             let before = found.len();
             for object in page.contents.unwrap_or_default() {
@@ -148,7 +158,7 @@ impl Bucket for S3Bucket {
             }
             empty = if found.len() == before { empty + 1 } else { 0 };
             next = page.next_continuation_token;
-            match (page.is_truncated.unwrap_or_default(), &next) {
+            match (goes_on, &next) {
                 (false, _) => return Ok(found),
                 (true, Some(_)) if empty < EMPTY_PAGES => {}
                 (true, _) => {
