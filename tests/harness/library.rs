@@ -45,14 +45,19 @@ impl Library {
 
     /// Waits for the answer to the oldest question that has none.
     pub fn answer(&mut self) -> Value {
+        self.answer_unless_ended()
+            .unwrap_or_else(|| panic!("{} ended without an answer", self.name))
+    }
+
+    /// The same; nothing when the question ended the process.
+    pub fn answer_unless_ended(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line);
-        assert!(
-            read.is_ok_and(|bytes| bytes > 0),
-            "{} ended without an answer",
-            self.name
-        );
-        serde_json::from_str(&line).unwrap_or_else(|e| panic!("answer of {}: {e}", self.name))
+        if !read.is_ok_and(|bytes| bytes > 0) {
+            return None;
+        }
+        let answer = serde_json::from_str(&line);
+        Some(answer.unwrap_or_else(|e| panic!("answer of {}: {e}", self.name)))
     }
 }
 

@@ -62,6 +62,22 @@ pub(crate) fn read_yaml(text: &[u8], file: &str) -> Result<Json, String> {
     crate::funcs::first_document(text, file, &LIMITS).map_err(|e| e.to_string())
 }
 
+/// A text as `sigs.k8s.io/yaml` makes it of a scalar when a string is wanted; null is the empty one.
+pub(crate) fn text_of(value: &Json) -> Option<String> {
+    Some(match value {
+        Json::Null => String::new(),
+        Json::String(s) => s.clone(),
+        Json::Bool(b) => b.to_string(),
+        Json::Number(n) if n.is_i64() || n.is_u64() => n.to_string(),
+        Json::Number(n) => {
+            // It goes through 32 bits there.
+            let short = format!("{}", n.as_f64().unwrap_or_default() as f32);
+            format_float(short.parse().unwrap_or_default(), 'g', None)
+        }
+        Json::Array(_) | Json::Object(_) => return None,
+    })
+}
+
 /// What Go's `encoding/json` writes for a float64.
 pub(crate) fn json_float(f: f64) -> String {
     let abs = f.abs();

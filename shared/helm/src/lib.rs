@@ -9,6 +9,7 @@ mod convert;
 mod error;
 mod funcs;
 pub mod gojson;
+mod head;
 pub mod hooks;
 mod host;
 pub mod index;

@@ -2,7 +2,7 @@
 
 use crate::compat::Compat;
 use crate::error::HelmError;
-use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use crate::head::Head;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -166,14 +166,6 @@ fn documents(text: &str, compat: Compat) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What Helm reads of a document.
-#[derive(Default)]
-struct Head {
-    kind: String,
-    name: String,
-    annotations: Vec<(String, String)>,
-}
-
 /// Documents of one release: one that can be stored, in a Secret of 1 MiB, has far fewer.
 const MAX_DOCUMENTS: usize = 20_000;
 
@@ -196,7 +188,7 @@ pub(crate) fn sort(
             if manifests.len() + hooks.len() >= MAX_DOCUMENTS {
                 return Err(fail(format!("more than {MAX_DOCUMENTS} documents")));
             }
-            let head = head(content).map_err(fail)?;
+            let head = Head::read(content, compat).map_err(fail)?;
             let manifest = Manifest {
                 source: source.clone(),
                 kind: head.kind.clone(),
@@ -225,21 +217,6 @@ fn no_utf8(text: &[u8], error: std::str::Utf8Error) -> String {
     format!("error converting YAML to JSON: yaml: {what}")
 }
 
-impl Head {
-    fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations
-            .iter()
-            .find(|(k, _)| k == key)
-            .map(|(_, v)| v.as_str())
-    }
-
-    fn list(&self, key: &str) -> Vec<String> {
-        self.annotation(key)
-            .map(|v| v.split(',').map(|p| p.trim().to_lowercase()).collect())
-            .unwrap_or_default()
-    }
-}
-
 /// The hook, or nothing if an event is unknown.
 fn hook(manifest: Manifest, events: &str, head: &Head) -> Option<Hook> {
     let events = events
@@ -257,71 +234,6 @@ fn hook(manifest: Manifest, events: &str, head: &Head) -> Option<Hook> {
         delete_policies: head.list("helm.sh/hook-delete-policy"),
         log_policies: head.list("helm.sh/hook-output-log-policy"),
     })
-}
-
-fn head(content: &str) -> Result<Head, String> {
-    let nodes = yaml::parse(content.as_bytes(), "document", &Limits::default())
-        .map_err(|e| format!("line {}: {}", e.line, e.kind))?;
-    let Some(node) = nodes.first() else {
-        return Ok(Head::default());
-    };
-    let pairs = match &node.kind {
-        NodeKind::Map(pairs) => pairs,
-        _ if is_null(node) => return Ok(Head::default()),
-        _ => return Err("a document must be a mapping".to_owned()),
-    };
-    let mut head = Head::default();
-    for (key, value) in pairs {
-        match key.text() {
-            Some("kind") => head.kind = scalar(value, "kind")?,
-            Some("apiVersion") => {
-                scalar(value, "apiVersion")?;
-            }
-            Some("metadata") => metadata(value, &mut head)?,
-            _ => {}
-        }
-    }
-    Ok(head)
-}
-
-fn metadata(node: &Node, head: &mut Head) -> Result<(), String> {
-    let pairs = match &node.kind {
-        NodeKind::Map(pairs) => pairs,
-        _ if is_null(node) => return Ok(()),
-        _ => return Err("metadata must be a mapping".to_owned()),
-    };
-    for (key, value) in pairs {
-        match (key.text(), &value.kind) {
-            (Some("name"), _) => head.name = scalar(value, "metadata.name")?,
-            (Some("annotations"), NodeKind::Map(pairs)) => {
-                head.annotations.clear();
-                for (key, value) in pairs {
-                    let text = scalar(value, "an annotation")?;
-                    if let Some(key) = key.text() {
-                        head.annotations.push((key.to_owned(), text));
-                    }
-                }
-            }
-            (Some("annotations"), _) if is_null(value) => {}
-            (Some("annotations"), _) => {
-                return Err("metadata.annotations must be a mapping".to_owned());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn is_null(node: &Node) -> bool {
-    matches!(node.text(), Some("" | "~" | "null" | "Null" | "NULL")) && node.tag.is_none()
-}
-
-fn scalar(node: &Node, what: &str) -> Result<String, String> {
-    match node.text() {
-        Some(_) if is_null(node) => Ok(String::new()),
-        Some(text) => Ok(text.to_owned()),
-        None => Err(format!("{what} must be a text")),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::answer::{answer, fit, given, shown};
 use crate::generate::Case;
 use driftless_helm::Compat;
 use driftless_tests::{library::Library, tools};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How often the real library renders what differs, to see whether its own random order of maps is the reason.
 const RUNS: usize = 12;
@@ -33,7 +33,14 @@ impl Judge {
         let question = case.question(compat, 1);
         self.0.ask(&question);
         let ours = answer(&given(&question), compat);
-        let theirs = self.got().swap_remove(0);
+        let Some(mut got) = self.got() else {
+            let theirs = json!({"error": "Helm ends without an answer"});
+            return match ours.get("error") {
+                Some(_) => Verdict::BothRefuse(theirs),
+                None => Verdict::Different(shown(&theirs), shown(&ours)),
+            };
+        };
+        let theirs = got.swap_remove(0);
         if fit(&theirs, &ours) {
             return match ours.get("error") {
                 Some(_) => Verdict::BothRefuse(theirs),
@@ -46,12 +53,18 @@ impl Judge {
     /// Whether the real library's answer is the same in every run.
     pub fn steady(&mut self, case: &Case, compat: Compat) -> bool {
         self.0.ask(&case.question(compat, RUNS));
-        self.got().len() == 1
+        self.got().is_none_or(|got| got.len() == 1)
     }
 
-    fn got(&mut self) -> Vec<Value> {
-        match self.0.answer()["got"].take() {
-            Value::Array(got) if !got.is_empty() => got,
+    /// What the real library made in each run; nothing, and a new process, when it ended: a value that holds itself
+    /// makes its stack overflow.
+    fn got(&mut self) -> Option<Vec<Value>> {
+        let Some(mut answer) = self.0.answer_unless_ended() else {
+            *self = Self::start();
+            return None;
+        };
+        match answer["got"].take() {
+            Value::Array(got) if !got.is_empty() => Some(got),
             other => panic!("the real library answers {other}"),
         }
     }

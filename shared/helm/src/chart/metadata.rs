@@ -1,8 +1,9 @@
 //! Chart.yaml.
 
+use crate::convert;
 use crate::error::HelmError;
 use crate::semver::Version;
-use driftless_gotmpl::fmt::{format_float, is_print, quote};
+use driftless_gotmpl::fmt::{is_print, quote};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,20 +140,8 @@ fn pairs<S: Serializer>(
     serializer.collect_map(sorted)
 }
 
-/// A text as `sigs.k8s.io/yaml` makes it of a scalar when a string is wanted.
 fn text(value: &Json, field: &str) -> Result<String, String> {
-    Ok(match value {
-        Json::Null => String::new(),
-        Json::String(s) => s.clone(),
-        Json::Bool(b) => b.to_string(),
-        Json::Number(n) if n.is_i64() || n.is_u64() => n.to_string(),
-        Json::Number(n) => {
-            // It goes through 32 bits there.
-            let short = format!("{}", n.as_f64().unwrap_or_default() as f32);
-            format_float(short.parse().unwrap_or_default(), 'g', None)
-        }
-        _ => return Err(format!("field {field} is not a text")),
-    })
+    convert::text_of(value).ok_or_else(|| format!("field {field} is not a text"))
 }
 
 fn list<T>(

@@ -3,6 +3,7 @@
 use super::arg::{MAP, PIECE, any, bytes, out, text};
 use super::json_write::Form;
 use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
+use crate::gojson;
 use driftless_gotmpl::{Exec, FuncError, Map, TypeInfo, Value};
 use serde_json::Value as Json;
 
@@ -132,7 +133,30 @@ pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<()
 /// A value as Go's YAML, with a line break at its end.
 pub(crate) fn to_yaml_text(value: &Value) -> Result<String, FuncError> {
     let json = crate::convert::to_json(value)?;
+    if has_long_key(&json) {
+        return Err("yaml: did not find expected ',' or '}'".into());
+    }
     Ok(driftless_manifest::yaml::to_string(&json))
+}
+
+/// Characters of a key beyond which Go's YAML reader finds no end of it; `sigs.k8s.io/yaml` writes JSON and reads it again
+/// as YAML.
+pub(super) const LONG_KEY: usize = 1024;
+
+fn has_long_key(json: &Json) -> bool {
+    match json {
+        Json::Array(items) => items.iter().any(has_long_key),
+        Json::Object(map) => map
+            .iter()
+            .any(|(key, value)| is_long(key) || has_long_key(value)),
+        _ => false,
+    }
+}
+
+fn is_long(key: &str) -> bool {
+    // A byte becomes an escape of six at most.
+    key.len() * 6 + 2 > LONG_KEY
+        && gojson::to_string(key).is_ok_and(|text| text.chars().count() > LONG_KEY)
 }
 
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {

@@ -35,6 +35,7 @@ mod reflect;
 mod regex;
 mod rsa_key;
 mod split;
+mod subject;
 mod text;
 mod time;
 mod toml_read;
@@ -47,7 +48,7 @@ mod yaml_read;
 pub(crate) use encode::to_yaml_text;
 pub(crate) use random::Random;
 pub(crate) use re2::Compiled;
-pub(crate) use yaml_read::first_document;
+pub(crate) use yaml_read::{first_document, read_typed};
 
 use crate::compat::Compat;
 use crate::host;

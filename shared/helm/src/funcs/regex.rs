@@ -2,6 +2,7 @@
 
 use super::arg::{PIECE, bytes, int, no_strings, out, string_list, text};
 use super::re2::{Regexp, compile};
+use super::subject::Subject;
 use super::{Entry, Out, S, SS, SSS};
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
 use std::ops::Range;
@@ -9,14 +10,14 @@ use std::ops::Range;
 pub(super) const TABLE: &[Entry] = &[
     ("regexMatch", SS, |e, a| {
         // An error is no match here.
-        let found = compile(e, &text(a, 0))?.map(|re| re.is_match(bytes(a, 1)));
+        let found = compile(e, &text(a, 0))?.map(|re| is_match(&re, bytes(a, 1)));
         e.charge_bytes(bytes(a, 1).len())?;
         Ok(Value::Bool(found.unwrap_or(false)))
     }),
     ("mustRegexMatch", SS, |e, a| {
         let re = must(e, a)?;
         e.charge_bytes(bytes(a, 1).len())?;
-        Ok(Value::Bool(re.is_match(bytes(a, 1))))
+        Ok(Value::Bool(is_match(&re, bytes(a, 1))))
     }),
     ("regexFind", SS, |e, a| {
         let re = panicking(e, a)?;
@@ -89,6 +90,10 @@ fn panicking(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
     })
 }
 
+fn is_match(re: &Regexp, s: &[u8]) -> bool {
+    re.is_match(Subject::new(s).seen())
+}
+
 /// The matches, at most `n` unless it is negative.
 fn matches(
     exec: &mut Exec<'_>,
@@ -99,13 +104,14 @@ fn matches(
     exec.charge_bytes(s.len())?;
     let limit = usize::try_from(n).unwrap_or(usize::MAX);
     let mut found = Vec::new();
+    let subject = Subject::new(s);
     for m in re
-        .find_iter(s)
-        .filter(|m| at_char(s, m.start()))
+        .find_iter(subject.seen())
+        .filter(|m| at_char(subject.seen(), m.start()))
         .take(limit)
     {
         exec.charge_bytes(32)?;
-        found.push(m.range());
+        found.push(subject.range(m.range()));
     }
     Ok(found)
 }
@@ -118,8 +124,9 @@ fn at_char(s: &[u8], at: usize) -> bool {
 fn find(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
     let s = bytes(a, 1);
     exec.charge_bytes(s.len())?;
-    let found = re.find(s).map(|m| m.range());
-    out(exec, found.map_or(&b""[..], |range| &s[range]))
+    let subject = Subject::new(s);
+    let found = re.find(subject.seen()).map(|m| m.range());
+    out(exec, found.map_or(&b""[..], |range| subject.given(range)))
 }
 
 fn find_all(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
@@ -170,11 +177,13 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
     };
     let mut text = Vec::with_capacity(s.len());
     let mut from = 0;
-    for captures in re.captures_iter(s) {
-        let Some(whole) = captures.get(0).filter(|m| at_char(s, m.start())) else {
+    let subject = Subject::new(s);
+    let seen = subject.seen();
+    for captures in re.captures_iter(seen) {
+        let Some(whole) = captures.get(0).filter(|m| at_char(seen, m.start())) else {
             continue;
         };
-        text.extend_from_slice(&s[from..whole.start()]);
+        text.extend_from_slice(subject.given(from..whole.start()));
         for piece in &pieces {
             let group = match piece {
                 Piece::Text(plain) => {
@@ -185,14 +194,14 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
                 Piece::Number(n) => captures.get(*n),
                 Piece::Name(name) => captures.name(name),
             };
-            let found = group.map_or(&b""[..], |g| g.as_bytes());
+            let found = group.map_or(&b""[..], |g| subject.given(g.range()));
             exec.charge_bytes(found.len())?;
             text.extend_from_slice(found);
         }
         exec.charge_bytes(16)?;
         from = whole.end();
     }
-    text.extend_from_slice(&s[from..]);
+    text.extend_from_slice(subject.given(from..seen.len()));
     Ok(Value::str(text))
 }
 

@@ -10,17 +10,34 @@ use serde_json::Value as Json;
 /// # Errors
 /// The message of `sigs.k8s.io/yaml`, which templates print.
 pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
-    first_document(text, "yaml", &crate::convert::LIMITS).map_err(|error| {
-        let message = match bad_key(text, &error) {
-            Some(message) => message,
-            None => message(&error, &String::from_utf8_lossy(text)),
-        };
-        format!("error converting YAML to JSON: {message}")
-    })
+    first_document(text, "yaml", &crate::convert::LIMITS).map_err(|error| explained(text, &error))
 }
 
-/// The first document; what is wrong behind it does not count.
+/// Reads the first document of a text, whole numbers as what they are.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_typed(text: &[u8]) -> Result<Json, String> {
+    let read = || match first_node(text, "yaml", &Limits::default())? {
+        None => Ok(Json::Null),
+        Some(node) => yaml::node_to_value(&node, "yaml", Dialect::V2),
+    };
+    read().map_err(|error| explained(text, &error))
+}
+
+/// The first document, numbers as float64; what is wrong behind it does not count.
 pub(crate) fn first_document(text: &[u8], file: &str, limits: &Limits) -> Result<Json, YamlError> {
+    let Some(node) = first_node(text, file, limits)? else {
+        return Ok(Json::Null);
+    };
+    let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)?;
+    if memchr::memmem::find(text, b"-0").is_some() {
+        negative_zeros(&node, &mut value);
+    }
+    Ok(value)
+}
+
+fn first_node(text: &[u8], file: &str, limits: &Limits) -> Result<Option<Node>, YamlError> {
     let parse = |text: &[u8]| yaml::parse(text, file, limits);
     let nodes = match parse(text) {
         Ok(nodes) => nodes,
@@ -29,15 +46,19 @@ pub(crate) fn first_document(text: &[u8], file: &str, limits: &Limits) -> Result
             _ => return Err(error),
         },
     };
-    let Some(mut node) = nodes.into_iter().next() else {
-        return Ok(Json::Null);
+    Ok(nodes.into_iter().next().map(|mut node| {
+        last_wins(&mut node);
+        node
+    }))
+}
+
+/// The message of `sigs.k8s.io/yaml`.
+fn explained(text: &[u8], error: &YamlError) -> String {
+    let message = match bad_key(text, error) {
+        Some(message) => message,
+        None => message(error, &String::from_utf8_lossy(text)),
     };
-    last_wins(&mut node);
-    let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)?;
-    if memchr::memmem::find(text, b"-0").is_some() {
-        negative_zeros(&node, &mut value);
-    }
-    Ok(value)
+    format!("error converting YAML to JSON: {message}")
 }
 
 /// Gives back its sign to a `-0.0`, which is a whole number on the way through JSON.
@@ -224,7 +245,7 @@ fn message(error: &YamlError, text: &str) -> String {
             match (of(&SCANNER), of(&PARSER)) {
                 // This one is found when the next token comes.
                 (Some(go), _) if go.starts_with("could not") => {
-                    format!("yaml: {}{go}", at(error.line + 1))
+                    format!("yaml: {}{go}", at(next_token(text, error)))
                 }
                 (Some(go), _) if error.line > 1 => format!("yaml: {}{go}", at(error.line)),
                 (Some(go), _) => format!("yaml: {go}"),
@@ -331,6 +352,31 @@ fn go_syntax(value: &Json) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// The line of the first token, or comment, behind the text that is no key; a line that stands deeper goes on with it.
+fn next_token(text: &str, error: &YamlError) -> usize {
+    let mut below = text.split('\n').enumerate().skip(error.line);
+    let found = below.find(|(_, line)| {
+        let content = line.trim_start_matches([' ', '\t']);
+        match content.as_bytes().first() {
+            None | Some(b'\r') => false,
+            Some(b'#') => true,
+            Some(_) => {
+                let ends = [": ", " #"].iter().any(|end| content.contains(end));
+                ends || content.ends_with(':') || line.len() - content.len() < error.column
+            }
+        }
+    });
+    // The end of the stream counts as a line break, which nobody waits for behind a text that is too long for a key.
+    let end = || {
+        let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
+        let long = line.chars().count() >= error.column + super::encode::LONG_KEY;
+        text.split('\n')
+            .count()
+            .max(error.line + usize::from(!long))
+    };
+    found.map_or_else(end, |(at, _)| at + 1)
 }
 
 /// What stands where an error was found, up to a blank or a closing bracket.

@@ -53,7 +53,7 @@ pub fn answer(given: &Given, compat: Compat) -> Value {
         }),
         Err(error) => json!({
             "error": error.to_string(),
-            "worded": matches!(error, HelmError::Render { .. }),
+            "worded": matches!(error, HelmError::Render { .. } | HelmError::Manifest { .. }),
         }),
     }
 }
