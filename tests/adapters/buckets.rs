@@ -101,13 +101,13 @@ fn address(endpoint: &str, name: &str, login: Option<(&str, &str)>) -> BucketAdd
     BucketAddress {
         endpoint: endpoint.to_owned(),
         name: name.to_owned(),
-        region: String::new(),
         how: Connection {
             login,
             allow_local: true,
             timeout: Duration::from_secs(20),
             ..Connection::default()
         },
+        ..BucketAddress::default()
     }
 }
 
@@ -206,6 +206,16 @@ async fn in_memory() {
 async fn in_s3() {
     let endpoint = crate::ministack().url();
     contract(&MiniStack, &S3Buckets::new(), &endpoint).await;
+    // The installation's own role asks when it is told to, and not instead of nobody.
+    let buckets = S3Buckets::with_role(&crate::settings().await);
+    let mut address = address(&endpoint, NAME, None);
+    let nobody = buckets.open(&address).await.expect("opened");
+    let denied = nobody.list("plain", 10).await.expect_err("nobody");
+    assert_eq!(denied.kind, ErrorKind::Denied);
+    address.as_installation = true;
+    let installation = buckets.open(&address).await.expect("opened");
+    let listed = installation.list("plain", 10).await.expect("listed");
+    assert_eq!(keys(&listed), ["plain"].into());
 }
 
 async fn hostile(host: &Host) -> Arc<dyn Bucket> {

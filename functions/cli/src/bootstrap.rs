@@ -65,6 +65,9 @@ pub struct Rules {
     /// Fetch the remote bases and files that kustomizations name, as the installation
     #[arg(long)]
     allow_remote_bases: bool,
+    /// NAMESPACE/NAME of a bucket that this namespace may read with the installation's own AWS role
+    #[arg(long, value_name = "BUCKET")]
+    allow_role_bucket: Vec<String>,
 }
 
 impl Rules {
@@ -78,6 +81,7 @@ impl Rules {
             allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
             allow_local_clusters: self.allow_local_clusters,
             allow_remote_bases: self.allow_remote_bases,
+            role_buckets: self.allow_role_bucket.clone(),
         }
     }
 }

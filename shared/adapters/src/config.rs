@@ -120,7 +120,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
     Ok(Ports {
         git: Arc::new(GitRouter::new(github, None)),
         charts: Arc::new(HttpCharts::new()),
-        buckets: Arc::new(S3Buckets::new()),
+        buckets: Arc::new(S3Buckets::with_role(&settings)),
         blobs: Arc::new(S3Blobs::new(
             &settings,
             config.bucket.as_str(),

@@ -29,6 +29,8 @@ pub struct Settings {
     pub allow_local_clusters: bool,
     /// Fetch remote bases and files that a kustomization names, as the installation.
     pub allow_remote_bases: bool,
+    /// Buckets that a Bucket object may read with the installation's own AWS role, as `NAMESPACE/BUCKET`; none unasked.
+    pub role_buckets: Vec<String>,
 }
 
 /// A hub that can be talked to.

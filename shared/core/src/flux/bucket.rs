@@ -71,25 +71,21 @@ impl SourceSpec for BucketSpec {
 }
 
 impl Bucket {
+    /// Whether the bucket is to be read with the installation's own AWS role.
+    pub fn wants_role(&self) -> bool {
+        self.spec.provider.as_deref() == Some("aws") && self.spec.secret_ref.is_none()
+    }
+
     /// A field that asks for something this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
         let spec = &self.spec;
-        let remedy = match spec.provider.as_deref() {
-            None | Some("" | "generic") => "remove the field",
-            Some("aws") if spec.secret_ref.is_some() => "remove the field",
-            Some("aws") => {
-                return Some(format!(
-                    "spec.provider 'aws' without spec.secretRef would read the bucket with this installation's own role, which is \
-                     not supported: name a Secret with accesskey and secretkey, {OR_FLUX}"
-                ));
-            }
-            Some(other) => {
-                return Some(format!(
-                    "spec.provider '{other}' is not supported yet: use the provider generic with an endpoint that speaks S3 and a \
-                     Secret with accesskey and secretkey, {OR_FLUX}"
-                ));
-            }
-        };
+        let provider = spec.provider.as_deref().unwrap_or_default();
+        if !matches!(provider, "" | "generic" | "aws") {
+            return Some(format!(
+                "spec.provider '{provider}' is not supported yet: use the provider generic with an endpoint that speaks S3 and a \
+                 Secret with accesskey and secretkey (spec.secretRef), {OR_FLUX}"
+            ));
+        }
         let field = if spec.sts.is_some() {
             "spec.sts"
         } else if spec.proxy_secret_ref.is_some() {
@@ -99,8 +95,64 @@ impl Bucket {
         } else {
             return None;
         };
-        Some(format!("{field} is not supported yet: {remedy}, {OR_FLUX}"))
+        Some(format!(
+            "{field} is not supported yet: remove the field, {OR_FLUX}"
+        ))
     }
 }
 
 const OR_FLUX: &str = "or keep this source with Flux's source-controller";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_manifest::Object;
+    use serde_json::json;
+
+    fn bucket(change: Value) -> Bucket {
+        let mut spec =
+            json!({"interval": "5m", "endpoint": "s3.acme.example", "bucketName": "acme-fleet"});
+        let fields = change.as_object().cloned().unwrap_or_default();
+        fields
+            .into_iter()
+            .for_each(|(field, value)| spec[field] = value);
+        let object = json!({"apiVersion": "source.toolkit.fluxcd.io/v1beta1", "kind": "Bucket",
+            "metadata": {"name": "fleet", "namespace": "apps"}, "spec": spec});
+        Bucket::from_object(Object::new(object).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let keys = json!({"name": "keys"});
+        for fine in [
+            json!({}),
+            json!({"provider": "generic", "insecure": true, "prefix": "a/", "region": "x"}),
+            json!({"provider": "aws", "secretRef": keys}),
+            json!({"accessFrom": {"namespaceSelectors": []}, "certSecretRef": keys}),
+        ] {
+            assert_eq!(bucket(fine).unsupported(), None);
+        }
+        for (change, field) in [
+            (json!({"provider": "azure"}), "spec.provider 'azure'"),
+            (json!({"provider": "gcp"}), "spec.provider 'gcp'"),
+            (json!({"provider": "else"}), "spec.provider 'else'"),
+            (json!({"sts": {"provider": "ldap"}}), "spec.sts "),
+            (json!({"proxySecretRef": keys}), "spec.proxySecretRef "),
+            (
+                json!({"serviceAccountName": "a"}),
+                "spec.serviceAccountName ",
+            ),
+        ] {
+            let told = bucket(change).unsupported().unwrap();
+            assert!(told.starts_with(field), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_role_is_for_aws_without_a_secret() {
+        assert!(bucket(json!({"provider": "aws"})).wants_role());
+        let with_keys = json!({"provider": "aws", "secretRef": {"name": "keys"}});
+        assert!(!bucket(with_keys).wants_role());
+        assert!(!bucket(json!({})).wants_role());
+    }
+}

@@ -16,6 +16,8 @@ pub struct BucketAddress {
     pub region: String,
     /// How to talk to the endpoint. The login is an access key's id and its secret; without one nobody in particular asks.
     pub how: Connection,
+    /// Ask with the installation's own AWS role.
+    pub as_installation: bool,
 }
 
 /// An object as a list of a bucket has it.

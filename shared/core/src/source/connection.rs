@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, HelmRepository, OCIRepository, parse_duration, reason};
+use crate::hub::Settings;
 use crate::ports::{BucketAddress, Connection, Secret};
 use crate::source::credentials::{entry, secret};
 use crate::step::Context;
@@ -101,12 +102,46 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
         .await?;
         place.certificates(&mut how, false)?;
     }
-    Ok(BucketAddress {
+    let address = BucketAddress {
         endpoint: endpoint(&spec.endpoint, spec.insecure)?,
         name: spec.bucket_name.clone(),
         region: spec.region.clone().unwrap_or_default(),
         how,
-    })
+        as_installation: source.wants_role(),
+    };
+    if address.as_installation {
+        check_role(&context.hub.settings, namespace, &address)?;
+    }
+    Ok(address)
+}
+
+/// The installation's own role reads what its operator named, and shows itself to AWS alone.
+fn check_role(
+    settings: &Settings,
+    namespace: &str,
+    address: &BucketAddress,
+) -> Result<(), Failure> {
+    let wanted = format!("{namespace}/{}", address.name);
+    let lead = "spec.provider 'aws' without spec.secretRef reads the bucket with this installation's own AWS role";
+    let what = if !settings.role_buckets.contains(&wanted) {
+        format!(
+            "{lead}, which is not allowed for this one: register the hub with --allow-role-bucket {wanted}, or name a Secret with \
+             accesskey and secretkey"
+        )
+    } else if !is_aws(&address.endpoint) || address.how.certificate_authority.is_some() {
+        format!(
+            "{lead}, which is used over TLS at Amazon's own endpoints alone (s3.REGION.amazonaws.com, no certSecretRef)"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Failure::terminal(reason::UNSUPPORTED, what))
+}
+
+fn is_aws(endpoint: &str) -> bool {
+    let host = endpoint.strip_prefix("https://").unwrap_or_default();
+    let is_s3 = host.starts_with("s3.") || host.starts_with("s3-");
+    is_s3 && (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
 }
 
 /// The address of a host that is given without `https://`.
@@ -317,6 +352,93 @@ mod tests {
             login(&[(".dockerconfigjson", r#"{"auths": {"docker.io": {}}}"#)]),
             Err("Secret/apps/login: .dockerconfigjson: no login for 'ghcr.io'".to_owned())
         );
+    }
+
+    #[test]
+    fn access_keys() {
+        let key = |entries: &[(&str, &str)]| {
+            let key = place(entries).access_key();
+            key.map(|(id, secret)| (id, secret.expose_str().unwrap().to_owned()))
+                .map_err(|failure| failure.message)
+        };
+        assert_eq!(
+            key(&[("accesskey", "AK"), ("secretkey", "SK")]),
+            Ok(("AK".to_owned(), "SK".to_owned()))
+        );
+        for entries in [&[("accesskey", "AK")][..], &[("secretkey", "SK")], &[]] {
+            assert_eq!(
+                key(entries).unwrap_err(),
+                "invalid 'login' secret data: required fields 'accesskey' and 'secretkey'"
+            );
+        }
+    }
+
+    #[test]
+    fn endpoints() {
+        for (host, insecure, address) in [
+            ("s3.amazonaws.com", false, "https://s3.amazonaws.com"),
+            (
+                "minio.acme.example:9000",
+                true,
+                "http://minio.acme.example:9000",
+            ),
+            ("minio.acme.example/", false, "https://minio.acme.example"),
+            ("[2001:db8::1]:9000", false, "https://[2001:db8::1]:9000"),
+        ] {
+            assert_eq!(endpoint(host, insecure).unwrap(), address);
+        }
+        for host in [
+            "https://s3.acme.example",
+            "s3.acme.example/a",
+            "ann@s3.acme.example",
+            "a?b",
+            "a#b",
+            "",
+            "a b",
+        ] {
+            assert!(endpoint(host, false).is_err(), "{host}");
+        }
+    }
+
+    /// The role is for what the operator named, and nobody else gets to see what it signs.
+    #[test]
+    fn the_installations_own_role() {
+        let settings = Settings {
+            role_buckets: vec!["apps/acme-fleet".to_owned()],
+            ..Settings::default()
+        };
+        let check = |namespace: &str, name: &str, endpoint: &str, ca: Option<&[u8]>| {
+            let address = BucketAddress {
+                endpoint: endpoint.to_owned(),
+                name: name.to_owned(),
+                how: Connection {
+                    certificate_authority: ca.map(<[u8]>::to_vec),
+                    ..Connection::default()
+                },
+                ..BucketAddress::default()
+            };
+            check_role(&settings, namespace, &address).map_err(|failure| failure.message)
+        };
+        let aws = "https://s3.eu-west-1.amazonaws.com";
+        assert_eq!(check("apps", "acme-fleet", aws, None), Ok(()));
+        for (namespace, name) in [("other", "acme-fleet"), ("apps", "state")] {
+            let refused = check(namespace, name, aws, None).unwrap_err();
+            let flag = format!("--allow-role-bucket {namespace}/{name}");
+            assert!(refused.contains(&flag), "{refused}");
+        }
+        for endpoint in [
+            "http://s3.eu-west-1.amazonaws.com",
+            "https://s3.acme.example",
+            "https://x.execute-api.eu-west-1.amazonaws.com",
+            "https://s3.amazonaws.com.acme.example",
+            "https://s3.amazonaws.com:8443",
+        ] {
+            assert!(
+                check("apps", "acme-fleet", endpoint, None).is_err(),
+                "{endpoint}"
+            );
+        }
+        assert!(check("apps", "acme-fleet", aws, Some(b"pem")).is_err());
     }
 
     #[test]

@@ -5,12 +5,14 @@ mod connector;
 use super::error::{said, to_error};
 use crate::web::Clients;
 use async_trait::async_trait;
+use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
     BehaviorVersion, Builder, Credentials, Region, ResponseChecksumValidation,
+    SharedCredentialsProvider,
 };
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
@@ -22,6 +24,7 @@ use driftless_core::ports::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use url::Url;
 
 /// Bytes of one page of a list: a thousand keys of a thousand bytes, each written with three, and what is said of them.
@@ -37,22 +40,62 @@ const FIRST: u64 = 1 << 20;
 #[derive(Clone, Default)]
 pub struct S3Buckets {
     clients: Arc<Clients>,
+    /// The installation's own role, when it was needed.
+    role: Arc<OnceCell<SharedCredentialsProvider>>,
 }
 
 impl S3Buckets {
-    /// No host known yet.
+    /// No host known yet; the installation's own role is what the environment says when it is asked for.
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn client(&self, address: &BucketAddress, host: &str, most: usize) -> Client {
+    /// The same with a role that is known.
+    pub fn with_role(settings: &SdkConfig) -> Self {
+        let role = settings.credentials_provider();
+        Self {
+            role: Arc::new(OnceCell::new_with(role)),
+            ..Self::default()
+        }
+    }
+
+    async fn role(&self) -> Result<SharedCredentialsProvider> {
+        let load = || async {
+            let settings = super::settings().await;
+            settings.credentials_provider().ok_or_else(|| {
+                let what = "this installation has no AWS credentials of its own";
+                PortError::new(ErrorKind::Denied, what)
+            })
+        };
+        self.role.get_or_try_init(load).await.cloned()
+    }
+
+    /// Who asks; nobody in particular when there is neither an access key nor a role.
+    async fn login(&self, address: &BucketAddress) -> Result<Option<SharedCredentialsProvider>> {
+        if address.as_installation {
+            return self.role().await.map(Some);
+        }
+        Ok(address.how.login.as_ref().map(|(id, secret)| {
+            let secret = secret.expose_str().unwrap_or_default();
+            let key = Credentials::new(id, secret, None, None, "secretRef");
+            SharedCredentialsProvider::new(key)
+        }))
+    }
+
+    fn client(
+        &self,
+        address: &BucketAddress,
+        host: &str,
+        login: Option<SharedCredentialsProvider>,
+        most: usize,
+    ) -> Client {
         let how = &address.how;
         let gate = Gate::new(self.clients.clone(), how.clone(), most);
         let timeouts = TimeoutConfig::builder().operation_timeout(how.timeout);
         let config = Builder::new()
             .behavior_version(BehaviorVersion::latest())
             .http_client(gate.into_client())
-            .endpoint_url(&address.endpoint)
+            .endpoint_url(endpoint_of(&address.endpoint, &address.region))
             .region(Region::new(region(&address.region, host)))
             .force_path_style(!puts_buckets_into_names(host))
             .disable_s3_express_session_auth(true)
@@ -60,11 +103,8 @@ impl S3Buckets {
             .retry_config(RetryConfig::standard().with_initial_backoff(BACKOFF))
             // Not all who speak S3 know the header that asks for it; TLS and the ETag are there.
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
-        let config = match &how.login {
-            Some((id, secret)) => {
-                let secret = secret.expose_str().unwrap_or_default();
-                config.credentials_provider(Credentials::new(id, secret, None, None, "secretRef"))
-            }
+        let config = match login {
+            Some(login) => config.credentials_provider(login),
             None => config.allow_no_auth(),
         };
         Client::from_conf(config.build())
@@ -79,12 +119,23 @@ impl Buckets for S3Buckets {
             PortError::new(ErrorKind::Invalid, what)
         })?;
         let host = endpoint.host_str().unwrap_or_default();
+        let login = self.login(address).await?;
         Ok(Arc::new(S3Bucket {
-            lists: self.client(address, host, PAGE),
-            objects: self.client(address, host, usize::MAX),
+            lists: self.client(address, host, login.clone(), PAGE),
+            objects: self.client(address, host, login, usize::MAX),
             name: address.name.clone(),
             place: format!("{}/{}", address.endpoint, address.name),
         }))
+    }
+}
+
+/// `s3.amazonaws.com` is the endpoint of one region; others have their own.
+fn endpoint_of(endpoint: &str, region: &str) -> String {
+    match (endpoint, region) {
+        ("https://s3.amazonaws.com", region) if !region.is_empty() => {
+            format!("https://s3.{region}.amazonaws.com")
+        }
+        (endpoint, _) => endpoint.to_owned(),
     }
 }
 
@@ -200,7 +251,16 @@ fn failure<E: ProvideErrorMetadata>(what: &str, error: &SdkError<E, HttpResponse
             message: format!("{what}: {told}"),
             ..told.clone()
         },
-        None => to_error(what, error),
+        None => {
+            let mut told = to_error(what, error);
+            let raw = error.raw_response();
+            if let Some(region) = raw.and_then(|raw| raw.headers().get("x-amz-bucket-region")) {
+                let safe = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                let region: String = region.chars().filter(|c| safe(*c)).take(32).collect();
+                told.message.push_str(&format!(" (its region is {region})"));
+            }
+            told
+        }
     }
 }
 
@@ -266,6 +326,21 @@ mod tests {
         ] {
             assert_eq!(region(given, host), expected, "{host}");
             assert_eq!(puts_buckets_into_names(host), in_name, "{host}");
+        }
+    }
+
+    #[test]
+    fn endpoints_of_regions() {
+        assert_eq!(
+            endpoint_of("https://s3.amazonaws.com", "eu-west-1"),
+            "https://s3.eu-west-1.amazonaws.com"
+        );
+        for (given, region) in [
+            ("https://s3.amazonaws.com", ""),
+            ("https://minio.example.com", "eu-west-1"),
+            ("https://s3.eu-west-1.amazonaws.com", "eu-west-1"),
+        ] {
+            assert_eq!(endpoint_of(given, region), given);
         }
     }
 
