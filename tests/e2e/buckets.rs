@@ -270,12 +270,105 @@ fn scenario(world: &World<'_>) {
     assert_eq!(world.data("chart"), json!({"color": "red"}));
 }
 
+/// A bucket that is only for those with the keys.
+fn memory() -> MemoryBuckets {
+    let buckets = MemoryBuckets::default();
+    buckets.make(BUCKET);
+    buckets.require(BUCKET, "test", "test");
+    buckets
+}
+
 #[test]
 fn a_bucket_is_a_source_embedded() {
-    let buckets = MemoryBuckets::default();
-    buckets.require(BUCKET, "test", "test");
+    let buckets = memory();
     let world = World::start(&buckets, Arc::new(buckets.clone()), "s3.acme.example");
     scenario(&world);
+}
+
+/// What goes wrong is told as source-controller tells it; what was there stays, and comes back without a download.
+#[test]
+fn a_bucket_that_fails_keeps_its_artifact_embedded() {
+    let buckets = memory();
+    let world = World::start(&buckets, Arc::new(buckets.clone()), "s3.acme.example");
+    world.hub().namespace("apps");
+    world.store.put("apps/one.yaml", &config("one", "green"));
+    let wrong = json!({"accesskey": "test"});
+    world.hub().secret(SPACE, "half", &wrong);
+    let with =
+        |name: &str, field: &str, value: Value| world.source(name, |spec| spec[field] = value);
+    let mut old = world.source("fleet", |_| {});
+    old["apiVersion"] = "source.toolkit.fluxcd.io/v1beta2".into();
+    world.push(&[
+        old,
+        kustomization(),
+        with("missing", "bucketName", "nowhere".into()),
+        with("half", "secretRef", json!({"name": "half"})),
+        with("nobody", "secretRef", json!({"name": "nobody"})),
+        with("stranger", "secretRef", Value::Null),
+        with("cloud", "provider", "azure".into()),
+        world.source("role", |spec| {
+            spec["provider"] = "aws".into();
+            spec["secretRef"] = Value::Null;
+        }),
+    ]);
+    world.expect("Bucket", "fleet", "True Succeeded");
+    for (name, reason, message) in [
+        (
+            "missing",
+            "BucketOperationFailed",
+            "bucket 'nowhere' not found",
+        ),
+        (
+            "half",
+            "AuthenticationFailed",
+            "invalid 'half' secret data: required fields 'accesskey' and 'secretkey'",
+        ),
+        (
+            "nobody",
+            "AuthenticationFailed",
+            "failed to get secret 'flux-system/nobody': secrets \"nobody\" not found",
+        ),
+        (
+            "stranger",
+            "BucketOperationFailed",
+            "failed to confirm existence of 'acme-fleet' bucket: ",
+        ),
+        (
+            "cloud",
+            "NotSupported",
+            "spec.provider 'azure' is not supported yet",
+        ),
+        (
+            "role",
+            "NotSupported",
+            "spec.provider 'aws' without spec.secretRef",
+        ),
+    ] {
+        let (status, why, told) = ready(world.hub(), "Bucket", SPACE, name);
+        assert_eq!((&*status, &*why), ("False", reason), "{name}: {told}");
+        assert!(told.starts_with(message), "{name}: {told}");
+        let conditions = world.status("Bucket", name)["conditions"].clone();
+        let failed = conditions.as_array().into_iter().flatten();
+        let mut failed = failed.filter(|one| one["type"] == "FetchFailed");
+        assert_eq!(failed.next().expect(name)["reason"], reason);
+    }
+
+    let revision = world.revision("fleet");
+    buckets.require(BUCKET, "others", "only");
+    world.asked();
+    world.look("Bucket", "fleet");
+    world.expect("Bucket", "fleet", "False BucketOperationFailed");
+    assert_eq!(world.revision("fleet"), revision);
+    assert_eq!(world.data("one"), json!({"color": "green"}));
+    buckets.require(BUCKET, "test", "test");
+    world.look("Bucket", "fleet");
+    world.expect("Bucket", "fleet", "True Succeeded");
+    assert_eq!(world.revision("fleet"), revision);
+    assert!(world.asked().iter().all(|asked| asked == "list "));
+    let status = world.status("Bucket", "fleet");
+    let kinds = status["conditions"].as_array().into_iter().flatten();
+    let kinds: Vec<&str> = kinds.map(|one| text(&one["type"])).collect();
+    assert_eq!(kinds, ["Ready", "ArtifactInStorage"]);
 }
 
 #[test]
