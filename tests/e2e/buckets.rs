@@ -197,7 +197,13 @@ fn release() -> Value {
                 "sourceRef": {"kind": "Bucket", "name": "fleet"}}}}})
 }
 
-/// Objects become a Kustomization's files and a release's chart; a change lands; what is unchanged is not read again.
+fn plain_chart() -> Value {
+    json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmChart",
+        "metadata": {"name": "plain", "namespace": SPACE},
+        "spec": {"interval": "10m", "chart": "./charts/web", "sourceRef": {"kind": "Bucket", "name": "fleet"}}})
+}
+
+/// Objects become a Kustomization's files and a release's chart; a change lands; what did not change is not read again.
 fn scenario(world: &World<'_>) {
     world.hub().namespace("apps");
     let store = world.store;
@@ -215,7 +221,7 @@ fn scenario(world: &World<'_>) {
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: chart}\ndata: {color: \"{{ .Values.color }}\"}\n",
     );
     let fleet = world.source("fleet", |spec| spec["ignore"] = "*.md".into());
-    world.push(&[fleet, kustomization(), release()]);
+    world.push(&[fleet, kustomization(), release(), plain_chart()]);
 
     world.expect("Bucket", "fleet", "True Succeeded");
     let first = world.revision("fleet");
@@ -230,6 +236,8 @@ fn scenario(world: &World<'_>) {
     let version = format!("0.1.0+{}.1", &hash[..12]);
     assert_eq!(text(&chart["artifact"]["revision"]), version);
     assert_eq!(text(&chart["observedSourceArtifactRevision"]), first);
+    let plain = world.status("HelmChart", "plain")["artifact"].clone();
+    assert_eq!(text(&plain["revision"]), "0.1.0");
     let mut asked = world.asked();
     asked.sort();
     let mut expected = vec!["list ".to_owned()];
@@ -264,6 +272,18 @@ fn scenario(world: &World<'_>) {
     store.put("charts/web/production.yaml", "color: red\n");
     world.look("Bucket", "fleet");
     assert_ne!(world.revision("fleet"), first);
+    let mut asked = world.asked();
+    asked.sort();
+    assert_eq!(
+        asked,
+        [
+            "get apps/one.yaml",
+            "get charts/web/production.yaml",
+            "list "
+        ]
+    );
+    // The chart whose version did not change stays what it was, but where the revision is part of it.
+    assert_eq!(world.status("HelmChart", "plain")["artifact"], plain);
     assert_eq!(world.data("one"), json!({"color": "red"}));
     assert_eq!(world.data("two"), Value::Null);
     world.expect("HelmRelease", "web", "True UpgradeSucceeded");

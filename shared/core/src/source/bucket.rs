@@ -1,16 +1,19 @@
 //! The step of a Bucket: the objects of a bucket become an artifact.
 //!
-//! The revision is a digest over the keys and ETags of a list, so a bucket that did not change costs the list alone.
+//! The revision is a digest over the keys and ETags of a list, so a bucket that did not change costs the list alone, and one
+//! that did the list and the objects that changed.
 //! Reasons, messages and revisions are those of source-controller 1.9.
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
-use crate::ports::FetchLimits;
-use crate::source::bucket_files::{Files, Index};
+use crate::ports::{BucketAddress, FetchLimits};
+use crate::source::bucket_files::{Files, Index, Known};
 use crate::source::step::{Found, Kind};
 use crate::source::{artifact, connection};
 use crate::step::{Context, Outcome};
 use driftless_manifest::Object;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a step may begin requests: a function has two minutes, and the last request must end, too.
@@ -18,17 +21,66 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How long one request may take.
 const REQUEST: Duration = Duration::from_secs(20);
 
+/// Objects whose ETags are remembered.
+const REMEMBERED: usize = 5_000;
+
+/// What the artifact was made of: an object that did not change since is not downloaded again.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Memory {
+    /// The bucket's address.
+    bucket: String,
+    /// The artifact's digest.
+    digest: String,
+    etags: BTreeMap<String, String>,
+}
+
+impl Memory {
+    fn of(address: &BucketAddress, digest: &str, index: &Index) -> Self {
+        match index.len() > REMEMBERED {
+            true => Self::default(),
+            false => Self {
+                bucket: place(address),
+                digest: digest.to_owned(),
+                etags: index.etags(),
+            },
+        }
+    }
+
+    /// The files of the artifact, when it was made of this bucket and is still there.
+    async fn files(
+        &self,
+        context: &Context<'_>,
+        address: &BucketAddress,
+        status: &SourceStatus,
+    ) -> Result<Known<'_>, Failure> {
+        let artifact = status.artifact.as_ref();
+        let artifact = artifact.filter(|one| self.digest == one.digest);
+        match artifact.filter(|_| self.bucket == place(address)) {
+            Some(artifact) if artifact::exists(context.ports, artifact).await? => Ok(Known {
+                etags: Some(&self.etags),
+                tree: artifact::load(context.ports, artifact).await?,
+            }),
+            _ => Ok(Known::default()),
+        }
+    }
+}
+
+fn place(address: &BucketAddress) -> String {
+    format!("{}/{}", address.endpoint, address.name)
+}
+
 struct Objects;
 
 impl Kind for Objects {
     type Spec = BucketSpec;
-    type Memory = ();
+    type Memory = Memory;
 
     async fn look(
         context: &Context<'_>,
         source: &Bucket,
         status: &mut SourceStatus,
-        _: &mut (),
+        memory: &mut Memory,
     ) -> Result<Found, Failure> {
         if let Some(what) = source.unsupported() {
             return Err(Failure::terminal(reason::UNSUPPORTED, what));
@@ -56,12 +108,14 @@ impl Kind for Objects {
             _ => false,
         };
         if !stored {
-            let tree = files.fetch(&mut index).await?;
+            let known = memory.files(context, &address, status).await?;
+            let tree = files.fetch(&mut index, &known).await?;
             let stored = artifact::store(context.ports, &tree, &index.digest()).await;
             let stored = stored.map_err(|error| {
                 Failure::port(reason::STORAGE_FAILED, &error)
                     .context("unable to archive artifact to storage")
             })?;
+            *memory = Memory::of(&address, &stored.digest, &index);
             status.url.clone_from(&stored.url);
             status.artifact = Some(stored);
             status.observed_ignore.clone_from(&spec.ignore);

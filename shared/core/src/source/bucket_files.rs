@@ -50,6 +50,25 @@ struct Listed {
     path: TreePath,
 }
 
+/// Files that are there already, and the ETags of the objects that they were.
+#[derive(Default)]
+pub(super) struct Known<'a> {
+    pub etags: Option<&'a BTreeMap<String, String>>,
+    pub tree: FileTree,
+}
+
+impl Known<'_> {
+    /// The object that was listed, if it is one of these.
+    fn find(&self, key: &str, listed: &Listed) -> Option<BucketObject> {
+        let etag = self.etags?.get(key)?;
+        let content = self.tree.content(&listed.path)?;
+        (*etag == listed.etag).then(|| BucketObject {
+            etag: etag.clone(),
+            bytes: content.clone(),
+        })
+    }
+}
+
 impl Index {
     /// The revision: a digest over a line `KEY ETAG` for each object, in order of key.
     pub fn digest(&self) -> String {
@@ -58,6 +77,14 @@ impl Index {
             hash.update(format!("{key} {}\n", listed.etag));
         }
         format!("sha256:{}", hex::encode(hash.finalize()))
+    }
+
+    /// What stands for the content of each object.
+    pub fn etags(&self) -> BTreeMap<String, String> {
+        let objects = self.objects.iter();
+        objects
+            .map(|(key, listed)| (key.clone(), listed.etag.clone()))
+            .collect()
     }
 
     /// How many objects there are.
@@ -133,15 +160,24 @@ impl Files<'_> {
         Ok(file.map(|file| file.bytes))
     }
 
-    /// Downloads what the index has. What changed since it was listed is taken as it is now, and the index says so.
+    /// Downloads what the index has and is not known. What changed since it was listed is taken as it is now, and the index
+    /// says so.
     ///
     /// # Errors
     /// The bucket's; two objects of one name; more than a source may have; not in time.
-    pub async fn fetch(&self, index: &mut Index) -> Result<FileTree, Failure> {
+    pub async fn fetch(&self, index: &mut Index, known: &Known<'_>) -> Result<FileTree, Failure> {
         let left = AtomicU64::new(self.limits.bytes);
         let downloads = index.objects.iter().map(|(key, listed)| {
             let left = &left;
-            async move { (key.clone(), self.download(key, listed.size, left).await) }.boxed()
+            let object = known.find(key, listed);
+            async move {
+                let object = match object {
+                    Some(object) => Ok(Some(object)),
+                    None => self.download(key, listed.size, left).await,
+                };
+                (key.clone(), object)
+            }
+            .boxed()
         });
         let answers = concurrent::run(AT_ONCE, downloads.collect()).await;
         let mut tree = FileTree::new();
@@ -339,7 +375,8 @@ mod tests {
             end: Duration::from_secs(1),
         };
         let mut index = block_on(files.index(spec)).map_err(|failure| failure.message)?;
-        let tree = block_on(files.fetch(&mut index)).map_err(|failure| failure.message)?;
+        let tree = block_on(files.fetch(&mut index, &Known::default()))
+            .map_err(|failure| failure.message)?;
         let names = tree.index().iter().map(|(path, _)| path.to_string());
         Ok((index.objects.into_keys().collect(), names.collect()))
     }
@@ -484,16 +521,39 @@ mod tests {
         let mut index = block_on(files.index(&spec("", ""))).unwrap();
         buckets.delete(NAME, "gone");
         buckets.put(NAME, "other", "changed");
-        block_on(files.fetch(&mut index)).unwrap();
+        block_on(files.fetch(&mut index, &Known::default())).unwrap();
         let again = block_on(files.index(&spec("", ""))).unwrap();
         assert_eq!(index.digest(), again.digest());
         // Whoever lies about a size is not believed.
         buckets.put(NAME, "other", vec![0; 2 << 20]);
-        let refused = block_on(files.fetch(&mut index)).unwrap_err();
+        let refused = block_on(files.fetch(&mut index, &Known::default())).unwrap_err();
         assert!(refused.message.contains("larger than"), "{refused}");
         clock.advance(Duration::from_secs(1));
-        let late = block_on(files.fetch(&mut index)).unwrap_err();
+        let late = block_on(files.fetch(&mut index, &Known::default())).unwrap_err();
         assert!(late.message.contains("not done in time"), "{late}");
+    }
+
+    /// A file is an object that is known only where key and ETag are.
+    #[test]
+    fn known_objects() {
+        let tree = FileTree::from_files([("a", "content")]).unwrap();
+        let etags = BTreeMap::from([("a", "1"), ("b", "1")].map(|(k, v)| (k.into(), v.into())));
+        let known = Known {
+            etags: Some(&etags),
+            tree,
+        };
+        let found = |key: &str, etag: &str| {
+            let listed = Listed {
+                etag: etag.to_owned(),
+                size: 0,
+                path: place(key).unwrap(),
+            };
+            known.find(key, &listed).map(|object| object.bytes)
+        };
+        assert_eq!(found("a", "1").unwrap(), "content");
+        assert_eq!(found("a", "2"), None);
+        assert_eq!(found("/a", "1"), None);
+        assert_eq!(found("b", "1"), None);
     }
 
     #[test]

@@ -317,6 +317,12 @@ mod tests {
                 o["spec"] = json!({"url": "https://charts.acme.example", "type": kind});
             }
         };
+        let bucket = |o: &mut Value| {
+            o["apiVersion"] = "source.toolkit.fluxcd.io/v1beta2".into();
+            o["kind"] = "Bucket".into();
+            o["spec"] = json!({"interval": "2m"});
+        };
+        assert!(!after(119, bucket) && after(120, bucket));
         assert!(!after(59, repository("default")) && after(60, repository("default")));
         assert!(!after(1_000_000, repository("oci")));
     }
