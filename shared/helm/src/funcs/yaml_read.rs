@@ -354,24 +354,31 @@ fn go_syntax(value: &Json) -> String {
     }
 }
 
-/// The line of the first token, or comment, behind the text that is no key; a line that stands deeper goes on with it.
+/// The line of the first token, or comment, behind the text that is no key. With a plain text a line that stands deeper
+/// goes on.
 fn next_token(text: &str, error: &YamlError) -> usize {
-    let mut below = text.split('\n').enumerate().skip(error.line);
-    let found = below.find(|(_, line)| {
+    const ENDS: [&str; 2] = [": ", " #"];
+    let mut lines = text.split('\n').enumerate().skip(error.line - 1);
+    let (_, line) = lines.next().unwrap_or_default();
+    let key: String = line.chars().skip(error.column - 1).collect();
+    let plain = !key.starts_with(['[', '{', '"', '\'']);
+    if plain && key.contains(ENDS[0]) {
+        return error.line;
+    }
+    let found = lines.find(|(_, line)| {
         let content = line.trim_start_matches([' ', '\t']);
         match content.as_bytes().first() {
             None | Some(b'\r') => false,
             Some(b'#') => true,
             Some(_) => {
-                let ends = [": ", " #"].iter().any(|end| content.contains(end));
-                ends || content.ends_with(':') || line.len() - content.len() < error.column
+                let ends = content.ends_with(':') || ENDS.iter().any(|end| content.contains(end));
+                !plain || ends || line.len() - content.len() < error.column
             }
         }
     });
     // The end of the stream counts as a line break, which nobody waits for behind a text that is too long for a key.
     let end = || {
-        let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
-        let long = line.chars().count() >= error.column + super::encode::LONG_KEY;
+        let long = key.chars().count() > super::encode::LONG_KEY;
         text.split('\n')
             .count()
             .max(error.line + usize::from(!long))

@@ -53,7 +53,12 @@ pub fn answer(given: &Given, compat: Compat) -> Value {
         }),
         Err(error) => json!({
             "error": error.to_string(),
-            "worded": matches!(error, HelmError::Render { .. } | HelmError::Manifest { .. }),
+            "worded": match &error {
+                HelmError::Render { .. } => true,
+                // Where Go's reader gives up in a text that is no YAML is its own affair.
+                HelmError::Manifest { message, .. } => !message.contains("yaml: line "),
+                _ => false,
+            },
         }),
     }
 }
