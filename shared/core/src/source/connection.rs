@@ -105,7 +105,7 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     let address = BucketAddress {
         endpoint: endpoint(&spec.endpoint, spec.insecure)?,
         name: spec.bucket_name.clone(),
-        region: spec.region.clone().unwrap_or_default(),
+        region: region(spec.region.as_deref())?,
         how,
         as_installation: source.wants_role(),
     };
@@ -113,6 +113,19 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
         check_role(&context.hub.settings, namespace, &address)?;
     }
     Ok(address)
+}
+
+/// A region's name. It may become part of a host's.
+fn region(text: Option<&str>) -> Result<String, Failure> {
+    let text = text.unwrap_or_default();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match text.chars().all(fits) {
+        true => Ok(text.to_owned()),
+        false => Err(Failure::retry(
+            reason::AUTHENTICATION_FAILED,
+            "spec.region: expected letters, digits and '-', such as eu-west-1",
+        )),
+    }
 }
 
 /// The installation's own role reads what its operator named, and shows itself to AWS alone.
@@ -397,6 +410,11 @@ mod tests {
             "a b",
         ] {
             assert!(endpoint(host, false).is_err(), "{host}");
+        }
+        assert_eq!(region(Some("eu-west-1")).unwrap(), "eu-west-1");
+        assert_eq!(region(None).unwrap(), "");
+        for text in ["acme.example/", "a#", "a.b", "a@b", "ü"] {
+            assert!(region(Some(text)).is_err(), "{text}");
         }
     }
 

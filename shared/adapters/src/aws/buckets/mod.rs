@@ -131,11 +131,12 @@ impl Buckets for S3Buckets {
 
 /// `s3.amazonaws.com` is the endpoint of one region; others have their own.
 fn endpoint_of(endpoint: &str, region: &str) -> String {
-    match (endpoint, region) {
-        ("https://s3.amazonaws.com", region) if !region.is_empty() => {
+    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    match endpoint {
+        "https://s3.amazonaws.com" if !region.is_empty() && is_name(region) => {
             format!("https://s3.{region}.amazonaws.com")
         }
-        (endpoint, _) => endpoint.to_owned(),
+        endpoint => endpoint.to_owned(),
     }
 }
 
@@ -337,6 +338,7 @@ mod tests {
         );
         for (given, region) in [
             ("https://s3.amazonaws.com", ""),
+            ("https://s3.amazonaws.com", "acme.example/"),
             ("https://minio.example.com", "eu-west-1"),
             ("https://s3.eu-west-1.amazonaws.com", "eu-west-1"),
         ] {
