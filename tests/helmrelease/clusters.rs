@@ -248,7 +248,7 @@ fn a_chart_of_its_own() {
     let made = world.hub().get(path);
     assert_eq!(
         made["spec"],
-        json!({"chart": "web", "version": "1.x", "interval": "10m", "valuesFiles": ["values.yaml"],
+        json!({"chart": "web", "version": "1.x", "interval": "10m0s", "valuesFiles": ["values.yaml"],
             "sourceRef": {"kind": "HelmRepository", "name": "charts"}})
     );
     assert_eq!(made["metadata"]["labels"]["team"], "a");

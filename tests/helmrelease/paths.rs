@@ -521,7 +521,7 @@ fn missing_values() {
     assert_eq!(world.condition("Ready"), "False ValuesError");
     assert_eq!(
         world.message("Ready"),
-        "could not resolve Secret chart values reference 'apps/colors' with key 'values.yaml': resource not found"
+        "could not resolve Secret chart values reference 'apps/colors' with key 'values.yaml': secrets \"colors\" not found"
     );
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "colors"},
         "stringData": {"values.yaml": "color: green\n"}});

@@ -22,7 +22,7 @@ pub mod reason {
     pub const NEW_ARTIFACT: &str = "NewArtifact";
     pub const UNSUPPORTED: &str = "NotSupported";
     pub const PRUNE_HELD: &str = "PruneHeld";
-    pub const SUCCEEDED_STORED: &str = "Succeeded";
+    pub const META_SUCCEEDED: &str = "Succeeded";
     pub const SOURCE_FAILED: &str = "Failed";
     pub const READ_FAILED: &str = "ReadOperationFailed";
     pub const STORAGE_FAILED: &str = "ArchiveOperationFailed";

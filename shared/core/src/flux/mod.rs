@@ -214,6 +214,26 @@ impl ObjectRef {
         ))
     }
 
+    /// What a client of Flux's says of one that is not there.
+    pub fn not_found(&self) -> String {
+        format!(
+            "{}.{} \"{}\" not found",
+            self.kind.plural(),
+            self.kind.group(),
+            self.name
+        )
+    }
+
+    /// The same as a client with a cache says it.
+    pub fn not_cached(&self) -> String {
+        format!(
+            "{}.{} \"{}\" not found",
+            self.kind,
+            self.kind.group(),
+            self.name
+        )
+    }
+
     /// A key for blobs and leases. Names of Kubernetes objects have no `/`, so the parts cannot run into each other.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.kind.plural(), self.namespace, self.name)

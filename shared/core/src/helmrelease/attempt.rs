@@ -187,6 +187,9 @@ impl Attempt<'_> {
                     return Ok(End::Waiting(what));
                 }
                 Progress::Over(error) => {
+                    if error.is_some() {
+                        self.tell_running(&doing)?;
+                    }
                     if let Some(end) = self.over(doing, error).await? {
                         return Ok(end);
                     }

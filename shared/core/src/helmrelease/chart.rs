@@ -5,7 +5,8 @@ use super::memory::ChartFacts;
 use crate::apply::drift::{Drift, compare};
 use crate::failure::Failure;
 use crate::flux::{
-    ArtifactStatus, ChartTemplate, FluxKind, HELM_CONTROLLER, HelmRelease, ObjectRef, reason,
+    ArtifactStatus, ChartTemplate, FluxKind, HELM_CONTROLLER, HelmRelease, ObjectRef,
+    duration_text, parse_duration, reason,
 };
 use crate::ports::{Apply, Delete, ErrorKind};
 use crate::source::artifact;
@@ -76,22 +77,26 @@ fn noted(id: &ObjectRef) -> String {
     format!("{}/{}", id.namespace, id.name)
 }
 
-/// Deletes the HelmChart that the status names, if it was made for this release.
+/// Deletes the HelmChart that the status names, if it was made for this release. Returns it: with a finalizer of
+/// Flux's it goes when its own step lets it.
 ///
 /// # Errors
 /// The cluster's.
-pub async fn delete(context: &Context<'_>, release: &HelmRelease) -> Result<(), Failure> {
+pub async fn delete(
+    context: &Context<'_>,
+    release: &HelmRelease,
+) -> Result<Option<ObjectRef>, Failure> {
     let Some((namespace, name)) = release.status.helm_chart.split_once('/') else {
-        return Ok(());
+        return Ok(None);
     };
     let id = ObjectRef::new(FluxKind::HelmChart, namespace, name);
     let Some(live) = context.hub.get(&id).await? else {
-        return Ok(());
+        return Ok(None);
     };
     let is_ours = live.label(ORIGIN_NAME) == Some(&release.id.name)
         && live.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace);
     if !is_ours {
-        return Ok(());
+        return Ok(None);
     }
     let resource = context.hub.resource(FluxKind::HelmChart).await?;
     let how = Delete {
@@ -105,7 +110,7 @@ pub async fn delete(context: &Context<'_>, release: &HelmRelease) -> Result<(), 
         .await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
     tell(context, release, "HelmChartDeleted", &message).await;
-    Ok(())
+    Ok(Some(id))
 }
 
 fn object(
@@ -115,7 +120,9 @@ fn object(
     api_version: &str,
 ) -> Result<Object, Failure> {
     let spec = &template.spec;
+    // As Go writes it, so that a chart of Flux's is not written anew.
     let interval = spec.interval.as_ref().unwrap_or(&release.spec.interval);
+    let interval = parse_duration(interval).map_or_else(|_| interval.clone(), duration_text);
     let mut chart = json!({
         "chart": spec.chart,
         "version": spec.version.as_deref().unwrap_or("*"),

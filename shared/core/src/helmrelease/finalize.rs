@@ -7,6 +7,7 @@ use super::storage::Storage;
 use super::{Work, chart, history};
 use crate::failure::Failure;
 use crate::flux::{HELM_CONTROLLER, HelmRelease};
+use crate::ports::Cause;
 use crate::state;
 use crate::step::{Context, Outcome};
 use crate::target::{self, NoTarget};
@@ -21,19 +22,23 @@ const RETRY: Duration = Duration::from_secs(60);
 /// # Errors
 /// The cluster's; the finalizer stays, so that nothing is lost.
 pub async fn finalize(context: &Context<'_>, release: HelmRelease) -> Result<Outcome, Failure> {
+    let mut chart = None;
     // A suspended object is only let go, as in Flux.
     if !release.spec.suspend {
         if let Some(outcome) = uninstall(context, &release).await? {
             return Ok(outcome);
         }
-        chart::delete(context, &release).await?;
+        chart = chart::delete(context, &release).await?;
     }
     let key = memory::key(&context.hub.settings.name, &release.id);
     context.ports.blobs.delete(&key).await?;
     context
         .remove_finalizer(&release.object, HELM_CONTROLLER)
         .await?;
-    Ok(Outcome::done("deleted"))
+    let mut outcome = Outcome::done("deleted");
+    let look = |id| context.request(id, Cause::Changed);
+    outcome.next.extend(chart.map(look));
+    Ok(outcome)
 }
 
 /// Uninstalls the release; the outcome of the step when that is not over.

@@ -34,7 +34,7 @@ mod wait;
 mod tests;
 
 use crate::failure::Failure;
-use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason};
+use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason, rfc3339};
 use crate::kustomization::deps;
 use crate::kustomization::wait::expressions;
 use crate::ports::Version;
@@ -43,7 +43,7 @@ use crate::step::{Context, Outcome};
 use crate::target::{self, Target};
 use attempt::{Attempt, End};
 pub use chart::ORIGIN_NAME as OWNER_NAME;
-use conditions::reasons;
+use conditions::{mark_reconciling, reasons};
 use driftless_manifest::Object;
 use memory::{Doing, Memory};
 use report::Report;
@@ -119,6 +119,10 @@ pub struct Work {
 
 async fn run(context: &Context<'_>, work: &mut Work) -> Result<End, Failure> {
     let release = &mut work.release;
+    if work.memory.running.is_none() {
+        let (why, what) = (reason::PROGRESSING, "Fulfilling prerequisites");
+        mark_reconciling(release, why, what, &rfc3339(context.ports.clock.now()));
+    }
     check(release)?;
     if let Some(chart) = chart::reconcile(context, release).await? {
         work.woken.push(chart);

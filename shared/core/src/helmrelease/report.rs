@@ -3,7 +3,7 @@
 use super::Work;
 use super::action::Pause;
 use super::attempt::End;
-use super::conditions::{mark, mark_reconciling, mark_stalled};
+use super::conditions::{mark, mark_stalled, reasons};
 use crate::failure::{Class, Failure};
 use crate::flux::{HELM_CONTROLLER, HelmRelease, HelmReleaseStatus, REQUESTED_AT, reason, rfc3339};
 use crate::ports::Cause;
@@ -11,6 +11,16 @@ use crate::step::{Context, Outcome};
 use crate::{status, waits};
 use std::time::Duration;
 
+/// The failures before an action that helm-controller sends an event about; actions tell of themselves.
+const TOLD: [&str; 6] = [
+    reason::INVALID_CEL,
+    reason::DEPENDENCY_NOT_READY,
+    reason::ACCESS_DENIED,
+    reason::ARTIFACT_FAILED,
+    reasons::VALUES_ERROR,
+    // Ours alone: what Flux serves and this cannot.
+    reason::UNSUPPORTED,
+];
 /// How soon a wait is looked at again.
 const WAIT_AGAIN: Duration = Duration::from_secs(5);
 /// The first and the longest delay before the next attempt.
@@ -132,11 +142,11 @@ impl Report {
         if failure.class == Class::Terminal {
             release.status.observed_generation = Some(release.generation());
             mark_stalled(release, failure.reason, &message, &now);
-        } else {
-            mark_reconciling(release, reason::PROGRESSING_WITH_RETRY, &message, &now);
         }
         let told = self.before.conditions.get("Ready");
-        if told.map(|told| (&*told.reason, &*told.message)) != Some((failure.reason, &*message)) {
+        let is_news =
+            told.map(|told| (&*told.reason, &*told.message)) != Some((failure.reason, &*message));
+        if is_news && TOLD.contains(&failure.reason) {
             let revision = &release.status.last_attempted_revision;
             let events = context.event(&release.object, HELM_CONTROLLER);
             // To wait for others is no trouble.

@@ -106,7 +106,8 @@ fn content<'f>(reference: &ValuesRef, found: &'f Found) -> Result<Option<Cow<'f,
     };
     let id = (reference.kind.clone(), reference.name.clone());
     let Some(object) = found.get(&id) else {
-        return absent("resource not found");
+        let kinds = if is_secret { "secrets" } else { "configmaps" };
+        return absent(&format!("{kinds} \"{}\" not found", reference.name));
     };
     let data = object
         .as_map()

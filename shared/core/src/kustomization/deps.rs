@@ -1,7 +1,7 @@
 //! `dependsOn`: is every dependency ready, for this revision?
 
 use crate::failure::Failure;
-use crate::flux::{ArtifactStatus, Kustomization, ObjectRef, reason};
+use crate::flux::{ArtifactStatus, FluxKind, Kustomization, ObjectRef, reason};
 use crate::health::ReadyExpr;
 use crate::step::Context;
 use crate::{status, waits};
@@ -66,7 +66,11 @@ async fn unmet(
 ) -> Result<Option<String>, Failure> {
     let name = format!("{}/{}", id.namespace, id.name);
     let Some(object) = context.hub.get(id).await? else {
-        return Ok(Some(format!("dependency '{name}' not found")));
+        let what = id.not_found();
+        return Ok(Some(match context.id.kind {
+            FluxKind::HelmRelease => format!("unable to get '{name}' dependency: {what}"),
+            _ => format!("dependency '{name}' not found: {what}"),
+        }));
     };
     if let Some(expression) = ready_expr {
         let invalid =

@@ -65,7 +65,12 @@ async fn values(
         return if *optional {
             Ok(Vec::new())
         } else {
-            Err(fail("not found"))
+            let kinds = if kind == "Secret" {
+                "secrets"
+            } else {
+                "configmaps"
+            };
+            Err(fail(&format!("{kinds} \"{name}\" not found")))
         };
     };
     let mut values = Vec::new();

@@ -32,6 +32,9 @@ pub struct Wait {
     pub revision: String,
     /// When it was applied, seconds since 1970.
     pub since: f64,
+    /// Digest of what was rendered, for the history.
+    #[serde(default)]
+    pub digest: Option<String>,
 }
 
 /// The key of an object's record.

@@ -27,7 +27,7 @@ use crate::target::{self, Target};
 use build::{Built, Inputs};
 use driftless_manifest::{Gvk, Object};
 use memory::Wait;
-use report::Progress;
+use report::{Progress, Stage};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -113,6 +113,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
     let artifact = find_artifact(context, &owner).await?;
     progress.revision(&artifact);
     deps::check(context, &owner, &artifact).await?;
+    progress.stage = Stage::Building;
 
     let inputs = inputs::read(context, &owner).await?;
     let digest = digest_of(&owner, &inputs);
@@ -127,6 +128,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
             .filter(|wait| wait.revision == artifact.revision)
     {
         // Applied already: only the health is open.
+        progress.digest = wait.digest;
         return check_health(
             context,
             progress,
@@ -145,6 +147,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
         if progress.memory.read_set.is_unchanged_in(&index) {
             // Nothing the build reads has changed: the revision moves, nothing is rendered.
             progress.untouched = true;
+            progress.digest = progress.last_digest();
             return Ok(End::Ready {
                 checked: false,
                 terminating: false,
@@ -213,7 +216,7 @@ async fn find_artifact(
     let Some(object) = git::find(context, &source).await? else {
         return Err(Failure::waiting(
             reason::ARTIFACT_FAILED,
-            format!("Source '{source}' not found"),
+            source.not_cached(),
         ));
     };
     git::artifact_of(&object).ok_or_else(|| {
@@ -246,7 +249,8 @@ async fn apply_and_prune(
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
     let (mut objects, held) = split_controllers(context, target, built.objects).await?;
-    let digest = Sha256::digest(json!(objects).to_string());
+    // Of the same text as Flux's, so that the history goes on when somebody else serves the object.
+    let digest = Sha256::digest(driftless_kustomize::to_yaml(&objects));
     progress.digest = Some(format!("sha256:{}", hex::encode(digest)));
     objects
         .iter_mut()
@@ -264,6 +268,7 @@ async fn apply_and_prune(
         )?;
     }
 
+    progress.stage = Stage::Applying;
     // Write ahead: what is about to exist stands in the inventory before it exists.
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
@@ -335,6 +340,7 @@ async fn check_health(
     target: &Target,
     since: Duration,
 ) -> Result<End, Failure> {
+    progress.stage = Stage::Checking;
     let inventory = progress.current_inventory();
     let looked = wait::look(
         context,
@@ -364,6 +370,7 @@ async fn check_health(
             let revision = progress.new.last_attempted_revision.clone();
             progress.memory.wait = Some(Wait {
                 revision,
+                digest: progress.digest.clone(),
                 since: since.as_secs_f64(),
             });
             Ok(End::Waiting(open))

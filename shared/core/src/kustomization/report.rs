@@ -2,6 +2,7 @@
 
 use super::apply::Report;
 use super::memory::Memory;
+use super::wait::HEALTH_FAILED;
 use super::{End, HEALTH_AGAIN, PRUNE_AGAIN};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::{Class, Failure};
@@ -20,6 +21,19 @@ use std::time::Duration;
 /// How many outcomes `status.history` keeps.
 const HISTORY: usize = 5;
 
+/// How far a step came: what Flux says of the work that is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The source or a dependency is waited for: nothing has begun.
+    Waiting,
+    /// From the artifact to the manifests.
+    Building,
+    /// What differs is applied.
+    Applying,
+    /// The health is looked at.
+    Checking,
+}
+
 /// A step on its way.
 pub struct Progress {
     /// The object as it was read, or as the write-ahead left it.
@@ -28,6 +42,8 @@ pub struct Progress {
     pub new: KustomizationStatus,
     /// The record to keep.
     pub memory: Memory,
+    /// How far it came.
+    pub stage: Stage,
     /// What was done.
     pub changes: ChangeSet,
     /// Digest of what was rendered.
@@ -49,6 +65,7 @@ impl Progress {
             owner,
             new,
             memory,
+            stage: Stage::Waiting,
             changes: ChangeSet::default(),
             digest: None,
             untouched: false,
@@ -63,6 +80,12 @@ impl Progress {
         self.new
             .last_attempted_revision
             .clone_from(&artifact.revision);
+    }
+
+    /// Digest of what was rendered last.
+    pub fn last_digest(&self) -> Option<String> {
+        let last = self.new.history.first()?;
+        last["digest"].as_str().map(str::to_owned)
     }
 
     /// What is in the inventory now.
@@ -178,10 +201,7 @@ impl Progress {
         let mut becomes_ready = false;
         match end {
             End::Waiting(open) => {
-                let timeout = duration_text(self.owner.timeout().unwrap_or_default());
-                let message = format!(
-                    "Running health checks for revision {revision} with a timeout of {timeout}"
-                );
+                let message = self.doing("Running health checks");
                 self.new.conditions.remove("Stalled");
                 self.new.conditions.set(
                     "Reconciling",
@@ -232,7 +252,11 @@ impl Progress {
                     generation,
                     &now,
                 );
-                self.healthy(context, checked, generation, &now);
+                if let Some(passed) = self.healthy(context, checked, generation, &now) {
+                    events
+                        .send(false, reason::PROGRESSING, &passed, &revision)
+                        .await;
+                }
                 self.remember(context, reason::SUCCEEDED);
                 becomes_ready = was != (true, revision.clone());
                 outcome.again = terminating.then_some(PRUNE_AGAIN);
@@ -280,9 +304,13 @@ impl Progress {
             .conditions
             .set("Ready", "False", why, &message, generation, &now);
         if self.unhealthy {
+            // What took so long stands in Ready alone, as in Flux.
+            let what = message.strip_prefix(HEALTH_FAILED);
+            let what = what.and_then(|rest| rest.split_once(": "));
+            let what = what.map_or(message.as_str(), |(_, what)| what);
             self.new
                 .conditions
-                .set("Healthy", "False", why, &message, generation, &now);
+                .set("Healthy", "False", why, what, generation, &now);
         }
         if failure.class == Class::Terminal {
             self.new.observed_generation = Some(generation);
@@ -292,14 +320,11 @@ impl Progress {
                 .set("Stalled", "True", why, &message, generation, &now);
         } else {
             self.new.conditions.remove("Stalled");
-            self.new.conditions.set(
-                "Reconciling",
-                "True",
-                reason::PROGRESSING_WITH_RETRY,
-                &message,
-                generation,
-                &now,
-            );
+            self.keep_going(why, &now);
+        }
+        if self.stage == Stage::Waiting || why == reason::ARTIFACT_FAILED {
+            let before = &self.owner.status.last_attempted_revision;
+            self.new.last_attempted_revision.clone_from(before);
         }
         self.handled();
         self.remember(context, why);
@@ -309,8 +334,12 @@ impl Progress {
             .conditions
             .get("Ready")
             .map(|ready| (&*ready.reason, &*ready.message));
-        if told != Some((why, &*message)) {
-            events.send(true, why, &message, &revision).await;
+        // As in Flux, a source that is not there is no event.
+        let is_told = self.stage != Stage::Waiting || why != reason::ARTIFACT_FAILED;
+        if is_told && told != Some((why, &*message)) {
+            // To wait for others is no trouble.
+            let warning = why != reason::DEPENDENCY_NOT_READY;
+            events.send(warning, why, &message, &revision).await;
         }
         let retry = self
             .owner
@@ -327,33 +356,68 @@ impl Progress {
         Ok(outcome)
     }
 
+    /// What Flux says of a stage.
+    fn doing(&self, what: &str) -> String {
+        let timeout = duration_text(self.owner.timeout().unwrap_or_default());
+        let revision = &self.new.last_attempted_revision;
+        format!("{what} for revision {revision} with a timeout of {timeout}")
+    }
+
+    /// Says what is tried again. What only waits was not begun: nothing is said of it that was not said before.
+    fn keep_going(&mut self, why: &str, now: &str) {
+        let message = match self.stage {
+            Stage::Waiting => match self.new.conditions.get("Reconciling") {
+                Some(before) => before.message.clone(),
+                None => return,
+            },
+            Stage::Building if why == reason::ARTIFACT_FAILED => self.doing("Fetching manifests"),
+            Stage::Building => self.doing("Building manifests"),
+            Stage::Applying => self.doing("Detecting drift"),
+            Stage::Checking => self.doing("Running health checks"),
+        };
+        let generation = self.owner.generation();
+        let why = reason::PROGRESSING_WITH_RETRY;
+        let conditions = &mut self.new.conditions;
+        conditions.set("Reconciling", "True", why, &message, generation, now);
+    }
+
     fn handled(&mut self) {
         if let Some(requested) = self.owner.object.annotation(REQUESTED_AT) {
             requested.clone_into(&mut self.new.last_handled_reconcile_at);
         }
     }
 
-    /// The `Healthy` condition, only where health is asked for. Its message keeps the time of the check that made it true.
-    fn healthy(&mut self, context: &Context<'_>, checked: bool, generation: i64, now: &str) {
+    /// The `Healthy` condition, only where health is asked for. Its message keeps the time of the check that made it true,
+    /// which is returned when it is news.
+    fn healthy(
+        &mut self,
+        context: &Context<'_>,
+        checked: bool,
+        generation: i64,
+        now: &str,
+    ) -> Option<String> {
         let asked = self.owner.spec.wait || !self.owner.spec.health_checks.is_empty();
         if !asked {
             self.new.conditions.remove("Healthy");
-        } else if checked && !self.owner.status.conditions.is_true("Healthy") {
+            return None;
+        }
+        (checked && !self.owner.status.conditions.is_true("Healthy")).then(|| {
             let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
             let message = format!("Health check passed in {took}");
             self.new.conditions.set(
                 "Healthy",
                 "True",
-                reason::SUCCEEDED,
+                reason::META_SUCCEEDED,
                 &message,
                 generation,
                 now,
             );
-        }
+            message
+        })
     }
 
     /// Puts the outcome at the head of the history. The same outcome of the same render is not counted again: a heartbeat
-    /// is no news and costs no write.
+    /// is no news and costs no write; its revision moves with the source's.
     fn remember(&mut self, context: &Context<'_>, outcome: &str) {
         let Some(digest) = self.digest.clone() else {
             return;
@@ -364,7 +428,9 @@ impl Progress {
             .history
             .iter()
             .position(|entry| entry["digest"] == *digest);
+        let revision = &self.new.last_attempted_revision;
         if known == Some(0) && self.new.history[0]["lastReconciledStatus"] == *outcome {
+            self.new.history[0]["metadata"]["revision"] = revision.clone().into();
             return;
         }
         let old = known
@@ -380,7 +446,7 @@ impl Progress {
             "firstReconciled": old.get("firstReconciled").cloned().unwrap_or_else(|| now.clone().into()),
             "lastReconciled": now, "lastReconciledDuration": took, "lastReconciledStatus": outcome,
             "totalReconciliations": total + 1,
-            "metadata": {"revision": self.new.last_attempted_revision},
+            "metadata": {"revision": revision},
         });
         self.new.history.insert(0, entry);
         self.new.history.truncate(HISTORY);

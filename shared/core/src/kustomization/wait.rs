@@ -22,6 +22,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// What Flux takes for a health check that names no `apiVersion`.
 const DEFAULT_API_VERSION: &str = "apps/v1";
 
+/// How the message of a health check that failed begins; what took how long follows.
+pub(super) const HEALTH_FAILED: &str = "health check failed after ";
+
 /// How a look at the health ended.
 pub enum Health {
     /// Nothing to look at.
@@ -30,6 +33,12 @@ pub enum Health {
     Healthy,
     /// Not yet; what is missing.
     Waiting(String),
+}
+
+fn unhealthy(took: Duration, what: &str, which: &str) -> Failure {
+    let took = duration_text(took);
+    let what = format!("{HEALTH_FAILED}{took}: {what}: [{which}]");
+    Failure::retry(reason::HEALTH_CHECK_FAILED, what)
 }
 
 /// Looks at the health until all is well, something failed for good, or the step's patience ends.
@@ -70,23 +79,14 @@ pub async fn look(
         }
         let passed = clock.now().saturating_sub(since);
         if !failed.is_empty() {
-            let what = format!(
-                "health check failed after {}: failed early due to stalled resources: [{}]",
-                duration_text(passed),
-                list(&failed)
-            );
-            return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
+            let what = "failed early due to stalled resources";
+            return Err(unhealthy(passed, what, &list(&failed)));
         }
         if open.is_empty() {
             return Ok(Health::Healthy);
         }
         if passed >= timeout {
-            let what = format!(
-                "health check failed after {}: timeout waiting for: [{}]",
-                duration_text(timeout),
-                list(&open)
-            );
-            return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
+            return Err(unhealthy(timeout, "timeout waiting for", &list(&open)));
         }
         if clock.now().saturating_sub(start) + pause > context.patience {
             return Ok(Health::Waiting(list(&open)));

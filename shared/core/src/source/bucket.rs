@@ -132,7 +132,7 @@ fn found(index: &Index, bucket: &str) -> Found {
     );
     Found {
         news: (reason::NEW_ARTIFACT, news),
-        ..Found::new(reason::SUCCEEDED_STORED, message)
+        ..Found::new(reason::META_SUCCEEDED, message)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::source::{connection, index_url, repository_url, shown};
 use crate::state;
 use crate::step::Context;
 use bytes::Bytes;
+use driftless_helm::HelmError;
 use driftless_helm::index::{self, ChartVersion};
 use driftless_helm::semver::Version;
 use regex::Regex;
@@ -132,9 +133,13 @@ fn in_index(
     range: &str,
 ) -> Result<Remote, Failure> {
     let found = index::find(text, chart, range).map_err(|error| {
-        reference(&format!(
-            "failed to get chart version for remote reference: {error}"
-        ))
+        // The chart is named by the object that asks.
+        let what = match error {
+            HelmError::Chart { message, .. } => message,
+            other => other.to_string(),
+        };
+        let lead = "failed to get chart version for remote reference";
+        reference(&format!("{lead}: {what}"))
     })?;
     let ChartVersion {
         name,

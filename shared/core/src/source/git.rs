@@ -40,7 +40,7 @@ impl Kind for Git {
             "stored artifact for revision '{}'",
             revision.unwrap_or_default()
         );
-        Ok(Found::new(reason::SUCCEEDED_STORED, message))
+        Ok(Found::new(reason::META_SUCCEEDED, message))
     }
 
     async fn forget(context: &Context<'_>, source: &GitRepository) -> Result<(), Failure> {

@@ -37,12 +37,7 @@ impl Kind for Helm {
             Failure::terminal(reason::UNSUPPORTED_SOURCE, what).context("failed to get source")
         })?;
         let Some(object) = find(context, &id).await? else {
-            let what = format!(
-                "failed to get source: {}.{} \"{}\" not found",
-                id.kind,
-                id.kind.group(),
-                id.name
-            );
+            let what = format!("failed to get source: {}", id.not_cached());
             return Err(Failure::waiting(reason::SOURCE_UNAVAILABLE, what));
         };
         let files = artifact_of(&object);

@@ -61,7 +61,7 @@ impl Kind for Helm {
         );
         Ok(Found {
             news: (reason::NEW_ARTIFACT, news),
-            ..Found::new(reason::SUCCEEDED_STORED, message)
+            ..Found::new(reason::META_SUCCEEDED, message)
         })
     }
 }

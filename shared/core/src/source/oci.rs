@@ -72,7 +72,7 @@ impl Kind for Oci {
         let message = format!("stored artifact for digest '{revision}'");
         Ok(Found {
             news: (reason::NEW_ARTIFACT, news(source, status, &revision)),
-            ..Found::new(reason::SUCCEEDED_STORED, message)
+            ..Found::new(reason::META_SUCCEEDED, message)
         })
     }
 }

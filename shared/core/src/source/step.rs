@@ -157,6 +157,7 @@ async fn succeeded<S: SourceSpec>(
         new.conditions
             .set(kind, "True", reason, &message, generation, &now);
     }
+    new.observed_generation = Some(generation);
     write(context, source, &mut new).await?;
 
     let named = |artifact: &ArtifactStatus| (artifact.revision.clone(), artifact.digest.clone());
@@ -167,11 +168,15 @@ async fn succeeded<S: SourceSpec>(
     if changed || recovered {
         let (why, text) = news;
         let why = match (changed, why) {
-            (false, reason::NEW_ARTIFACT) => reason::SUCCEEDED_STORED,
+            (false, reason::NEW_ARTIFACT) => reason::META_SUCCEEDED,
             _ => why,
         };
         let event = context.event(&source.object, SOURCE_CONTROLLER);
-        event.send(false, why, &text, &artifact.revision).await;
+        let ArtifactStatus {
+            revision, digest, ..
+        } = &artifact;
+        let about = [("revision", revision.as_str()), ("digest", digest.as_str())];
+        event.annotated(false, why, &text, &about).await;
     }
     if changed || !old.is_true("Ready") {
         outcome.next = consumers::of(context).await?;
@@ -194,15 +199,21 @@ async fn failed<S: SourceSpec>(
 ) -> Result<Outcome, Failure> {
     let Told { failure, condition } = told;
     let (generation, now) = (source.generation(), rfc3339(context.ports.clock.now()));
-    let (going, gone, why) = match failure.class {
-        Class::Terminal => ("Stalled", "Reconciling", failure.reason),
-        Class::Retry(_) | Class::Waiting => {
-            ("Reconciling", "Stalled", reason::PROGRESSING_WITH_RETRY)
-        }
-    };
     let Failure {
         reason, message, ..
     } = &failure;
+    let (going, gone, why, what) = match failure.class {
+        Class::Terminal => {
+            new.observed_generation = Some(generation);
+            ("Stalled", "Reconciling", *reason, message.as_str())
+        }
+        Class::Retry(_) | Class::Waiting => (
+            "Reconciling",
+            "Stalled",
+            reason::PROGRESSING_WITH_RETRY,
+            "building artifact",
+        ),
+    };
     for gone in FAILED.iter().chain([&gone]) {
         new.conditions.remove(gone);
     }
@@ -211,7 +222,7 @@ async fn failed<S: SourceSpec>(
     new.conditions
         .set(condition, "True", reason, message, generation, &now);
     new.conditions
-        .set(going, "True", why, message, generation, &now);
+        .set(going, "True", why, what, generation, &now);
     write(context, source, &mut new).await?;
 
     let told = source.status.conditions.get("Ready");
@@ -223,13 +234,13 @@ async fn failed<S: SourceSpec>(
     Ok(Outcome::failed(failure, failures, interval))
 }
 
-/// Writes what we know into the status; fields of Flux that we do not model stay.
+/// Writes what we know into the status; fields of Flux that we do not model stay. As in Flux, a generation is observed when it
+/// succeeded or can never.
 async fn write<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
     new: &mut SourceStatus,
 ) -> Result<(), Failure> {
-    new.observed_generation = Some(source.generation());
     if let Some(requested) = source.object.annotation(REQUESTED_AT) {
         requested.clone_into(&mut new.last_handled_reconcile_at);
     }

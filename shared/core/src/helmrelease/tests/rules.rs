@@ -171,7 +171,7 @@ fn values_that_cannot_be_had() {
     for (reference, message) in [
         (
             json!({"kind": "ConfigMap", "name": "none"}),
-            "could not resolve ConfigMap chart values reference 'apps/none' with key 'values.yaml': resource not found",
+            "could not resolve ConfigMap chart values reference 'apps/none' with key 'values.yaml': configmaps \"none\" not found",
         ),
         (
             json!({"kind": "Secret", "name": "hidden", "valuesKey": "k"}),
