@@ -29,6 +29,7 @@
 pub mod aws;
 pub mod charts;
 pub mod cluster;
+pub mod flux;
 pub mod github;
 pub mod http;
 pub mod kubectl;
@@ -36,4 +37,5 @@ pub mod library;
 pub mod ports;
 pub mod process;
 pub mod random;
+mod tls;
 pub mod tools;

@@ -7,6 +7,7 @@ mod server;
 
 pub use helm::{index, package, package_folder, push};
 
+use crate::tls::Identity;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,10 +73,10 @@ impl Host {
 
     /// A host for HTTPS, with a certificate of an authority of its own.
     pub fn start_tls() -> Self {
-        Self::with(Some(server::Identity::new()))
+        Self::with(Some(Identity::new()))
     }
 
-    fn with(identity: Option<server::Identity>) -> Self {
+    fn with(identity: Option<Identity>) -> Self {
         let state: Arc<Mutex<State>> = Arc::default();
         let authority = identity.as_ref().map(|one| one.authority.clone());
         let server = server::Server::start(Arc::clone(&state), identity);

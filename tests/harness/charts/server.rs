@@ -1,22 +1,20 @@
 //! Sockets and the way from a request to an answer.
 
 use super::{Call, Fault, State, Validators, registry};
+use crate::tls::Identity;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::stream;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
 /// Bytes of a request.
 const LIMIT: usize = 64 << 20;
@@ -44,38 +42,6 @@ fn runtime() -> &'static Runtime {
     })
 }
 
-/// A server's certificate, and who signed it.
-pub(super) struct Identity {
-    pub authority: String,
-    acceptor: TlsAcceptor,
-}
-
-impl Identity {
-    pub fn new() -> Self {
-        let key = KeyPair::generate().expect("generate a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = params.self_signed(&key).expect("sign the authority");
-        let issuer = Issuer::new(params, key);
-        let key = KeyPair::generate().expect("generate a key");
-        let own = CertificateParams::new(vec!["127.0.0.1".to_owned()])
-            .and_then(|params| params.signed_by(&key, &issuer))
-            .expect("sign the certificate");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the default versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![own.der().clone()], key.expect("a key"))
-            .expect("a certificate and its key");
-        Self {
-            authority: authority.pem(),
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-        }
-    }
-}
-
 impl Server {
     pub fn start(state: Arc<Mutex<State>>, identity: Option<Identity>) -> Self {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bind a loopback port");
@@ -89,10 +55,7 @@ impl Server {
             let listener = TcpListener::from_std(socket).expect("a listener");
             let served = match identity {
                 None => axum::serve(listener, app).await,
-                Some(identity) => {
-                    let acceptor = identity.acceptor;
-                    axum::serve(TlsListener { listener, acceptor }, app).await
-                }
+                Some(identity) => axum::serve(identity.listen(listener), app).await,
             };
             served.expect("serve");
         });
@@ -101,35 +64,6 @@ impl Server {
 
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-}
-
-struct TlsListener {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
-
-impl axum::serve::Listener for TlsListener {
-    type Io = Box<dyn Stream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let Ok((stream, address)) = self.listener.accept().await else {
-                continue;
-            };
-            // Who does not trust the certificate hangs up.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (Box::new(stream), address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<Self::Addr> {
-        self.listener.local_addr()
     }
 }
 

@@ -13,6 +13,7 @@ mod pulls;
 mod repository;
 mod routes;
 mod server;
+mod smart;
 mod webhook;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use self::access::Access;
 use self::faults::Faults;
 use self::server::Listener;
 use self::webhook::Hook;
+use crate::tls::Identity;
 use crate::tools;
 
 /// The stub; its servers and repositories go when it is dropped.
@@ -38,6 +40,8 @@ pub struct GitHub {
     shared: Arc<Shared>,
     _api: Listener,
     _codeload: Listener,
+    git: Listener,
+    authority: String,
     _folder: tempfile::TempDir,
 }
 
@@ -99,9 +103,14 @@ impl GitHub {
             codeload: codeload.url(),
             state: Mutex::default(),
         });
+        let identity = Identity::new();
+        let authority = identity.authority.clone();
+        let git = Listener::bind("127.0.0.1").behind(identity);
         Self {
             _api: api.serve(Arc::clone(&shared), routes::SERVICE),
             _codeload: codeload.serve(Arc::clone(&shared), codeload::SERVICE),
+            git: git.serve(Arc::clone(&shared), smart::SERVICE),
+            authority,
             shared,
             _folder: folder,
         }
@@ -110,6 +119,16 @@ impl GitHub {
     /// The API's address, `http://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.shared.url
+    }
+
+    /// Where Git clones from, `https://127.0.0.1:PORT`.
+    pub fn git_url(&self) -> String {
+        self.git.url()
+    }
+
+    /// Whom those who clone have to trust, PEM.
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// Makes a public repository `owner/name`, empty, default branch `main`.

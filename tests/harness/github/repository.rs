@@ -202,6 +202,24 @@ impl Repository {
         output.status.success().then_some(output.stdout)
     }
 
+    /// One exchange of Git's protocol without a connection that lasts.
+    pub(super) fn upload_pack(&self, options: &[&str], request: &[u8]) -> Vec<u8> {
+        let mut child = self
+            .command()
+            .args(["upload-pack", "--stateless-rpc"])
+            .args(options)
+            .arg(&self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("run git upload-pack");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(request).expect("write to git upload-pack");
+        drop(stdin);
+        let output = child.wait_with_output().expect("git upload-pack");
+        output.stdout
+    }
+
     fn import(&self, branch: &str, changes: &[Change], message: &str, anew: bool) -> String {
         let mut commits = self.commits.lock().expect("an earlier commit failed");
         let time = FIRST_COMMIT + *commits * 60;

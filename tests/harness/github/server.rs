@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::{Call, Fault, Shared};
+use crate::tls::Identity;
 
 /// A request with its whole body.
 pub(super) struct Incoming {
@@ -49,6 +50,8 @@ pub(super) struct Service {
 pub(super) struct Listener {
     address: SocketAddr,
     socket: Option<std::net::TcpListener>,
+    identity: Option<Identity>,
+    scheme: &'static str,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -59,25 +62,41 @@ impl Listener {
         Self {
             address: socket.local_addr().expect("a local address"),
             socket: Some(socket),
+            identity: None,
+            scheme: "http",
             stop: None,
         }
     }
 
+    /// The same with TLS. To be called before it serves.
+    pub(super) fn behind(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self.scheme = "https";
+        self
+    }
+
     pub(super) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     pub(super) fn serve(mut self, shared: Arc<Shared>, service: Service) -> Self {
         let (stop, stopped) = oneshot::channel();
         let socket = self.socket.take().expect("served once");
+        let identity = self.identity.take();
         let app = Router::new().fallback(move |request: Request| {
             let shared = Arc::clone(&shared);
             respond(shared, request, service)
         });
         runtime().spawn(async move {
             let listener = TcpListener::from_std(socket).expect("a listener");
+            let served = async {
+                match identity {
+                    None => axum::serve(listener, app).await,
+                    Some(identity) => axum::serve(identity.listen(listener), app).await,
+                }
+            };
             tokio::select! {
-                served = axum::serve(listener, app) => served.expect("serve"),
+                served = served => served.expect("serve"),
                 _ = stopped => {}
             }
         });

@@ -15,6 +15,30 @@ pub(super) fn go_module(source: &Path, ldflags: &str, output: &Path) {
         .arg("."));
 }
 
+pub(super) fn go_program(source: &Path, module: &str, output: &Path) {
+    run(go()
+        .current_dir(source)
+        .args(["build", "-mod=readonly", "-trimpath", "-ldflags", "-s -w"])
+        .arg("-o")
+        .arg(output)
+        .arg(module));
+    let place = run(go().current_dir(source).args([
+        "list",
+        "-mod=readonly",
+        "-m",
+        "-f",
+        "{{.Dir}}",
+        module,
+    ]));
+    let crds = output.join("crds");
+    std::fs::create_dir(&crds).expect("create a folder");
+    let bases = Path::new(place.trim()).join("config/crd/bases");
+    for entry in std::fs::read_dir(&bases).expect("list the module's definitions") {
+        let entry = entry.expect("a definition");
+        std::fs::copy(entry.path(), crds.join(entry.file_name())).expect("copy a definition");
+    }
+}
+
 pub(super) fn go_install(package: &str, output: &Path) {
     // Outside of the workspace's modules: `go install p@v` takes p's own go.mod.
     run(go().current_dir(output).env("GOBIN", output).args([

@@ -33,6 +33,12 @@ enum Recipe {
         folder: &'static str,
         ldflags: &'static str,
     },
+    /// A program of another module, whose go.mod replaces modules: one of the project's own below `tests/` pins it with them.
+    /// The definitions that the module has beside its program go into the folder `crds`.
+    GoProgram {
+        folder: &'static str,
+        module: &'static str,
+    },
     /// `go install PACKAGE@vVERSION`.
     GoInstall { package: &'static str },
     /// A Python virtual environment from a requirements file with exact pins
@@ -154,6 +160,40 @@ pub static HELM_LIBRARY: Tool = Tool {
     },
 };
 
+/// Flux's controllers of 2.9.4, the judges of status, events and records. One go.mod pins all three: what they share is
+/// built once.
+pub static SOURCE_CONTROLLER: Tool = Tool {
+    name: "source-controller",
+    version: "1.9.1",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoProgram {
+        folder: "oracle/flux",
+        module: "github.com/fluxcd/source-controller",
+    },
+};
+
+/// See [`SOURCE_CONTROLLER`].
+pub static KUSTOMIZE_CONTROLLER: Tool = Tool {
+    name: "kustomize-controller",
+    version: "1.9.4",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoProgram {
+        folder: "oracle/flux",
+        module: "github.com/fluxcd/kustomize-controller",
+    },
+};
+
+/// See [`SOURCE_CONTROLLER`].
+pub static HELM_CONTROLLER: Tool = Tool {
+    name: "helm-controller",
+    version: "1.6.3",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoProgram {
+        folder: "oracle/flux",
+        module: "github.com/fluxcd/helm-controller",
+    },
+};
+
 /// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
 /// functions as local processes.
 pub static MINISTACK: Tool = Tool {
@@ -212,7 +252,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 15] = [
+pub static ALL: [&Tool; 18] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -226,6 +266,9 @@ pub static ALL: [&Tool; 15] = [
     &HELM,
     &HELM4,
     &HELM_LIBRARY,
+    &SOURCE_CONTROLLER,
+    &KUSTOMIZE_CONTROLLER,
+    &HELM_CONTROLLER,
     &CARGO_DENY,
     &PYTHON,
 ];
@@ -282,6 +325,10 @@ impl Tool {
             } => {
                 build::go_module(&tests().join(source), ldflags, &folder.join(self.name));
             }
+            Recipe::GoProgram {
+                folder: source,
+                module,
+            } => build::go_program(&tests().join(source), module, folder),
             Recipe::GoInstall { package } => {
                 build::go_install(&format!("{package}@v{}", self.version), folder);
             }
@@ -295,19 +342,19 @@ impl Tool {
         match &self.recipe {
             Recipe::GoModule { folder, ldflags } => {
                 hash.update(ldflags);
+                let folder = tests().join(folder);
                 for file in ["main.go", "go.mod", "go.sum"] {
-                    let path = tests().join(folder).join(file);
-                    hash.update(
-                        std::fs::read(&path)
-                            .unwrap_or_else(|e| panic!("read {}: {e}", path.display())),
-                    );
+                    hash.update(content(&folder.join(file)));
                 }
                 // What a program may have besides.
-                for path in besides(&tests().join(folder)) {
-                    hash.update(
-                        std::fs::read(&path)
-                            .unwrap_or_else(|e| panic!("read {}: {e}", path.display())),
-                    );
+                for path in besides(&folder) {
+                    hash.update(content(&path));
+                }
+            }
+            Recipe::GoProgram { folder, module } => {
+                hash.update(module);
+                for file in ["go.mod", "go.sum"] {
+                    hash.update(content(&tests().join(folder).join(file)));
                 }
             }
             Recipe::GoInstall { package } => hash.update(package),
@@ -316,6 +363,10 @@ impl Tool {
         let hash = hex::encode(hash.finalize());
         cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))
     }
+}
+
+fn content(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()))
 }
 
 /// The name that `go install` gives the program of a package: its last part that is no major version.

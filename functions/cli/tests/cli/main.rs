@@ -12,6 +12,7 @@ mod check;
 mod command;
 mod demo;
 mod fleet;
+mod flux_controllers;
 mod help;
 mod refusals;
 mod remote;

@@ -1,0 +1,89 @@
+//! Where driftless means to differ. What no longer differs must leave this list.
+
+/// A pattern over the place of a difference, and why it is meant.
+pub const MEANT: &[(&str, &str)] = &[
+    (
+        r"^(gitrepositories|helmrepositories|ocirepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
+        "nothing of a source is in a cluster: no finalizer holds it there",
+    ),
+    (
+        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional)$",
+        "our definitions set no defaults: they would be written into objects that Flux owns, too",
+    ),
+    (
+        r"^(gitrepositories|helmrepositories|ocirepositories|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
+        "artifacts are in the bucket",
+    ),
+    (
+        r"^(gitrepositories|helmrepositories|ocirepositories) \S+ / status / artifact / (digest|size)$",
+        "files are packed by another packer, and an index stays as it was served",
+    ),
+    (
+        r"^events of HelmRepository charts / Normal NewArtifact: stored fetched index",
+        "an index stays as it was served: its size and digest are others",
+    ),
+    (
+        r"^events of GitRepository fleet / Normal NewArtifact: ",
+        "a push is followed by its hash: the message of the commit is not asked for",
+    ),
+    (
+        r"^events of OCIRepository web / Normal NewArtifact: .* / annotations / source.toolkit.fluxcd.io/digest$",
+        "files are packed by another packer",
+    ),
+    (
+        r"^(gitrepositories no-branch|helmrepositories no-index|ocirepositories no-tag) / status / conditions / \d / message$",
+        "another client asks: it tells the refusal in its own words",
+    ),
+    (
+        r"^events of (GitRepository no-branch|HelmRepository no-index|OCIRepository no-tag) / Warning ",
+        "another client asks: it tells the refusal in its own words",
+    ),
+    (
+        r"^(kustomizations (no-build|no-path|no-variables) / status / conditions / \d / message|events of Kustomization (no-build|no-path|no-variables) / Warning .*)$",
+        "files are named as in the source, not in a folder of the controller's",
+    ),
+    (
+        r"^(kustomizations no-artifact / status / conditions / \d / message|events of Kustomization (no-dependency|follows) / Normal DependencyNotReady: .*)$",
+        "nothing is asked again by the clock: whoever becomes ready wakes those who wait",
+    ),
+    (
+        r"^events of Kustomization \S+ / Normal ReconciliationSucceeded: Reconciliation finished in",
+        "a heartbeat is no news",
+    ),
+    (
+        r"^(helmreleases|kustomizations) suspended / ",
+        "a suspended object is left as it is",
+    ),
+    (
+        r"^kustomizations no-apply / (status / inventory|metadata / managers / gotk-kustomize-controller Update status / f:status f:inventory)",
+        "what is about to exist stands in the inventory before it exists",
+    ),
+    (
+        r"^helmreleases no-install / (status / inventory|metadata / managers / helm-controller Update status / f:status f:inventory)",
+        "what was uninstalled is in no inventory",
+    ),
+    (
+        r"^helmreleases \S+ / status / history / \d / digest$",
+        "the digest of a record, which holds the times of its run",
+    ),
+    (
+        r"^helmreleases no-render / status / failures$",
+        "a failure is tried again at another pace",
+    ),
+    (
+        r"^events of HelmRelease no-install / Warning InstallFailed: ",
+        "Helm's library keeps a log, whose last lines Flux tells",
+    ),
+    (
+        r"^secrets \S+ / data / release / chart / (.* / )?(modtime|schemamodtime)$",
+        "files of an archive have no times that count",
+    ),
+    (
+        r"^deployments ks-deployment / metadata / managers / kustomize-controller Apply / .* f:(strategy|resources)$",
+        "what a manifest does not say is not applied, not even as the empty structs of Go's types",
+    ),
+    (
+        r"^secrets \S+ / data / release / chart / files$",
+        "no files are an empty list, not null",
+    ),
+];

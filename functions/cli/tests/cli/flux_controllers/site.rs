@@ -1,0 +1,139 @@
+//! A cluster under Flux's controllers or driftless, and what both follow: repositories of charts and of manifests.
+
+use crate::serve::Serve;
+use driftless_tests::charts::{Host, index, package_folder, push};
+use driftless_tests::cluster::Cluster;
+use driftless_tests::flux::Flux;
+use driftless_tests::github::{GitHub, Repository};
+use driftless_tests::kubectl::Kubectl;
+use driftless_tests::process::PATIENCE;
+use driftless_tests::tools;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where sources come from, one for both sides.
+pub struct Sources {
+    charts: Host,
+    pub github: GitHub,
+    pub fleet: Arc<Repository>,
+    folder: TempDir,
+}
+
+impl Sources {
+    pub fn new() -> Self {
+        let here = tools::workspace().join("functions/cli/tests/cli/flux_controllers");
+        let github = GitHub::start();
+        let sources = Self {
+            charts: Host::start(),
+            fleet: github.repository_from("acme/fleet", &here.join("fleet")),
+            github,
+            folder: tempfile::tempdir().expect("a folder"),
+        };
+        for version in ["1.0.0", "1.1.0"] {
+            let folder = sources.folder.path();
+            let packed = package_folder(folder, &here.join("web"), version);
+            push(folder, &packed, &sources.charts, "charts");
+        }
+        index(sources.folder.path(), &sources.charts, "/stable", "");
+        sources
+    }
+
+    /// Manifests with the addresses of this run.
+    pub fn fill(&self, manifests: &str) -> String {
+        manifests
+            .replace("CHARTS", &self.charts.url())
+            .replace("REGISTRY", &self.charts.name())
+            .replace("GIT", &self.github.git_url())
+    }
+}
+
+/// A cluster and who serves it.
+pub struct Side {
+    pub cluster: Cluster,
+    kubectl: Kubectl,
+    flux: RefCell<Option<Flux>>,
+    serve: Cell<Option<Serve>>,
+    home: TempDir,
+}
+
+impl Side {
+    fn new(cluster: Cluster) -> Self {
+        Self {
+            kubectl: Kubectl::new(&cluster.kubeconfig()),
+            cluster,
+            flux: RefCell::default(),
+            serve: Cell::default(),
+            home: tempfile::tempdir().expect("a home"),
+        }
+    }
+
+    /// Served by Flux's controllers, with their definitions.
+    pub fn flux(cluster: Cluster, sources: &Sources) -> Self {
+        let mut flux = Flux::install(&cluster);
+        flux.start(sources.github.authority());
+        let side = Self::new(cluster);
+        side.flux.replace(Some(flux));
+        side
+    }
+
+    /// Ends whoever serves it.
+    pub fn nobody(&self) {
+        self.serve.take();
+        if let Some(flux) = self.flux.borrow_mut().as_mut() {
+            flux.stop();
+        }
+    }
+
+    /// Starts Flux's controllers again.
+    pub fn flux_again(&self, sources: &Sources) {
+        if let Some(flux) = self.flux.borrow_mut().as_mut() {
+            flux.start(sources.github.authority());
+        }
+    }
+
+    /// Served by driftless, with its definitions.
+    pub fn driftless(cluster: Cluster, sources: &Sources) -> Self {
+        let side = Self::new(cluster);
+        side.serve(sources);
+        side
+    }
+
+    /// Starts `driftless serve`.
+    pub fn serve(&self, sources: &Sources) {
+        let kubeconfig = self.home.path().join("config");
+        std::fs::write(&kubeconfig, self.cluster.kubeconfig()).expect("write the kubeconfig");
+        let kubeconfig = kubeconfig.to_str().expect("UTF-8");
+        let repository = format!("{}/acme/fleet", sources.github.git_url());
+        let arguments = [
+            ["--kubeconfig", kubeconfig],
+            ["--github-api", sources.github.url()],
+            ["--repository", &repository],
+            ["--path", "root"],
+        ]
+        .concat();
+        let serve = Serve::start(self.home.path(), &arguments, &[]);
+        self.serve.set(Some(serve));
+    }
+
+    pub fn apply(&self, manifests: &str) {
+        self.kubectl.apply(manifests);
+    }
+
+    /// Waits until the sources that others follow have artifacts: whether somebody was too early is a race.
+    pub fn sources_are_there(&self) {
+        let start = Instant::now();
+        for source in [
+            "gitrepositories/fleet",
+            "helmrepositories/charts",
+            "ocirepositories/web",
+        ] {
+            let path = format!("/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/{source}");
+            while self.cluster.api().get(&path).expect("a source")["status"]["artifact"].is_null() {
+                assert!(start.elapsed() < PATIENCE, "{source} has no artifact");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a cluster holds, without what no two runs share.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use driftless_tests::cluster::Cluster;
+use flate2::read::GzDecoder;
+use regex::Regex;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::LazyLock;
+
+/// Objects by kind and name, and their events by `events of`, kind and name. Names are different in all namespaces.
+pub type Snapshot = BTreeMap<String, Value>;
+
+const NAMESPACES: [&str; 2] = ["apps", "elsewhere"];
+
+const KINDS: [&str; 9] = [
+    "apis/source.toolkit.fluxcd.io/v1/{}/gitrepositories",
+    "apis/source.toolkit.fluxcd.io/v1/{}/ocirepositories",
+    "apis/source.toolkit.fluxcd.io/v1/{}/helmrepositories",
+    "apis/source.toolkit.fluxcd.io/v1/{}/helmcharts",
+    "apis/kustomize.toolkit.fluxcd.io/v1/{}/kustomizations",
+    "apis/helm.toolkit.fluxcd.io/v2/{}/helmreleases",
+    "apis/apps/v1/{}/deployments",
+    "api/v1/{}/configmaps",
+    "api/v1/{}/secrets",
+];
+
+/// Fields that tell when or where something happened.
+const OF_A_RUN: [&str; 18] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "firstDeployed",
+    "lastDeployed",
+    "lastAttemptedReleaseActionDuration",
+    "lastReconciled",
+    "lastReconciledDuration",
+    "first_deployed",
+    "last_deployed",
+    "started_at",
+    "completed_at",
+    "deleted",
+    "firstReconciled",
+    "lastStarted",
+    "lastCompleted",
+];
+
+/// All of it.
+pub fn take(cluster: &Cluster) -> Snapshot {
+    let mut snapshot = Snapshot::new();
+    for namespace in NAMESPACES {
+        for kind in KINDS {
+            let path = format!(
+                "/{}",
+                kind.replace("{}", &format!("namespaces/{namespace}"))
+            );
+            let plural = kind.rsplit('/').next().unwrap_or_default();
+            for mut object in cluster.api().list(&path).expect("a list") {
+                let name = format!(
+                    "{plural} {}",
+                    object["metadata"]["name"].as_str().unwrap_or_default()
+                );
+                manage(&mut object);
+                open_record(&mut object);
+                strip(&mut object);
+                snapshot.insert(name, object);
+            }
+        }
+        events(cluster, namespace, &mut snapshot);
+    }
+    snapshot
+}
+
+fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
+    let path = format!("/api/v1/namespaces/{namespace}/events");
+    for event in cluster.api().list(&path).expect("the events") {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let about = &event["involvedObject"];
+        let about = format!(
+            "events of {} {}",
+            text(&about["kind"]),
+            text(&about["name"])
+        );
+        let message = timeless(&text(&event["message"]));
+        let key = format!(
+            "{} {}: {message}",
+            text(&event["type"]),
+            text(&event["reason"])
+        );
+        let told = json!({"annotations": event["metadata"]["annotations"], "source": event["source"],
+            "reportingComponent": event["reportingComponent"]});
+        snapshot.entry(about).or_insert_with(|| json!({}))[key] = told;
+    }
+}
+
+/// A message without the time that something took.
+fn timeless(message: &str) -> String {
+    static TOOK: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(passed in|failed after|finished in) [0-9.hmµs]+").expect("a pattern")
+    });
+    TOOK.replace(message.trim(), "$1 …").into_owned()
+}
+
+/// Who manages which fields, as a map that can be compared.
+fn manage(object: &mut Value) {
+    let Some(entries) = object["metadata"]
+        .as_object_mut()
+        .and_then(|meta| meta.remove("managedFields"))
+    else {
+        return;
+    };
+    let mut managers = Map::new();
+    for entry in entries.as_array().into_iter().flatten() {
+        let text = |field: &str| entry[field].as_str().unwrap_or_default();
+        let name = format!(
+            "{} {} {}",
+            text("manager"),
+            text("operation"),
+            text("subresource")
+        );
+        let mut fields = Vec::new();
+        leaves(&entry["fieldsV1"], "", &mut fields);
+        let fields: Map<String, Value> = fields
+            .into_iter()
+            .map(|field| (field, Value::Bool(true)))
+            .collect();
+        managers.insert(name.trim().to_owned(), fields.into());
+    }
+    object["metadata"]["managers"] = managers.into();
+}
+
+/// Puts the content of a release's record in the place of its bytes.
+fn open_record(object: &mut Value) {
+    if object["type"] != "helm.sh/release.v1" {
+        return;
+    }
+    let bytes = |text: &str| STANDARD.decode(text).expect("base64");
+    let outer = bytes(object["data"]["release"].as_str().expect("a record"));
+    let inner = bytes(std::str::from_utf8(&outer).expect("text"));
+    let mut text = String::new();
+    let read = GzDecoder::new(&inner[..]).read_to_string(&mut text);
+    read.expect("gzip");
+    object["data"]["release"] = serde_json::from_str(&text).expect("JSON");
+    object["metadata"]["labels"]["modifiedAt"] = json!("…");
+}
+
+fn leaves(fields: &Value, path: &str, found: &mut Vec<String>) {
+    match fields.as_object() {
+        Some(map) if !map.is_empty() => {
+            for (key, below) in map {
+                leaves(below, &format!("{path} {key}"), found);
+            }
+        }
+        _ => found.push(path.trim().to_owned()),
+    }
+}
+
+/// Takes out when and where something happened.
+pub fn strip(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for field in OF_A_RUN {
+                if let Some(found) = map.get_mut(field) {
+                    *found = json!("…");
+                }
+            }
+            map.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        Value::String(text) => *text = timeless(text),
+        _ => {}
+    }
+}

@@ -1,0 +1,77 @@
+//! TLS on loopback, with a certificate of an authority of its own.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// A server's certificate, and who signed it.
+pub(crate) struct Identity {
+    pub authority: String,
+    acceptor: TlsAcceptor,
+}
+
+impl Identity {
+    /// A new one for 127.0.0.1.
+    pub fn new() -> Self {
+        let key = KeyPair::generate().expect("generate a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names to refuse");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = params.self_signed(&key).expect("sign the authority");
+        let issuer = Issuer::new(params, key);
+        let key = KeyPair::generate().expect("generate a key");
+        let own = CertificateParams::new(vec!["127.0.0.1".to_owned()])
+            .and_then(|params| params.signed_by(&key, &issuer))
+            .expect("sign the certificate");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the default versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![own.der().clone()], key.expect("a key"))
+            .expect("a certificate and its key");
+        Self {
+            authority: authority.pem(),
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+        }
+    }
+
+    /// What a socket brings, behind TLS.
+    pub fn listen(self, listener: TcpListener) -> TlsListener {
+        let acceptor = self.acceptor;
+        TlsListener { listener, acceptor }
+    }
+}
+
+/// Accepts connections behind TLS.
+pub(crate) struct TlsListener {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl axum::serve::Listener for TlsListener {
+    type Io = Box<dyn Stream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let Ok((stream, address)) = self.listener.accept().await else {
+                continue;
+            };
+            // Who does not trust the certificate hangs up.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (Box::new(stream), address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
