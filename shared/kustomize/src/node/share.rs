@@ -47,13 +47,28 @@ impl Shares {
         }
     }
 
-    /// The scalars that have another value than before; the last one counts, in the order in which kustomize goes.
+    /// What the scalars become that are not as before, when the changes are made one after the other, in the order in which
+    /// kustomize goes. Where a patch has but passed by, it gave quotes to the value that stood there, not the value itself.
     fn find(&self, node: &Node, changed: &mut BTreeMap<u32, Scalar>) {
         match node {
             Node::Scalar(scalar) => {
-                let before = self.values.get(&scalar.share);
-                if before.is_some_and(|before| !before.is_like(scalar)) {
-                    changed.insert(scalar.share, scalar.clone());
+                let Some(before) = self.values.get(&scalar.share) else {
+                    return;
+                };
+                if before.is_like(scalar) {
+                    return;
+                }
+                let now = changed
+                    .entry(scalar.share)
+                    .or_insert_with(|| before.clone());
+                if (before.tag, &before.text) != (scalar.tag, &scalar.text) {
+                    let kept = (before.style == scalar.style).then_some(now.style);
+                    now.clone_from(scalar);
+                    now.style = kept.unwrap_or(scalar.style);
+                } else if (now.tag, &now.text) == (before.tag, &before.text) {
+                    now.style = scalar.style;
+                } else {
+                    now.guard();
                 }
             }
             Node::Seq(items) => items.iter().for_each(|item| self.find(item, changed)),
