@@ -45,6 +45,16 @@ pub struct Server {
     embedded: Embedded,
     log: Mutex<Vec<String>>,
     dark: AtomicBool,
+    meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+/// What somebody else does while a step works.
+pub struct Meanwhile {
+    /// Behind the first request that starts so: `VERB path`.
+    pub after: &'static str,
+    /// A merge patch of this object.
+    pub path: String,
+    pub patch: Value,
 }
 
 impl World {
@@ -67,6 +77,7 @@ impl World {
                 embedded: Embedded::new(clock.clone()),
                 log: Mutex::default(),
                 dark: AtomicBool::new(false),
+                meanwhile: Mutex::default(),
             };
             ((*name).to_owned(), Arc::new(server))
         };
@@ -430,6 +441,10 @@ impl Server {
         std::mem::take(&mut self.log.lock().expect("the log"))
     }
 
+    pub fn meanwhile(&self, what: Meanwhile) {
+        *self.meanwhile.lock().expect("what is done meanwhile") = Some(what);
+    }
+
     pub fn set_dark(&self, dark: bool) {
         self.dark.store(dark, Ordering::Relaxed);
     }
@@ -467,7 +482,11 @@ impl Note for Server {
         let user = headers.get("impersonate-user");
         let user = user.and_then(|user| user.to_str().ok());
         let user = user.map(|user| format!(" as {user}")).unwrap_or_default();
-        let mut log = self.log.lock().expect("the log");
-        log.push(format!("{method} {uri}{user}"));
+        let line = format!("{method} {uri}{user}");
+        let mut meanwhile = self.meanwhile.lock().expect("what is done meanwhile");
+        if let Some(now) = meanwhile.take_if(|what| line.starts_with(what.after)) {
+            self.must("PATCH", &now.path, MERGE, Some(&now.patch));
+        }
+        self.log.lock().expect("the log").push(line);
     }
 }

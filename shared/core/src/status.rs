@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flux::{
     Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, ObjectRef, REQUESTED_AT, reason, rfc3339,
 };
-use crate::ports::{Patch, PortError};
+use crate::ports::{ErrorKind, Patch, PortError};
 use crate::step::Context;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};
@@ -18,25 +18,55 @@ fn own_manager(controller: &str) -> &str {
     }
 }
 
+/// How often a write is repeated when the object was changed meanwhile.
+const TRIES: usize = 5;
+
 /// Writes `status` over the one the object has. Nothing is written when nothing differs. Returns the object as it is then.
 ///
+/// People may edit and annotate the object while a step works: its status is still the one that the step read, and takes the
+/// change. Another status is that of another worker, and stays.
+///
 /// # Errors
-/// The cluster's; a conflict means that somebody changed the object meanwhile: look again.
+/// The cluster's; a conflict means that the object is gone or that another worker wrote its status: look again.
 pub async fn write(
     context: &Context<'_>,
     object: &Object,
     status: &Value,
     manager: &str,
 ) -> Result<Object, PortError> {
-    let old = object
-        .as_map()
-        .get("status")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
+    let old = status_of(object);
     let changes = merge_patch(&old, status);
     if changes.as_object().is_some_and(Map::is_empty) {
         return Ok(object.clone());
     }
+    let mut written = patch(context, object, &changes, manager).await;
+    for _ in 1..TRIES {
+        let Err(conflict) = &written else { break };
+        if conflict.kind != ErrorKind::Conflict {
+            break;
+        }
+        let Some(live) = context.hub.get(&context.id).await? else {
+            break;
+        };
+        if live.meta("uid") != object.meta("uid") || status_of(&live) != old {
+            break;
+        }
+        written = patch(context, &live, &changes, manager).await;
+    }
+    written
+}
+
+fn status_of(object: &Object) -> Value {
+    let status = object.as_map().get("status").cloned();
+    status.unwrap_or_else(|| json!({}))
+}
+
+async fn patch(
+    context: &Context<'_>,
+    object: &Object,
+    changes: &Value,
+    manager: &str,
+) -> Result<Object, PortError> {
     let patch =
         json!({"metadata": {"resourceVersion": object.meta("resourceVersion")}, "status": changes});
     let resource = context.hub.resource(context.id.kind).await?;
@@ -80,11 +110,7 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
 
 /// The live status with our fields changed from `before` to `now`; fields that we do not model stay as they are.
 pub fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
-    let mut status = object
-        .as_map()
-        .get("status")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
+    let mut status = status_of(object);
     let (Value::Object(merged), Value::Object(now), Value::Object(before)) =
         (&mut status, now, before)
     else {
