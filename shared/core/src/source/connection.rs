@@ -1,7 +1,7 @@
 //! How to talk to the host of a chart or an artifact: from Secrets, as source-controller 1.9 reads them.
 
 use crate::failure::Failure;
-use crate::flux::{Bucket, HelmRepository, OCIRepository, parse_duration, reason};
+use crate::flux::{Bucket, HelmRepository, LocalRef, OCIRepository, parse_duration, reason};
 use crate::hub::Settings;
 use crate::ports::{BucketAddress, Connection, Secret};
 use crate::source::credentials::{entry, secret};
@@ -38,16 +38,7 @@ pub async fn of_repository(
             place.certificates(&mut how, true)?;
         }
     }
-    if let Some(reference) = &spec.cert_secret_ref {
-        let place = Place::read(
-            context,
-            namespace,
-            &reference.name,
-            "TLS authentication secret",
-        )
-        .await?;
-        place.certificates(&mut how, false)?;
-    }
+    certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
     Ok(how)
 }
 
@@ -67,16 +58,7 @@ pub async fn of_registry(
         let place = Place::read(context, namespace, &reference.name, "registry secret").await?;
         how.login = place.login(&spec.url)?;
     }
-    if let Some(reference) = &spec.cert_secret_ref {
-        let place = Place::read(
-            context,
-            namespace,
-            &reference.name,
-            "TLS authentication secret",
-        )
-        .await?;
-        place.certificates(&mut how, false)?;
-    }
+    certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
     Ok(how)
 }
 
@@ -92,16 +74,7 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
         let place = Place::read(context, namespace, &reference.name, "secret").await?;
         how.login = Some(place.access_key()?);
     }
-    if let Some(reference) = &spec.cert_secret_ref {
-        let place = Place::read(
-            context,
-            namespace,
-            &reference.name,
-            "TLS authentication secret",
-        )
-        .await?;
-        place.certificates(&mut how, false)?;
-    }
+    certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
     let address = BucketAddress {
         endpoint: endpoint(&spec.endpoint, spec.insecure)?,
         name: spec.bucket_name.clone(),
@@ -113,6 +86,21 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
         check_role(&context.hub.settings, namespace, &address)?;
     }
     Ok(address)
+}
+
+/// Takes the certificates of a `certSecretRef`, if there is one.
+async fn certificates(
+    context: &Context<'_>,
+    namespace: &str,
+    reference: Option<&LocalRef>,
+    how: &mut Connection,
+) -> Result<(), Failure> {
+    let Some(reference) = reference else {
+        return Ok(());
+    };
+    let what = "TLS authentication secret";
+    let place = Place::read(context, namespace, &reference.name, what).await?;
+    place.certificates(how, false)
 }
 
 /// A region's name. It may become part of a host's.
