@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const FLEET: &str = "acme/fleet";
-const SPACE: &str = "flux-system";
+pub const SPACE: &str = "flux-system";
 
-struct Charts {
-    site: Embedded,
-    host: Host,
-    folder: TempDir,
+pub struct Charts {
+    pub site: Embedded,
+    pub host: Host,
+    pub folder: TempDir,
 }
 
 impl Charts {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let hub = HubSpec {
             name: "hub",
             repository: FLEET,
@@ -41,12 +41,12 @@ impl Charts {
         charts
     }
 
-    fn hub(&self) -> &dyn Node {
+    pub fn hub(&self) -> &dyn Node {
         self.site.cluster("hub")
     }
 
     /// Packs a version of the chart `app` and publishes it in the repository.
-    fn publish(&self, version: &str) {
+    pub fn publish(&self, version: &str) {
         let files = [
             ("values.yaml", "replicas: 1\nname: app\n"),
             ("production.yaml", "replicas: 3\n"),
@@ -57,7 +57,7 @@ impl Charts {
     }
 
     /// Commits objects to the fleet, and lets everything settle.
-    fn push(&self, objects: &[Value]) {
+    pub fn push(&self, objects: &[Value]) {
         let files = objects.iter().map(|object| {
             let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
             let path = format!("clusters/hub/{}-{}.yaml", text(kind), text(name));
@@ -73,24 +73,24 @@ impl Charts {
     }
 
     /// Looks at an object and whatever follows from it.
-    fn look(&self, kind: &str, name: &str) {
+    pub fn look(&self, kind: &str, name: &str) {
         self.site.request("hub", kind, SPACE, name);
         self.site.settle();
     }
 
-    fn get(&self, kind: &str, name: &str) -> Value {
+    pub fn get(&self, kind: &str, name: &str) -> Value {
         self.hub().get(&path(kind, SPACE, name))
     }
 
     /// Ready's status and message, and the artifact's revision.
-    fn told(&self, kind: &str, name: &str) -> (String, String, String) {
+    pub fn told(&self, kind: &str, name: &str) -> (String, String, String) {
         let (status, _, message) = ready(self.hub(), kind, SPACE, name);
         let revision = &self.get(kind, name)["status"]["artifact"]["revision"];
         (status, message, text(revision).to_owned())
     }
 
     /// What the host was asked since the last time, without queries.
-    fn asked(&self) -> Vec<(String, u16)> {
+    pub fn asked(&self) -> Vec<(String, u16)> {
         let calls = self.host.take_calls().into_iter();
         calls
             .map(|call| {
@@ -103,16 +103,16 @@ impl Charts {
     }
 }
 
-fn text(value: &Value) -> &str {
+pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn source(version: &str, kind: &str, name: &str, spec: Value) -> Value {
+pub fn source(version: &str, kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("source.toolkit.fluxcd.io/{version}"), "kind": kind,
         "metadata": {"name": name, "namespace": SPACE}, "spec": spec})
 }
 
-fn chart(name: &str, chart: &str, version: &str, from: (&str, &str)) -> Value {
+pub fn chart(name: &str, chart: &str, version: &str, from: (&str, &str)) -> Value {
     source(
         "v1",
         "HelmChart",
@@ -121,7 +121,7 @@ fn chart(name: &str, chart: &str, version: &str, from: (&str, &str)) -> Value {
     )
 }
 
-fn ok(message: &str, revision: &str) -> (String, String, String) {
+pub fn ok(message: &str, revision: &str) -> (String, String, String) {
     ("True".to_owned(), message.to_owned(), revision.to_owned())
 }
 

@@ -12,6 +12,7 @@ mod multicluster;
 mod recorded;
 mod remote;
 mod sample;
+mod signatures;
 mod site;
 mod waiting;
 mod world;

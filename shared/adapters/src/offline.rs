@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
     Bucket, BucketAddress, Buckets, Charts, Connection, ErrorKind, Fetched, Layer, Manifest,
-    PortError, Result, Validator,
+    PortError, Referrer, Result, Validator,
 };
 use driftless_core::source::shown;
 use std::sync::Arc;
@@ -28,6 +28,10 @@ impl Charts for Offline {
     }
 
     async fn manifest(&self, repository: &str, _: &str, _: &Connection) -> Result<Manifest> {
+        refused(&format!("oci://{repository}"))
+    }
+
+    async fn referrers(&self, repository: &str, _: &str, _: &Connection) -> Result<Vec<Referrer>> {
         refused(&format!("oci://{repository}"))
     }
 

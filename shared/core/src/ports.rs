@@ -4,7 +4,7 @@ mod buckets;
 mod charts;
 
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
-pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Validator};
+pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
 
 use crate::flux::ObjectRef;
 use async_trait::async_trait;

@@ -8,7 +8,7 @@ pub use buckets::MemoryBuckets;
 use crate::ports::{
     Access, Blobs, Bucket, BucketAddress, Buckets, Charts, Clock, Cluster, Clusters, Commit,
     Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, GitReference, Impersonation, Keys,
-    Layer, Manifest, PortError, Ports, Precondition, Put, Queue, Request, Result, Secret,
+    Layer, Manifest, PortError, Ports, Precondition, Put, Queue, Referrer, Request, Result, Secret,
     Validator, Version,
 };
 use async_trait::async_trait;
@@ -235,6 +235,10 @@ impl Charts for Absent {
     }
 
     async fn manifest(&self, _: &str, _: &str, _: &Connection) -> Result<Manifest> {
+        absent()
+    }
+
+    async fn referrers(&self, _: &str, _: &str, _: &Connection) -> Result<Vec<Referrer>> {
         absent()
     }
 

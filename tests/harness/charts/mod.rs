@@ -4,6 +4,7 @@
 mod helm;
 mod registry;
 mod server;
+pub mod sign;
 
 pub use helm::{index, package, package_folder, push};
 
@@ -135,6 +136,23 @@ impl Host {
     /// Takes out what was asked so far.
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.state().calls)
+    }
+
+    /// From now on the registry lists what refers to a manifest, as the specification 1.1 has it.
+    pub fn list_referrers(&self) {
+        self.state().registry.lists_referrers = true;
+    }
+
+    /// The digest of a manifest in the registry, by its tag.
+    pub fn digest(&self, repository: &str, tag: &str) -> String {
+        let state = self.state();
+        let digest = state.registry.digest(repository, tag);
+        digest.unwrap_or_else(|| panic!("no {repository}:{tag} in the registry"))
+    }
+
+    /// Gives a manifest of the registry another tag.
+    pub fn retag(&self, repository: &str, from: &str, to: &str) {
+        self.state().registry.retag(repository, from, to);
     }
 
     /// Puts other bytes in the place of every blob of the registry.

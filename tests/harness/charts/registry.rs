@@ -4,7 +4,7 @@ use super::State;
 use super::server::{Incoming, is_let_in, plain, with};
 use axum::body::Body;
 use axum::http::{Response, header};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,10 @@ const TOKEN: &str = "bought-with-the-login";
 #[derive(Default)]
 pub(super) struct Registry {
     blobs: BTreeMap<String, Vec<u8>>,
+    /// What came so far of each upload that began.
+    uploads: Vec<Vec<u8>>,
+    /// Whether it keeps lists of referrers itself; otherwise who pushes writes them below a tag.
+    pub lists_referrers: bool,
     /// Media type and bytes by repository and tag or digest.
     manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
 }
@@ -24,6 +28,35 @@ impl Registry {
         for bytes in self.blobs.values_mut() {
             *bytes = b"something else".to_vec();
         }
+    }
+
+    pub fn digest(&self, name: &str, tag: &str) -> Option<String> {
+        let (_, bytes) = self.manifests.get(&(name.to_owned(), tag.to_owned()))?;
+        Some(digest(bytes))
+    }
+
+    pub fn retag(&mut self, name: &str, from: &str, to: &str) {
+        let found = self.manifests.get(&(name.to_owned(), from.to_owned()));
+        let manifest = found.cloned().expect("a manifest");
+        let place = (name.to_owned(), to.to_owned());
+        self.manifests.insert(place, manifest);
+    }
+
+    /// The manifests of a repository whose subject is the one of a digest.
+    fn referrers(&self, name: &str, digest: &str) -> Vec<Value> {
+        let by_digest = self
+            .manifests
+            .iter()
+            .filter(|((repository, reference), _)| repository == name && reference.contains(':'));
+        by_digest
+            .filter_map(|((_, own), (kind, bytes))| {
+                let manifest: Value = serde_json::from_slice(bytes).ok()?;
+                (subject(&manifest) == Some(digest)).then(|| {
+                    json!({"mediaType": kind, "digest": own, "size": bytes.len(),
+                        "artifactType": manifest.get("artifactType").or(manifest.pointer("/config/mediaType"))})
+                })
+            })
+            .collect()
     }
 
     /// Tags of a repository behind `last`, in order.
@@ -62,6 +95,9 @@ pub(super) fn answer(state: &mut State, incoming: &Incoming) -> Response<Body> {
     if let Some((name, reference)) = path.split_once("/manifests/") {
         return manifest(registry, incoming, name, reference);
     }
+    if let Some((name, digest)) = path.split_once("/referrers/") {
+        return referrers(registry, name, digest);
+    }
     match path.strip_suffix("/tags/list") {
         Some(name) => tags(registry, incoming, name),
         None => plain(404),
@@ -71,12 +107,23 @@ pub(super) fn answer(state: &mut State, incoming: &Incoming) -> Response<Body> {
 fn blob(registry: &mut Registry, incoming: &Incoming, name: &str, rest: &str) -> Response<Body> {
     match (incoming.method.as_str(), rest) {
         ("POST", "uploads/") => {
-            let place = format!("/v2/{name}/blobs/uploads/one");
+            let place = format!("/v2/{name}/blobs/uploads/{}", registry.uploads.len());
+            registry.uploads.push(Vec::new());
             with(202, &[("location", &place)], Body::empty())
         }
-        ("PUT", "uploads/one") => {
-            let digest = digest(&incoming.body);
-            registry.blobs.insert(digest.clone(), incoming.body.clone());
+        (method @ ("PATCH" | "PUT"), rest) => {
+            let number = rest.strip_prefix("uploads/").and_then(|n| n.parse().ok());
+            let upload = number.and_then(|number: usize| registry.uploads.get_mut(number));
+            let Some(upload) = upload else {
+                return plain(404);
+            };
+            upload.extend_from_slice(&incoming.body);
+            if method == "PATCH" {
+                return with(202, &[("location", &incoming.path)], Body::empty());
+            }
+            let bytes = std::mem::take(upload);
+            let digest = digest(&bytes);
+            registry.blobs.insert(digest.clone(), bytes);
             with(201, &[("docker-content-digest", &digest)], Body::empty())
         }
         ("GET" | "HEAD", digest) => match registry.blobs.get(digest) {
@@ -102,7 +149,11 @@ fn manifest(
                 let stored = (kind.clone(), incoming.body.clone());
                 registry.manifests.insert(place, stored);
             }
-            with(201, &[("docker-content-digest", &digest)], Body::empty())
+            let mut headers = vec![("docker-content-digest", digest.as_str())];
+            let manifest = serde_json::from_slice(&incoming.body).unwrap_or_default();
+            let subject = subject(&manifest).filter(|_| registry.lists_referrers);
+            headers.extend(subject.map(|subject| ("oci-subject", subject)));
+            with(201, &headers, Body::empty())
         }
         _ => {
             let place = (name.to_owned(), reference.to_owned());
@@ -119,6 +170,24 @@ fn manifest(
             }
         }
     }
+}
+
+fn subject(manifest: &Value) -> Option<&str> {
+    manifest.pointer("/subject/digest")?.as_str()
+}
+
+fn referrers(registry: &Registry, name: &str, digest: &str) -> Response<Body> {
+    if !registry.lists_referrers {
+        return plain(404);
+    }
+    let kind = "application/vnd.oci.image.index.v1+json";
+    let list = registry.referrers(name, digest);
+    let index = json!({"schemaVersion": 2, "mediaType": kind, "manifests": list});
+    with(
+        200,
+        &[("content-type", kind)],
+        Body::from(index.to_string()),
+    )
 }
 
 fn tags(registry: &Registry, incoming: &Incoming, name: &str) -> Response<Body> {

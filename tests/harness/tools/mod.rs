@@ -194,6 +194,17 @@ pub static HELM_CONTROLLER: Tool = Tool {
     },
 };
 
+/// cosign's and notation's libraries, which sign artifacts and say what they make of a signature.
+pub static SIGN: Tool = Tool {
+    name: "sign",
+    version: "3.0.6-1.3.2",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        folder: "oracle/sign",
+        ldflags: "",
+    },
+};
+
 /// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
 /// functions as local processes.
 pub static MINISTACK: Tool = Tool {
@@ -252,7 +263,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 18] = [
+pub static ALL: [&Tool; 19] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -269,6 +280,7 @@ pub static ALL: [&Tool; 18] = [
     &SOURCE_CONTROLLER,
     &KUSTOMIZE_CONTROLLER,
     &HELM_CONTROLLER,
+    &SIGN,
     &CARGO_DENY,
     &PYTHON,
 ];

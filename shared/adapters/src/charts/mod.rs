@@ -9,7 +9,7 @@ use crate::web::{self, Ask, Clients, Login};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Result, Validator,
+    Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
 };
 use driftless_core::source::shown;
 use reqwest::header::{
@@ -81,6 +81,17 @@ impl Charts for HttpCharts {
     ) -> Result<Manifest> {
         registry::Repository::new(&self.clients, repository, how)?
             .manifest(reference)
+            .await
+    }
+
+    async fn referrers(
+        &self,
+        repository: &str,
+        digest: &str,
+        how: &Connection,
+    ) -> Result<Vec<Referrer>> {
+        registry::Repository::new(&self.clients, repository, how)?
+            .referrers(digest)
             .await
     }
 

@@ -4,11 +4,12 @@
 
 use crate::web::{self, Ask, Clients, Login};
 use bytes::Bytes;
-use driftless_core::ports::{Connection, ErrorKind, Layer, Manifest, PortError, Result};
-use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE};
+use driftless_core::ports::{Connection, ErrorKind, Layer, Manifest, PortError, Referrer, Result};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use tokio::sync::OnceCell;
 
 /// Bytes of a manifest, as registries have it.
@@ -17,6 +18,9 @@ const MANIFEST: u64 = 4 << 20;
 const SMALL: u64 = 4 << 20;
 /// Pages of tags.
 const PAGES: usize = 100;
+/// Manifests that refer to one: far more than anybody looks at.
+const REFERRERS: usize = 1000;
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 
 /// One repository of a registry.
@@ -84,22 +88,84 @@ impl<'a> Repository<'a> {
         url.set_query(Some("n=1000"));
         let mut tags = Vec::new();
         for _ in 0..PAGES {
-            let response = self.get(url.clone(), None).await?;
-            let next = response.headers().get(LINK);
-            let next = next.and_then(|link| next_page(link.to_str().ok()?));
+            let response = self.get(url, None).await?;
+            let next = self.next_page(&response);
             let page = web::body(response, SMALL, &self.name).await?;
             let page: Value = serde_json::from_slice(&page).map_err(|_| self.unreadable("tags"))?;
             let names = page.get("tags").and_then(Value::as_array);
             let names = names.into_iter().flatten().filter_map(Value::as_str);
             tags.extend(names.map(str::to_owned));
-            match next.and_then(|next| self.base.join(&next).ok()) {
-                // A registry's pages are its own.
-                Some(next) if next.origin() == self.base.origin() => url = next,
-                _ => return Ok(tags),
+            match next {
+                Some(next) => url = next,
+                None => return Ok(tags),
             }
         }
         let what = format!("'{}' has more than {PAGES} pages of tags", self.name);
         Err(PortError::new(ErrorKind::Invalid, what))
+    }
+
+    /// The address of the page behind this one. A registry's pages are its own.
+    fn next_page(&self, page: &Response) -> Option<Url> {
+        let link = page.headers().get(LINK)?;
+        let next = self.base.join(&next_page(link.to_str().ok()?)?).ok()?;
+        (next.origin() == self.base.origin()).then_some(next)
+    }
+
+    /// What refers to the manifest of `digest`: from the referrers API, or where a registry has none from the tag of the same
+    /// name as the digest.
+    ///
+    /// # Errors
+    /// The registry's; lists that cannot be read, or have no end.
+    pub async fn referrers(&self, digest: &str) -> Result<Vec<Referrer>> {
+        let page = self
+            .get(self.at(&format!("referrers/{digest}"))?, Some(INDEX))
+            .await;
+        let first = match page {
+            Ok(page) if is_index(&page) => page,
+            // Of registries that know no such address some say so, and some answer it with something else.
+            Ok(_) => return self.tagged_referrers(digest).await,
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Invalid) => {
+                return self.tagged_referrers(digest).await;
+            }
+            Err(error) => return Err(error),
+        };
+        let (mut found, mut page) = (Vec::new(), first);
+        for _ in 0..PAGES {
+            let next = self.next_page(&page);
+            found.extend(self.read_referrers(page).await?);
+            match next {
+                Some(next) if found.len() <= REFERRERS => {
+                    page = self.get(next, Some(INDEX)).await?
+                }
+                Some(_) => break,
+                None => return Ok(found),
+            }
+        }
+        let what = format!(
+            "'{}' lists more than {REFERRERS} manifests, or {PAGES} pages of them, that refer to {digest}",
+            self.name
+        );
+        Err(PortError::new(ErrorKind::Invalid, what))
+    }
+
+    async fn tagged_referrers(&self, digest: &str) -> Result<Vec<Referrer>> {
+        let url = self.at(&format!("manifests/{}", digest.replace(':', "-")))?;
+        match self.get(url, Some(INDEX)).await {
+            Ok(page) => self.read_referrers(page).await,
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_referrers(&self, page: Response) -> Result<Vec<Referrer>> {
+        let page = web::body(page, MANIFEST, &self.name).await?;
+        let page = serde_json::from_slice::<Value>(&page).ok();
+        let list = page
+            .as_ref()
+            .and_then(|page| page.get("manifests")?.as_array());
+        let list = list.ok_or_else(|| self.unreadable("list of referrers"))?;
+        let referrers = list.iter().map(read_referrer).collect::<Option<Vec<_>>>();
+        referrers.ok_or_else(|| self.unreadable("list of referrers"))
     }
 
     /// The manifest of a tag or digest.
@@ -125,17 +191,19 @@ impl<'a> Repository<'a> {
         }
         let layers = manifest.get("layers").and_then(Value::as_array);
         let layers = layers.ok_or_else(|| self.unreadable("manifest"))?;
-        let annotations = manifest.get("annotations").and_then(Value::as_object);
+        let artifact_type = match read_text(&manifest, "artifactType") {
+            "" => manifest
+                .get("config")
+                .map_or("", |config| read_text(config, "mediaType")),
+            told => told,
+        };
         Ok(Manifest {
             layers: layers
                 .iter()
                 .map(|layer| read_layer(layer).ok_or_else(|| self.unreadable("manifest")))
                 .collect::<Result<_>>()?,
-            annotations: annotations
-                .into_iter()
-                .flatten()
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                .collect(),
+            annotations: read_annotations(&manifest),
+            artifact_type: artifact_type.to_owned(),
             digest,
         })
     }
@@ -255,17 +323,46 @@ impl<'a> Repository<'a> {
     }
 }
 
+fn is_index(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.split(';').next() == Some(INDEX))
+}
+
 fn read_layer(layer: &Value) -> Option<Layer> {
-    let digest = layer.get("digest")?.as_str()?;
-    let hash = digest.strip_prefix("sha256:")?;
-    if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
     Some(Layer {
         media_type: layer.get("mediaType")?.as_str()?.to_owned(),
-        digest: digest.to_owned(),
+        digest: read_digest(layer)?,
         size: layer.get("size")?.as_u64()?,
+        annotations: read_annotations(layer),
     })
+}
+
+fn read_referrer(descriptor: &Value) -> Option<Referrer> {
+    Some(Referrer {
+        digest: read_digest(descriptor)?,
+        artifact_type: read_text(descriptor, "artifactType").to_owned(),
+    })
+}
+
+fn read_digest(descriptor: &Value) -> Option<String> {
+    let digest = descriptor.get("digest")?.as_str()?;
+    let hash = digest.strip_prefix("sha256:")?;
+    let whole = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    whole.then(|| digest.to_owned())
+}
+
+/// A text of a manifest; empty when absent.
+fn read_text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn read_annotations(value: &Value) -> BTreeMap<String, String> {
+    let all = value.get("annotations").and_then(Value::as_object);
+    all.into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 /// `</v2/a/tags/list?last=x>; rel="next"`

@@ -31,6 +31,7 @@ pub mod reason {
     pub const UNSUPPORTED_SOURCE: &str = "UnsupportedSourceKind";
     pub const NO_SOURCE_ARTIFACT: &str = "NoSourceArtifact";
     pub const INVALID_CHART_REFERENCE: &str = "InvalidChartReference";
+    pub const CHART_VERIFICATION: &str = "ChartVerificationError";
     pub const CHART_PULL: &str = "ChartPullError";
     pub const CHART_PULL_SUCCEEDED: &str = "ChartPullSucceeded";
     pub const CHART_PACKAGE: &str = "ChartPackageError";

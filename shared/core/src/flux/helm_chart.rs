@@ -1,4 +1,4 @@
-use super::{FluxKind, ObjectRef, Source, SourceSpec};
+use super::{FluxKind, ObjectRef, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -33,7 +33,7 @@ pub struct HelmChartSpec {
     pub ignore_missing_values_files: bool,
     /// Which signatures are needed.
     #[serde(default)]
-    pub verify: Option<Map<String, Value>>,
+    pub verify: Option<Verification>,
     /// Leave everything as it is.
     #[serde(default)]
     pub suspend: bool,
@@ -100,10 +100,12 @@ impl HelmChart {
 
     /// A field that asks for something this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
-        self.spec.verify.as_ref().map(|_| {
-            "spec.verify (signature verification) is not supported yet: remove the field, or keep this source with Flux's \
-             source-controller"
-                .to_owned()
-        })
+        let verify = self.spec.verify.as_ref()?;
+        match self.spec.source_ref.kind.as_str() {
+            "HelmRepository" => verify.unsupported(),
+            kind => Some(format!(
+                "spec.verify checks charts of a HelmRepository of type oci, and nothing signs a chart of a {kind}: remove the field"
+            )),
+        }
     }
 }

@@ -12,6 +12,7 @@ mod kustomization;
 mod oci_repository;
 mod source;
 mod time;
+mod verification;
 
 pub use bucket::{Bucket, BucketSpec};
 pub use condition::{Condition, Conditions, reason};
@@ -24,6 +25,7 @@ pub use kustomization::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
 pub use source::{ArtifactStatus, Source, SourceSpec, SourceStatus};
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
+pub use verification::{OidcIdentity, Verification};
 
 use driftless_manifest::{Gvk, Object};
 use serde::de::DeserializeOwned;

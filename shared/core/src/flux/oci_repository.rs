@@ -1,8 +1,7 @@
 use super::kustomization::LocalRef;
-use super::{FluxKind, Source, SourceSpec};
+use super::{FluxKind, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// An `OCIRepository`.
 pub type OCIRepository = Source<OCIRepositorySpec>;
@@ -27,7 +26,7 @@ pub struct OCIRepositorySpec {
     pub secret_ref: Option<LocalRef>,
     /// Which signatures are needed.
     #[serde(default)]
-    pub verify: Option<Map<String, Value>>,
+    pub verify: Option<Verification>,
     /// The service account whose image pull secrets, or cloud login, are used.
     #[serde(default)]
     pub service_account_name: Option<String>,
@@ -95,9 +94,10 @@ impl OCIRepository {
     /// A field that asks for something this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
         let spec = &self.spec;
-        let field = if spec.verify.is_some() {
-            "spec.verify (signature verification)"
-        } else if spec.proxy_secret_ref.is_some() {
+        if let Some(what) = spec.verify.as_ref().and_then(Verification::unsupported) {
+            return Some(what);
+        }
+        let field = if spec.proxy_secret_ref.is_some() {
             "spec.proxySecretRef"
         } else if spec.service_account_name.is_some() {
             "spec.serviceAccountName"

@@ -4,6 +4,7 @@ use super::{Result, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How to talk to a host that a user named.
@@ -66,8 +67,10 @@ pub struct Manifest {
     pub digest: String,
     /// Its layers, in order.
     pub layers: Vec<Layer>,
-    /// Its annotations, in order of name.
-    pub annotations: Vec<(String, String)>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// What it is: `artifactType`, or the media type of its config.
+    pub artifact_type: String,
 }
 
 /// A layer of an OCI artifact.
@@ -79,6 +82,17 @@ pub struct Layer {
     pub digest: String,
     /// How many bytes it has.
     pub size: u64,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// A manifest that refers to another one, as a signature does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Referrer {
+    /// `sha256:…` of the manifest.
+    pub digest: String,
+    /// What it says to be; empty when the list does not tell.
+    pub artifact_type: String,
 }
 
 /// Hosts of charts and artifacts. Users name these hosts, so an implementation reaches no address of the installation itself
@@ -105,6 +119,15 @@ pub trait Charts: Send + Sync {
         reference: &str,
         how: &Connection,
     ) -> Result<Manifest>;
+
+    /// The manifests that refer to the one of `digest` (`sha256:…`), in the registry's order: from its list of referrers, or from the
+    /// tag that stands in for it where a registry keeps none. None at all is an empty list.
+    async fn referrers(
+        &self,
+        repository: &str,
+        digest: &str,
+        how: &Connection,
+    ) -> Result<Vec<Referrer>>;
 
     /// The bytes of a layer, checked against its digest; at most `limit`.
     async fn layer(

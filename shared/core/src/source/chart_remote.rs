@@ -4,8 +4,9 @@ use super::chart_build::{pull, reference};
 use super::helm_chart::no_artifact;
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HelmRepository, reason};
-use crate::ports::{Connection, ErrorKind, Fetched, PortError, Precondition, Validator};
+use crate::ports::{Connection, ErrorKind, Fetched, Manifest, PortError, Precondition, Validator};
 use crate::source::artifact::{self, Form};
+use crate::source::verify::{self, Trust};
 use crate::source::{connection, index_url, repository_url, shown};
 use crate::state;
 use crate::step::Context;
@@ -41,8 +42,16 @@ pub(super) struct Remote {
 }
 
 enum Place {
-    Http { url: String, digest: String },
-    Oci { repository: String, tag: String },
+    Http {
+        url: String,
+        digest: String,
+    },
+    Oci {
+        repository: String,
+        tag: String,
+        /// The manifest that was verified: no other one is downloaded.
+        verified: Option<Manifest>,
+    },
 }
 
 /// The newest version of a chart in a repository that a range allows.
@@ -192,6 +201,7 @@ async fn in_registry(
             repository,
             // A tag cannot hold the '+' of a version.
             tag: version.replace('+', "_"),
+            verified: None,
         },
         version,
         how,
@@ -243,19 +253,83 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
             remember(context, chart, name.as_deref(), &bytes).await?;
             Ok(bytes)
         }
-        Place::Oci { repository, tag } => from_registry(context, chart, repository, tag).await,
+        Place::Oci {
+            repository,
+            tag,
+            verified: Some(manifest),
+        } => layer_of(context, chart, (repository, tag), manifest).await,
+        Place::Oci {
+            repository, tag, ..
+        } => {
+            let manifest = manifest(context, chart, repository, tag).await?;
+            layer_of(context, chart, (repository, tag), &manifest).await
+        }
     }
 }
 
-async fn from_registry(
+/// Looks for a trusted signature of the chart. What is downloaded afterwards is what was verified.
+///
+/// # Errors
+/// There is none, or the chart comes from where none can be.
+pub(super) async fn verify(
+    context: &Context<'_>,
+    chart: &mut Remote,
+    trust: &Trust,
+) -> Result<(), Failure> {
+    let lead = "chart verification error";
+    let Place::Oci {
+        repository, tag, ..
+    } = &chart.place
+    else {
+        return Err(unverified(&format!(
+            "{lead}: a chart of a HelmRepository with an index has no signature that could be checked: use a HelmRepository of \
+             type oci, or remove spec.verify"
+        )));
+    };
+    let found = manifest(context, chart, repository, tag).await?;
+    let artifact = verify::Artifact {
+        repository,
+        digest: &found.digest,
+        how: &chart.how,
+    };
+    let told = trust.check(context, &artifact).await;
+    told.map_err(|failure| {
+        let what = failure.context(format_args!(
+            "{lead}: failed to verify oci://{repository}:{tag}"
+        ));
+        Failure {
+            reason: reason::CHART_VERIFICATION,
+            ..what
+        }
+    })?;
+    if let Place::Oci { verified, .. } = &mut chart.place {
+        *verified = Some(found);
+    }
+    Ok(())
+}
+
+fn unverified(what: &str) -> Failure {
+    Failure::retry(reason::CHART_VERIFICATION, what)
+}
+
+async fn manifest(
     context: &Context<'_>,
     chart: &Remote,
     repository: &str,
     tag: &str,
-) -> Result<Bytes, Failure> {
+) -> Result<Manifest, Failure> {
     let charts = &context.ports.charts;
     let manifest = charts.manifest(repository, tag, &chart.how).await;
-    let manifest = manifest.map_err(|error| undownloaded(&error))?;
+    manifest.map_err(|error| undownloaded(&error))
+}
+
+async fn layer_of(
+    context: &Context<'_>,
+    chart: &Remote,
+    (repository, tag): (&str, &str),
+    manifest: &Manifest,
+) -> Result<Bytes, Failure> {
+    let charts = &context.ports.charts;
     let layers = &manifest.layers;
     let layer = CHART_LAYERS
         .iter()

@@ -13,7 +13,8 @@ use crate::flux::{
 };
 use crate::source::artifact::{self, Form};
 use crate::source::git::{artifact_of, find};
-use crate::source::step::{Found, Kind};
+use crate::source::step::{self, Found, Kind};
+use crate::source::verify::Trust;
 use crate::step::{Context, Outcome};
 use bytes::Bytes;
 use driftless_manifest::Object;
@@ -32,6 +33,9 @@ impl Kind for Helm {
     ) -> Result<Found, Failure> {
         if let Some(what) = source.unsupported() {
             return Err(Failure::terminal(reason::UNSUPPORTED, what));
+        }
+        if source.spec.verify.is_none() {
+            status.conditions.remove(step::VERIFIED);
         }
         let id = source.source().map_err(|what| {
             Failure::terminal(reason::UNSUPPORTED_SOURCE, what).context("failed to get source")
@@ -57,14 +61,16 @@ impl Kind for Helm {
         finish(context, source, status, built).await
     }
 
-    fn failed_condition(failure: &Failure) -> &'static str {
+    fn failed_condition(failure: &Failure) -> Option<&'static str> {
         match failure.reason {
             reason::VALUES_FILES
             | reason::CHART_PACKAGE
+            | reason::CHART_VERIFICATION
             | reason::DEPENDENCY_BUILD
-            | reason::METADATA_PATCH => "BuildFailed",
-            reason::STORAGE_FAILED => "StorageOperationFailed",
-            _ => "FetchFailed",
+            | reason::METADATA_PATCH => Some("BuildFailed"),
+            reason::STORAGE_FAILED => Some("StorageOperationFailed"),
+            reason::VERIFICATION_ERROR => None,
+            _ => Some("FetchFailed"),
         }
     }
 }
@@ -115,6 +121,10 @@ async fn finish(
             true => values_files.clone(),
             false => Vec::new(),
         };
+    }
+    if source.spec.verify.is_some() {
+        let what = format!("verified signature of version {}", plan.version);
+        step::tell_verified(context, source, status, &what);
     }
     let (action, reason) = match plan.packaged {
         true => ("packaged", reason::CHART_PACKAGE_SUCCEEDED),
@@ -169,7 +179,15 @@ async fn from_repository(
     source: &HelmChart,
     repository: &HelmRepository,
 ) -> Result<Built, Failure> {
-    let found = remote::find(context, repository, &source.spec.chart, source.version()).await?;
+    let trust = match &source.spec.verify {
+        Some(verify) => Some(Trust::read(context, &source.id.namespace, verify).await?),
+        None => None,
+    };
+    let mut found = remote::find(context, repository, &source.spec.chart, source.version()).await?;
+    if let Some(trust) = &trust {
+        // At each look, also when the chart is there: a key may have been taken away since.
+        remote::verify(context, &mut found, trust).await?;
+    }
     let wish = Wish::of(source);
     let plan = wish.remote(&found.name, &found.version)?;
     if let Some(built) = already(context, source, &plan).await? {

@@ -17,6 +17,7 @@ pub mod ignore;
 pub mod index;
 pub mod oci;
 mod step;
+mod verify;
 
 use crate::failure::Failure;
 use crate::flux::reason;

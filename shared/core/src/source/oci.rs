@@ -7,7 +7,8 @@ use crate::flux::{
 };
 use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
 use crate::source::artifact::{self, Form};
-use crate::source::step::{Found, Kind};
+use crate::source::step::{self, Found, Kind};
+use crate::source::verify::{self, Trust};
 use crate::source::{archive, connection, ignore};
 use crate::step::{Context, Outcome};
 use driftless_helm::index;
@@ -45,6 +46,22 @@ impl Kind for Oci {
             manifest.map_err(|error| failed(&error, "failed to determine artifact digest"))?;
         let revision = wanted.revision(&manifest.digest);
 
+        if let Some(verify) = &spec.verify {
+            let artifact = verify::Artifact {
+                repository,
+                digest: &manifest.digest,
+                how: &how,
+            };
+            if !is_verified(source, status, &revision) {
+                let trust = Trust::read(context, &source.id.namespace, verify).await?;
+                let told = trust.check(context, &artifact).await;
+                told.map_err(|failure| verify::failed(verify, failure))?;
+                let what = format!("verified signature of revision {revision}");
+                step::tell_verified(context, source, status, &what);
+            }
+        } else {
+            status.conditions.remove(step::VERIFIED);
+        }
         let same = status
             .artifact
             .as_ref()
@@ -61,7 +78,7 @@ impl Kind for Oci {
             let bytes = charts.layer(repository, layer, &how, LIMIT).await;
             let bytes = bytes.map_err(|error| failed(&error, &lead))?;
             let mut artifact = store(context, source, bytes, &revision).await?;
-            artifact.metadata = manifest.annotations.into_iter().collect();
+            artifact.metadata = manifest.annotations;
             status.url.clone_from(&artifact.url);
             status.artifact = Some(artifact);
             status.observed_ignore.clone_from(&spec.ignore);
@@ -75,6 +92,16 @@ impl Kind for Oci {
             ..Found::new(reason::META_SUCCEEDED, message)
         })
     }
+}
+
+/// Whether the artifact is there and was verified as this generation wants it.
+fn is_verified(source: &OCIRepository, status: &SourceStatus, revision: &str) -> bool {
+    let told = status.conditions.get(step::VERIFIED);
+    told.is_some_and(|told| told.observed_generation == source.generation())
+        && status
+            .artifact
+            .as_ref()
+            .is_some_and(|artifact| artifact.revision == revision)
 }
 
 /// What the event says: the revision, and where it was built from when the artifact says so.

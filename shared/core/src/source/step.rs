@@ -36,11 +36,12 @@ pub(super) trait Kind {
         Ok(())
     }
 
-    /// The condition that a failure sets beside `Ready`.
-    fn failed_condition(failure: &Failure) -> &'static str {
+    /// The condition that a failure sets beside `Ready`, if there is one.
+    fn failed_condition(failure: &Failure) -> Option<&'static str> {
         match failure.reason {
-            reason::STORAGE_FAILED => "StorageOperationFailed",
-            _ => "FetchFailed",
+            reason::STORAGE_FAILED => Some("StorageOperationFailed"),
+            reason::VERIFICATION_ERROR => None,
+            _ => Some("FetchFailed"),
         }
     }
 }
@@ -68,6 +69,22 @@ impl Found {
 
 /// Conditions that only a failure leaves behind.
 const FAILED: [&str; 3] = ["FetchFailed", "BuildFailed", "StorageOperationFailed"];
+/// Whether a trusted signature was found.
+pub(super) const VERIFIED: &str = "SourceVerified";
+
+/// Notes that a trusted signature was found.
+pub(super) fn tell_verified<S: SourceSpec>(
+    context: &Context<'_>,
+    source: &Source<S>,
+    status: &mut SourceStatus,
+    what: &str,
+) {
+    let now = rfc3339(context.ports.clock.now());
+    let (reason, generation) = (reason::META_SUCCEEDED, source.generation());
+    status
+        .conditions
+        .set(VERIFIED, "True", reason, what, generation, &now);
+}
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Kept<M> {
@@ -113,6 +130,10 @@ pub(super) async fn step<K: Kind>(
     );
     let mut kept = before.clone();
     let mut new = source.status.clone();
+    if !new.conditions.is_true(VERIFIED) {
+        // What failed is looked at anew; what succeeded speaks of the artifact that is there.
+        new.conditions.remove(VERIFIED);
+    }
     let found = match source.interval() {
         Ok(_) => K::look(context, &source, &mut new, &mut kept.own).await,
         Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
@@ -187,7 +208,7 @@ async fn succeeded<S: SourceSpec>(
 /// A failure, and the condition beside `Ready` that says so.
 struct Told {
     failure: Failure,
-    condition: &'static str,
+    condition: Option<&'static str>,
 }
 
 async fn failed<S: SourceSpec>(
@@ -217,16 +238,31 @@ async fn failed<S: SourceSpec>(
     for gone in FAILED.iter().chain([&gone]) {
         new.conditions.remove(gone);
     }
-    new.conditions
-        .set("Ready", "False", reason, message, generation, &now);
-    new.conditions
-        .set(condition, "True", reason, message, generation, &now);
-    new.conditions
-        .set(going, "True", why, what, generation, &now);
+    let mut set = |kind, status, reason: &str, message: &str| {
+        new.conditions
+            .set(kind, status, reason, message, generation, &now);
+    };
+    // As in Flux, a failed verification is what Ready tells, whatever was built for it.
+    let is_unverified = matches!(
+        *reason,
+        reason::VERIFICATION_ERROR | reason::CHART_VERIFICATION
+    );
+    let told_reason = match is_unverified {
+        true => reason::VERIFICATION_ERROR,
+        false => *reason,
+    };
+    if is_unverified {
+        set(VERIFIED, "False", told_reason, message);
+    }
+    set("Ready", "False", told_reason, message);
+    if let Some(condition) = condition {
+        set(condition, "True", reason, message);
+    }
+    set(going, "True", why, what);
     write(context, source, &mut new).await?;
 
     let told = source.status.conditions.get("Ready");
-    if told.map(|ready| (&*ready.reason, &*ready.message)) != Some((reason, message)) {
+    if told.map(|ready| (&*ready.reason, &*ready.message)) != Some((told_reason, message)) {
         let event = context.event(&source.object, SOURCE_CONTROLLER);
         event.send(true, reason, message, "").await;
     }

@@ -1,0 +1,223 @@
+//! Own keys sign, a registry in memory serves: what is accepted, and what a hostile registry may try.
+
+use super::super::testing::{Registry, Signer, layer, p256, signers};
+use super::*;
+use crate::ports::Manifest;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::executor::block_on;
+use serde_json::json;
+
+/// The digest of what is signed.
+const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const OTHER: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+fn key(signer: &Signer) -> PublicKey {
+    PublicKey::from_pem(signer.public_pem().as_bytes()).unwrap()
+}
+
+fn check_by(registry: &Registry, keys: &[PublicKey]) -> Result<(), String> {
+    let artifact = Artifact {
+        repository: "registry.example.com/app",
+        digest: DIGEST,
+        how: &crate::ports::Connection::default(),
+    };
+    block_on(check(registry, &artifact, keys)).map_err(|why| why.to_string())
+}
+
+fn statement(digest: &str) -> Vec<u8> {
+    let image = json!({"docker-manifest-digest": digest});
+    json!({"critical": {"identity": {"docker-reference": ""}, "image": image, "type": "cosign container image signature"}})
+        .to_string()
+        .into_bytes()
+}
+
+/// The manifest of signatures of cosign 2, each by its statement.
+fn simple(registry: &mut Registry, signatures: &[(Vec<u8>, Vec<u8>)]) {
+    let layers = signatures.iter().map(|(statement, signature)| {
+        let mut layer = registry.blob(
+            "application/vnd.dev.cosign.simplesigning.v1+json",
+            statement,
+        );
+        let signature = STANDARD.encode(signature);
+        layer.annotations.insert(SIGNATURE.to_owned(), signature);
+        layer
+    });
+    let layers = layers.collect();
+    let tag = format!("{}.sig", DIGEST.replace(':', "-"));
+    registry.tag(&tag, layers);
+}
+
+fn bundle_of(signer: &Signer, digest: &str) -> serde_json::Value {
+    let payload = json!({"_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": &digest[7..]}}],
+        "predicateType": "https://sigstore.dev/cosign/sign/v1", "predicate": {}})
+    .to_string();
+    let kind = "application/vnd.in-toto+json";
+    let message = format!("DSSEv1 {} {kind} {} {payload}", kind.len(), payload.len());
+    json!({"mediaType": BUNDLE_TYPE, "verificationMaterial": {"publicKey": {"hint": "x"}},
+        "dsseEnvelope": {"payload": STANDARD.encode(&payload), "payloadType": kind,
+            "signatures": [{"sig": STANDARD.encode(signer.sign(message.as_bytes()))}]}})
+}
+
+fn refer(registry: &mut Registry, bundle: &serde_json::Value) {
+    let layer = registry.blob(BUNDLE_TYPE, bundle.to_string().as_bytes());
+    registry.refer(DIGEST, vec![layer]);
+}
+
+#[test]
+fn signatures_of_cosign_2() {
+    for (name, signer) in signers() {
+        let mut registry = Registry::default();
+        let signed = (statement(DIGEST), signer.sign(&statement(DIGEST)));
+        let strange = (statement(DIGEST), p256(9).sign(&statement(DIGEST)));
+        simple(&mut registry, &[strange, signed]);
+        let (own, other) = (key(&signer), key(&p256(8)));
+        // Any key and any signature is enough.
+        assert_eq!(check_by(&registry, &[other.clone(), own]), Ok(()), "{name}");
+        let refused = check_by(&registry, &[other]).unwrap_err();
+        assert_eq!(
+            refused,
+            "none of its 2 signatures is of this digest and by a key that is trusted"
+        );
+    }
+}
+
+#[test]
+fn hostile_signatures_of_cosign_2() {
+    let signer = p256(1);
+    let keys = [key(&signer)];
+    let refused = |signatures: &[(Vec<u8>, Vec<u8>)]| {
+        let mut registry = Registry::default();
+        simple(&mut registry, signatures);
+        check_by(&registry, &keys).unwrap_err()
+    };
+    let others = "none of its 1 signatures is of this digest and by a key that is trusted";
+    // The signature of another artifact, which was copied here.
+    assert_eq!(
+        refused(&[(statement(OTHER), signer.sign(&statement(OTHER)))]),
+        others
+    );
+    // A statement that was edited after it was signed.
+    assert_eq!(
+        refused(&[(statement(DIGEST), signer.sign(&statement(OTHER)))]),
+        others
+    );
+    // Nothing that is a signature.
+    assert_eq!(refused(&[(statement(DIGEST), Vec::new())]), others);
+    assert_eq!(refused(&[(b"{".to_vec(), signer.sign(b"{"))]), others);
+    assert!(refused(&[]).starts_with("there is no cosign signature"));
+    let many = vec![(statement(OTHER), Vec::new()); MANY + 1];
+    assert_eq!(
+        refused(&many),
+        "it has 101 signatures, and more than 100 are not looked at"
+    );
+    // A statement that is too large is never read, whatever its layer says of its size.
+    let huge = [statement(DIGEST), vec![b' '; SIMPLE as usize]].concat();
+    let signature = signer.sign(&huge);
+    assert_eq!(refused(&[(huge, signature)]), others);
+    // A layer that says nothing.
+    let mut registry = Registry::default();
+    let bare = registry.blob("x", &statement(DIGEST));
+    registry.tag(&format!("{}.sig", DIGEST.replace(':', "-")), vec![bare]);
+    assert_eq!(check_by(&registry, &keys).unwrap_err(), others);
+    // Without any key, nobody is trusted.
+    let mut registry = Registry::default();
+    simple(
+        &mut registry,
+        &[(statement(DIGEST), signer.sign(&statement(DIGEST)))],
+    );
+    assert_eq!(check_by(&registry, &[]).unwrap_err(), others);
+}
+
+#[test]
+fn bundles_of_cosign_3() {
+    for (name, signer) in signers() {
+        let mut registry = Registry::default();
+        registry.refer(DIGEST, vec![layer("application/spdx+json")]);
+        refer(&mut registry, &bundle_of(&p256(9), DIGEST));
+        refer(&mut registry, &bundle_of(&signer, DIGEST));
+        let (own, other) = (key(&signer), key(&p256(8)));
+        assert_eq!(check_by(&registry, &[other.clone(), own]), Ok(()), "{name}");
+        let refused = check_by(&registry, &[other]).unwrap_err();
+        assert_eq!(
+            refused,
+            "none of its 2 signatures is of this digest and by a key that is trusted"
+        );
+    }
+}
+
+#[test]
+fn hostile_bundles() {
+    let signer = p256(1);
+    let keys = [key(&signer)];
+    let others = "none of its 1 signatures is of this digest and by a key that is trusted";
+    let good = bundle_of(&signer, DIGEST);
+    let edited = |path: &str, value: serde_json::Value| {
+        let mut bundle = good.clone();
+        *bundle.pointer_mut(path).unwrap() = value;
+        bundle
+    };
+    let payload = |bundle: &serde_json::Value| bundle["dsseEnvelope"]["payload"].clone();
+    let twice = json!([{"sig": good["dsseEnvelope"]["signatures"][0]["sig"]}, {"sig": ""}]);
+    for (name, bundle) in [
+        ("another artifact's", bundle_of(&signer, OTHER)),
+        (
+            "an edited payload",
+            edited("/dsseEnvelope/payload", payload(&bundle_of(&signer, OTHER))),
+        ),
+        (
+            "another type",
+            edited("/dsseEnvelope/payloadType", json!("text/plain")),
+        ),
+        ("two signatures", edited("/dsseEnvelope/signatures", twice)),
+        ("none", edited("/dsseEnvelope/signatures", json!([]))),
+        (
+            "a certificate",
+            edited(
+                "/verificationMaterial",
+                json!({"certificate": {"rawBytes": ""}}),
+            ),
+        ),
+        ("no envelope", edited("/dsseEnvelope", json!(null))),
+    ] {
+        let mut registry = Registry::default();
+        refer(&mut registry, &bundle);
+        // Older signatures are not asked where there is a bundle, as in Flux.
+        simple(
+            &mut registry,
+            &[(statement(DIGEST), signer.sign(&statement(DIGEST)))],
+        );
+        assert_eq!(check_by(&registry, &keys).unwrap_err(), others, "{name}");
+    }
+    let mut registry = Registry::default();
+    refer(&mut registry, &good);
+    assert_eq!(check_by(&registry, &keys), Ok(()));
+    for _ in 0..MANY {
+        refer(&mut registry, &good);
+    }
+    let many = check_by(&registry, &keys).unwrap_err();
+    assert!(many.starts_with("it has 101 referrers"), "{many}");
+}
+
+#[test]
+fn bundles_that_are_none_leave_it_to_older_signatures() {
+    let signer = p256(1);
+    let keys = [key(&signer)];
+    let old = json!("application/vnd.dev.sigstore.bundle+json;version=0.2");
+    let mut outdated = bundle_of(&signer, DIGEST);
+    outdated["mediaType"] = old;
+    let mut registry = Registry::default();
+    refer(&mut registry, &outdated);
+    refer(&mut registry, &json!("text"));
+    assert!(check_by(&registry, &keys).is_err());
+    simple(
+        &mut registry,
+        &[(statement(DIGEST), signer.sign(&statement(DIGEST)))],
+    );
+    assert_eq!(check_by(&registry, &keys), Ok(()));
+    // A registry that refuses the question for referrers may have signatures all the same; with none it tells of the refusal.
+    registry.deny_referrers = true;
+    assert_eq!(check_by(&registry, &keys), Ok(()));
+    registry.manifests = std::collections::BTreeMap::<String, Manifest>::new();
+    assert_eq!(check_by(&registry, &keys).unwrap_err(), "denied");
+}

@@ -1,0 +1,80 @@
+//! The real signers: keys, and signatures of artifacts in a [`Host`]'s registry.
+
+use super::Host;
+use crate::{process, tools};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A key of the real signers: a file with the private half.
+pub struct Key(PathBuf);
+
+/// What signs an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cosign {
+    /// A signature of cosign 2.
+    Simple,
+    /// A bundle of cosign 3.
+    Bundle,
+}
+
+impl Cosign {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Simple, Self::Bundle];
+}
+
+fn command(verb: &str) -> Command {
+    let mut command = Command::new(tools::SIGN.path());
+    command.env_clear().env("HOME", "/nowhere").arg(verb);
+    command
+}
+
+impl Key {
+    /// A new key: `p256`, `p384`, `p521`, `ed25519` or `rsa`.
+    pub fn new(folder: &Path, name: &str, kind: &str) -> Self {
+        let file = folder.join(name);
+        process::run(command("key").arg(kind).arg(&file));
+        Self(file)
+    }
+
+    /// The public half, PEM.
+    pub fn public(&self) -> String {
+        std::fs::read_to_string(self.public_file()).expect("read a key")
+    }
+
+    fn public_file(&self) -> PathBuf {
+        self.0.with_extension("pub")
+    }
+
+    /// Signs `REPOSITORY:TAG` of the host.
+    pub fn sign(&self, how: Cosign, host: &Host, repository: &str, tag: &str) {
+        self.sign_as(how, host, repository, tag, &host.digest(repository, tag));
+    }
+
+    /// Puts a signature beside `REPOSITORY:TAG` that speaks of another digest.
+    pub fn sign_as(&self, how: Cosign, host: &Host, repository: &str, tag: &str, digest: &str) {
+        let verb = match how {
+            Cosign::Simple => "cosign-simple",
+            Cosign::Bundle => "cosign-bundle",
+        };
+        let reference = format!("{}/{repository}:{tag}", host.name());
+        process::run(command(verb).arg(reference).arg(&self.0).arg(digest));
+    }
+
+    /// What cosign itself says of `REPOSITORY:TAG` when it trusts this key.
+    pub fn is_accepted_by_cosign(&self, host: &Host, repository: &str, tag: &str) -> bool {
+        let reference = format!(
+            "{}/{repository}@{}",
+            host.name(),
+            host.digest(repository, tag)
+        );
+        let mut verify = command("cosign-verify");
+        let told = verify.arg(reference).arg(self.public_file()).output();
+        let told = told.expect("start the signer");
+        let text = String::from_utf8_lossy(&told.stderr);
+        assert!(
+            told.status.success() || text.contains("no matching") || text.contains("no signatures"),
+            "{text}"
+        );
+        told.status.success()
+    }
+}
