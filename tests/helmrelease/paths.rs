@@ -560,7 +560,7 @@ fn an_immutable_field() {
     );
     let message = world.message("Ready");
     assert!(
-        message.contains("server-side apply failed for object apps/web-config v1, Kind=ConfigMap"),
+        message.contains("server-side apply failed for object apps/web-config /v1, Kind=ConfigMap"),
         "{message}"
     );
     assert_eq!(world.condition("Stalled"), "True RetriesExceeded");

@@ -119,7 +119,7 @@ impl Attempt<'_> {
     pub async fn apply(&mut self, doing: &Doing) -> Result<Step, Broken> {
         let record = self.record()?;
         let before = self.replaced().ok();
-        let wanted = objects::items(&self.target, &record).await?;
+        let wanted = objects::items(&self.target, &record, objects::unbuilt(doing)).await?;
         let old = match &before {
             Some(before) => objects::known_items(&self.target, before).await?.0,
             None => Vec::new(),
@@ -291,10 +291,11 @@ async fn apply_one(target: &Target, item: &Item) -> Result<Object, Broken> {
     let applied = target.cluster.apply(&item.resource, object, WRITE).await;
     applied.map_err(|error| match Broken::from(error) {
         Broken::Failed(why) => Broken::Failed(format!(
-            "server-side apply failed for object {}/{} {}, Kind={}: {why}",
+            "server-side apply failed for object {}/{} {}/{}, Kind={}: {why}",
             object.namespace(),
             object.name(),
-            object.api_version(),
+            item.resource.gvk.group,
+            item.resource.gvk.version,
             object.kind()
         )),
         later => later,

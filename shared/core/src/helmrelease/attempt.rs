@@ -463,7 +463,7 @@ impl Attempt<'_> {
             self.release.status.last_attempted_release_action_duration = Some(duration_text(took));
         }
         self.tell(told).await;
-        if error.is_none() {
+        if error.is_none() || left_something(&ran) {
             self.take_stock(&action).await;
         }
         // What could not be corrected was told, and is found again.
@@ -474,7 +474,7 @@ impl Attempt<'_> {
         Ok(pause.map(End::Paused))
     }
 
-    /// `status.inventory` after an action that went well.
+    /// `status.inventory` after an action that left a record: what is there of a failed one counts, too.
     async fn take_stock(&mut self, action: &Action) {
         match action {
             Action::UninstallRemediation => self.release.status.inventory = None,

@@ -46,7 +46,7 @@ impl Attempt<'_> {
         let rules = self.release.spec.drift_detection.as_ref();
         let rules = IgnoreRules::new(rules.map_or(&[], |drift| drift.ignore.as_slice()))
             .map_err(|what| Failure::terminal(reason::FAILED, what))?;
-        let items = objects::items(&self.target, record).await;
+        let items = objects::items(&self.target, record, "").await;
         let items = items.map_err(|broken| match broken {
             Broken::Failed(what) => Failure::retry(reason::FAILED, what),
             Broken::Later(failure) => failure,

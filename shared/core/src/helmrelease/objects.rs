@@ -1,7 +1,9 @@
 //! The objects of a record in the cluster: which kinds they are, what is there, whose it is.
 
+use super::action::Action;
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::drift;
+use super::memory::Doing;
 use super::run::Broken;
 use crate::concurrent;
 use crate::flux::HelmRelease;
@@ -26,16 +28,28 @@ pub struct Item {
     pub resource: Resource,
 }
 
+/// What Helm 4.2 says before it names a kind that is not served.
+pub fn unbuilt(doing: &Doing) -> &'static str {
+    match doing {
+        // Its manifest is checked when it is rendered, before there is more to say.
+        Doing::Act(Action::Upgrade) => "",
+        Doing::Act(Action::Rollback(_)) => {
+            "unable to build kubernetes objects from new release manifest: "
+        }
+        _ => "unable to build kubernetes objects from release manifest: ",
+    }
+}
+
 /// The objects of a record.
 ///
 /// # Errors
-/// A manifest that cannot be read, a kind that the cluster does not serve.
-pub async fn items(target: &Target, record: &Release) -> Result<Vec<Item>, Broken> {
+/// A manifest that cannot be read, a kind that the cluster does not serve: `unbuilt` is said before.
+pub async fn items(target: &Target, record: &Release, unbuilt: &str) -> Result<Vec<Item>, Broken> {
     let (items, missing) = known_items(target, record).await?;
     match missing.first() {
         None => Ok(items),
         Some(object) => Err(Broken::Failed(format!(
-            "unable to build kubernetes objects from release manifest: resource mapping not found for name: \"{}\" namespace: \
+            "{unbuilt}resource mapping not found for name: \"{}\" namespace: \
              \"{}\" from \"\": no matches for kind \"{}\" in version \"{}\"\nensure CRDs are installed first",
             object.name(),
             object.namespace(),

@@ -158,7 +158,7 @@ impl Attempt<'_> {
 
     /// Objects that are there and belong to nobody or somebody else are taken over, unless that is switched off.
     async fn check_ownership(&self, doing: &Doing, record: &Release) -> Result<(), Broken> {
-        let items = objects::items(&self.target, record).await?;
+        let items = objects::items(&self.target, record, objects::unbuilt(doing)).await?;
         let (verb, switched_off) = match doing {
             Doing::Act(Action::Install) => {
                 ("install", self.release.install().disable_take_ownership)

@@ -101,7 +101,7 @@ impl Report {
             }
             Pause::After(interval) => {
                 outcome.again = Some(interval.min(LONGEST_DELAY));
-                false
+                true
             }
             Pause::Stalled(what) => {
                 outcome.summary = what;

@@ -54,7 +54,7 @@ impl Attempt<'_> {
     /// One failed, or it takes too long.
     pub async fn wait(&mut self, jobs: bool) -> Result<Step, Broken> {
         let record = self.record()?;
-        let mut items = objects::items(&self.target, &record).await?;
+        let mut items = objects::items(&self.target, &record, "").await?;
         items.retain(|item| !is_paused(&item.object));
         let exprs = expressions(&self.release.spec.health_check_exprs)
             .map_err(|failure| Broken::Failed(failure.message))?;

@@ -1,6 +1,6 @@
 //! What differs between two snapshots.
 
-use super::known::MEANT;
+use super::known::Meant;
 use super::site::Side;
 use super::snapshot::{self, Snapshot};
 use regex::Regex;
@@ -8,56 +8,80 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(180);
-/// What driftless tries again long before Flux does: it counts when both sides have failed at the same time.
-const TRIED_AGAIN: &str = "kustomizations no-health";
 
-/// Waits until both sides hold the same; panics with what differs.
-pub fn eventually_the_same(flux: &Side, driftless: &Side) {
-    let start = Instant::now();
-    let pattern = |(pattern, _): &(&str, &str)| Regex::new(pattern).expect("a pattern");
-    let meant: Vec<Regex> = MEANT.iter().map(pattern).collect();
-    let mut failed_alike = false;
-    loop {
-        let [flux, driftless] = [flux, driftless].map(|side| snapshot::take(&side.cluster));
-        let mut all = differences(&flux, &driftless);
-        let found = all.len();
-        let unused = take_out(&mut all, &meant);
-        let is_tried = |difference: &String| difference.starts_with(TRIED_AGAIN);
-        failed_alike |= is_failed(&flux) && !all.iter().any(is_tried);
-        all.retain(|difference| !failed_alike || !is_tried(difference));
-        if failed_alike && all.is_empty() {
-            assert!(unused.is_empty(), "no longer a difference: {unused:#?}");
-            eprintln!("  {found} differences, all of them meant");
-            return;
+/// Two clusters, and the differences between them that are meant.
+pub struct Comparison<'a> {
+    flux: &'a Side,
+    driftless: &'a Side,
+    /// Each with whether it was found.
+    meant: Vec<(Regex, bool)>,
+}
+
+impl<'a> Comparison<'a> {
+    pub fn new(flux: &'a Side, driftless: &'a Side, meant: &[Meant]) -> Self {
+        let pattern = |(pattern, _): &Meant| (Regex::new(pattern).expect("a pattern"), false);
+        Self {
+            flux,
+            driftless,
+            meant: meant.iter().map(pattern).collect(),
         }
-        assert!(
-            start.elapsed() < LIMIT,
-            "{} differences:\n{}",
-            all.len(),
-            all.join("\n")
-        );
-        std::thread::sleep(Duration::from_millis(500));
     }
-}
 
-fn is_failed(side: &Snapshot) -> bool {
-    let conditions = side
-        .get(TRIED_AGAIN)
-        .and_then(|object| object["status"]["conditions"].as_array());
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|one| one["type"] == "Ready" && one["status"] == "False")
-}
+    /// Waits until both sides have come to their end and hold the same, twice in a row; panics with what differs. `is_settled`
+    /// says whether a side has come to its end, or counts what of the differences does not matter any more.
+    pub fn eventually_the_same(
+        &mut self,
+        mut is_settled: impl FnMut([&Snapshot; 2], &mut Vec<String>) -> bool,
+    ) {
+        let start = Instant::now();
+        let mut in_a_row = 0;
+        while in_a_row < 2 {
+            let sides = [self.flux, self.driftless].map(|side| snapshot::take(&side.cluster));
+            let [flux, driftless] = [&sides[0], &sides[1]];
+            let mut all = differences(flux, driftless);
+            let found = all.len();
+            self.take_out(&mut all);
+            let settled = is_settled([flux, driftless], &mut all);
+            in_a_row = if settled && all.is_empty() {
+                in_a_row + 1
+            } else {
+                0
+            };
+            if in_a_row == 2 {
+                eprintln!(
+                    "  {found} differences, all of them meant: {:.1} s",
+                    start.elapsed().as_secs_f64()
+                );
+            }
+            assert!(
+                start.elapsed() < LIMIT,
+                "settled: {settled}, {} differences:\n{}",
+                all.len(),
+                all.join("\n")
+            );
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
 
-/// Takes out what is meant; returns the patterns that fit nothing.
-fn take_out(all: &mut Vec<String>, meant: &[Regex]) -> Vec<String> {
-    let mut unused: Vec<String> = meant.iter().map(Regex::to_string).collect();
-    all.retain(|difference| {
-        let place = difference.lines().next().unwrap_or_default();
-        let found = meant.iter().find(|pattern| pattern.is_match(place));
-        unused.retain(|pattern| found.is_none_or(|found| found.as_str() != pattern));
-        found.is_none()
-    });
-    unused
+    /// Takes out what is meant.
+    fn take_out(&mut self, all: &mut Vec<String>) {
+        all.retain(|difference| {
+            let place = difference.lines().next().unwrap_or_default();
+            let found = self.meant.iter_mut().find(|(one, _)| one.is_match(place));
+            let is_meant = found.is_some();
+            if let Some((_, is_found)) = found {
+                *is_found = true;
+            }
+            !is_meant
+        });
+    }
+
+    /// Panics with what is said to be meant and was never found.
+    pub fn finish(self) {
+        let unused = self.meant.iter().filter(|(_, is_found)| !is_found);
+        let unused: Vec<&str> = unused.map(|(one, _)| one.as_str()).collect();
+        assert!(unused.is_empty(), "no longer a difference: {unused:#?}");
+    }
 }
 
 /// Every leaf that is not the same.

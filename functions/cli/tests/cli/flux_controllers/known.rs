@@ -1,13 +1,16 @@
 //! Where driftless means to differ. What no longer differs must leave this list.
 
 /// A pattern over the place of a difference, and why it is meant.
-pub const MEANT: &[(&str, &str)] = &[
+pub type Meant = (&'static str, &'static str);
+
+/// Of objects of every kind.
+pub const OBJECTS: &[Meant] = &[
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
         "nothing of a source is in a cluster: no finalizer holds it there",
     ),
     (
-        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional)$",
+        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation)$",
         "our definitions set no defaults: they would be written into objects that Flux owns, too",
     ),
     (
@@ -71,10 +74,6 @@ pub const MEANT: &[(&str, &str)] = &[
         "a failure is tried again at another pace",
     ),
     (
-        r"^events of HelmRelease no-install / Warning InstallFailed: ",
-        "Helm's library keeps a log, whose last lines Flux tells",
-    ),
-    (
         r"^secrets \S+ / data / release / chart / (.* / )?(modtime|schemamodtime)$",
         "files of an archive have no times that count",
     ),
@@ -85,5 +84,61 @@ pub const MEANT: &[(&str, &str)] = &[
     (
         r"^secrets \S+ / data / release / chart / files$",
         "no files are an empty list, not null",
+    ),
+];
+
+/// Of releases over several steps.
+pub const ACTIONS: &[Meant] = &[
+    (
+        r"^(helmrepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
+        "nothing of a source is in a cluster: no finalizer holds it there",
+    ),
+    (
+        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation)$",
+        "our definitions set no defaults: they would be written into objects that Flux owns, too",
+    ),
+    (
+        r"^(helmrepositories|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
+        "artifacts are in the bucket",
+    ),
+    (
+        r"^helmrepositories \S+ / status / artifact / (digest|size)$",
+        "an index stays as it was served",
+    ),
+    (
+        r"^events of HelmRepository charts / Normal NewArtifact: stored fetched index",
+        "an index stays as it was served: its size and digest are others",
+    ),
+    (
+        r"^helmreleases \S+ / status / history / \d / digest$",
+        "the digest of a record, which holds the times of its run",
+    ),
+    (
+        r"^secrets \S+ / data / release / chart / (.* / )?(modtime|schemamodtime)$",
+        "files of an archive have no times that count",
+    ),
+    (
+        r"^secrets \S+ / data / release / chart / files$",
+        "no files are an empty list, not null",
+    ),
+    (
+        r"^helmreleases (gives-up|tries-on|fixed-and-forced) / status / history / \d / action$",
+        "the release of before is not written again by an upgrade that fails, and keeps what is told of it",
+    ),
+    (
+        r"^helmreleases (no-kind|no-render|no-schema) / status / failures$",
+        "a failure is tried again at another pace",
+    ),
+    (
+        r"^(helmreleases no-schema / status / conditions / \d / message|events of HelmRelease no-schema / Warning UpgradeFailed: .*)$",
+        "values are not repeated: what a schema refuses is told in other words",
+    ),
+    (
+        r"^helmreleases uninstalls / (status / inventory|metadata / managers / helm-controller Update status / f:status f:inventory)",
+        "what was uninstalled is in no inventory",
+    ),
+    (
+        r"^events of HelmChart \S+ / Normal GarbageCollectionSucceeded: ",
+        "nothing of a source is in a cluster: nothing is collected there",
     ),
 ];

@@ -29,7 +29,9 @@ fn flux_controllers_and_driftless_take_over_from_each_other() {
     let sources = Sources::new();
     let side = Side::flux(Cluster::start("moves"), &sources);
     side.apply(&sources.fill(include_str!("sources.yaml")));
-    side.sources_are_there();
+    for (_, source) in &MOVED[..3] {
+        side.is_there(source);
+    }
     side.apply(&sources.fill(include_str!("moved.yaml")));
     until(
         &side,

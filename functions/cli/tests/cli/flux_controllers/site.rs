@@ -36,6 +36,8 @@ impl Sources {
             let packed = package_folder(folder, &here.join("web"), version);
             push(folder, &packed, &sources.charts, "charts");
         }
+        let acts = package_folder(sources.folder.path(), &here.join("acts"), "1.0.0");
+        push(sources.folder.path(), &acts, &sources.charts, "charts");
         index(sources.folder.path(), &sources.charts, "/stable", "");
         sources
     }
@@ -121,19 +123,13 @@ impl Side {
         self.kubectl.apply(manifests);
     }
 
-    /// Waits until the sources that others follow have artifacts: whether somebody was too early is a race.
-    pub fn sources_are_there(&self) {
+    /// Waits until a source that others follow has its artifact: whether somebody was too early is a race.
+    pub fn is_there(&self, source: &str) {
         let start = Instant::now();
-        for source in [
-            "gitrepositories/fleet",
-            "helmrepositories/charts",
-            "ocirepositories/web",
-        ] {
-            let path = format!("/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/{source}");
-            while self.cluster.api().get(&path).expect("a source")["status"]["artifact"].is_null() {
-                assert!(start.elapsed() < PATIENCE, "{source} has no artifact");
-                std::thread::sleep(Duration::from_millis(100));
-            }
+        let path = format!("/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/{source}");
+        while self.cluster.api().get(&path).expect("a source")["status"]["artifact"].is_null() {
+            assert!(start.elapsed() < PATIENCE, "{source} has no artifact");
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
 }

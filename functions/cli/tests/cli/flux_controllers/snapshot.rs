@@ -15,7 +15,7 @@ pub type Snapshot = BTreeMap<String, Value>;
 
 const NAMESPACES: [&str; 2] = ["apps", "elsewhere"];
 
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "apis/source.toolkit.fluxcd.io/v1/{}/gitrepositories",
     "apis/source.toolkit.fluxcd.io/v1/{}/ocirepositories",
     "apis/source.toolkit.fluxcd.io/v1/{}/helmrepositories",
@@ -25,6 +25,7 @@ const KINDS: [&str; 9] = [
     "apis/apps/v1/{}/deployments",
     "api/v1/{}/configmaps",
     "api/v1/{}/secrets",
+    "api/v1/{}/pods",
 ];
 
 /// Fields that tell when or where something happened.
@@ -97,11 +98,15 @@ fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
     }
 }
 
-/// A message without the time that something took.
+/// A message without the time that something took, and without the last lines of the log that Helm's library keeps.
 fn timeless(message: &str) -> String {
     static TOOK: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(passed in|failed after|finished in) [0-9.hmµs]+").expect("a pattern")
     });
+    let message = message
+        .split("\n\nLast Helm logs:")
+        .next()
+        .unwrap_or_default();
     TOOK.replace(message.trim(), "$1 …").into_owned()
 }
 

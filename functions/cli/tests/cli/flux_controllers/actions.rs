@@ -1,0 +1,127 @@
+//! Releases over several steps: failures and what remedies them, hooks and tests that end badly, drift, requests.
+
+use super::acts::{Act, Edit, acts};
+use super::compare::Comparison;
+use super::known;
+use super::site::{Side, Sources};
+use super::snapshot::Snapshot;
+use driftless_tests::cluster::Cluster;
+use serde_json::{Value, json};
+
+const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
+const CONFIGS: &str = "/api/v1/namespaces/apps/configmaps";
+const PODS: &str = "/api/v1/namespaces/apps/pods";
+
+/// Every step on both sides, and all that is there after each.
+#[test]
+fn flux_controllers_and_driftless_act_the_same() {
+    let sources = Sources::new();
+    let [flux, driftless] = Cluster::start_all(["flux", "driftless"]);
+    let sides = [
+        &Side::flux(flux, &sources),
+        &Side::driftless(driftless, &sources),
+    ];
+    let source = sources.fill(include_str!("actions.yaml"));
+    for side in sides {
+        side.apply(&source);
+        side.is_there("helmrepositories/charts");
+    }
+    let acts = acts();
+    for side in sides {
+        for act in &acts {
+            install(side, act);
+        }
+    }
+    let mut comparison = Comparison::new(sides[0], sides[1], known::ACTIONS);
+    let mut same = |what: &str| {
+        eprintln!("{what}");
+        comparison.eventually_the_same(|snapshots, _| {
+            sides.iter().for_each(|side| end_pods(side));
+            snapshots.iter().all(|side| is_settled(side))
+        });
+    };
+    same("installed");
+    let steps = acts.iter().map(|act| act.steps.len()).max();
+    for step in 0..steps.unwrap_or_default() {
+        for side in sides {
+            let edits = acts
+                .iter()
+                .filter_map(|act| Some((act, act.steps.get(step)?)));
+            edits.for_each(|(act, edits)| edit(side, act, edits));
+        }
+        same(&format!("step {}", step + 1));
+    }
+    for side in sides {
+        for act in &acts {
+            let path = format!("{RELEASES}/{}", act.name);
+            side.cluster.api().delete(&path).expect("deleted");
+        }
+    }
+    same("deleted");
+    comparison.finish();
+}
+
+fn install(side: &Side, act: &Act) {
+    let mut spec = act.spec.clone();
+    spec["interval"] = json!("1h");
+    spec["chart"] = json!({"spec": {"chart": "acts", "version": "1.0.0",
+        "sourceRef": {"kind": "HelmRepository", "name": "charts"}}});
+    let object = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": act.name, "namespace": "apps"}, "spec": spec});
+    side.cluster
+        .api()
+        .create(RELEASES, &object)
+        .expect("created");
+}
+
+fn edit(side: &Side, act: &Act, edits: &[Edit]) {
+    for edit in edits {
+        let (path, patch) = match edit {
+            Edit::Release(patch) => (format!("{RELEASES}/{}", act.name), patch),
+            Edit::Config(name, patch) => (format!("{CONFIGS}/{name}"), patch),
+        };
+        let patched = side.cluster.api().patch(&path, patch);
+        patched.unwrap_or_else(|e| panic!("{path}: {e:?}"));
+    }
+}
+
+/// Pods end as their label says: no kubelet runs here.
+fn end_pods(side: &Side) {
+    for pod in side.cluster.api().list(PODS).expect("the Pods") {
+        let phase = match pod["metadata"]["labels"]["end"].as_str() {
+            Some("passes") => "Succeeded",
+            Some("breaks") => "Failed",
+            _ => continue,
+        };
+        if pod["status"]["phase"] != phase {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let status = json!({"status": {"phase": phase}});
+            // It may be gone by now.
+            let _ = side
+                .cluster
+                .api()
+                .patch(&format!("{PODS}/{name}/status"), &status);
+        }
+    }
+}
+
+/// Whether every release has been worked on to its end.
+fn is_settled(side: &Snapshot) -> bool {
+    let releases = side
+        .iter()
+        .filter(|(name, _)| name.starts_with("helmreleases "));
+    releases.into_iter().all(|(_, release)| {
+        let (meta, status) = (&release["metadata"], &release["status"]);
+        let conditions = status["conditions"].as_array();
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .find(|one| one["type"] == "Ready");
+        let is_told = ready.is_some_and(|one| {
+            one["status"] != "Unknown" && one["observedGeneration"] == meta["generation"]
+        });
+        let asked = &meta["annotations"]["reconcile.fluxcd.io/requestedAt"];
+        let is_asked = *asked == Value::Null || *asked == status["lastHandledReconcileAt"];
+        is_told && is_asked && meta["deletionTimestamp"].is_null()
+    })
+}
