@@ -79,7 +79,7 @@ impl Guide {
         };
         let (world, charts) = (World::start(false, &[hub], &[TENANT]), Host::start());
         let folder = TempDir::new().expect("a folder");
-        let chart = tools::tests().join("charts/cert-manager");
+        let chart = charts::known("cert-manager");
         charts::package_folder(folder.path(), &chart, VERSION);
         charts::index(folder.path(), &charts, "/jetstack", "");
         world.hub(HUB).namespace("tenants");

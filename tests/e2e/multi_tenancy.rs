@@ -56,7 +56,7 @@ impl Podinfo {
     }
 
     fn publish(&self, versions: &[&str]) {
-        let chart = tools::tests().join("charts/podinfo");
+        let chart = charts::known("podinfo");
         for version in versions {
             charts::package_folder(self.folder.path(), &chart, version);
         }

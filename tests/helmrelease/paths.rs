@@ -134,6 +134,28 @@ fn nothing_changed_writes_nothing() {
     assert_eq!(reads.count(), 3, "{requests:#?}");
 }
 
+/// What was kept of the values of before is no difference: the next look upgrades nothing.
+#[test]
+fn values_that_are_kept() {
+    let spec = json!({"upgrade": {"preserveValues": true}});
+    let world = installed(&with(&spec, json!({"color": "red"})));
+    world.release(with(&spec, json!({"size": "big"})));
+    for _ in 0..2 {
+        world.look(MINUTE);
+        world.expect(
+            "True UpgradeSucceeded",
+            "v2 deployed upgrade, v1 superseded",
+            "v1 superseded, v2 deployed",
+        );
+    }
+    let config = world.hub().config("web-config").expect("applied");
+    assert_eq!(config["data"]["color"], "red");
+    world.release(with(&spec, json!({"color": "green"})));
+    world.look(MINUTE);
+    let config = world.hub().config("web-config").expect("applied");
+    assert_eq!(config["data"]["color"], "green");
+}
+
 #[test]
 fn a_failed_install_without_retries_stalls_until_the_spec_changes() {
     let world = world();

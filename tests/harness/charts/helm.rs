@@ -36,6 +36,15 @@ pub fn package(folder: &Path, name: &str, version: &str, files: &[(&str, &str)])
     package_folder(folder, &source, version)
 }
 
+/// The folder of a chart that people know by its name: that of a public one in the folder that `DRIFTLESS_PUBLIC_CHARTS` names, or
+/// else the one of `tests/charts` that has its shape.
+pub fn known(name: &str) -> PathBuf {
+    let public = std::env::var_os("DRIFTLESS_PUBLIC_CHARTS");
+    let folder = public.map_or_else(|| tools::tests().join("charts"), PathBuf::from);
+    eprintln!("  the chart {name} is that of {}", folder.display());
+    folder.join(name)
+}
+
 /// Packs a chart's folder under a version, which is the application's too; the archive's place.
 pub fn package_folder(folder: &Path, chart: &Path, version: &str) -> PathBuf {
     let packed = folder.join("packed");

@@ -15,7 +15,7 @@ use crate::flux::{
     ArtifactStatus, DriftMode, HELM_CONTROLLER, HelmRelease, ObjectRef, RESET_AT, duration_text,
     reason, rfc3339,
 };
-use crate::inventory::Inventory;
+use crate::inventory;
 use crate::ports::Version;
 use crate::source::credentials;
 use crate::state;
@@ -491,7 +491,7 @@ impl Attempt<'_> {
                 {
                     objects.extend(definitions);
                 }
-                self.release.status.inventory = Some(Inventory::of(&objects).to_status());
+                self.release.status.inventory = Some(inventory::listed(&objects));
             }
             _ => {}
         }

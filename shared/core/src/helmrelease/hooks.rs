@@ -4,7 +4,7 @@ use super::apply::{WRITE, delete_one};
 use super::attempt::Attempt;
 use super::history::is_selected;
 use super::objects::Item;
-use super::run::{Broken, Step, list};
+use super::run::{Broken, Step, list, told};
 use super::wait::{FIRST_PAUSE, Paused};
 use crate::apply::fingerprint::expires;
 use crate::flux::HELM_CONTROLLER;
@@ -89,7 +89,7 @@ impl Attempt<'_> {
                     .await?
                     .is_some()
                 {
-                    left.push((live.id(), Health::Terminating.to_string()));
+                    left.push((live.id(), told(Health::Terminating, "")));
                 }
             }
             if left.is_empty() {
@@ -164,9 +164,9 @@ impl Attempt<'_> {
                     .await?;
                 match verdict(object, live.as_ref(), exprs) {
                     Verdict::Done => {}
-                    Verdict::Open => open.push((object.id(), Health::InProgress.to_string())),
+                    Verdict::Open => open.push((object.id(), told(Health::InProgress, ""))),
                     Verdict::Failed(why) => {
-                        failed.push((object.id(), Health::Failed.to_string()));
+                        failed.push((object.id(), told(Health::Failed, "")));
                         causes.push(why);
                     }
                 }

@@ -7,6 +7,7 @@ use super::objects::{self, Item};
 use super::plan::{self, Phase};
 use crate::failure::Failure;
 use crate::flux::reason;
+use crate::health::Health;
 use crate::ports::{ErrorKind, PortError};
 use driftless_helm::record::{Release, Status, Time};
 use driftless_manifest::ObjectId;
@@ -178,11 +179,19 @@ impl Attempt<'_> {
     }
 }
 
+/// What is said of an object's health; why it is not known is told, too.
+pub fn told(health: Health, why: &str) -> String {
+    match (health, why) {
+        (Health::Unknown, why) if !why.is_empty() => format!("'{health}': {why}"),
+        _ => format!("'{health}'"),
+    }
+}
+
 /// A list of what is not as it should be, for messages.
 pub fn list(open: &[(ObjectId, String)]) -> String {
     let words = open
         .iter()
-        .map(|(id, status)| format!("{id} status: '{status}'"));
+        .map(|(id, status)| format!("{id} status: {status}"));
     let mut words: Vec<String> = words.collect();
     words.sort();
     words.join(", ")

@@ -4,8 +4,9 @@ use super::history;
 use crate::flux::{CommonMetadata, HelmRelease, PostRenderer};
 use driftless_helm::gojson;
 use driftless_helm::record::{Release, Status, digest_text, same_values};
-use driftless_helm::values::Table;
+use driftless_helm::values::{Table, merge};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Where a release stands. The texts are reasons for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,12 @@ pub fn determine(
     if chart.name != desired.chart_name || chart.version != desired.chart_version {
         return Ok(State::OutOfSync("release chart changed"));
     }
-    if !same_values(&current.config_digest, desired.values) {
+    let values = match release.upgrade().preserve_values {
+        // What was kept of the values of before is in the record. Flux compares the new ones alone, and upgrades at every look.
+        true => Cow::Owned(merge(last.config.clone(), desired.values.clone())),
+        false => Cow::Borrowed(desired.values),
+    };
+    if !same_values(&current.config_digest, &values) {
         return Ok(State::OutOfSync("release config values changed"));
     }
     if let Some(reason) = changed_rendering(release) {

@@ -3,11 +3,11 @@
 use super::attempt::Attempt;
 use super::memory::Doing;
 use super::objects::{self, CONCURRENCY, Item};
-use super::run::{Broken, Step, list};
+use super::run::{Broken, Step, list, told};
 use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;
-use crate::health::{self, Health, HealthExprs, legacy};
+use crate::health::{self, Assessment, Health, HealthExprs, legacy};
 use crate::kustomization::wait::{expressions, health_of};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
@@ -69,8 +69,8 @@ impl Attempt<'_> {
             let looks = concurrent::run(CONCURRENCY, looks.collect()).await;
             let looks: Vec<_> = looks.into_iter().collect::<Result<_, _>>()?;
             let of = |wanted: fn(Health) -> bool| -> Vec<(ObjectId, String)> {
-                let some = looks.iter().filter(|(_, health)| wanted(*health));
-                some.map(|(id, health)| (id.clone(), health.to_string()))
+                let some = looks.iter().filter(|(_, found)| wanted(found.status));
+                some.map(|(id, found)| (id.clone(), told(found.status, &found.message)))
                     .collect()
             };
             let failed = of(|health| health == Health::Failed);
@@ -115,14 +115,18 @@ impl Attempt<'_> {
         exprs: &HealthExprs,
         jobs: bool,
         now: Duration,
-    ) -> Result<(ObjectId, Health), Broken> {
+    ) -> Result<(ObjectId, Assessment), Broken> {
         let id = item.object.id();
+        let bare = |status| Assessment {
+            status,
+            message: String::new(),
+        };
         let Some(live) = live else {
             let health = match expires(&item.object) {
                 true => Health::Current,
                 false => Health::NotFound,
             };
-            return Ok((id, health));
+            return Ok((id, bare(health)));
         };
         if self.release.waits_as_helm_3() {
             let listed = self.helpers(live).await?;
@@ -131,15 +135,15 @@ impl Attempt<'_> {
                 true => Health::Current,
                 false => Health::InProgress,
             };
-            return Ok((id, health));
+            return Ok((id, bare(health)));
         }
         let is_job = (live.group(), live.kind()) == ("batch", "Job");
-        let health = if is_job && !jobs {
-            health::kstatus(live, timestamp(now)).map_or(Health::Unknown, |found| found.status)
+        let found = if is_job && !jobs {
+            health::kstatus(live, timestamp(now)).unwrap_or_else(|_| bare(Health::Unknown))
         } else {
-            health_of(&self.target, live, exprs, now).await.status
+            health_of(&self.target, live, exprs, now).await
         };
-        Ok((id, health))
+        Ok((id, found))
     }
 
     async fn helpers(&self, live: &Object) -> Result<Vec<Object>, Broken> {
@@ -168,7 +172,7 @@ impl Attempt<'_> {
                 .into_values()
                 .filter(|live| !live.meta("deletionTimestamp").is_empty());
             let left: Vec<_> = left
-                .map(|live| (live.id(), Health::Terminating.to_string()))
+                .map(|live| (live.id(), told(Health::Terminating, "")))
                 .collect();
             if left.is_empty() {
                 return Ok(Step::Done);

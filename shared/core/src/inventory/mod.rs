@@ -18,6 +18,18 @@ pub struct Entry {
     pub version: String,
 }
 
+/// `status.inventory` of a HelmRelease: the objects in the order of its manifest.
+pub fn listed(objects: &[Object]) -> Value {
+    let entries = objects
+        .iter()
+        .map(|object| entry(&object.id(), &object.gvk().version));
+    json!({"entries": entries.collect::<Vec<_>>()})
+}
+
+fn entry(id: &ObjectId, version: &str) -> Value {
+    json!({"id": id.inventory_id(), "v": version})
+}
+
 /// A set of applied objects.
 ///
 /// It grows before an apply ([`Inventory::union`] is written ahead) and shrinks after a confirmed delete. An entry that cannot
@@ -62,9 +74,7 @@ impl Inventory {
     pub fn to_status(&self) -> Value {
         let mut entries: Vec<(&ObjectId, &String)> = self.entries.iter().collect();
         entries.sort_by(|a, b| stage::order(a.0, b.0));
-        let entries = entries
-            .into_iter()
-            .map(|(id, version)| json!({"id": id.inventory_id(), "v": version}));
+        let entries = entries.into_iter().map(|(id, version)| entry(id, version));
         json!({"entries": entries.chain(self.unreadable.iter().cloned()).collect::<Vec<_>>()})
     }
 

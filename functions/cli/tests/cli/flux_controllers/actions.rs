@@ -1,6 +1,6 @@
 //! Releases over several steps: failures and what remedies them, hooks and tests that end badly, drift, requests.
 
-use super::acts::{Act, Edit, acts};
+use super::acts::{Act, BEFORE, Edit, acts};
 use super::compare::Comparison;
 use super::known;
 use super::site::{Side, Sources};
@@ -9,8 +9,7 @@ use driftless_tests::cluster::Cluster;
 use serde_json::{Value, json};
 
 const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
-const CONFIGS: &str = "/api/v1/namespaces/apps/configmaps";
-const PODS: &str = "/api/v1/namespaces/apps/pods";
+const CORE: &str = "/api/v1/namespaces/apps";
 
 /// Every step on both sides, and all that is there after each.
 #[test]
@@ -24,6 +23,7 @@ fn flux_controllers_and_driftless_act_the_same() {
     let source = sources.fill(include_str!("actions.yaml"));
     for side in sides {
         side.apply(&source);
+        side.apply(BEFORE);
         side.is_there("helmrepositories/charts");
     }
     let acts = acts();
@@ -76,18 +76,24 @@ fn install(side: &Side, act: &Act) {
 
 fn edit(side: &Side, act: &Act, edits: &[Edit]) {
     for edit in edits {
-        let (path, patch) = match edit {
-            Edit::Release(patch) => (format!("{RELEASES}/{}", act.name), patch),
-            Edit::Config(name, patch) => (format!("{CONFIGS}/{name}"), patch),
+        let api = side.cluster.api();
+        let done = match edit {
+            Edit::Release(patch) => api.patch(&format!("{RELEASES}/{}", act.name), patch),
+            Edit::Config(name, patch) => api.patch(&format!("{CORE}/configmaps/{name}"), patch),
+            Edit::Delete(plural, name) => api.delete(&format!("{CORE}/{plural}/{name}")),
         };
-        let patched = side.cluster.api().patch(&path, patch);
-        patched.unwrap_or_else(|e| panic!("{path}: {e:?}"));
+        done.unwrap_or_else(|e| panic!("{}: {e:?}", act.name));
     }
 }
 
 /// Pods end as their label says: no kubelet runs here.
 fn end_pods(side: &Side) {
-    for pod in side.cluster.api().list(PODS).expect("the Pods") {
+    for pod in side
+        .cluster
+        .api()
+        .list(&format!("{CORE}/pods"))
+        .expect("the Pods")
+    {
         let phase = match pod["metadata"]["labels"]["end"].as_str() {
             Some("passes") => "Succeeded",
             Some("breaks") => "Failed",
@@ -100,7 +106,7 @@ fn end_pods(side: &Side) {
             let _ = side
                 .cluster
                 .api()
-                .patch(&format!("{PODS}/{name}/status"), &status);
+                .patch(&format!("{CORE}/pods/{name}/status"), &status);
         }
     }
 }
@@ -117,8 +123,10 @@ fn is_settled(side: &Snapshot) -> bool {
             .into_iter()
             .flatten()
             .find(|one| one["type"] == "Ready");
+        let is_suspended = release["spec"]["suspend"] == true;
         let is_told = ready.is_some_and(|one| {
-            one["status"] != "Unknown" && one["observedGeneration"] == meta["generation"]
+            let is_seen = is_suspended || one["observedGeneration"] == meta["generation"];
+            one["status"] != "Unknown" && is_seen
         });
         let asked = &meta["annotations"]["reconcile.fluxcd.io/requestedAt"];
         let is_asked = *asked == Value::Null || *asked == status["lastHandledReconcileAt"];

@@ -9,15 +9,17 @@ pub struct Act {
     pub steps: Vec<Vec<Edit>>,
 }
 
-/// A merge patch.
+/// What somebody does.
 pub enum Edit {
-    /// Of the HelmRelease.
+    /// A merge patch of the HelmRelease.
     Release(Value),
-    /// Of the ConfigMap of this name, by somebody.
+    /// A merge patch of the ConfigMap of this name.
     Config(&'static str, Value),
+    /// The object is deleted: plural and name.
+    Delete(&'static str, &'static str),
 }
 
-use Edit::{Config, Release};
+use Edit::{Config, Delete, Release};
 
 /// A step that gives the release other values.
 fn values(values: &Value) -> Vec<Edit> {
@@ -33,6 +35,11 @@ fn ask(annotations: &[&str]) -> Edit {
     Release(json!({"metadata": {"annotations": all}}))
 }
 
+/// A step that only asks for a look.
+fn look() -> Vec<Edit> {
+    vec![ask(&[])]
+}
+
 fn act(name: &'static str, spec: Value, steps: impl IntoIterator<Item = Vec<Edit>>) -> Act {
     Act {
         name,
@@ -46,12 +53,44 @@ fn upgrades(remediation: Value) -> Value {
     json!({"timeout": "3s", "upgrade": {"remediation": remediation}})
 }
 
+/// What is there before any release.
+pub const BEFORE: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: values
+  namespace: apps
+data:
+  values.yaml: |
+    color: green
+  more: from a key
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: not-taken-config
+  namespace: apps
+data:
+  color: somebody's
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: taken-config
+  namespace: apps
+data:
+  color: somebody's
+  foreign: kept
+";
+
 /// All of them. What a step does to one release must not hang on another's.
 pub fn acts() -> Vec<Act> {
     let mut all = failures();
     all.extend(hooks());
     all.extend(drift());
     all.extend(forms());
+    all.extend(by_others());
+    all.extend(installs());
     all
 }
 
@@ -251,6 +290,155 @@ fn forms() -> Vec<Act> {
             "in-place",
             json!({"install": {"serverSideApply": false}, "values": {"more": "more"}}),
             [values(&json!({"more": null}))],
+        ),
+    ]
+}
+
+/// What others did, or do.
+fn by_others() -> Vec<Act> {
+    let other = json!({"chart": {"spec": {"chart": "web"}}});
+    vec![
+        act("taken", json!({}), [values(&json!({"color": "green"}))]),
+        act(
+            "not-taken",
+            json!({"install": {"disableTakeOwnership": true, "remediation": {"retries": 0}}}),
+            [vec![
+                Delete("configmaps", "not-taken-config"),
+                ask(&["resetAt"]),
+            ]],
+        ),
+        act(
+            "from-config",
+            json!({"valuesFrom": [
+                {"kind": "ConfigMap", "name": "values"},
+                {"kind": "ConfigMap", "name": "values", "valuesKey": "more", "targetPath": "more"},
+                {"kind": "ConfigMap", "name": "absent", "optional": true},
+            ]}),
+            [vec![
+                Config("values", json!({"data": {"more": "another"}})),
+                ask(&[]),
+            ]],
+        ),
+        act(
+            "record-gone",
+            json!({}),
+            [vec![
+                Delete("secrets", "sh.helm.release.v1.record-gone.v1"),
+                ask(&[]),
+            ]],
+        ),
+        act(
+            "object-gone",
+            json!({"driftDetection": {"mode": "enabled"}, "values": {"more": "more"}}),
+            [vec![Delete("configmaps", "object-gone-more"), ask(&[])]],
+        ),
+        act(
+            "object-gone-unseen",
+            json!({"values": {"more": "more"}}),
+            [
+                vec![Delete("configmaps", "object-gone-unseen-more"), ask(&[])],
+                values(&json!({"color": "red"})),
+            ],
+        ),
+        act(
+            "another-chart",
+            json!({}),
+            [vec![Release(json!({"spec": other}))]],
+        ),
+        act(
+            "another-chart-in-place",
+            json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}),
+            [vec![Release(json!({"spec": other}))]],
+        ),
+        act(
+            "moves",
+            json!({}),
+            [vec![Release(
+                json!({"spec": {"targetNamespace": "elsewhere", "install": {"createNamespace": true}}}),
+            )]],
+        ),
+        act(
+            "stops",
+            json!({}),
+            [
+                vec![Release(json!({"spec": {"suspend": true}}))],
+                vec![Release(
+                    json!({"spec": {"suspend": false, "values": {"color": "red"}}}),
+                )],
+            ],
+        ),
+    ]
+}
+
+fn installs() -> Vec<Act> {
+    let waits = json!({"deployment": true});
+    let fails = |install: Value| json!({"timeout": "3s", "values": waits, "install": install});
+    vec![
+        act(
+            "install-fails",
+            fails(json!({"remediation": {"retries": 0}})),
+            [look(), values(&json!({"deployment": null}))],
+        ),
+        act(
+            "install-twice",
+            fails(json!({"remediation": {"retries": 1}})),
+            [values(&json!({"deployment": null}))],
+        ),
+        act(
+            "install-remedied",
+            fails(json!({"remediation": {"retries": 0, "remediateLastFailure": true}})),
+            [values(&json!({"deployment": null}))],
+        ),
+        act(
+            "install-tries-on",
+            fails(json!({"strategy": {"name": "RetryOnFailure", "retryInterval": "1h"}})),
+            [values(&json!({"deployment": null}))],
+        ),
+        act(
+            "install-no-wait",
+            fails(json!({"disableWait": true})),
+            [vec![Release(
+                json!({"spec": {"upgrade": {"disableWait": true}, "values": {"color": "red"}}}),
+            )]],
+        ),
+        act(
+            "no-definitions",
+            json!({"install": {"crds": "Skip"}}),
+            [vec![Release(
+                json!({"spec": {"upgrade": {"crds": "CreateReplace"}, "values": {"color": "red"}}}),
+            )]],
+        ),
+        act(
+            "legacy",
+            json!({"waitStrategy": {"name": "legacy"}, "timeout": "3s", "upgrade": {"remediation": {"retries": 0, "remediateLastFailure": true}}}),
+            [
+                values(&waits),
+                values(&json!({"deployment": null, "color": "red"})),
+            ],
+        ),
+        act(
+            "cleans-up",
+            json!({"timeout": "3s", "upgrade": {"cleanupOnFail": true, "remediation": {"retries": 0}}}),
+            [
+                values(&waits),
+                values(&json!({"deployment": null, "color": "red"})),
+            ],
+        ),
+        act(
+            "checked",
+            json!({"timeout": "3s", "values": waits, "healthCheckExprs": [{"apiVersion": "apps/v1", "kind": "Deployment",
+                "current": "status.readyReplicas == 1"}]}),
+            [vec![Release(
+                json!({"spec": {"healthCheckExprs": [{"apiVersion": "apps/v1", "kind": "Deployment",
+                "inProgress": "spec.replicas != 1", "current": "spec.replicas == 1"}]}}),
+            )]],
+        ),
+        act(
+            "preserves",
+            json!({"values": {"more": "more"}, "upgrade": {"preserveValues": true}}),
+            [vec![Release(
+                json!({"spec": {"values": {"more": null, "color": "red"}}}),
+            )]],
         ),
     ]
 }

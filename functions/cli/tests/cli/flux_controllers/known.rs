@@ -122,11 +122,11 @@ pub const ACTIONS: &[Meant] = &[
         "no files are an empty list, not null",
     ),
     (
-        r"^helmreleases (gives-up|tries-on|fixed-and-forced) / status / history / \d / action$",
+        r"^helmreleases (gives-up|tries-on|fixed-and-forced|cleans-up) / status / history / \d / action$",
         "the release of before is not written again by an upgrade that fails, and keeps what is told of it",
     ),
     (
-        r"^helmreleases (no-kind|no-render|no-schema) / status / failures$",
+        r"^helmreleases (no-kind|no-render|no-schema|not-taken) / status / failures$",
         "a failure is tried again at another pace",
     ),
     (
@@ -134,8 +134,20 @@ pub const ACTIONS: &[Meant] = &[
         "values are not repeated: what a schema refuses is told in other words",
     ),
     (
-        r"^helmreleases uninstalls / (status / inventory|metadata / managers / helm-controller Update status / f:status f:inventory)",
+        r"^helmreleases (uninstalls|install-remedied) / (status / inventory|metadata / managers / helm-controller Update status / f:status f:inventory)",
         "what was uninstalled is in no inventory",
+    ),
+    (
+        r"^configmaps moves-config$",
+        "a release that moves is uninstalled where it is: Flux looks for its objects in the new namespace, and leaves them",
+    ),
+    (
+        r"^configmaps object-gone-more / metadata / managers / helm-controller (Apply|Update)$",
+        "an object that was deleted is applied again, as it was before: one manager has its fields",
+    ),
+    (
+        r"^helmreleases stops / status / observedGeneration$",
+        "a suspended object is left as it is",
     ),
     (
         r"^events of HelmChart \S+ / Normal GarbageCollectionSucceeded: ",
