@@ -7,7 +7,6 @@ use crate::site::*;
 use crate::world::World;
 use driftless_tests::charts::{self, Host};
 use driftless_tests::kubectl::Kubectl;
-use driftless_tests::tools;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

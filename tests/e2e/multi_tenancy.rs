@@ -5,7 +5,6 @@ use crate::site::*;
 use crate::world::{World, shared_fleet};
 use driftless_tests::charts::{self, Host};
 use driftless_tests::github::{Change, Repository};
-use driftless_tests::tools;
 use std::path::Path;
 use tempfile::TempDir;
 
