@@ -6,6 +6,7 @@ mod blobs;
 mod buckets;
 mod charts;
 mod cluster;
+mod eks;
 mod github;
 mod keys;
 mod queue;

@@ -8,6 +8,7 @@ use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded as servers;
+use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Body, Request as Asked, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::{FluxKind, ObjectRef};
@@ -89,6 +90,7 @@ impl Embedded {
             queue: queue.clone(),
             keys: Arc::new(MemoryKeys(keys)),
             clusters: Arc::new(Links::to(&servers)),
+            eks: Arc::new(Offline),
             clock: clock.clone(),
         };
         let world = Self {

@@ -5,6 +5,7 @@ mod charts;
 mod client_side;
 mod clusters;
 mod helm;
+mod issued;
 mod meanwhile;
 mod paths;
 mod real;

@@ -9,7 +9,8 @@ use driftless_core::bootstrap;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Ports, Request, Result, Secret,
+    Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Login, Ports, Request, Result,
+    Secret,
 };
 use driftless_core::source::artifact;
 use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
@@ -18,9 +19,9 @@ use driftless_helm::record::{RecordLimits, Release};
 use driftless_manifest::{FileTree, Object};
 use http::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -46,6 +47,8 @@ pub struct Server {
     log: Mutex<Vec<String>>,
     dark: AtomicBool,
     meanwhile: Mutex<Option<Meanwhile>>,
+    /// The tokens that were made for it and came with a login.
+    pub logins: Mutex<BTreeSet<String>>,
 }
 
 /// What somebody else does while a step works.
@@ -73,11 +76,12 @@ impl World {
         clock.advance(Duration::from_secs(1_772_366_400));
         let server = |name: &&str| {
             let server = Server {
-                url: format!("https://{name}.internal"),
+                url: format!("https://{name}.internal:443"),
                 embedded: Embedded::new(clock.clone()),
                 log: Mutex::default(),
                 dark: AtomicBool::new(false),
                 meanwhile: Mutex::default(),
+                logins: Mutex::default(),
             };
             ((*name).to_owned(), Arc::new(server))
         };
@@ -86,8 +90,9 @@ impl World {
         let mut ports = testing::ports(Arc::<MemoryBlobs>::default(), queue.clone(), clock.clone());
         let keys = [(format!("hubs/{HUB}"), servers[HUB].kubeconfig())];
         ports.keys = Arc::new(MemoryKeys(keys.into()));
+        let known = |server: &Arc<Server>| (server.clone(), OnceLock::new());
         ports.clusters = Arc::new(Ways(
-            servers.values().cloned().collect(),
+            servers.values().map(known).collect(),
             KubeClusters::new(),
         ));
         let world = Self {
@@ -450,8 +455,8 @@ impl Server {
     }
 }
 
-/// The way from kubeconfigs to the servers: those of this process, and real ones.
-struct Ways(Vec<Arc<Server>>, KubeClusters);
+/// The way from kubeconfigs to the servers: those of this process, with one client each, and real ones.
+struct Ways(Vec<(Arc<Server>, OnceLock<KubeCluster>)>, KubeClusters);
 
 #[async_trait]
 impl Clusters for Ways {
@@ -460,12 +465,24 @@ impl Clusters for Ways {
         access: &Access,
         user: Option<&Impersonation>,
     ) -> Result<Arc<dyn Cluster>> {
-        let Some(server) = self.0.iter().find(|server| server.url == access.server) else {
+        let mut known = self.0.iter();
+        let Some((server, client)) = known.find(|(server, _)| server.url == access.server) else {
             return self.1.connect(access, user).await;
         };
-        let recorded = Recorded(server.clone());
-        let client = KubeCluster::from_service(recorded, &access.server, user)?;
-        Ok(Arc::new(client))
+        if let Login::Issued(token) = &access.login {
+            let token = token.secret.expose_str().unwrap_or_default();
+            let mut logins = server.logins.lock().expect("the logins");
+            logins.insert(token.to_owned());
+        }
+        let client = match client.get() {
+            Some(client) => client,
+            None => {
+                let recorded = Recorded(server.clone());
+                let new = KubeCluster::from_service(recorded, &access.server, None)?;
+                client.get_or_init(|| new)
+            }
+        };
+        Ok(Arc::new(client.as_user(user)?))
     }
 }
 

@@ -50,6 +50,9 @@ pub struct Rules {
     /// The service account of objects that name none
     #[arg(long, value_name = "NAME")]
     default_service_account: Option<String>,
+    /// The service account that opens a remote cluster where the ConfigMap of spec.kubeConfig.configMapRef names none
+    #[arg(long, value_name = "NAME")]
+    default_kubeconfig_service_account: Option<String>,
     /// Refuse references to other namespaces
     #[arg(long)]
     no_cross_namespace_refs: bool,
@@ -68,6 +71,9 @@ pub struct Rules {
     /// NAMESPACE/NAME of a bucket that this namespace may read with the installation's own AWS role
     #[arg(long, value_name = "BUCKET")]
     allow_role_bucket: Vec<String>,
+    /// NAMESPACE/ARN of an EKS cluster that this namespace may work on with the installation's own AWS role
+    #[arg(long, value_name = "CLUSTER")]
+    allow_role_cluster: Vec<String>,
 }
 
 impl Rules {
@@ -77,11 +83,13 @@ impl Rules {
             name: name.to_owned(),
             no_cross_namespace_refs: self.no_cross_namespace_refs,
             default_service_account: self.default_service_account.clone(),
+            default_kubeconfig_service_account: self.default_kubeconfig_service_account.clone(),
             keep_controllers: self.keep_controllers,
             allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
             allow_local_clusters: self.allow_local_clusters,
             allow_remote_bases: self.allow_remote_bases,
             role_buckets: self.allow_role_bucket.clone(),
+            role_clusters: self.allow_role_cluster.clone(),
         }
     }
 }

@@ -33,12 +33,13 @@ mod tests {
     use driftless_core::hub::{self, Settings};
     use driftless_core::ports::{
         Abilities, Access, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
-        Impersonation, Patch, PortError, Resource, Result, Secret,
+        Impersonation, Patch, PortError, Resource, Result, Secret, Token, TokenAsk,
     };
     use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
     use driftless_manifest::{Gvk, Object};
     use std::collections::BTreeMap;
     use std::sync::Arc;
+    use std::time::Duration;
 
     const MINUTE: &str = include_str!("../../../events/drift-schedule.json");
 
@@ -112,6 +113,9 @@ mod tests {
             refused()
         }
         async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
+            refused()
+        }
+        async fn token(&self, _: &TokenAsk, _: Duration) -> Result<Token> {
             refused()
         }
     }

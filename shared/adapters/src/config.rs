@@ -1,6 +1,6 @@
 //! Which adapters a process works with: read from the environment once, wired once.
 
-use crate::aws::{self, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
+use crate::aws::{self, EksClusters, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
 use crate::charts::HttpCharts;
 use crate::cluster::KubeClusters;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
@@ -129,6 +129,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         queue: Arc::new(SqsQueue::new(&settings, config.queue_url.as_str())),
         keys,
         clusters: Arc::new(KubeClusters::new()),
+        eks: Arc::new(EksClusters::with_role(&settings)),
         clock: Arc::new(SystemClock),
     })
 }
@@ -219,6 +220,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         queue: Arc::new(queue.clone()),
         keys,
         clusters: Arc::new(KubeClusters::new()),
+        eks: Arc::new(EksClusters::new()),
         clock: Arc::new(SystemClock),
     };
     Ok((ports, queue))

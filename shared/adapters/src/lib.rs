@@ -8,6 +8,7 @@ pub mod charts;
 pub mod cluster;
 pub mod config;
 pub mod embedded;
+mod fresh;
 pub mod git;
 mod key;
 pub mod local;

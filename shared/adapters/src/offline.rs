@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    Bucket, BucketAddress, Buckets, Charts, Connection, ErrorKind, Fetched, Layer, Manifest,
-    PortError, Referrer, Result, Validator,
+    Bucket, BucketAddress, Buckets, Charts, Connection, Eks, EksCluster, EksIdentity, EksPlace,
+    ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Token, Validator,
 };
 use driftless_core::source::shown;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Hosts that users name where no network is used: each question is refused, and the refusal says so.
 pub struct Offline;
@@ -44,5 +45,21 @@ impl Charts for Offline {
 impl Buckets for Offline {
     async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
         refused(&format!("{}/{}", address.endpoint, address.name))
+    }
+}
+
+#[async_trait]
+impl Eks for Offline {
+    async fn describe(
+        &self,
+        cluster: &EksCluster,
+        _: &EksIdentity,
+        _: Duration,
+    ) -> Result<EksPlace> {
+        refused(&format!("eks://{}/{}", cluster.region, cluster.name))
+    }
+
+    async fn token(&self, cluster: &EksCluster, _: &EksIdentity, _: Duration) -> Result<Token> {
+        refused(&format!("eks://{}/{}", cluster.region, cluster.name))
     }
 }

@@ -21,6 +21,9 @@ pub struct Settings {
     pub no_cross_namespace_refs: bool,
     /// The service account of objects that name none (Flux's `--default-service-account`); none: the hub's own identity.
     pub default_service_account: Option<String>,
+    /// The service account whose token opens a remote cluster where the ConfigMap of `spec.kubeConfig.configMapRef` names none
+    /// (Flux's `--default-kubeconfig-service-account`).
+    pub default_kubeconfig_service_account: Option<String>,
     /// Apply the controllers' Deployments that a `gotk-components.yaml` brings.
     pub keep_controllers: bool,
     /// Accept `insecure-skip-tls-verify` in kubeconfigs.
@@ -31,6 +34,8 @@ pub struct Settings {
     pub allow_remote_bases: bool,
     /// Buckets that a Bucket object may read with the installation's own AWS role, as `NAMESPACE/BUCKET`; none unasked.
     pub role_buckets: Vec<String>,
+    /// Clusters of EKS that objects may work on with the installation's own AWS role, as `NAMESPACE/ARN`; none unasked.
+    pub role_clusters: Vec<String>,
 }
 
 /// A hub that can be talked to.

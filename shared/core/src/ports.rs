@@ -2,9 +2,11 @@
 
 mod buckets;
 mod charts;
+mod tokens;
 
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
+pub use tokens::{Eks, EksCluster, EksIdentity, EksPlace, Token, TokenAsk};
 
 use crate::flux::ObjectRef;
 use async_trait::async_trait;
@@ -285,7 +287,8 @@ pub trait Keys: Send + Sync {
     async fn secret(&self, name: &str) -> Result<Option<Secret>>;
 }
 
-/// Where a cluster is and how to log in. Made only by [`crate::kubeconfig`]'s parser: inline data and https alone.
+/// Where a cluster is and how to log in. Made only by [`crate::kubeconfig`]'s parser and [`crate::target`]: inline data and https
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// `https://host:port/path`.
@@ -309,6 +312,8 @@ pub enum Login {
     Anonymous,
     /// A bearer token.
     Token(Secret),
+    /// A bearer token that was made for this installation, and ends.
+    Issued(Token),
     /// A client certificate and key, PEM.
     Certificate {
         /// The certificate chain.
@@ -453,6 +458,9 @@ pub trait Cluster: Send + Sync {
         name: &str,
         how: &Delete,
     ) -> Result<Deleted>;
+    /// A token for a service account that is there, with a fifth of its life left at `now` (since 1970). Who asks again is
+    /// given the same one while that is so. The server stores nothing.
+    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token>;
 }
 
 /// The time. Wall time is for people and for intervals, never for safety.
@@ -483,6 +491,8 @@ pub struct Ports {
     pub keys: Arc<dyn Keys>,
     /// Clusters.
     pub clusters: Arc<dyn Clusters>,
+    /// Clusters of Amazon EKS.
+    pub eks: Arc<dyn Eks>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }

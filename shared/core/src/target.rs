@@ -1,10 +1,13 @@
 //! Where an object's work goes, and as whom.
 
+mod config_map;
+mod eks;
+
 use crate::failure::Failure;
-use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, reason};
+use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, SecretKeyRef, reason};
 use crate::hub::Hub;
 use crate::kubeconfig;
-use crate::ports::{Cluster, Impersonation, Ports};
+use crate::ports::{Access, Cluster, Impersonation, Ports};
 use crate::source::credentials;
 use crate::step::Context;
 use std::net::IpAddr;
@@ -21,7 +24,7 @@ pub struct Target {
 
 /// Why there is no target.
 pub enum NoTarget {
-    /// The kubeconfig's Secret, or the service account, is not there (any more).
+    /// The kubeconfig's Secret, the ConfigMap or the service account is not there (any more).
     Gone(Failure),
     /// Anything else.
     Failed(Failure),
@@ -113,14 +116,32 @@ pub async fn open(
             remote: false,
         });
     };
-    if reference.config_map_ref.is_some() {
-        let what = "spec.kubeConfig.configMapRef is not supported yet: use spec.kubeConfig.secretRef with a kubeconfig";
-        return Err(Failure::terminal(reason::UNSUPPORTED, what).into());
-    }
-    let Some(secret) = &reference.secret_ref else {
-        return Err(Failure::terminal(reason::FAILED, "spec.kubeConfig has no secretRef").into());
-    };
     let namespace = object.namespace();
+    let access = match (&reference.secret_ref, &reference.config_map_ref) {
+        (Some(secret), None) => from_secret(hub, namespace, secret).await?,
+        (None, Some(map)) => config_map::access(ports, hub, namespace, &map.name).await?,
+        _ => {
+            let what = "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set";
+            return Err(Failure::terminal(reason::FAILED, what).into());
+        }
+    };
+    let cluster = ports
+        .clusters
+        .connect(&access, user)
+        .await
+        .map_err(Failure::from)?;
+    Ok(Target {
+        cluster,
+        remote: true,
+    })
+}
+
+/// The kubeconfig of a Secret.
+async fn from_secret(
+    hub: &Hub,
+    namespace: &str,
+    secret: &SecretKeyRef,
+) -> Result<Access, NoTarget> {
     let place = format!("Secret/{namespace}/{}", secret.name);
     let Some(found) = credentials::secret(hub, namespace, &secret.name).await? else {
         let what = format!("{place} with the kubeconfig of spec.kubeConfig.secretRef is not found");
@@ -146,21 +167,19 @@ pub async fn open(
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
         Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'"))
     })?;
-    if !hub.settings.allow_local_clusters && is_local(&access.server) {
-        let what = format!(
-            "{place}, key '{key}': the server's address is loopback or link-local, and leads back into this installation"
-        );
-        return Err(Failure::terminal(reason::ACCESS_DENIED, what).into());
+    refuse_local(hub, &format!("{place}, key '{key}'"), &access.server)?;
+    Ok(access)
+}
+
+/// Refuses a server's address that leads back to this machine, unless the hub's settings allow it.
+fn refuse_local(hub: &Hub, place: &str, server: &str) -> Result<(), Failure> {
+    if hub.settings.allow_local_clusters || !is_local(server) {
+        return Ok(());
     }
-    let cluster = ports
-        .clusters
-        .connect(&access, user)
-        .await
-        .map_err(Failure::from)?;
-    Ok(Target {
-        cluster,
-        remote: true,
-    })
+    let what = format!(
+        "{place}: the server's address is loopback or link-local, and leads back into this installation"
+    );
+    Err(Failure::terminal(reason::ACCESS_DENIED, what))
 }
 
 /// Whether a server's address leads to this machine or its metadata services.
@@ -196,10 +215,7 @@ fn user(hub: &Hub, object: &impl Acts) -> Result<Option<Impersonation>, Failure>
     let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
         return Ok(None);
     };
-    let is_name = name.bytes().all(|byte| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
-    }) && name.len() <= 253;
-    if !is_name || name.is_empty() {
+    if !is_account_name(name) {
         let what = format!(
             "spec.serviceAccountName '{}' is no name of a service account",
             name.escape_debug()
@@ -210,6 +226,13 @@ fn user(hub: &Hub, object: &impl Acts) -> Result<Option<Impersonation>, Failure>
         object.namespace(),
         name,
     )))
+}
+
+fn is_account_name(name: &str) -> bool {
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
+    };
+    (1..=253).contains(&name.len()) && name.bytes().all(fits)
 }
 
 #[cfg(test)]

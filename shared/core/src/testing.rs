@@ -7,9 +7,9 @@ pub use buckets::MemoryBuckets;
 
 use crate::ports::{
     Access, Blobs, Bucket, BucketAddress, Buckets, Charts, Clock, Cluster, Clusters, Commit,
-    Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, GitReference, Impersonation, Keys,
-    Layer, Manifest, PortError, Ports, Precondition, Put, Queue, Referrer, Request, Result, Secret,
-    Validator, Version,
+    Connection, Eks, EksCluster, EksIdentity, EksPlace, ErrorKind, FetchLimits, Fetched, Git,
+    GitAuth, GitReference, Impersonation, Keys, Layer, Manifest, PortError, Ports, Precondition,
+    Put, Queue, Referrer, Request, Result, Secret, Token, Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -183,7 +183,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Ports over these parts; Git, charts, buckets and clusters are absent and say so.
+/// Ports over these parts; Git, charts, buckets, clusters and EKS are absent and say so.
 pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Ports {
     Ports {
         git: Arc::new(Absent),
@@ -193,6 +193,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         queue,
         keys: Arc::new(MemoryKeys::default()),
         clusters: Arc::new(Absent),
+        eks: Arc::new(Absent),
         clock,
     }
 }
@@ -257,6 +258,17 @@ impl Buckets for Absent {
 #[async_trait]
 impl Clusters for Absent {
     async fn connect(&self, _: &Access, _: Option<&Impersonation>) -> Result<Arc<dyn Cluster>> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Eks for Absent {
+    async fn describe(&self, _: &EksCluster, _: &EksIdentity, _: Duration) -> Result<EksPlace> {
+        absent()
+    }
+
+    async fn token(&self, _: &EksCluster, _: &EksIdentity, _: Duration) -> Result<Token> {
         absent()
     }
 }

@@ -5,11 +5,13 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::process::run;
 use crate::tools;
 
 /// A client for one endpoint with one set of credentials.
@@ -47,6 +49,27 @@ impl fmt::Display for AwsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.message)
     }
+}
+
+/// The question to STS that a cluster of EKS takes for a token, as botocore signs it for `aws eks get-token`: its address, and when
+/// it was signed.
+pub fn presigned_identity(
+    region: &str,
+    cluster: &str,
+    key_id: &str,
+    key: &str,
+) -> (String, Duration) {
+    let mut command = Command::new(tools::MINISTACK.python());
+    command.arg(tools::tests().join("harness/aws/presign.py"));
+    let printed = run(command.args([region, cluster, key_id, key]));
+    let (url, time) = printed
+        .trim()
+        .split_once(' ')
+        .expect("an address and a time");
+    (
+        url.to_owned(),
+        Duration::from_secs(time.parse().expect("seconds")),
+    )
 }
 
 impl Aws {

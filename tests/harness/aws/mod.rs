@@ -6,7 +6,7 @@ mod lambda;
 mod ministack;
 mod stack;
 
-pub use client::{Aws, AwsError, Messages};
+pub use client::{Aws, AwsError, Messages, presigned_identity};
 pub use lambda::LocalFunctions;
 pub use ministack::MiniStack;
 pub use stack::{Stack, lint, translate};

@@ -10,6 +10,7 @@ mod certificates;
 mod etcd;
 mod metrics;
 mod remote;
+mod trust;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,6 +60,13 @@ pub struct Cluster {
 impl Cluster {
     /// Starts an empty cluster and waits until it is ready.
     pub fn start(name: &str) -> Self {
+        let cluster = Self::new(name);
+        cluster.resume();
+        cluster
+    }
+
+    /// A cluster that does not run yet.
+    fn new(name: &str) -> Self {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let folder = tempfile::Builder::new()
             .prefix(&format!("driftless-{name}-"))
@@ -68,7 +76,7 @@ impl Cluster {
         let ca = certificates::write(folder.path());
         let port = ports::free();
         write_configuration(folder.path(), &token);
-        let cluster = Self {
+        Self {
             name: name.to_owned(),
             prefix: format!("/{name}-{number}"),
             port,
@@ -79,9 +87,7 @@ impl Cluster {
             server: Mutex::new(None),
             etcd: Etcd::shared(),
             folder,
-        };
-        cluster.resume();
-        cluster
+        }
     }
 
     /// Starts several clusters side by side; they are in the order of their names.
@@ -177,7 +183,7 @@ impl Cluster {
 
     fn arguments(&self) -> Vec<String> {
         let file = |name: &str| self.folder.path().join(name).display().to_string();
-        vec![
+        let mut arguments = vec![
             format!("--etcd-servers={}", self.etcd.url()),
             format!("--etcd-prefix={}", self.prefix),
             format!("--secure-port={}", self.port),
@@ -188,7 +194,7 @@ impl Cluster {
             format!("--client-ca-file={}", file("clients.crt")),
             "--authorization-mode=RBAC".into(),
             "--allow-privileged=true".into(),
-            "--service-account-issuer=https://kubernetes.default.svc".into(),
+            format!("--service-account-jwks-uri={}/openid/v1/jwks", self.url()),
             format!("--service-account-key-file={}", file("sa.pub")),
             format!("--service-account-signing-key-file={}", file("sa.key")),
             "--service-cluster-ip-range=10.0.0.0/24".into(),
@@ -199,7 +205,9 @@ impl Cluster {
             format!("--audit-log-path={}", file("audit.jsonl")),
             "--audit-log-mode=blocking".into(),
             "--profiling=false".into(),
-        ]
+        ];
+        arguments.extend(self.issuers());
+        arguments
     }
 }
 

@@ -10,6 +10,7 @@ use crate::fleet::{Fleet, HubPlan};
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
 use driftless_adapters::git::FolderGit;
 use driftless_adapters::local::LocalKeys;
+use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
@@ -89,6 +90,7 @@ impl World {
             queue,
             keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),
             clusters: clusters.clone(),
+            eks: Arc::new(Offline),
             clock,
         };
         let world = Self {

@@ -14,6 +14,7 @@ mod demo;
 mod fleet;
 mod flux_controllers;
 mod help;
+mod issued;
 mod refusals;
 mod remote;
 mod serve;

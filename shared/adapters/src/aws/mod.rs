@@ -1,12 +1,16 @@
-//! Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the keys; and buckets of others that speak S3.
+//! Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the keys; buckets of others
+//! that speak S3, and clusters of EKS.
 
 mod buckets;
+mod eks;
 mod error;
 mod keys;
 mod queue;
+mod role;
 mod s3;
 
 pub use buckets::S3Buckets;
+pub use eks::EksClusters;
 pub use keys::SecretsManagerKeys;
 pub use queue::SqsQueue;
 pub use s3::S3Blobs;

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driftless_core::ports::{Access, ErrorKind, Login, PortError, Result};
+use driftless_core::ports::{Access, ErrorKind, Login, PortError, Result, Token};
 use http::{HeaderValue, Uri, header};
 use kube::config::AuthInfo;
 use rustls_pki_types::CertificateDer;
@@ -52,7 +52,7 @@ pub fn client(access: &Access) -> Result<kube::Client> {
         .push((header::USER_AGENT, HeaderValue::from_static(AGENT)));
     match &access.login {
         Login::Anonymous => {}
-        Login::Token(token) => {
+        Login::Token(token) | Login::Issued(Token { secret: token, .. }) => {
             let token = token
                 .expose_str()
                 .map(str::trim)

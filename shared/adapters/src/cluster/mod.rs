@@ -8,18 +8,21 @@ pub(crate) mod connect;
 mod discovery;
 mod path;
 mod requests;
+mod tokens;
 
+use crate::fresh::Fresh;
 use async_trait::async_trait;
 use discovery::Discovery;
 use driftless_core::ports::{
-    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch,
-    PortError, Resource, Result,
+    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Login,
+    Patch, PortError, Resource, Result, Token, TokenAsk,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
 use kube::client::Body;
 use requests::Caller;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many clusters' connections are kept; the one unused for longest goes first.
 const KEPT: usize = 256;
@@ -35,6 +38,8 @@ pub struct KubeClusters {
 struct Server {
     client: kube::Client,
     discovery: Discovery,
+    /// What service accounts were given, by who asked.
+    tokens: Fresh<(Option<HeaderValue>, TokenAsk), Token>,
     name: String,
 }
 
@@ -46,10 +51,18 @@ impl KubeClusters {
 
     fn known(&self, access: &Access) -> Option<Arc<Server>> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        servers.retain(|(known, _)| !is_over(known, now));
         let at = servers.iter().position(|(known, _)| known == access)?;
         servers[..=at].rotate_right(1);
         servers.first().map(|(_, server)| server.clone())
     }
+}
+
+/// Whether the login has ended; nobody comes with it any more.
+fn is_over(access: &Access, now: Duration) -> bool {
+    matches!(&access.login, Login::Issued(token) if token.expires <= now)
 }
 
 #[async_trait]
@@ -78,12 +91,14 @@ impl Server {
         Self {
             client,
             discovery: Discovery::default(),
+            tokens: Fresh::default(),
             name: name.to_owned(),
         }
     }
 }
 
 /// One API server, as one user.
+#[derive(Clone)]
 pub struct KubeCluster {
     server: Arc<Server>,
     user: Option<HeaderValue>,
@@ -225,5 +240,15 @@ impl Cluster for KubeCluster {
     ) -> Result<Deleted> {
         let answer = self.caller().delete(resource, namespace, name, how).await;
         self.noted(resource, answer)
+    }
+    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+        let (own, wanted) = (self.clone(), ask.clone());
+        let make = async move {
+            let token = own.caller().token(&wanted).await?;
+            let end = token.expires;
+            Ok((token, end))
+        };
+        let key = (self.user.clone(), ask.clone());
+        self.server.tokens.get(key, now, make).await
     }
 }

@@ -28,7 +28,8 @@ const READ_WAIT: Duration = Duration::from_millis(150);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
-const JSON: &str = "application/json";
+/// What is asked and answered in, where nothing else is said.
+pub const JSON: &str = "application/json";
 
 /// A client as one user.
 #[derive(Clone, Copy)]
@@ -131,7 +132,10 @@ impl Caller<'_> {
     }
 
     /// A write, sent once.
-    async fn write(
+    ///
+    /// # Errors
+    /// No answer, or none but a success.
+    pub async fn write(
         &self,
         method: Method,
         path: &str,
@@ -443,7 +447,8 @@ fn plain(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
-fn unreadable(what: &str, error: &serde_json::Error) -> PortError {
+/// An answer that is no such JSON; its text is not repeated.
+pub fn unreadable(what: &str, error: &serde_json::Error) -> PortError {
     // serde_json's own text can quote a value.
     let message = format!(
         "{what}: the answer is no such JSON (line {}, column {})",

@@ -5,7 +5,7 @@ use super::{Embedded, EmbeddedService, lock};
 use crate::cluster::KubeCluster;
 use async_trait::async_trait;
 use driftless_core::ports::{
-    Access, Cluster, Clusters, ErrorKind, Impersonation, Login, PortError, Result,
+    Access, Cluster, Clusters, ErrorKind, Impersonation, Login, PortError, Result, Token,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -114,10 +114,12 @@ fn authorization(access: &Access) -> Result<String> {
     };
     match &access.login {
         Login::Anonymous => Ok(String::new()),
-        Login::Token(token) => match token.expose_str() {
-            Some(token) => Ok(format!("Bearer {}", token.trim())),
-            None => refuse("the bearer token is no text"),
-        },
+        Login::Token(token) | Login::Issued(Token { secret: token, .. }) => {
+            match token.expose_str() {
+                Some(token) => Ok(format!("Bearer {}", token.trim())),
+                None => refuse("the bearer token is no text"),
+            }
+        }
         Login::Certificate { .. } | Login::Basic { .. } => {
             refuse("a server in this process knows bearer tokens only")
         }

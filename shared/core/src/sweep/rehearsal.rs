@@ -11,7 +11,7 @@ use crate::helmrelease;
 use crate::hub::Hub;
 use crate::ports::{
     Abilities, Access, Apply, Blobs, Cause, Cluster, Clusters, Delete, Deleted, Impersonation,
-    Patch, Ports, Precondition, Put, Queue, Request, Resource, Result, Version,
+    Patch, Ports, Precondition, Put, Queue, Request, Resource, Result, Token, TokenAsk, Version,
 };
 use crate::source::artifact;
 use crate::step::{Context, Outcome};
@@ -233,5 +233,9 @@ impl Cluster for Stage {
     }
     async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
         stop(&self.1).await
+    }
+    /// Changes nothing: a token is stored nowhere.
+    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+        self.0.token(ask, now).await
     }
 }

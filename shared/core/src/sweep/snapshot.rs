@@ -2,12 +2,13 @@
 
 use crate::flux::FluxKind;
 use crate::helmrelease::OWNER_NAME;
-use crate::ports::{Abilities, Cluster, ErrorKind, Resource, Result};
+use crate::ports::{Abilities, Cluster, ErrorKind, Resource, Result, Token, TokenAsk};
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 type Objects = Arc<Vec<Object>>;
 type Listed = Shared<BoxFuture<'static, Result<Objects>>>;
@@ -85,6 +86,11 @@ impl Snapshot {
         }
     }
 
+    /// See [`Cluster::token`].
+    pub async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+        self.cluster.token(ask, now).await
+    }
+
     fn flux_objects(&self, gvk: &Gvk) -> Option<&Objects> {
         FluxKind::of(gvk).and(self.flux.as_ref())
     }
@@ -107,12 +113,12 @@ impl Snapshot {
     }
 }
 
-/// What of a kind a release may ask for: values and kubeconfigs stand in any ConfigMap or Secret, records that are not superseded
-/// tell the state, and of other kinds it reads what a release applied.
+/// What of a kind a release may ask for: values and ways to clusters stand in any ConfigMap or Secret, any ServiceAccount may
+/// open one, records that are not superseded tell the state, and of other kinds it reads what a release applied.
 fn selector(gvk: &Gvk) -> &'static str {
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("", "Secret") => "status!=superseded",
-        ("", "ConfigMap") => "",
+        ("", "ConfigMap" | "ServiceAccount") => "",
         _ => OWNER_NAME,
     }
 }

@@ -3,6 +3,7 @@
 mod connector;
 
 use super::error::{said, to_error};
+use super::role::Installation;
 use crate::web::Clients;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -24,7 +25,6 @@ use driftless_core::ports::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 use url::Url;
 
 /// Bytes of one page of a list: a thousand keys of a thousand bytes, each written with three, and what is said of them.
@@ -40,8 +40,7 @@ const FIRST: u64 = 1 << 20;
 #[derive(Clone, Default)]
 pub struct S3Buckets {
     clients: Arc<Clients>,
-    /// The installation's own role, when it was needed.
-    role: Arc<OnceCell<SharedCredentialsProvider>>,
+    installation: Installation,
 }
 
 impl S3Buckets {
@@ -52,28 +51,16 @@ impl S3Buckets {
 
     /// The same with a role that is known.
     pub fn with_role(settings: &SdkConfig) -> Self {
-        let role = settings.credentials_provider();
         Self {
-            role: Arc::new(OnceCell::new_with(role)),
+            installation: Installation::known(settings),
             ..Self::default()
         }
-    }
-
-    async fn role(&self) -> Result<SharedCredentialsProvider> {
-        let load = || async {
-            let settings = super::settings().await;
-            settings.credentials_provider().ok_or_else(|| {
-                let what = "this installation has no AWS credentials of its own";
-                PortError::new(ErrorKind::Denied, what)
-            })
-        };
-        self.role.get_or_try_init(load).await.cloned()
     }
 
     /// Who asks; nobody in particular when there is neither an access key nor a role.
     async fn login(&self, address: &BucketAddress) -> Result<Option<SharedCredentialsProvider>> {
         if address.as_installation {
-            return self.role().await.map(Some);
+            return self.installation.role().await.map(Some);
         }
         Ok(address.how.login.as_ref().map(|(id, secret)| {
             let secret = secret.expose_str().unwrap_or_default();

@@ -1,0 +1,126 @@
+//! Requests with a signature of AWS (version 4).
+
+use aws_sdk_s3::config::Credentials;
+use aws_sigv4::http_request::{
+    SignableBody, SignableRequest, SignatureLocation, SigningSettings, sign,
+};
+use aws_sigv4::sign::v4::SigningParams;
+use driftless_core::ports::{ErrorKind, PortError, Result};
+use http::Request;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// A GET without a body, and what its signature says.
+pub struct Get<'a> {
+    /// `eks`, `sts`.
+    pub service: &'static str,
+    /// The region that it is signed for.
+    pub region: &'a str,
+    /// The address.
+    pub url: String,
+    /// Headers that belong to the signature.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// When it is signed, since 1970.
+    pub now: Duration,
+}
+
+impl Get<'_> {
+    /// The request, with its signature in headers.
+    ///
+    /// # Errors
+    /// An address or a header that is none.
+    pub fn signed(&self, credentials: Credentials) -> Result<Request<()>> {
+        self.sign(credentials, SigningSettings::default())
+    }
+
+    /// The address, with a signature in it that is good for so long.
+    ///
+    /// # Errors
+    /// As [`Get::signed`].
+    pub fn presigned(&self, credentials: Credentials, good: Duration) -> Result<String> {
+        let mut settings = SigningSettings::default();
+        settings.signature_location = SignatureLocation::QueryParams;
+        settings.expires_in = Some(good);
+        let request = self.sign(credentials, settings)?;
+        Ok(request.uri().to_string())
+    }
+
+    fn sign(&self, credentials: Credentials, settings: SigningSettings) -> Result<Request<()>> {
+        let broken = || {
+            let what = format!("a request to {} cannot be signed", self.service);
+            PortError::new(ErrorKind::Invalid, what)
+        };
+        let identity = credentials.into();
+        let how = SigningParams::builder()
+            .identity(&identity)
+            .region(self.region)
+            .name(self.service)
+            .time(UNIX_EPOCH + self.now)
+            .settings(settings)
+            .build()
+            .map_err(|_| broken())?;
+        let mut request = Request::get(&self.url).body(()).map_err(|_| broken())?;
+        let headers = self.headers.iter().copied();
+        let what = SignableRequest::new("GET", &self.url, headers, SignableBody::Bytes(b""))
+            .map_err(|_| broken())?;
+        let (instructions, _) = sign(what, &how.into()).map_err(|_| broken())?.into_parts();
+        instructions.apply_to_request_http1x(&mut request);
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Credentials {
+        Credentials::new(
+            "AKIDEXAMPLE",
+            "secret",
+            Some("session".into()),
+            None,
+            "test",
+        )
+    }
+
+    #[test]
+    fn in_headers_or_in_the_address() {
+        let get = Get {
+            service: "sts",
+            region: "eu-west-1",
+            url: "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity".to_owned(),
+            headers: &[("x-k8s-aws-id", "prod")],
+            now: Duration::from_secs(1_700_000_000),
+        };
+        let signed = get.signed(key()).unwrap();
+        let header = |name: &str| signed.headers()[name].to_str().unwrap();
+        let lead = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/eu-west-1/sts/aws4_request, \
+                    SignedHeaders=host;x-amz-date;x-amz-security-token;x-k8s-aws-id, Signature=";
+        assert!(
+            header("authorization").starts_with(lead),
+            "{}",
+            header("authorization")
+        );
+        assert_eq!(header("x-amz-security-token"), "session");
+
+        let url = get.presigned(key(), Duration::from_secs(900)).unwrap();
+        for part in [
+            "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity&",
+            "X-Amz-Date=20231114T221320Z",
+            "X-Amz-Expires=900",
+            "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
+            "X-Amz-Security-Token=session",
+            "X-Amz-Signature=",
+        ] {
+            assert!(url.contains(part), "{part} in {url}");
+        }
+        assert!(!url.contains("=secret"));
+        let other = Get {
+            headers: &[("x-k8s-aws-id", "test")],
+            ..get
+        };
+        assert_ne!(
+            url,
+            other.presigned(key(), Duration::from_secs(900)).unwrap()
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! The way to a cluster that a ConfigMap tells (`spec.kubeConfig.configMapRef`), as Flux 2.9 reads it: no credentials stand
+//! there, a token is made for each login.
+
+use super::{NoTarget, eks, is_account_name, refuse_local};
+use crate::failure::Failure;
+use crate::flux::reason;
+use crate::hub::Hub;
+use crate::ports::{Access, Login, Ports, Token, TokenAsk};
+use crate::source::credentials;
+use driftless_manifest::Object;
+use serde_json::Value;
+use url::Url;
+
+/// Where the cluster is and how to log in.
+///
+/// # Errors
+/// The ConfigMap or the service account that it names is gone; it says something else than it should; no token is given.
+pub(super) async fn access(
+    ports: &Ports,
+    hub: &Hub,
+    namespace: &str,
+    name: &str,
+) -> Result<Access, NoTarget> {
+    let Some(found) = credentials::read(hub, "ConfigMap", namespace, name).await? else {
+        let what =
+            format!("failed to get configmap {namespace}/{name}: configmaps \"{name}\" not found");
+        return Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)));
+    };
+    let way = Way {
+        ports,
+        hub,
+        namespace,
+        place: format!("ConfigMap/{namespace}/{name}"),
+        found,
+    };
+    match way.text("provider") {
+        "generic" => way.generic().await,
+        "aws" => eks::access(&way).await,
+        provider @ ("azure" | "gcp") => {
+            let what = format!(
+                "provider '{provider}' is not supported: use 'aws' or 'generic', or spec.kubeConfig.secretRef with a kubeconfig"
+            );
+            Err(way.refuse(reason::UNSUPPORTED, what))
+        }
+        provider => Err(way.fail(format!(
+            "provider '{}' not implemented",
+            provider.escape_debug()
+        ))),
+    }
+}
+
+/// A ConfigMap that leads to a cluster.
+pub(super) struct Way<'a> {
+    pub ports: &'a Ports,
+    pub hub: &'a Hub,
+    /// Of the object and of all that it names.
+    pub namespace: &'a str,
+    /// The ConfigMap, for messages.
+    place: String,
+    found: Object,
+}
+
+/// The service account whose token opens the cluster.
+pub(super) struct Account {
+    pub name: String,
+    object: Object,
+}
+
+impl Account {
+    /// What an annotation says; nothing when it is not there.
+    pub fn annotation(&self, name: &str) -> &str {
+        let annotations = self.object.pointer("/metadata/annotations");
+        let text = annotations.and_then(|all| all.get(name)?.as_str());
+        text.unwrap_or_default()
+    }
+}
+
+impl Way<'_> {
+    /// An entry; empty when it is not there.
+    pub fn text(&self, key: &str) -> &str {
+        let entry = self.found.pointer("/data").and_then(|data| data.get(key));
+        entry.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The certificate authority; none when it is not told.
+    pub fn authority(&self) -> Option<Vec<u8>> {
+        let pem = self.text("ca.crt");
+        (!pem.is_empty()).then(|| pem.as_bytes().to_vec())
+    }
+
+    /// Something here is wrong, or not there yet.
+    pub fn fail(&self, what: impl std::fmt::Display) -> NoTarget {
+        Failure::retry(reason::FAILED, what)
+            .context(&self.place)
+            .into()
+    }
+
+    /// What is not done, however often it is tried.
+    pub fn refuse(&self, reason: &'static str, what: impl std::fmt::Display) -> NoTarget {
+        Failure::terminal(reason, what).context(&self.place).into()
+    }
+
+    /// A token of a service account of the hub, which the other cluster trusts as it trusts the hub's issuer.
+    async fn generic(&self) -> Result<Access, NoTarget> {
+        let address = self.text("address");
+        if address.is_empty() {
+            return Err(self.fail("cluster address is required to create a REST config"));
+        }
+        let server = self.server(address)?;
+        let Some(account) = self.account().await? else {
+            let what = "it names no serviceAccountName: the controllers' own account, which Flux takes then, is not there with \
+                        driftless. Name the service account whose token opens the cluster, or register the hub with \
+                        --default-kubeconfig-service-account";
+            return Err(self.refuse(reason::UNSUPPORTED, what));
+        };
+        let token = self.token(&account, address).await?;
+        Ok(self.to(server, self.authority(), token))
+    }
+
+    /// The way to a server with a token.
+    pub fn to(&self, server: String, authority: Option<Vec<u8>>, token: Token) -> Access {
+        Access {
+            server,
+            certificate_authority: authority,
+            tls_server_name: None,
+            insecure_skip_tls_verify: false,
+            login: Login::Issued(token),
+            namespace: None,
+        }
+    }
+
+    /// The canonical form of an address that may be reached.
+    pub fn server(&self, address: &str) -> Result<String, NoTarget> {
+        let server = canonical(address)
+            .map_err(|why| self.fail(format!("failed to parse cluster address: {why}")))?;
+        refuse_local(self.hub, &self.place, &server)?;
+        Ok(server)
+    }
+
+    /// The service account that is named, else the hub's default one; none when there is no name at all.
+    pub async fn account(&self) -> Result<Option<Account>, NoTarget> {
+        let own = self.text("serviceAccountName");
+        let settings = &self.hub.settings;
+        let (name, is_default) = match &settings.default_kubeconfig_service_account {
+            _ if !own.is_empty() => (own, false),
+            Some(name) if !name.is_empty() => (name.as_str(), true),
+            _ => return Ok(None),
+        };
+        if !is_account_name(name) {
+            let what = format!("'{}' is no name of a service account", name.escape_debug());
+            return Err(self.refuse(reason::ACCESS_DENIED, what));
+        }
+        let found = credentials::read(self.hub, "ServiceAccount", self.namespace, name).await?;
+        let lead = format!(
+            "failed to get access token for cluster: failed to get service account '{}/{name}'",
+            self.namespace
+        );
+        match found {
+            Some(object) => Ok(Some(Account {
+                name: name.to_owned(),
+                object,
+            })),
+            None if is_default => Err(self.fail(format!(
+                "{lead}: the specified default service account does not exist in the object namespace. your cluster is subject to \
+                 multi-tenant workload identity lockdown, reach out to your cluster administrator for help"
+            ))),
+            None => {
+                let what = format!("{lead}: serviceaccounts \"{name}\" not found");
+                Err(NoTarget::Gone(
+                    Failure::retry(reason::FAILED, what).context(&self.place),
+                ))
+            }
+        }
+    }
+
+    /// A token of an account for the audiences that are told, else for one.
+    pub async fn token(&self, account: &Account, audience: &str) -> Result<Token, NoTarget> {
+        let told = self.text("audiences").split('\n').map(str::trim);
+        let mut audiences: Vec<String> = told
+            .filter(|audience| !audience.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if audiences.is_empty() {
+            audiences.push(audience.to_owned());
+        }
+        let ask = TokenAsk {
+            namespace: self.namespace.to_owned(),
+            account: account.name.clone(),
+            uid: account.object.meta("uid").to_owned(),
+            audiences,
+        };
+        let given = self.hub.cluster.token(&ask, self.ports.clock.now()).await;
+        given.map_err(|error| {
+            let lead = format!(
+                "failed to get access token for cluster: failed to create kubernetes token for service account '{}/{}'",
+                self.namespace, account.name
+            );
+            Failure::from(error).context(lead).context(&self.place).into()
+        })
+    }
+}
+
+/// `https://HOST:PORT` of what may come without scheme and port, and with a path that does not count.
+fn canonical(address: &str) -> Result<String, String> {
+    let whole = match address.starts_with("http") {
+        true => address.to_owned(),
+        false => format!("https://{address}"),
+    };
+    let url = Url::parse(&whole)
+        .map_err(|error| format!("failed to parse Kubernetes API server address: {error}"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("the Kubernetes API server address must not have a user".to_owned());
+    }
+    match (url.scheme(), url.host_str(), url.port_or_known_default()) {
+        ("https", Some(host), Some(port)) => Ok(format!("https://{host}:{port}")),
+        _ => Err(format!(
+            "the Kubernetes API server address '{}' must use https scheme",
+            whole.escape_debug()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn addresses() {
+        for (address, server) in [
+            ("https://API.Example.com", "https://api.example.com:443"),
+            ("api.example.com:6443", "https://api.example.com:6443"),
+            ("https://10.0.0.1:6443/path?a=b#c", "https://10.0.0.1:6443"),
+            ("[2001:db8::1]:6443", "https://[2001:db8::1]:6443"),
+            ("https://api.example.com:443", "https://api.example.com:443"),
+        ] {
+            assert_eq!(canonical(address).unwrap(), server);
+        }
+        for address in [
+            "http://api.example.com",
+            "httpd.example:6443",
+            "a b",
+            "https://",
+        ] {
+            assert!(canonical(address).is_err(), "{address}");
+        }
+        let refused = canonical("https://ann:canary@api.example.com").unwrap_err();
+        assert!(!refused.contains("canary"), "{refused}");
+    }
+}

@@ -1,0 +1,208 @@
+//! Clusters of Amazon EKS (provider `aws`).
+
+use super::NoTarget;
+use super::config_map::{Account, Way};
+use crate::failure::Failure;
+use crate::flux::reason;
+use crate::ports::{Access, EksCluster, EksIdentity, EksPlace};
+
+/// Who accepts a service account's token for a role.
+const AUDIENCE: &str = "sts.amazonaws.com";
+/// Where a service account says which role it takes.
+const ROLE: &str = "eks.amazonaws.com/role-arn";
+
+/// Where the cluster is, with a token of the role that the service account names, else of the installation's own role.
+///
+/// # Errors
+/// No ARN of a cluster, no role, a cluster that the installation's role was not allowed for; what AWS refuses.
+pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
+    let arn = way.text("cluster");
+    let Some(cluster) = cluster(arn) else {
+        return Err(way.fail(format!(
+            "invalid EKS cluster ARN: '{}': expected arn:aws:eks:REGION:ACCOUNT:cluster/NAME",
+            arn.escape_debug()
+        )));
+    };
+    let identity = match way.account().await? {
+        Some(account) => role(way, &account, &cluster).await?,
+        None => {
+            check_allowed(way, arn)?;
+            EksIdentity::Installation
+        }
+    };
+    let place = place(way, &cluster, &identity).await?;
+    let server = way.server(&place.address)?;
+    let token = way
+        .ports
+        .eks
+        .token(&cluster, &identity, way.ports.clock.now())
+        .await
+        .map_err(Failure::from)?;
+    Ok(way.to(server, Some(place.certificate_authority), token))
+}
+
+/// The role of a service account, which AWS gives to whoever has that account's token.
+async fn role(
+    way: &Way<'_>,
+    account: &Account,
+    cluster: &EksCluster,
+) -> Result<EksIdentity, NoTarget> {
+    let arn = account.annotation(ROLE);
+    if !is_role(arn) {
+        return Err(way.fail(format!(
+            "invalid {ROLE} annotation of service account '{}/{}': '{}': expected arn:aws:iam::ACCOUNT:role/NAME",
+            way.namespace,
+            account.name,
+            arn.escape_debug()
+        )));
+    }
+    Ok(EksIdentity::Role {
+        arn: arn.to_owned(),
+        session: session(&account.name, way.namespace, &cluster.region),
+        token: way.token(account, AUDIENCE).await?,
+    })
+}
+
+/// The installation's own role works on what its operator named: the ARN alone would lead any tenant to any cluster.
+fn check_allowed(way: &Way<'_>, arn: &str) -> Result<(), NoTarget> {
+    let wanted = format!("{}/{arn}", way.namespace);
+    if way.hub.settings.role_clusters.contains(&wanted) {
+        return Ok(());
+    }
+    let what = format!(
+        "provider 'aws' without serviceAccountName opens the cluster with this installation's own AWS role, which is not allowed for \
+         this one: register the hub with --allow-role-cluster {wanted}, or name a service account with the annotation {ROLE}"
+    );
+    Err(way.refuse(reason::ACCESS_DENIED, what))
+}
+
+/// Where the cluster is: as the ConfigMap says, and what it does not say as EKS does. Where the installation's own role goes,
+/// EKS says it all, so that nobody else gets to see its token.
+async fn place(
+    way: &Way<'_>,
+    cluster: &EksCluster,
+    identity: &EksIdentity,
+) -> Result<EksPlace, NoTarget> {
+    let (address, authority) = (way.text("address"), way.authority());
+    let is_role = matches!(identity, EksIdentity::Role { .. });
+    if let (true, false, Some(authority)) = (is_role, address.is_empty(), &authority) {
+        return Ok(EksPlace {
+            address: address.to_owned(),
+            certificate_authority: authority.clone(),
+        });
+    }
+    let described = way
+        .ports
+        .eks
+        .describe(cluster, identity, way.ports.clock.now())
+        .await
+        .map_err(|error| {
+            let lead = format!("failed to describe EKS cluster '{}'", way.text("cluster"));
+            Failure::from(error).context(lead)
+        })?;
+    let told = EksPlace {
+        address: match address {
+            "" => described.address.clone(),
+            address => address.to_owned(),
+        },
+        certificate_authority: authority.unwrap_or(described.certificate_authority.clone()),
+    };
+    let is_same = way.server(&told.address)? == way.server(&described.address)?
+        && told.certificate_authority.trim_ascii() == described.certificate_authority.trim_ascii();
+    if is_role || is_same {
+        return Ok(told);
+    }
+    let what = "address and ca.crt are not those that EKS has for the cluster, and this installation's own AWS role goes nowhere \
+                else: leave them out";
+    Err(way.refuse(reason::ACCESS_DENIED, what))
+}
+
+/// The parts of a cluster's ARN. They become parts of hosts and paths.
+fn cluster(arn: &str) -> Option<EksCluster> {
+    let parts: Vec<&str> = arn.split(':').collect();
+    let ["arn", partition, "eks", region, account, resource] = parts[..] else {
+        return None;
+    };
+    let name = resource.strip_prefix("cluster/")?;
+    let fits = |text: &str, more: &[u8], most: usize| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
+        (1..=most).contains(&text.len()) && text.bytes().all(plain)
+    };
+    let is_account = fits(account, b"", 30) && account.bytes().all(|byte| byte.is_ascii_digit());
+    let is_arn = partition.starts_with("aws") && fits(partition, b"-", 30) && is_account;
+    (is_arn && fits(region, b"-", 63) && fits(name, b"-_", 100)).then(|| EksCluster {
+        partition: partition.to_owned(),
+        region: region.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// `arn:aws:iam::ACCOUNT:role/NAME`, in any partition.
+fn is_role(arn: &str) -> bool {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let ["arn", partition, "iam", "", account, resource] = parts[..] else {
+        return false;
+    };
+    let name = resource.strip_prefix("role/").unwrap_or_default();
+    partition.starts_with("aws")
+        && !account.is_empty()
+        && account.bytes().all(|byte| byte.is_ascii_digit())
+        && !name.is_empty()
+        && name.len() <= 200
+}
+
+/// How Flux names the session; AWS takes 64 characters.
+fn session(account: &str, namespace: &str, region: &str) -> String {
+    let mut name = format!("{account}.{namespace}.{region}.fluxcd.io");
+    name.truncate(64);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arns_of_clusters() {
+        let found = cluster("arn:aws-cn:eks:cn-north-1:012345678901:cluster/a_B-1").unwrap();
+        let parts = [found.partition, found.region, found.name];
+        assert_eq!(parts, ["aws-cn", "cn-north-1", "a_B-1"]);
+        for arn in [
+            "",
+            "prod",
+            "arn:aws:eks:eu-west-1:1:cluster/",
+            "arn:aws:eks:eu-west-1:1:nodegroup/a",
+            "arn:aws:eks:evil.example/#:1:cluster/a",
+            "arn:aws:eks:eu-west-1:1:cluster/../a",
+            "arn:aws:eks:eu-west-1:1:cluster/a?b",
+            "arn:aws:eks:eu-west-1:one:cluster/a",
+            "arn:azure:eks:eu-west-1:1:cluster/a",
+            "arn:aws:s3:eu-west-1:1:cluster/a",
+        ] {
+            assert_eq!(cluster(arn), None, "{arn}");
+        }
+    }
+
+    #[test]
+    fn arns_of_roles() {
+        assert!(is_role("arn:aws:iam::012345678901:role/team/deployer"));
+        for arn in [
+            "",
+            "deployer",
+            "arn:aws:iam::1:user/ann",
+            "arn:aws:iam::1:role/",
+            "arn:aws:iam::a:role/b",
+        ] {
+            assert!(!is_role(arn), "{arn}");
+        }
+    }
+
+    #[test]
+    fn sessions() {
+        assert_eq!(
+            session("flux", "apps", "eu-west-1"),
+            "flux.apps.eu-west-1.fluxcd.io"
+        );
+        assert_eq!(session(&"a".repeat(80), "apps", "eu-west-1").len(), 64);
+    }
+}

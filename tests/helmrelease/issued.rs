@@ -1,0 +1,411 @@
+//! Remote clusters that tokens open (`spec.kubeConfig.configMapRef`): whose tokens, how many, and what is refused.
+
+use crate::charts;
+use crate::world::{HUB, JSON, MERGE, RELEASES, World};
+use async_trait::async_trait;
+use driftless_core::hub::Settings;
+use driftless_core::ports::{Eks, EksCluster, EksIdentity, EksPlace, Result, Secret, Token};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(600);
+const ADDRESS: &str = "https://tenant.internal";
+const ARN: &str = "arn:aws:eks:eu-west-1:012345678901:cluster/tenant";
+const ROLE: &str = "arn:aws:iam::012345678901:role/deployer";
+const MAPS: &str = "/api/v1/namespaces/apps/configmaps";
+const ACCOUNTS: &str = "/api/v1/namespaces/apps/serviceaccounts";
+
+/// A hub with the service account `deployer`, and the cluster `tenant`.
+fn start(settings: Settings) -> World {
+    let world = World::with(&["tenant"], settings);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}});
+    world.hub().must("POST", ACCOUNTS, JSON, Some(&account));
+    world
+}
+
+/// Creates the ConfigMap `remote`, or puts another one into its place.
+fn map(world: &World, data: &Value) {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "remote"}, "data": data});
+    let path = format!("{MAPS}/remote");
+    match world.hub().find(&path) {
+        None => world.hub().must("POST", MAPS, JSON, Some(&map)),
+        Some(_) => world.hub().must("PUT", &path, JSON, Some(&map)),
+    };
+}
+
+fn spec() -> Value {
+    json!({"kubeConfig": {"configMapRef": {"name": "remote"}}, "targetNamespace": "default",
+        "storageNamespace": "default", "driftDetection": {"mode": "enabled"}})
+}
+
+fn generic() -> Value {
+    json!({"provider": "generic", "address": ADDRESS, "serviceAccountName": "deployer"})
+}
+
+fn installed(world: &World) -> bool {
+    let path = "/api/v1/namespaces/default/configmaps/default-web-config";
+    world.server("tenant").find(path).is_some()
+}
+
+/// The bodies' paths of the tokens that were asked for.
+fn tokens(world: &World) -> usize {
+    let asked = world.hub().requests();
+    let is_token = |one: &&String| **one == format!("POST {ACCOUNTS}/deployer/token");
+    asked.iter().filter(is_token).count()
+}
+
+fn logins(world: &World) -> usize {
+    world
+        .server("tenant")
+        .logins
+        .lock()
+        .expect("the logins")
+        .len()
+}
+
+/// A token serves until a fifth of its hour is left, in steps and in sweeps.
+#[test]
+fn one_token_serves_while_it_is_good() {
+    let world = start(Settings::default());
+    map(&world, &generic());
+    world.release(spec());
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert!(installed(&world));
+    for _ in 0..3 {
+        world.sweep();
+        world.look(INTERVAL);
+    }
+    assert_eq!((tokens(&world), logins(&world)), (1, 1));
+    world.work(INTERVAL * 2);
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert_eq!((tokens(&world), logins(&world)), (1, 2));
+}
+
+/// A rehearsal stores nothing, so it may ask for a token: one for all releases.
+#[test]
+fn a_sweep_over_many_asks_for_one_token() {
+    let world = start(Settings::default());
+    map(&world, &generic());
+    for number in 0..12 {
+        let mut spec = spec();
+        spec["interval"] = json!("10m");
+        spec["releaseName"] = json!(format!("r{number}"));
+        spec["chartRef"] = json!({"kind": "HelmChart", "name": "web"});
+        let release = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": format!("r{number}")}, "spec": spec});
+        world.hub().must("POST", RELEASES, JSON, Some(&release));
+    }
+    world.sweep();
+    world.work(MINUTE);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    assert_eq!(tokens(&world), 1);
+    world.work(MINUTE * 55);
+    world.hub().requests();
+    let queued = world.sweep();
+    let looked: Vec<_> = queued
+        .iter()
+        .filter(|one| one.contains("HelmRelease/"))
+        .collect();
+    assert!(looked.is_empty(), "{looked:?}");
+    assert_eq!(tokens(&world), 1, "the first one is old");
+}
+
+#[test]
+fn what_is_gone_and_what_is_refused() {
+    let world = start(Settings::default());
+    world.release(spec());
+    let says = |reason: &str, message: &str| {
+        world.look(Duration::ZERO);
+        let (found, told) = (world.condition("Ready"), world.message("Ready"));
+        assert_eq!(found, format!("False {reason}"), "{told}");
+        assert!(told.contains(message), "{told}");
+    };
+    let missing = "failed to get configmap apps/remote: configmaps \"remote\" not found";
+    says("RESTClientError", missing);
+    for (key, value, reason, message) in [
+        (
+            "provider",
+            "azure",
+            "NotSupported",
+            "ConfigMap/apps/remote: provider 'azure' is not supported",
+        ),
+        (
+            "provider",
+            "gcp",
+            "NotSupported",
+            "provider 'gcp' is not supported",
+        ),
+        (
+            "provider",
+            "",
+            "RESTClientError",
+            "provider '' not implemented",
+        ),
+        (
+            "address",
+            "",
+            "RESTClientError",
+            "cluster address is required",
+        ),
+        (
+            "address",
+            "http://tenant.internal",
+            "RESTClientError",
+            "must use https scheme",
+        ),
+        (
+            "address",
+            "https://127.0.0.1:6443",
+            "AccessDenied",
+            "loopback",
+        ),
+        (
+            "address",
+            "https://169.254.169.254",
+            "AccessDenied",
+            "loopback or link-local",
+        ),
+        (
+            "serviceAccountName",
+            "",
+            "NotSupported",
+            "names no serviceAccountName",
+        ),
+        (
+            "serviceAccountName",
+            "a/b",
+            "AccessDenied",
+            "no name of a service account",
+        ),
+        (
+            "serviceAccountName",
+            "other",
+            "RESTClientError",
+            "failed to get service account 'apps/other': serviceaccounts \"other\" not found",
+        ),
+    ] {
+        let mut data = generic();
+        data[key] = json!(value);
+        map(&world, &data);
+        says(reason, message);
+    }
+    assert_eq!((tokens(&world), logins(&world)), (0, 0));
+    let mut both = spec();
+    both["kubeConfig"]["secretRef"] = json!({"name": "remote"});
+    world.release(both);
+    let one =
+        "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set";
+    says("RESTClientError", one);
+}
+
+/// As after the end of a tenant: its service account and its ConfigMap are deleted with its releases.
+#[test]
+fn a_release_whose_way_is_gone_goes() {
+    for gone in [format!("{MAPS}/remote"), format!("{ACCOUNTS}/deployer")] {
+        let world = start(Settings::default());
+        map(&world, &generic());
+        world.release(spec());
+        world.look(MINUTE);
+        assert!(installed(&world));
+        world.hub().must("DELETE", &gone, JSON, None);
+        let path = format!("{RELEASES}/web");
+        world.hub().must("DELETE", &path, JSON, None);
+        world.look(MINUTE);
+        assert!(
+            world.hub().find(&path).is_none() && installed(&world),
+            "{gone}"
+        );
+    }
+}
+
+/// In a lock-down a ConfigMap without a name takes the operator's default, which each tenant has or has not.
+#[test]
+fn the_default_account_of_a_lock_down() {
+    let world = start(Settings {
+        default_kubeconfig_service_account: Some("opener".to_owned()),
+        ..Settings::default()
+    });
+    map(&world, &json!({"provider": "generic", "address": ADDRESS}));
+    world.release(spec());
+    world.look(Duration::ZERO);
+    let told = world.message("Ready");
+    assert!(
+        told.contains("'apps/opener': the specified default service account does not exist"),
+        "{told}"
+    );
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "opener"}});
+    world.hub().must("POST", ACCOUNTS, JSON, Some(&account));
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert!(installed(&world));
+}
+
+/// EKS, with one cluster.
+#[derive(Default)]
+struct OneCluster {
+    asked: Mutex<Vec<String>>,
+}
+
+impl OneCluster {
+    fn note(&self, what: &str, cluster: &EksCluster, identity: &EksIdentity) {
+        let who = match identity {
+            EksIdentity::Installation => "installation".to_owned(),
+            EksIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
+        };
+        let line = format!("{what} {}/{} {who}", cluster.region, cluster.name);
+        self.asked.lock().expect("the log").push(line);
+    }
+
+    fn take(&self) -> Vec<String> {
+        let mut all = std::mem::take(&mut *self.asked.lock().expect("the log"));
+        all.dedup();
+        all
+    }
+}
+
+#[async_trait]
+impl Eks for OneCluster {
+    async fn describe(
+        &self,
+        cluster: &EksCluster,
+        identity: &EksIdentity,
+        _: Duration,
+    ) -> Result<EksPlace> {
+        self.note("describe", cluster, identity);
+        Ok(EksPlace {
+            address: "https://TENANT.internal".to_owned(),
+            certificate_authority: b"pem".to_vec(),
+        })
+    }
+
+    async fn token(
+        &self,
+        cluster: &EksCluster,
+        identity: &EksIdentity,
+        now: Duration,
+    ) -> Result<Token> {
+        self.note("token", cluster, identity);
+        Ok(Token {
+            secret: Secret::new("k8s-aws-v1.test"),
+            expires: now + MINUTE * 15,
+        })
+    }
+}
+
+fn with_eks(settings: Settings) -> (World, Arc<OneCluster>) {
+    let mut world = start(settings);
+    let eks = Arc::<OneCluster>::default();
+    world.ports.eks = eks.clone();
+    (world, eks)
+}
+
+#[test]
+fn eks_by_the_role_of_a_service_account() {
+    let (world, eks) = with_eks(Settings::default());
+    map(
+        &world,
+        &json!({"provider": "aws", "cluster": ARN, "serviceAccountName": "deployer"}),
+    );
+    world.release(spec());
+    world.look(Duration::ZERO);
+    let told = world.message("Ready");
+    assert!(
+        told.contains("invalid eks.amazonaws.com/role-arn annotation"),
+        "{told}"
+    );
+    assert!(eks.take().is_empty() && tokens(&world) == 0);
+    let role = json!({"metadata": {"annotations": {"eks.amazonaws.com/role-arn": ROLE}}});
+    world
+        .hub()
+        .must("PATCH", &format!("{ACCOUNTS}/deployer"), MERGE, Some(&role));
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert!(installed(&world));
+    let who = format!("eu-west-1/tenant {ROLE} as deployer.apps.eu-west-1.fluxcd.io");
+    assert_eq!(
+        eks.take()[..2],
+        [format!("describe {who}"), format!("token {who}")]
+    );
+    assert_eq!(tokens(&world), 1);
+    // What the ConfigMap says needs not be asked for.
+    map(
+        &world,
+        &json!({"provider": "aws", "cluster": ARN, "serviceAccountName": "deployer", "address": ADDRESS, "ca.crt": "pem"}),
+    );
+    world.look(Duration::ZERO);
+    assert_eq!(eks.take(), [format!("token {who}")]);
+    map(
+        &world,
+        &json!({"provider": "aws", "cluster": "tenant", "serviceAccountName": "deployer"}),
+    );
+    world.look(Duration::ZERO);
+    assert!(
+        world
+            .message("Ready")
+            .contains("invalid EKS cluster ARN: 'tenant'")
+    );
+}
+
+/// The installation's own role is for what the operator named, and goes only where EKS says.
+#[test]
+fn eks_by_the_installations_own_role() {
+    let (world, eks) = with_eks(Settings::default());
+    map(&world, &json!({"provider": "aws", "cluster": ARN}));
+    world.release(spec());
+    world.look(Duration::ZERO);
+    let (reason, told) = (world.condition("Ready"), world.message("Ready"));
+    assert_eq!(reason, "False AccessDenied");
+    let flag = format!("--allow-role-cluster apps/{ARN}");
+    assert!(told.contains(&flag), "{told}");
+    assert_eq!(eks.take(), Vec::<String>::new());
+
+    for other in [format!("other/{ARN}"), format!("apps/{ARN}-2")] {
+        let (world, eks) = with_eks(Settings {
+            role_clusters: vec![other],
+            ..Settings::default()
+        });
+        map(&world, &json!({"provider": "aws", "cluster": ARN}));
+        world.release(spec());
+        world.look(Duration::ZERO);
+        assert_eq!(world.condition("Ready"), "False AccessDenied");
+        assert_eq!(eks.take(), Vec::<String>::new());
+    }
+
+    let allowed = Settings {
+        role_clusters: vec![format!("apps/{ARN}")],
+        ..Settings::default()
+    };
+    let (world, eks) = with_eks(allowed);
+    for elsewhere in [
+        json!({"address": "https://evil.example"}),
+        json!({"ca.crt": "other"}),
+    ] {
+        let mut data = json!({"provider": "aws", "cluster": ARN});
+        data.as_object_mut()
+            .expect("a map")
+            .extend(elsewhere.as_object().expect("a map").clone());
+        map(&world, &data);
+        world.release(spec());
+        world.look(Duration::ZERO);
+        assert!(
+            world
+                .message("Ready")
+                .contains("address and ca.crt are not those that EKS has")
+        );
+        assert_eq!(eks.take(), ["describe eu-west-1/tenant installation"]);
+    }
+    map(
+        &world,
+        &json!({"provider": "aws", "cluster": ARN, "address": ADDRESS, "ca.crt": "pem\n"}),
+    );
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert!(installed(&world) && world.server(HUB).config("web-config").is_none());
+}
