@@ -155,6 +155,10 @@ fn manifest(
             headers.extend(subject.map(|subject| ("oci-subject", subject)));
             with(201, &headers, Body::empty())
         }
+        "DELETE" => {
+            let place = (name.to_owned(), reference.to_owned());
+            plain(registry.manifests.remove(&place).map_or(404, |_| 202))
+        }
         _ => {
             let place = (name.to_owned(), reference.to_owned());
             match registry.manifests.get(&place) {

@@ -1,7 +1,8 @@
-//! The real signers: keys, and signatures of artifacts in a [`Host`]'s registry.
+//! The real signers: keys, certificates, and signatures of artifacts in a [`Host`]'s registry.
 
 use super::Host;
 use crate::{process, tools};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -76,5 +77,52 @@ impl Key {
             "{text}"
         );
         told.status.success()
+    }
+}
+
+/// A signer with certificates.
+pub struct Signer(PathBuf);
+
+impl Signer {
+    /// A new key, its certificate and those who vouch for it; `how` as the program `sign` reads it (`kind`, `organization`, ...).
+    pub fn new(folder: &Path, name: &str, how: &Value) -> Self {
+        let folder = folder.join(name);
+        process::run(command("certificates").arg(&folder).arg(how.to_string()));
+        Self(folder)
+    }
+
+    /// The certificate of the last authority, PEM.
+    pub fn root(&self) -> String {
+        std::fs::read_to_string(self.0.join("root")).expect("read a certificate")
+    }
+
+    /// Signs `REPOSITORY:TAG` of the host; `how` as the program `sign` reads it (`format`, `age`, ...).
+    pub fn sign(&self, host: &Host, repository: &str, tag: &str, how: &Value) {
+        let reference = format!("{}/{repository}:{tag}", host.name());
+        let mut sign = command("notation-sign");
+        process::run(sign.arg(reference).arg(&self.0).arg(how.to_string()));
+    }
+
+    /// What notation itself says of `REPOSITORY:TAG` under a trust policy when it trusts this signer's root: `verified`, `ignored`,
+    /// or why not.
+    pub fn judge(
+        &self,
+        host: &Host,
+        repository: &str,
+        tag: &str,
+        policy: &Value,
+    ) -> Result<String, String> {
+        let digest = host.digest(repository, tag);
+        let reference = format!("{}/{repository}@{digest}", host.name());
+        let file = self.0.join("policy");
+        std::fs::write(&file, policy.to_string()).expect("write a policy");
+        let mut verify = command("notation-verify");
+        let told = verify.arg(reference).arg(file).arg(self.0.join("root"));
+        let told = told.output().expect("start the signer");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        match told.status.success() {
+            true => Ok(text(&told.stdout)),
+            false => Err(text(&told.stderr)),
+        }
     }
 }

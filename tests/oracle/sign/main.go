@@ -1,5 +1,5 @@
 // Command sign makes signatures of artifacts in a registry of loopback with the libraries that people's tools are made of
-// (cosign's), and says what those libraries say of a signature, asked the way source-controller 1.9 asks them.
+// (cosign's and notation's), and says what those libraries say of a signature, asked the way source-controller 1.9 asks them.
 package main
 
 import (
@@ -23,10 +23,13 @@ var commands = map[string]struct {
 	takes []string
 	run   func(ctx context.Context, arguments []string) error
 }{
-	"key":           {[]string{"KIND", "FILE"}, func(_ context.Context, a []string) error { return writeKey(a[0], a[1]) }},
-	"cosign-simple": {[]string{"REFERENCE", "KEY", "DIGEST"}, func(ctx context.Context, a []string) error { return signSimple(ctx, a[0], a[1], a[2]) }},
-	"cosign-bundle": {[]string{"REFERENCE", "KEY", "DIGEST"}, func(ctx context.Context, a []string) error { return signBundle(ctx, a[0], a[1], a[2]) }},
-	"cosign-verify": {[]string{"REFERENCE", "PUBLIC-KEY"}, func(ctx context.Context, a []string) error { return verifyCosign(ctx, a[0], a[1]) }},
+	"key":             {[]string{"KIND", "FILE"}, func(_ context.Context, a []string) error { return writeKey(a[0], a[1]) }},
+	"cosign-simple":   {[]string{"REFERENCE", "KEY", "DIGEST"}, func(ctx context.Context, a []string) error { return signSimple(ctx, a[0], a[1], a[2]) }},
+	"cosign-bundle":   {[]string{"REFERENCE", "KEY", "DIGEST"}, func(ctx context.Context, a []string) error { return signBundle(ctx, a[0], a[1], a[2]) }},
+	"certificates":    {[]string{"FOLDER", "HOW"}, func(_ context.Context, a []string) error { return writeCertificates(a[0], a[1]) }},
+	"notation-sign":   {[]string{"REFERENCE", "FOLDER", "HOW"}, func(ctx context.Context, a []string) error { return signNotation(ctx, a[0], a[1], a[2]) }},
+	"notation-verify": {[]string{"REFERENCE", "POLICY", "CERTIFICATES"}, func(ctx context.Context, a []string) error { return verifyNotation(ctx, a[0], a[1], a[2]) }},
+	"cosign-verify":   {[]string{"REFERENCE", "PUBLIC-KEY"}, func(ctx context.Context, a []string) error { return verifyCosign(ctx, a[0], a[1]) }},
 }
 
 func main() {
@@ -57,6 +60,10 @@ func newKey(kind string) (crypto.Signer, error) {
 		return key, err
 	case "rsa":
 		return rsa.GenerateKey(rand.Reader, 2048)
+	case "rsa3072":
+		return rsa.GenerateKey(rand.Reader, 3072)
+	case "rsa4096":
+		return rsa.GenerateKey(rand.Reader, 4096)
 	}
 	return nil, fmt.Errorf("no kind of key: %s", kind)
 }

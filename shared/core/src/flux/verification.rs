@@ -48,9 +48,10 @@ impl Verification {
                  source-controller"
                     .to_owned(),
             ),
-            ("notation", _) => Some(
-                "spec.verify.provider 'notation' is not supported yet: use the provider cosign with a Secret of public keys, or \
-                 keep this source with Flux's source-controller"
+            ("notation", Some(_)) => None,
+            ("notation", None) => Some(
+                "spec.verify.provider 'notation' needs spec.verify.secretRef: a Secret with trustpolicy.json and certificates \
+                 (*.crt, *.pem)"
                     .to_owned(),
             ),
             (other, _) => Some(format!(

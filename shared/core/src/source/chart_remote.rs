@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HelmRepository, reason};
 use crate::ports::{Connection, ErrorKind, Fetched, Manifest, PortError, Precondition, Validator};
 use crate::source::artifact::{self, Form};
-use crate::source::verify::{self, Trust};
+use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{connection, index_url, repository_url, shown};
 use crate::state;
 use crate::step::Context;
@@ -275,7 +275,7 @@ pub(super) async fn verify(
     context: &Context<'_>,
     chart: &mut Remote,
     trust: &Trust,
-) -> Result<(), Failure> {
+) -> Result<Verdict, Failure> {
     let lead = "chart verification error";
     let Place::Oci {
         repository, tag, ..
@@ -293,7 +293,7 @@ pub(super) async fn verify(
         how: &chart.how,
     };
     let told = trust.check(context, &artifact).await;
-    told.map_err(|failure| {
+    let verdict = told.map_err(|failure| {
         let what = failure.context(format_args!(
             "{lead}: failed to verify oci://{repository}:{tag}"
         ));
@@ -305,7 +305,7 @@ pub(super) async fn verify(
     if let Place::Oci { verified, .. } = &mut chart.place {
         *verified = Some(found);
     }
-    Ok(())
+    Ok(verdict)
 }
 
 fn unverified(what: &str) -> Failure {

@@ -14,7 +14,7 @@ use crate::flux::{
 use crate::source::artifact::{self, Form};
 use crate::source::git::{artifact_of, find};
 use crate::source::step::{self, Found, Kind};
-use crate::source::verify::Trust;
+use crate::source::verify::{Trust, Verdict};
 use crate::step::{Context, Outcome};
 use bytes::Bytes;
 use driftless_manifest::Object;
@@ -96,6 +96,8 @@ struct Built {
     values_files: Vec<String>,
     /// `None`: the artifact of the status is the one.
     content: Option<Bytes>,
+    /// A trusted signature was found.
+    verified: bool,
 }
 
 async fn finish(
@@ -108,6 +110,7 @@ async fn finish(
         plan,
         values_files,
         content,
+        verified,
     } = built;
     if let Some(content) = content {
         let stored = artifact::store_file(context.ports, content, Form::Chart, &plan.version).await;
@@ -122,7 +125,7 @@ async fn finish(
             false => Vec::new(),
         };
     }
-    if source.spec.verify.is_some() {
+    if verified {
         let what = format!("verified signature of version {}", plan.version);
         step::tell_verified(context, source, status, &what);
     }
@@ -171,6 +174,7 @@ async fn already(
         plan: plan.clone(),
         values_files,
         content: None,
+        verified: false,
     }))
 }
 
@@ -184,14 +188,15 @@ async fn from_repository(
         None => None,
     };
     let mut found = remote::find(context, repository, &source.spec.chart, source.version()).await?;
-    if let Some(trust) = &trust {
+    let verified = match &trust {
         // At each look, also when the chart is there: a key may have been taken away since.
-        remote::verify(context, &mut found, trust).await?;
-    }
+        Some(trust) => remote::verify(context, &mut found, trust).await? == Verdict::Verified,
+        None => false,
+    };
     let wish = Wish::of(source);
     let plan = wish.remote(&found.name, &found.version)?;
     if let Some(built) = already(context, source, &plan).await? {
-        return Ok(built);
+        return Ok(Built { verified, ..built });
     }
     let content = remote::download(context, &found).await?;
     let (content, values_files) = wish.build_remote(&plan, content)?;
@@ -199,6 +204,7 @@ async fn from_repository(
         plan,
         values_files,
         content: Some(content),
+        verified,
     })
 }
 
@@ -220,6 +226,7 @@ async fn from_files(
             plan,
             values_files: Vec::new(),
             content: local.into_archive(),
+            verified: false,
         });
     }
     let (mut package, values_files, needs) = wish.build_local(&plan, local, &tree)?;
@@ -229,5 +236,6 @@ async fn from_files(
         plan,
         values_files,
         content,
+        verified: false,
     })
 }

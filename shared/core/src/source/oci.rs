@@ -8,7 +8,7 @@ use crate::flux::{
 use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
 use crate::source::artifact::{self, Form};
 use crate::source::step::{self, Found, Kind};
-use crate::source::verify::{self, Trust};
+use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{archive, connection, ignore};
 use crate::step::{Context, Outcome};
 use driftless_helm::index;
@@ -55,9 +55,10 @@ impl Kind for Oci {
             if !is_verified(source, status, &revision) {
                 let trust = Trust::read(context, &source.id.namespace, verify).await?;
                 let told = trust.check(context, &artifact).await;
-                told.map_err(|failure| verify::failed(verify, failure))?;
-                let what = format!("verified signature of revision {revision}");
-                step::tell_verified(context, source, status, &what);
+                if told.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified {
+                    let what = format!("verified signature of revision {revision}");
+                    step::tell_verified(context, source, status, &what);
+                }
             }
         } else {
             status.conditions.remove(step::VERIFIED);

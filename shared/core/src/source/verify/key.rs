@@ -2,8 +2,9 @@
 
 use ed25519_dalek::Verifier as _;
 use p256::ecdsa::signature::hazmat::PrehashVerifier as _;
-use rsa::{Pkcs1v15Sign, RsaPublicKey};
-use sha2::{Digest as _, Sha256};
+use rsa::traits::PublicKeyParts as _;
+use rsa::{Pkcs1v15Sign, Pss, RsaPublicKey};
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use x509_cert::der::{Decode as _, asn1::ObjectIdentifier, pem};
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
@@ -48,6 +49,8 @@ pub(super) enum KeyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hash {
     Sha256,
+    Sha384,
+    Sha512,
 }
 
 /// How a signature was made and written down.
@@ -55,6 +58,8 @@ pub(super) enum Hash {
 pub(super) enum Scheme {
     /// RSASSA-PKCS1-v1_5.
     Pkcs1(Hash),
+    /// RSASSA-PSS with a salt as long as the hash.
+    Pss(Hash),
     /// ECDSA, two numbers in DER.
     EcdsaDer(Hash),
     /// ECDSA, two numbers as long as the curve's.
@@ -67,12 +72,24 @@ impl Hash {
     fn of(self, message: &[u8]) -> Vec<u8> {
         match self {
             Self::Sha256 => Sha256::digest(message).to_vec(),
+            Self::Sha384 => Sha384::digest(message).to_vec(),
+            Self::Sha512 => Sha512::digest(message).to_vec(),
         }
     }
 
     fn pkcs1(self) -> Pkcs1v15Sign {
         match self {
             Self::Sha256 => Pkcs1v15Sign::new::<rsa::sha2::Sha256>(),
+            Self::Sha384 => Pkcs1v15Sign::new::<rsa::sha2::Sha384>(),
+            Self::Sha512 => Pkcs1v15Sign::new::<rsa::sha2::Sha512>(),
+        }
+    }
+
+    fn pss(self) -> Pss {
+        match self {
+            Self::Sha256 => Pss::new::<rsa::sha2::Sha256>(),
+            Self::Sha384 => Pss::new::<rsa::sha2::Sha384>(),
+            Self::Sha512 => Pss::new::<rsa::sha2::Sha512>(),
         }
     }
 }
@@ -143,12 +160,23 @@ impl PublicKey {
         key.map(Self::Rsa).map_err(|_| KeyError::Broken)
     }
 
+    /// How long an RSA key is.
+    pub fn rsa_bits(&self) -> Option<usize> {
+        match self {
+            Self::Rsa(key) => Some(key.n().bits()),
+            _ => None,
+        }
+    }
+
     /// Whether the owner of this key made `signature` over `message`. A scheme of another kind of key is never right.
     pub fn verifies(&self, scheme: Scheme, message: &[u8], signature: &[u8]) -> bool {
         match (self, scheme) {
             (Self::Rsa(key), Scheme::Pkcs1(hash)) => key
                 .verify(hash.pkcs1(), &hash.of(message), signature)
                 .is_ok(),
+            (Self::Rsa(key), Scheme::Pss(hash)) => {
+                key.verify(hash.pss(), &hash.of(message), signature).is_ok()
+            }
             (Self::Ed25519(key), Scheme::Ed25519) => {
                 let signature = ed25519_dalek::Signature::from_slice(signature);
                 signature.is_ok_and(|signature| key.verify(message, &signature).is_ok())

@@ -2,17 +2,18 @@
 //!
 //! [`Trust`] is what the object trusts, from its Secret. [`Trust::check`] looks for signatures beside the artifact in its registry
 //! and checks them against the digest of its manifest. Whoever downloads the artifact takes the layers of that very manifest, so
-//! a tag that moves between check and download changes nothing. The checks themselves ([`cosign`], [`key`]) are functions of
+//! a tag that moves between check and download changes nothing. The checks themselves ([`cosign`], [`notation`], [`key`]) are functions of
 //! bytes; whatever a registry serves is taken for hostile.
 
 mod cosign;
 mod key;
+mod notation;
 #[cfg(test)]
 mod testing;
 
 use crate::failure::{Class, Failure};
 use crate::flux::{Verification, reason};
-use crate::ports::{Connection, PortError, Secret};
+use crate::ports::{Connection, ErrorKind, PortError, Secret};
 use crate::source::credentials::{entry, keys, secret};
 use crate::step::Context;
 use driftless_manifest::Object;
@@ -32,13 +33,35 @@ impl Artifact<'_> {
     fn name(&self) -> String {
         format!("{}@{}", self.repository, self.digest)
     }
+
+    /// The repository as a trust policy names it. Docker Hub has a name of its own there.
+    fn scope(&self) -> String {
+        match self.repository.strip_prefix("docker.io/") {
+            Some(path) => format!("index.docker.io/{path}"),
+            None => self.repository.to_owned(),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Somebody who is trusted signed the artifact.
+    Verified,
+    /// The trust policy lets it pass without that.
+    Ignored,
 }
 
 /// What an object trusts.
 pub(super) struct Trust {
     /// The Secret that says so, for messages: `NAMESPACE/NAME`.
     place: String,
-    keys: Vec<PublicKey>,
+    what: Trusted,
+}
+
+enum Trusted {
+    Keys(Vec<PublicKey>),
+    Policy(notation::Trust),
 }
 
 impl Trust {
@@ -64,8 +87,11 @@ impl Trust {
         let found = secret(&context.hub, namespace, name).await?;
         let found = found.ok_or_else(|| wrong(format!("secrets \"{name}\" not found")))?;
         let place = format!("{namespace}/{name}");
-        let keys = cosign_keys(&found, &place)?;
-        Ok(Self { place, keys })
+        let what = match verify.provider() {
+            "notation" => Trusted::Policy(notation_policy(&found, &place)?),
+            _ => Trusted::Keys(cosign_keys(&found, &place)?),
+        };
+        Ok(Self { place, what })
     }
 
     /// Looks for a signature of somebody who is trusted.
@@ -76,17 +102,27 @@ impl Trust {
         &self,
         context: &Context<'_>,
         artifact: &Artifact<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Verdict, Failure> {
         let charts = context.ports.charts.as_ref();
-        match cosign::check(charts, artifact, &self.keys).await {
-            Ok(()) => Ok(()),
-            Err(cosign::Unverified::Port(error)) => Err(unread(&error)),
-            Err(why) => Err(wrong(format!(
-                "no matching signatures were found for '{}': {why} (keys: secret '{}')",
-                artifact.name(),
-                self.place
-            ))),
-        }
+        let why = match &self.what {
+            Trusted::Keys(keys) => match cosign::check(charts, artifact, keys).await {
+                Ok(()) => return Ok(Verdict::Verified),
+                Err(cosign::Unverified::Port(error)) => return Err(unread(&error)),
+                Err(why) => format!("{why} (keys: secret '{}')", self.place),
+            },
+            Trusted::Policy(trust) => {
+                let now = context.ports.clock.now();
+                match trust.check(charts, artifact, now).await {
+                    Ok(verdict) => return Ok(verdict),
+                    Err(notation::Unverified::Port(error)) => return Err(unread(&error)),
+                    Err(why) => format!("{why} (trust policy: secret '{}')", self.place),
+                }
+            }
+        };
+        let name = artifact.name();
+        Err(wrong(format!(
+            "no matching signatures were found for '{name}': {why}"
+        )))
     }
 }
 
@@ -100,6 +136,25 @@ pub(super) fn failed(verify: &Verification, failure: Failure) -> Failure {
     failure.context(format_args!(
         "failed to verify the signature using provider '{provider}'"
     ))
+}
+
+/// The trust policy of a Secret, and the certificates that it means: its entries `*.crt` and `*.pem`.
+fn notation_policy(secret: &Object, place: &str) -> Result<notation::Trust, Failure> {
+    let policy = entry(secret, "trustpolicy.json")
+        .ok_or_else(|| wrong(format!("'trustpolicy.json' not found in secret '{place}'")))?;
+    let names = keys(secret).into_iter();
+    let names = names.filter(|name| name.ends_with(".crt") || name.ends_with(".pem"));
+    let certificates: Vec<_> = names
+        .filter_map(|name| Some((entry(secret, &name)?.expose().to_vec(), name)))
+        .map(|(text, name)| (name, text))
+        .collect();
+    if certificates.is_empty() {
+        return Err(wrong(format!(
+            "no certificates found in secret '{place}': expected entries whose names end in .crt or .pem"
+        )));
+    }
+    let trust = notation::Trust::read(policy.expose(), &certificates);
+    trust.map_err(|what| wrong(format!("secret '{place}': {what}")))
 }
 
 /// The public keys of a Secret: its entries `*.pub`.
@@ -118,6 +173,14 @@ fn cosign_keys(secret: &Object, place: &str) -> Result<Vec<PublicKey>, Failure> 
             "no public keys found in secret '{place}': expected entries whose names end in .pub"
         ))),
     }
+}
+
+/// Whether a refusal of a registry says something of what was asked for, and not of the registry's hour.
+fn is_lasting(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::Unreadable | ErrorKind::Unsupported
+    )
 }
 
 fn wrong(what: String) -> Failure {

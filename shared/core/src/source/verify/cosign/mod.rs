@@ -9,8 +9,8 @@ mod simple;
 #[cfg(test)]
 mod tests;
 
-use super::Artifact;
 use super::key::{Hash, PublicKey, Scheme};
+use super::{Artifact, is_lasting};
 use crate::ports::{Charts, ErrorKind, Layer, PortError};
 use bundle::Bundle;
 use bytes::Bytes;
@@ -157,13 +157,8 @@ fn verifies(key: &PublicKey, message: &[u8], signature: &[u8]) -> bool {
 fn passed_over<T>(answer: Result<T, PortError>) -> Result<Option<T>, Unverified> {
     match answer {
         Ok(found) => Ok(Some(found)),
-        Err(error) => match error.kind {
-            ErrorKind::NotFound
-            | ErrorKind::Invalid
-            | ErrorKind::Unreadable
-            | ErrorKind::Unsupported => Ok(None),
-            _ => Err(error.into()),
-        },
+        Err(error) if is_lasting(error.kind) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,4 +1,7 @@
-//! Signed charts and artifacts: cosign itself signs, and says what it makes of a signature; `spec.verify` must come to the same.
+//! Signed charts and artifacts: cosign and notation themselves sign, and say what they make of a signature; `spec.verify` must come
+//! to the same.
+
+mod notation;
 
 use crate::charts::{Charts, SPACE, chart, source, text};
 use driftless_tests::charts::{self, sign::Cosign, sign::Key};
@@ -14,9 +17,9 @@ struct Signed {
 
 impl Signed {
     fn start() -> Self {
-        Self {
-            world: Charts::start(),
-        }
+        let world = Charts::start();
+        world.site.move_to_today();
+        Self { world }
     }
 
     /// Publishes a version of the chart, whose files no other version has.
@@ -51,7 +54,11 @@ impl Signed {
 
     /// A HelmChart and an OCIRepository of a version, which want a signature by the keys of a Secret.
     fn wanted(&self, name: &str, version: &str, secret: &str) -> [Value; 2] {
-        let verify = json!({"provider": "cosign", "secretRef": {"name": secret}});
+        self.wanted_of("cosign", name, version, secret)
+    }
+
+    fn wanted_of(&self, provider: &str, name: &str, version: &str, secret: &str) -> [Value; 2] {
+        let verify = json!({"provider": provider, "secretRef": {"name": secret}});
         let mut chart = chart(name, "app", version, ("HelmRepository", "team"));
         chart["spec"]["verify"] = verify.clone();
         let url = format!("oci://{}/{APP}", self.world.host.name());

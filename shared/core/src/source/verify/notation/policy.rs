@@ -1,0 +1,297 @@
+//! `trustpolicy.json`: who may sign what, and how strictly that is meant; as notation-go 1.3 reads it.
+
+use super::name::DistinguishedName;
+use regex::Regex;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+const ANY: &str = "*";
+const SUBJECT: &str = "x509.subject";
+
+/// What a failed check does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Action {
+    /// It refuses the signature.
+    #[default]
+    Enforce,
+    /// It does not.
+    Log,
+    /// It is not made.
+    Skip,
+}
+
+/// What the checks of one statement do. The integrity of a signature is always enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    pub authenticity: Action,
+    pub timestamp: Action,
+    pub expiry: Action,
+    pub revocation: Action,
+}
+
+/// Whose certificates are trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Store {
+    /// Of signers.
+    Authority,
+    /// Of services that sign for others.
+    SigningAuthority,
+    /// Of services that countersign with the time.
+    Timestamps,
+}
+
+/// One statement, checked.
+#[derive(Debug)]
+pub(super) struct Statement {
+    /// `None`: nothing is verified.
+    pub level: Option<Level>,
+    pub stores: BTreeSet<Store>,
+    /// Whose certificates; `None` for everybody's.
+    pub identities: Option<Vec<DistinguishedName>>,
+    /// A countersignature is only asked for when a certificate has expired.
+    pub only_after_expiry: bool,
+    scopes: Vec<String>,
+}
+
+/// The whole document.
+#[derive(Debug)]
+pub(super) struct Policy(Vec<Statement>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    trust_policies: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Written {
+    name: String,
+    registry_scopes: Vec<String>,
+    signature_verification: Wish,
+    trust_stores: Vec<String>,
+    trusted_identities: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wish {
+    level: String,
+    r#override: BTreeMap<String, Action>,
+    verify_timestamp: String,
+}
+
+impl Policy {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which statement.
+    pub fn read(text: &[u8]) -> Result<Self, String> {
+        let document: Document =
+            serde_json::from_slice(text).map_err(|error| format!("it cannot be read: {error}"))?;
+        if document.version != "1.0" {
+            return Err("expected \"version\": \"1.0\"".to_owned());
+        }
+        if document.trust_policies.is_empty() {
+            return Err("it has no trustPolicies".to_owned());
+        }
+        let (mut names, mut scopes) = (BTreeSet::new(), BTreeSet::new());
+        let mut statements = Vec::new();
+        for written in document.trust_policies {
+            let name = written.name.clone();
+            let fail = |what: String| Err(format!("trust policy statement '{name}': {what}"));
+            if name.is_empty() || !names.insert(name.clone()) {
+                return fail("expected a name that no other statement has".to_owned());
+            }
+            for scope in &written.registry_scopes {
+                if !scopes.insert(scope.clone()) {
+                    return fail(format!("another statement has the scope '{scope}', too"));
+                }
+            }
+            match Statement::read(written) {
+                Ok(statement) => statements.push(statement),
+                Err(what) => return fail(what),
+            }
+        }
+        Ok(Self(statements))
+    }
+
+    /// The statement for a repository (`HOST/PATH`): its own, else the one for all.
+    pub fn applicable(&self, repository: &str) -> Option<&Statement> {
+        let of = |scope: &str| {
+            self.0
+                .iter()
+                .find(|statement| statement.scopes.iter().any(|one| one == scope))
+        };
+        of(repository).or_else(|| of(ANY))
+    }
+}
+
+impl Statement {
+    fn read(written: Written) -> Result<Self, String> {
+        let Written {
+            registry_scopes: scopes,
+            signature_verification: wish,
+            trust_stores,
+            trusted_identities,
+            ..
+        } = written;
+        check_scopes(&scopes)?;
+        let level = wish.level()?;
+        let only_after_expiry = match wish.verify_timestamp.as_str() {
+            "" | "always" => false,
+            "afterCertExpiry" => true,
+            other => {
+                return Err(format!(
+                    "verifyTimestamp '{other}' is not known: expected always or afterCertExpiry"
+                ));
+            }
+        };
+        // As source-controller does, stores and identities of a statement that verifies nothing are passed over.
+        let (stores, identities) = match level {
+            None => (BTreeSet::new(), None),
+            Some(_) => (
+                read_stores(&trust_stores)?,
+                read_identities(&trusted_identities)?,
+            ),
+        };
+        Ok(Self {
+            level,
+            stores,
+            identities,
+            only_after_expiry,
+            scopes,
+        })
+    }
+}
+
+impl Wish {
+    fn level(&self) -> Result<Option<Level>, String> {
+        use Action::{Enforce, Log};
+        let mut level = match self.level.as_str() {
+            "strict" => level(Enforce, Enforce),
+            "permissive" => level(Enforce, Log),
+            "audit" => level(Log, Log),
+            "skip" if self.r#override.is_empty() => return Ok(None),
+            "skip" => return Err("level 'skip' has nothing to override".to_owned()),
+            other => {
+                return Err(format!(
+                    "level '{other}' is not known: expected strict, permissive, audit or skip"
+                ));
+            }
+        };
+        for (check, action) in &self.r#override {
+            let place = match check.as_str() {
+                "authenticity" => &mut level.authenticity,
+                "authenticTimestamp" => &mut level.timestamp,
+                "expiry" => &mut level.expiry,
+                "revocation" => &mut level.revocation,
+                other => {
+                    return Err(format!(
+                        "'{other}' cannot be overridden: expected authenticity, authenticTimestamp, expiry or revocation"
+                    ));
+                }
+            };
+            if *action == Action::Skip && check != "revocation" {
+                return Err(format!(
+                    "'{check}' cannot be skipped: expected enforce or log"
+                ));
+            }
+            *place = *action;
+        }
+        Ok(Some(level))
+    }
+}
+
+fn level(authenticity: Action, others: Action) -> Level {
+    Level {
+        authenticity,
+        timestamp: others,
+        expiry: others,
+        revocation: others,
+    }
+}
+
+fn check_scopes(scopes: &[String]) -> Result<(), String> {
+    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let domain = r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]+)?";
+        let part = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
+        Regex::new(&format!("^{domain}/{part}(?:/{part})*$")).ok()
+    });
+    if scopes.is_empty() {
+        return Err("it has no registryScopes".to_owned());
+    }
+    if scopes.len() > 1 && scopes.iter().any(|scope| scope == ANY) {
+        return Err("the scope '*' stands alone".to_owned());
+    }
+    let fits = |scope: &str| scope == ANY || FORM.as_ref().is_some_and(|form| form.is_match(scope));
+    match scopes.iter().find(|scope| !fits(scope)) {
+        Some(scope) => Err(format!(
+            "the scope '{scope}' is no repository: expected HOST/PATH without scheme and tag"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn read_stores(stores: &[String]) -> Result<BTreeSet<Store>, String> {
+    if stores.is_empty() {
+        return Err("it has no trustStores".to_owned());
+    }
+    let read = |store: &String| {
+        let plain = |name: &str| {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+        };
+        match store.split_once(':') {
+            Some(("ca", name)) if plain(name) => Ok(Store::Authority),
+            Some(("signingAuthority", name)) if plain(name) => Ok(Store::SigningAuthority),
+            Some(("tsa", name)) if plain(name) => Ok(Store::Timestamps),
+            _ => Err(format!(
+                "the trust store '{store}' is not known: expected ca:NAME, signingAuthority:NAME or tsa:NAME"
+            )),
+        }
+    };
+    stores.iter().map(read).collect()
+}
+
+fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName>>, String> {
+    if identities.is_empty() {
+        return Err("it has no trustedIdentities".to_owned());
+    }
+    if identities.iter().any(|identity| identity == ANY) {
+        return match identities.len() {
+            1 => Ok(None),
+            _ => Err("the identity '*' stands alone".to_owned()),
+        };
+    }
+    let mut names = Vec::<DistinguishedName>::new();
+    for identity in identities {
+        let Some((kind, value)) = identity.split_once(':') else {
+            return Err(format!("the identity '{identity}' has no 'x509.subject:'"));
+        };
+        // Identities of other kinds are of plugins, which nobody runs here.
+        if kind != SUBJECT {
+            continue;
+        }
+        let name = DistinguishedName::parse(value)
+            .map_err(|what| format!("the identity '{identity}': {what}"))?;
+        if names
+            .iter()
+            .any(|other| other.is_part_of(&name) || name.is_part_of(other))
+        {
+            return Err(format!(
+                "the identity '{identity}' overlaps with another one"
+            ));
+        }
+        names.push(name);
+    }
+    Ok(Some(names))
+}
