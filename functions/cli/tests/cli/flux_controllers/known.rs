@@ -6,19 +6,19 @@ pub type Meant = (&'static str, &'static str);
 /// Of objects of every kind.
 pub const OBJECTS: &[Meant] = &[
     (
-        r"^(gitrepositories|helmrepositories|ocirepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
+        r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
         "nothing of a source is in a cluster: no finalizer holds it there",
     ),
     (
-        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation)$",
+        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation|(spec / chart / spec / |chart f:spec f:)version)$",
         "our definitions set no defaults: they would be written into objects that Flux owns, too",
     ),
     (
-        r"^(gitrepositories|helmrepositories|ocirepositories|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
+        r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
         "artifacts are in the bucket",
     ),
     (
-        r"^(gitrepositories|helmrepositories|ocirepositories) \S+ / status / artifact / (digest|size)$",
+        r"^((gitrepositories|helmrepositories|ocirepositories|buckets) \S+|helmcharts apps-from-bucket) / status / artifact / (digest|size)$",
         "files are packed by another packer, and an index stays as it was served",
     ),
     (
@@ -30,7 +30,7 @@ pub const OBJECTS: &[Meant] = &[
         "a push is followed by its hash: the message of the commit is not asked for",
     ),
     (
-        r"^events of OCIRepository web / Normal NewArtifact: .* / annotations / source.toolkit.fluxcd.io/digest$",
+        r"^events of (OCIRepository web|Bucket \S+|HelmChart apps-from-bucket) / Normal .* / annotations / source.toolkit.fluxcd.io/digest$",
         "files are packed by another packer",
     ),
     (
@@ -42,7 +42,7 @@ pub const OBJECTS: &[Meant] = &[
         "another client asks: it tells the refusal in its own words",
     ),
     (
-        r"^(kustomizations (no-build|no-path|no-variables) / status / conditions / \d / message|events of Kustomization (no-build|no-path|no-variables) / Warning .*)$",
+        r"^((kustomizations (no-build|no-path|no-variables)|(helmcharts apps-|helmreleases )no-chart-in-bucket) / status / conditions / \d / message|events of (Kustomization (no-build|no-path|no-variables)|HelmChart apps-no-chart-in-bucket) / Warning .*)$",
         "files are named as in the source, not in a folder of the controller's",
     ),
     (

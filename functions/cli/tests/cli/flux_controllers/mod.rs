@@ -31,6 +31,7 @@ fn flux_controllers_and_driftless_write_the_same() {
             "gitrepositories/fleet",
             "helmrepositories/charts",
             "ocirepositories/web",
+            "buckets/files",
         ] {
             side.is_there(source);
         }

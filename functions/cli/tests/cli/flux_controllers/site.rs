@@ -1,6 +1,7 @@
 //! A cluster under Flux's controllers or driftless, and what both follow: repositories of charts and of manifests.
 
 use crate::serve::Serve;
+use driftless_tests::aws::MiniStack;
 use driftless_tests::charts::{Host, index, package_folder, push};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::flux::Flux;
@@ -8,7 +9,9 @@ use driftless_tests::github::{GitHub, Repository};
 use driftless_tests::kubectl::Kubectl;
 use driftless_tests::process::PATIENCE;
 use driftless_tests::tools;
+use serde_json::json;
 use std::cell::{Cell, RefCell};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -18,6 +21,7 @@ pub struct Sources {
     charts: Host,
     pub github: GitHub,
     pub fleet: Arc<Repository>,
+    buckets: MiniStack,
     folder: TempDir,
 }
 
@@ -29,6 +33,7 @@ impl Sources {
             charts: Host::start(),
             fleet: github.repository_from("acme/fleet", &here.join("fleet")),
             github,
+            buckets: buckets(&here),
             folder: tempfile::tempdir().expect("a folder"),
         };
         for version in ["1.0.0", "1.1.0"] {
@@ -47,8 +52,28 @@ impl Sources {
         manifests
             .replace("CHARTS", &self.charts.url())
             .replace("REGISTRY", &self.charts.name())
+            .replace("BUCKETS", self.buckets.url().trim_start_matches("http://"))
             .replace("GIT", &self.github.git_url())
     }
+}
+
+/// S3 with a bucket of manifests and a chart.
+fn buckets(here: &Path) -> MiniStack {
+    let buckets = MiniStack::start();
+    let aws = buckets.aws();
+    aws.must("s3", "create_bucket", json!({"Bucket": "files"}));
+    for (key, file) in [
+        ("good/config.yaml", "bucket/config.yaml"),
+        (".sourceignore", "bucket/ignored"),
+        ("good/ignored.yaml", "fleet/broken/kustomization.yaml"),
+        ("web/Chart.yaml", "web/Chart.yaml"),
+        ("web/values.yaml", "web/values.yaml"),
+        ("web/templates/all.yaml", "web/templates/all.yaml"),
+    ] {
+        let content = std::fs::read(here.join(file)).expect("a file");
+        aws.put_object("files", key, &content);
+    }
+    buckets
 }
 
 /// A cluster and who serves it.

@@ -15,11 +15,12 @@ pub type Snapshot = BTreeMap<String, Value>;
 
 const NAMESPACES: [&str; 2] = ["apps", "elsewhere"];
 
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "apis/source.toolkit.fluxcd.io/v1/{}/gitrepositories",
     "apis/source.toolkit.fluxcd.io/v1/{}/ocirepositories",
     "apis/source.toolkit.fluxcd.io/v1/{}/helmrepositories",
     "apis/source.toolkit.fluxcd.io/v1/{}/helmcharts",
+    "apis/source.toolkit.fluxcd.io/v1/{}/buckets",
     "apis/kustomize.toolkit.fluxcd.io/v1/{}/kustomizations",
     "apis/helm.toolkit.fluxcd.io/v2/{}/helmreleases",
     "apis/apps/v1/{}/deployments",
@@ -81,6 +82,10 @@ fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
     for event in cluster.api().list(&path).expect("the events") {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let about = &event["involvedObject"];
+        // Whether it looked before the other was ready is a race.
+        if event["reason"] == "DependencyNotReady" && about["name"] == "follows" {
+            continue;
+        }
         let about = format!(
             "events of {} {}",
             text(&about["kind"]),
