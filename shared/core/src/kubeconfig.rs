@@ -243,7 +243,7 @@ fn refusal(entry: &str, field: &str) -> String {
     match field {
         "exec" => format!(
             "{entry}.exec is refused: driftless runs no programs. Use a service account's token or a client \
-             certificate (tokens for EKS are not made yet)"
+             certificate; for EKS, spec.kubeConfig.configMapRef with the provider aws"
         ),
         "auth-provider" => {
             format!("{entry}.auth-provider is refused: use a token or a client certificate")

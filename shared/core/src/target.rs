@@ -3,6 +3,8 @@
 mod config_map;
 mod eks;
 
+pub use config_map::canonical;
+
 use crate::failure::Failure;
 use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, SecretKeyRef, reason};
 use crate::hub::Hub;

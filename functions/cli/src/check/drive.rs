@@ -279,11 +279,7 @@ impl<'a> Drive<'a> {
         }
         for one in &self.made {
             if let Made::Cluster(name) = &one.what {
-                let namespace = &one.object.namespace;
-                let text = format!(
-                    "cluster {name} stands in for that of Secret/{namespace}/{}",
-                    one.secret
-                );
+                let text = format!("cluster {name} stands in for that of {}", one.told);
                 report.note(&one.hub, &one.object, text);
             }
         }

@@ -1,6 +1,7 @@
 //! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are folders.
 //! Nothing else is needed, and nothing of it outlives the process.
 
+mod opened;
 mod snapshot;
 mod stand_in;
 mod told;
@@ -10,7 +11,6 @@ use crate::fleet::{Fleet, HubPlan};
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
 use driftless_adapters::git::FolderGit;
 use driftless_adapters::local::LocalKeys;
-use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use opened::Described;
 
 pub use snapshot::{Row, State};
 pub use stand_in::{Made, StandIn};
@@ -37,8 +39,9 @@ pub struct World {
     pub git: FolderGit,
     /// The hubs in their order.
     pub hubs: Vec<Cluster>,
-    /// Remote clusters, and where each kubeconfig Secret (hub, namespace, name) leads to.
+    /// Remote clusters, and where each way to one leads to.
     remotes: Mutex<Remotes>,
+    eks: Arc<Described>,
     clusters: Arc<EmbeddedClusters>,
     age_keys: Option<Secret>,
     listens: bool,
@@ -47,7 +50,10 @@ pub struct World {
 #[derive(Default)]
 struct Remotes {
     clusters: BTreeMap<String, Cluster>,
-    places: BTreeMap<(String, String, String), String>,
+    /// By hub and what tells the way: `Secret/NAMESPACE/NAME`, `ConfigMap/NAMESPACE/NAME`.
+    places: BTreeMap<(String, String), String>,
+    /// By address, of those that tokens open.
+    addresses: BTreeMap<String, String>,
 }
 
 /// One API server.
@@ -81,6 +87,7 @@ impl World {
         for plan in &fleet.hubs {
             hubs.push(Cluster::start(&plan.name, &clock, &clusters, listens).await?);
         }
+        let eks = Arc::<Described>::default();
         let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
@@ -90,7 +97,7 @@ impl World {
             queue,
             keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),
             clusters: clusters.clone(),
-            eks: Arc::new(Offline),
+            eks: eks.clone(),
             clock,
         };
         let world = Self {
@@ -98,6 +105,7 @@ impl World {
             git: fleet.git.clone(),
             hubs,
             remotes: Mutex::default(),
+            eks,
             clusters,
             age_keys: fleet.age_keys.clone(),
             listens,
@@ -173,9 +181,9 @@ impl World {
         Ok(new)
     }
 
-    /// The remote cluster that a kubeconfig Secret leads to.
-    fn place(&self, hub: &str, namespace: &str, secret: &str) -> Option<String> {
-        let place = (hub.to_owned(), namespace.to_owned(), secret.to_owned());
+    /// The remote cluster that a Secret or ConfigMap leads to.
+    fn place(&self, hub: &str, told: &str) -> Option<String> {
+        let place = (hub.to_owned(), told.to_owned());
         self.lock().places.get(&place).cloned()
     }
 

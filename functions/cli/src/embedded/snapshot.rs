@@ -100,14 +100,19 @@ impl World {
     fn row(&self, hub: &Hub, object: &Object) -> Option<Row> {
         let id = ObjectRef::of(object)?;
         let name = &hub.settings.name;
-        let secret = object
-            .pointer("/spec/kubeConfig/secretRef/name")
-            .and_then(Value::as_str);
-        let cluster = match secret {
+        let told = ["secretRef", "configMapRef"].into_iter().find_map(|field| {
+            let path = format!("/spec/kubeConfig/{field}/name");
+            let named = object.pointer(&path)?.as_str()?;
+            let kind = if field == "secretRef" {
+                "Secret"
+            } else {
+                "ConfigMap"
+            };
+            Some((format!("{kind}/{}/{named}", id.namespace), named))
+        });
+        let cluster = match told {
             None => name.clone(),
-            Some(secret) => self
-                .place(name, &id.namespace, secret)
-                .unwrap_or_else(|| secret.to_owned()),
+            Some((told, named)) => self.place(name, &told).unwrap_or_else(|| named.to_owned()),
         };
         let inventory = Inventory::from_status(object.pointer("/status/inventory"));
         let conditions = conditions(object);

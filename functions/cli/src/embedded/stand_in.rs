@@ -1,29 +1,29 @@
 //! What a fleet expects on its hub and no repository has: Secrets with kubeconfigs, keys and credentials, which a platform
 //! team puts there by hand. Each that is missing is made up, and so is the remote cluster behind a kubeconfig.
 
-use super::World;
+use super::{Cluster, World};
 use crate::error::Error;
 use driftless_core::bootstrap::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
-use driftless_core::ports::{Apply, Cluster, Resource};
+use driftless_core::ports::{self, Apply, Resource};
 use driftless_core::source::credentials;
 use driftless_core::target::Acts;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-const MANAGER: &str = "driftless-stand-in";
+pub(super) const MANAGER: &str = "driftless-stand-in";
 
-/// A Secret that was made up.
+/// What was missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandIn {
     /// The hub.
     pub hub: String,
     /// The object that asks for it.
     pub object: ObjectRef,
-    /// The Secret's name, in the object's namespace.
-    pub secret: String,
+    /// What the object names: `Secret/NAMESPACE/NAME`, or a ConfigMap.
+    pub told: String,
     /// What stands in.
     pub what: Made,
 }
@@ -31,7 +31,7 @@ pub struct StandIn {
 /// What was made up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// An embedded API server, and a kubeconfig for it.
+    /// An embedded API server, and the way to it.
     Cluster(String),
     /// The keys that were given, or none.
     Keys,
@@ -57,7 +57,8 @@ async fn logins(hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
         if let Some(name) = name
             && create(hub, &id.namespace, name, data).await?
         {
-            made.push(stand_in(&hub.settings.name, &id, name, Made::Login));
+            let told = format!("Secret/{}/{name}", id.namespace);
+            made.push(stand_in(&hub.settings.name, &id, told, Made::Login));
         }
     }
     Ok(made)
@@ -109,7 +110,8 @@ impl World {
             None => json!({}),
         };
         let made = create(hub, &one.id.namespace, &reference.name, data).await?;
-        Ok(made.then(|| stand_in(&hub.settings.name, &one.id, &reference.name, Made::Keys)))
+        let told = format!("Secret/{}/{}", one.id.namespace, reference.name);
+        Ok(made.then(|| stand_in(&hub.settings.name, &one.id, told, Made::Keys)))
     }
 
     async fn cluster(
@@ -118,10 +120,13 @@ impl World {
         id: &ObjectRef,
         one: &impl Acts,
     ) -> Result<Option<StandIn>, Error> {
-        let config = one.kube_config();
-        let reference = config.and_then(|config| config.secret_ref.as_ref());
-        let Some(reference) = reference else {
+        let Some(config) = one.kube_config() else {
             return Ok(None);
+        };
+        let reference = match (&config.secret_ref, &config.config_map_ref) {
+            (Some(reference), None) => reference,
+            (None, Some(map)) => return self.opened(hub, id, one, &map.name).await,
+            _ => return Ok(None),
         };
         let namespace = &id.namespace;
         if credentials::secret(hub, namespace, &reference.name)
@@ -130,15 +135,7 @@ impl World {
         {
             return Ok(None);
         }
-        // One name is one cluster, whichever namespace asks for it; a hub's clusters are its own.
-        let name = reference
-            .name
-            .strip_suffix("-kubeconfig")
-            .unwrap_or(&reference.name);
-        let name = match self.hubs.len() {
-            1 => name.to_owned(),
-            _ => format!("{}.{name}", hub.settings.name),
-        };
+        let name = self.named(hub, &reference.name);
         let cluster = self.remote(&name).await?;
         let key = reference
             .key
@@ -147,25 +144,22 @@ impl World {
             .unwrap_or("value");
         let data = BTreeMap::from([(key, cluster.kubeconfig.expose_str().unwrap_or_default())]);
         create(hub, namespace, &reference.name, json!(data)).await?;
-        let place = (
-            hub.settings.name.clone(),
-            namespace.clone(),
-            reference.name.clone(),
-        );
+        let told = format!("Secret/{namespace}/{}", reference.name);
+        let place = (hub.settings.name.clone(), told.clone());
         self.lock().places.insert(place, name.clone());
-        let own = one.service_account().filter(|name| !name.is_empty());
-        if let Some(account) = own.or(hub.settings.default_service_account.as_deref()) {
-            let admin = cluster
-                .server
-                .cluster(driftless_apiserver::User::admin(MANAGER), &name)?;
-            apply(&admin, &binding(namespace, account)?).await?;
+        admit(hub, one, &cluster).await?;
+        let made = Made::Cluster(name);
+        Ok(Some(stand_in(&hub.settings.name, id, told, made)))
+    }
+
+    /// The cluster of a Secret or ConfigMap. One name is one cluster, whichever namespace asks for it; a hub's clusters are its
+    /// own.
+    pub(super) fn named(&self, hub: &Hub, name: &str) -> String {
+        let name = name.strip_suffix("-kubeconfig").unwrap_or(name);
+        match self.hubs.len() {
+            1 => name.to_owned(),
+            _ => format!("{}.{name}", hub.settings.name),
         }
-        Ok(Some(stand_in(
-            &hub.settings.name,
-            id,
-            &reference.name,
-            Made::Cluster(name),
-        )))
     }
 }
 
@@ -182,11 +176,22 @@ pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     apply(hub.cluster.as_ref(), &kustomization).await
 }
 
-fn stand_in(hub: &str, object: &ObjectRef, secret: &str, what: Made) -> StandIn {
+/// Lets whom an object acts as do everything on a cluster.
+pub(super) async fn admit(hub: &Hub, one: &impl Acts, cluster: &Cluster) -> Result<(), Error> {
+    let own = one.service_account().filter(|name| !name.is_empty());
+    let Some(account) = own.or(hub.settings.default_service_account.as_deref()) else {
+        return Ok(());
+    };
+    let admin = driftless_apiserver::User::admin(MANAGER);
+    let admin = cluster.server.cluster(admin, &cluster.name)?;
+    apply(&admin, &binding(one.namespace(), account)?).await
+}
+
+pub(super) fn stand_in(hub: &str, object: &ObjectRef, told: String, what: Made) -> StandIn {
     StandIn {
         hub: hub.to_owned(),
         object: object.clone(),
-        secret: secret.to_owned(),
+        told,
         what,
     }
 }
@@ -214,7 +219,7 @@ async fn create(hub: &Hub, namespace: &str, name: &str, data: Value) -> Result<b
     Ok(true)
 }
 
-pub(super) async fn apply(cluster: &dyn Cluster, object: &Object) -> Result<(), Error> {
+pub(super) async fn apply(cluster: &dyn ports::Cluster, object: &Object) -> Result<(), Error> {
     let gvk: Gvk = object.gvk();
     let resource: Option<Resource> = cluster.resource(&gvk).await?;
     let resource =

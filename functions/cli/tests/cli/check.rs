@@ -115,6 +115,63 @@ fn the_sample_is_sound() {
     done.ok();
 }
 
+/// What tokens open is made up, too, whoever opens it; what is wrong with a ConfigMap is told.
+#[test]
+fn clusters_that_config_maps_tell_of_are_checked() {
+    let opened = |name: &str, more: &str| {
+        let kube_config = format!("  kubeConfig:\n    configMapRef:\n      name: {name}\n{more}");
+        kustomization(name, &kube_config)
+            .replace("flux-system\nspec", "apps\nspec")
+            .replace(
+                "kind: GitRepository\n",
+                "kind: GitRepository\n    namespace: flux-system\n",
+            )
+    };
+    let arn = "arn:aws:eks:eu-west-1:012345678901:cluster/prod";
+    let map = |name: &str, data: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: apps}}\ndata: {data}\n"
+        )
+    };
+    let account =
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: apps}\n";
+    let files = [
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n".to_owned(),
+        account.to_owned(),
+        map(
+            "generic",
+            "{provider: generic, address: 'https://k8s.example', serviceAccountName: deployer}",
+        ),
+        map("aws", &format!("{{provider: aws, cluster: '{arn}'}}")),
+        map(
+            "azure",
+            "{provider: azure, cluster: x, address: 'https://k8s.example'}",
+        ),
+        opened("generic", "  serviceAccountName: tenant\n"),
+        opened("aws", ""),
+        opened("missing", ""),
+        opened("azure", ""),
+    ];
+    let folder = fleet(&[
+        ("clusters/one/all.yaml", files.join("---\n")),
+        ("generic/a.yaml", config_map("a")),
+        ("aws/a.yaml", config_map("a")),
+        ("missing/a.yaml", config_map("a")),
+        ("azure/a.yaml", config_map("a")),
+    ]);
+    let done = check(folder.path(), &[]);
+    for name in ["generic", "aws", "missing"] {
+        let words = format!("cluster {name} stands in for that of ConfigMap/apps/{name}");
+        assert!(done.out.contains(&words), "{words}: {}", done.out);
+    }
+    assert!(
+        done.out.contains("provider 'azure' is not supported"),
+        "{}",
+        done.out
+    );
+    assert!(done.err.contains("1 error"), "{}{}", done.out, done.err);
+}
+
 impl Done {
     /// Fails unless it ended with 1 and said this.
     fn refuses(&self, words: &str) {

@@ -37,6 +37,29 @@ pub struct EksCluster {
     pub name: String,
 }
 
+impl EksCluster {
+    /// The parts of an ARN, which become parts of hosts and paths; none of any other text.
+    pub fn parse(arn: &str) -> Option<Self> {
+        let parts: Vec<&str> = arn.split(':').collect();
+        let ["arn", partition, "eks", region, account, resource] = parts[..] else {
+            return None;
+        };
+        let name = resource.strip_prefix("cluster/")?;
+        let fits = |text: &str, more: &[u8], most: usize| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
+            (1..=most).contains(&text.len()) && text.bytes().all(plain)
+        };
+        let is_account =
+            fits(account, b"", 30) && account.bytes().all(|byte| byte.is_ascii_digit());
+        let is_arn = partition.starts_with("aws") && fits(partition, b"-", 30) && is_account;
+        (is_arn && fits(region, b"-", 63) && fits(name, b"-_", 100)).then(|| Self {
+            partition: partition.to_owned(),
+            region: region.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
 /// Who logs in to a cluster of EKS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EksIdentity {
@@ -81,4 +104,31 @@ pub trait Eks: Send + Sync {
         identity: &EksIdentity,
         now: Duration,
     ) -> Result<Token>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EksCluster;
+
+    #[test]
+    fn arns_of_clusters() {
+        let found =
+            EksCluster::parse("arn:aws-cn:eks:cn-north-1:012345678901:cluster/a_B-1").unwrap();
+        let parts = [found.partition, found.region, found.name];
+        assert_eq!(parts, ["aws-cn", "cn-north-1", "a_B-1"]);
+        for arn in [
+            "",
+            "prod",
+            "arn:aws:eks:eu-west-1:1:cluster/",
+            "arn:aws:eks:eu-west-1:1:nodegroup/a",
+            "arn:aws:eks:evil.example/#:1:cluster/a",
+            "arn:aws:eks:eu-west-1:1:cluster/../a",
+            "arn:aws:eks:eu-west-1:1:cluster/a?b",
+            "arn:aws:eks:eu-west-1:one:cluster/a",
+            "arn:azure:eks:eu-west-1:1:cluster/a",
+            "arn:aws:s3:eu-west-1:1:cluster/a",
+        ] {
+            assert_eq!(EksCluster::parse(arn), None, "{arn}");
+        }
+    }
 }

@@ -200,8 +200,11 @@ impl Way<'_> {
     }
 }
 
-/// `https://HOST:PORT` of what may come without scheme and port, and with a path that does not count.
-fn canonical(address: &str) -> Result<String, String> {
+/// `https://HOST:PORT` of an address in a ConfigMap, which may come without scheme and port, and with a path that does not count.
+///
+/// # Errors
+/// It is none, or one without TLS.
+pub fn canonical(address: &str) -> Result<String, String> {
     let whole = match address.starts_with("http") {
         true => address.to_owned(),
         false => format!("https://{address}"),

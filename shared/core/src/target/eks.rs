@@ -17,7 +17,7 @@ const ROLE: &str = "eks.amazonaws.com/role-arn";
 /// No ARN of a cluster, no role, a cluster that the installation's role was not allowed for; what AWS refuses.
 pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
     let arn = way.text("cluster");
-    let Some(cluster) = cluster(arn) else {
+    let Some(cluster) = EksCluster::parse(arn) else {
         return Err(way.fail(format!(
             "invalid EKS cluster ARN: '{}': expected arn:aws:eks:REGION:ACCOUNT:cluster/NAME",
             arn.escape_debug()
@@ -37,7 +37,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
         .eks
         .token(&cluster, &identity, way.ports.clock.now())
         .await
-        .map_err(Failure::from)?;
+        .map_err(|error| Failure::from(error).context("failed to get access token for cluster"))?;
     Ok(way.to(server, Some(place.certificate_authority), token))
 }
 
@@ -117,26 +117,6 @@ async fn place(
     Err(way.refuse(reason::ACCESS_DENIED, what))
 }
 
-/// The parts of a cluster's ARN. They become parts of hosts and paths.
-fn cluster(arn: &str) -> Option<EksCluster> {
-    let parts: Vec<&str> = arn.split(':').collect();
-    let ["arn", partition, "eks", region, account, resource] = parts[..] else {
-        return None;
-    };
-    let name = resource.strip_prefix("cluster/")?;
-    let fits = |text: &str, more: &[u8], most: usize| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
-        (1..=most).contains(&text.len()) && text.bytes().all(plain)
-    };
-    let is_account = fits(account, b"", 30) && account.bytes().all(|byte| byte.is_ascii_digit());
-    let is_arn = partition.starts_with("aws") && fits(partition, b"-", 30) && is_account;
-    (is_arn && fits(region, b"-", 63) && fits(name, b"-_", 100)).then(|| EksCluster {
-        partition: partition.to_owned(),
-        region: region.to_owned(),
-        name: name.to_owned(),
-    })
-}
-
 /// `arn:aws:iam::ACCOUNT:role/NAME`, in any partition.
 fn is_role(arn: &str) -> bool {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
@@ -161,27 +141,6 @@ fn session(account: &str, namespace: &str, region: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arns_of_clusters() {
-        let found = cluster("arn:aws-cn:eks:cn-north-1:012345678901:cluster/a_B-1").unwrap();
-        let parts = [found.partition, found.region, found.name];
-        assert_eq!(parts, ["aws-cn", "cn-north-1", "a_B-1"]);
-        for arn in [
-            "",
-            "prod",
-            "arn:aws:eks:eu-west-1:1:cluster/",
-            "arn:aws:eks:eu-west-1:1:nodegroup/a",
-            "arn:aws:eks:evil.example/#:1:cluster/a",
-            "arn:aws:eks:eu-west-1:1:cluster/../a",
-            "arn:aws:eks:eu-west-1:1:cluster/a?b",
-            "arn:aws:eks:eu-west-1:one:cluster/a",
-            "arn:azure:eks:eu-west-1:1:cluster/a",
-            "arn:aws:s3:eu-west-1:1:cluster/a",
-        ] {
-            assert_eq!(cluster(arn), None, "{arn}");
-        }
-    }
 
     #[test]
     fn arns_of_roles() {
