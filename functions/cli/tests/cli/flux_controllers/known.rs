@@ -154,3 +154,35 @@ pub const ACTIONS: &[Meant] = &[
         "nothing of a source is in a cluster: nothing is collected there",
     ),
 ];
+
+/// Of signed charts.
+pub const SIGNATURES: &[Meant] = &[
+    (
+        r"^(ocirepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
+        "nothing of a source is in a cluster: no finalizer holds it there",
+    ),
+    (
+        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout)$",
+        "our definitions set no defaults: they would be written into objects that Flux owns, too",
+    ),
+    (
+        r"^(ocirepositories|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
+        "artifacts are in the bucket",
+    ),
+    (
+        r"^(ocirepositories|helmcharts) (unsigned|strange|unnoted) / status / conditions / \d / message$",
+        "who refuses a signature says why, and what to do",
+    ),
+    (
+        r"^events of (OCIRepository|HelmChart) (unsigned|strange|unnoted) / Warning (Chart)?VerificationError: ",
+        "who refuses a signature says why, and what to do",
+    ),
+    (
+        r"^ocirepositories no-secret / status / conditions / 0 / message$",
+        "what is not verified is not said to be built",
+    ),
+    (
+        r"^helmcharts no-secret / status / conditions$",
+        "a Secret that is missing is no failure to fetch: Flux tells it a second time, as an unknown error of a build",
+    ),
+];

@@ -5,6 +5,7 @@ mod acts;
 mod compare;
 mod known;
 mod over_and_back;
+mod signatures;
 mod site;
 mod snapshot;
 

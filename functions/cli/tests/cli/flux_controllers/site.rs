@@ -18,11 +18,11 @@ use tempfile::TempDir;
 
 /// Where sources come from, one for both sides.
 pub struct Sources {
-    charts: Host,
+    pub charts: Host,
     pub github: GitHub,
     pub fleet: Arc<Repository>,
     buckets: MiniStack,
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 impl Sources {
