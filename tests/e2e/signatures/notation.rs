@@ -186,11 +186,36 @@ fn cases(host: &str) -> Vec<Case> {
             Verified,
         ),
         case("authority-ca", authority, strict(), Refused(nobody)),
+        case("cose", json!({"format": "cose"}), strict(), Verified),
         case(
-            "cose",
-            json!({"format": "cose"}),
+            "cose-lasting",
+            json!({"format": "cose", "lifetime": "87600h"}),
             strict(),
-            RefusedHere("only JSON is read"),
+            Verified,
+        ),
+        case(
+            "cose-over",
+            json!({"format": "cose", "age": "2h", "lifetime": "1h"}),
+            strict(),
+            Refused("it has expired"),
+        ),
+        case(
+            "cose-copied",
+            json!({"format": "cose", "digest": other}),
+            strict(),
+            Refused("it is of another artifact"),
+        ),
+        case(
+            "cose-authority",
+            json!({"format": "cose", "scheme": "notary.x509.signingAuthority"}),
+            but("trustStores", json!(["signingAuthority:acme"])),
+            Verified,
+        ),
+        case(
+            "cose-attribute",
+            json!({"format": "cose", "attribute": "example.com/x"}),
+            strict(),
+            RefusedHere("wants 'example.com/x' to be understood"),
         ),
         case(
             "attribute",
@@ -334,6 +359,7 @@ fn certificates_of_notation_embedded() {
     let (host, folder) = (&signed.world.host, signed.world.folder.path());
     let mut objects = vec![signed.repository()];
     let kinds = ["p256", "p384", "p521", "rsa", "rsa3072", "rsa4096"];
+    let formats = ["jws", "cose"].into_iter().cycle();
     let mut cases = Vec::new();
     for kind in kinds {
         cases.push((
@@ -358,11 +384,11 @@ fn certificates_of_notation_embedded() {
         of("revocation", json!("http://127.0.0.1:9/crl")),
         "permissive",
     ));
-    for (number, (name, how, level)) in cases.iter().enumerate() {
+    for ((number, (name, how, level)), format) in cases.iter().enumerate().zip(formats) {
         let version = format!("1.{number}.0");
         signed.publish(&version);
         let signer = Signer::new(folder, name, how);
-        signer.sign(host, APP, &version, &json!({}));
+        signer.sign(host, APP, &version, &json!({"format": format}));
         let policy = policy(json!({"level": level}));
         let judged = signer.judge(host, APP, &version, &policy);
         assert_eq!(judged.is_ok(), name != "revocable", "{name}: {judged:?}");

@@ -2,9 +2,11 @@
 //!
 //! As notation-go 1.3 verifies them for source-controller, but for what needs a network or a program of its own: revocation of
 //! certificates that name a place for it, countersignatures of time stamping services and plugins are taken for unknown, which a policy
-//! that enforces them does not let pass. Envelopes are JSON; those of COSE are not read.
+//! that enforces them does not let pass.
 
 mod certificate;
+mod cose;
+mod envelope;
 mod jws;
 mod name;
 mod policy;
@@ -13,7 +15,7 @@ mod tests;
 
 use super::{Artifact, Verdict};
 use crate::ports::{Charts, PortError};
-use jws::{Envelope, SigningScheme};
+use envelope::{Envelope, SigningScheme};
 use name::DistinguishedName;
 use policy::{Action, Level, Policy, Statement, Store};
 use std::time::Duration;
@@ -88,7 +90,7 @@ impl Trust {
             .filter(|one| one.artifact_type == SIGNATURE);
         let mut refused = None;
         for referrer in signatures.clone().take(MANY) {
-            let told = match envelope(charts, artifact, &referrer.digest).await? {
+            let told = match fetch(charts, artifact, &referrer.digest).await? {
                 Ok(envelope) => self.judge(statement, level, &envelope, artifact.digest, now),
                 Err(what) => Err(what),
             };
@@ -193,7 +195,7 @@ fn check_revocation(envelope: &Envelope) -> Result<(), String> {
 }
 
 /// The signature of a manifest; the inner error says why it is none.
-async fn envelope(
+async fn fetch(
     charts: &dyn Charts,
     artifact: &Artifact<'_>,
     digest: &str,
@@ -206,15 +208,14 @@ async fn envelope(
     let [layer] = manifest.layers.as_slice() else {
         return Ok(Err("its manifest has not one layer".to_owned()));
     };
-    if layer.media_type != jws::MEDIA_TYPE {
-        let what = format!(
-            "it is a '{}', and only JSON is read: sign with --signature-format jws",
+    if !envelope::is_known(&layer.media_type) {
+        return Ok(Err(format!(
+            "it is a '{}', which is not known",
             layer.media_type
-        );
-        return Ok(Err(what));
+        )));
     }
     match charts.layer(repository, layer, how, ENVELOPE).await {
-        Ok(bytes) => Ok(Envelope::read(&bytes)),
+        Ok(bytes) => Ok(Envelope::read(&layer.media_type, &bytes)),
         Err(error) => passed_over(error),
     }
 }

@@ -191,3 +191,17 @@ fn names() {
         assert!(refused.contains(why), "{text}: {refused}");
     }
 }
+
+/// Texts that are no envelope are refused without more ado.
+#[test]
+fn envelopes_that_are_none() {
+    let deep = [vec![0x81; 1 << 16], vec![0]].concat();
+    let huge = vec![0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+    for bytes in [&b""[..], b"{}", b"\xd2\x84", b"\xd2\x80", &deep, &huge] {
+        for media_type in [super::jws::MEDIA_TYPE, super::cose::MEDIA_TYPE] {
+            let refused = super::Envelope::read(media_type, bytes).unwrap_err();
+            assert_eq!(refused, "the envelope cannot be read", "{media_type}");
+        }
+    }
+    assert!(super::Envelope::read("text/plain", b"").is_err());
+}

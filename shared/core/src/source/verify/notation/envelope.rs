@@ -1,0 +1,168 @@
+//! What a signature of notation says, whichever way it is written down: what was signed, when, how, and by whom.
+
+use super::certificate::{self, Chain};
+use super::{cose, jws};
+use crate::source::verify::key::{Hash, PublicKey, Scheme};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The type of what is signed.
+const PAYLOAD: &str = "application/vnd.cncf.notary.payload.v1+json";
+pub(super) const SCHEME: &str = "io.cncf.notary.signingScheme";
+pub(super) const EXPIRY: &str = "io.cncf.notary.expiry";
+pub(super) const SIGNING_TIME: &str = "io.cncf.notary.signingTime";
+pub(super) const AUTHENTIC_TIME: &str = "io.cncf.notary.authenticSigningTime";
+pub(super) const PLUGIN: &str = "io.cncf.notary.verificationPlugin";
+
+/// The parts of an envelope; nothing in them has been checked.
+pub(super) struct Parts {
+    /// The signer's certificate and its issuers, DER.
+    pub certificates: Vec<Vec<u8>>,
+    pub attributes: Attributes,
+    pub payload: Vec<u8>,
+    /// What the signature is of.
+    pub message: Vec<u8>,
+    pub signature: Vec<u8>,
+}
+
+/// What is signed beside the payload. Times are since 1970.
+#[derive(Default)]
+pub(super) struct Attributes {
+    /// The algorithm's name in JWS, such as `ES256`.
+    pub algorithm: String,
+    pub content_type: String,
+    pub scheme: String,
+    pub signing_time: Option<Duration>,
+    pub authentic_time: Option<Duration>,
+    pub expiry: Option<Duration>,
+    /// What whoever reads this must understand.
+    pub critical: Vec<String>,
+    /// A program of its own is to judge.
+    pub wants_plugin: bool,
+}
+
+/// Who vouches for the time of a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SigningScheme {
+    /// The signer's own word: certificates must be valid now.
+    X509,
+    /// A service that signs for others.
+    SigningAuthority,
+}
+
+/// A signature whose integrity was checked: the owner of the chain's first key made it.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    pub chain: Chain,
+    pub scheme: SigningScheme,
+    /// When it was signed.
+    pub signed: Duration,
+    /// When it ends.
+    pub expiry: Option<Duration>,
+    /// The digest of the manifest that was signed.
+    pub digest: String,
+}
+
+/// Whether there is a way to read envelopes of a media type.
+pub(super) fn is_known(media_type: &str) -> bool {
+    [jws::MEDIA_TYPE, cose::MEDIA_TYPE].contains(&media_type)
+}
+
+impl Envelope {
+    /// Reads an envelope and checks its signature.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(media_type: &str, bytes: &[u8]) -> Result<Self, String> {
+        let parts = match media_type {
+            jws::MEDIA_TYPE => jws::read(bytes)?,
+            cose::MEDIA_TYPE => cose::read(bytes)?,
+            other => return Err(format!("it is a '{other}', which is not known")),
+        };
+        let attributes = &parts.attributes;
+        let chain = Chain::read(&parts.certificates)?;
+        let key = certificate::key(chain.signer()).ok_or("the signer's key is not supported")?;
+        let scheme = algorithm(&key, &attributes.algorithm)?;
+        if !key.verifies(scheme, &parts.message, &parts.signature) {
+            return Err("its signature is not that of its certificate's key".to_owned());
+        }
+        if attributes.content_type != PAYLOAD {
+            return Err("what it signs is not of the type that notation signs".to_owned());
+        }
+        let payload: Value = serde_json::from_slice(&parts.payload).unwrap_or_default();
+        let digest = payload.pointer("/targetArtifact/digest");
+        let digest = digest
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let (scheme, signed) = attributes.scheme()?;
+        let expiry = attributes.expiry;
+        if expiry.is_some_and(|expiry| expiry <= signed) {
+            return Err("it ends before it was made".to_owned());
+        }
+        attributes.check_critical(scheme)?;
+        Ok(Self {
+            chain,
+            scheme,
+            signed,
+            expiry,
+            digest,
+        })
+    }
+}
+
+impl Attributes {
+    fn scheme(&self) -> Result<(SigningScheme, Duration), String> {
+        let (scheme, own, other) = match self.scheme.as_str() {
+            "notary.x509" => (SigningScheme::X509, self.signing_time, self.authentic_time),
+            "notary.x509.signingAuthority" => (
+                SigningScheme::SigningAuthority,
+                self.authentic_time,
+                self.signing_time,
+            ),
+            _ => return Err("its signing scheme is not known".to_owned()),
+        };
+        match own {
+            Some(time) if other.is_none() => Ok((scheme, time)),
+            _ => Err("it has not the signing time of its scheme".to_owned()),
+        }
+    }
+
+    /// What must be understood is what is understood here. Attributes for plugins are not.
+    fn check_critical(&self, scheme: SigningScheme) -> Result<(), String> {
+        let mut needed = vec![SCHEME];
+        needed.extend(self.expiry.map(|_| EXPIRY));
+        needed.extend((scheme == SigningScheme::SigningAuthority).then_some(AUTHENTIC_TIME));
+        let is_told = |name: &&str| self.critical.iter().any(|own| own == name);
+        if let Some(missing) = needed.iter().find(|name| !is_told(name)) {
+            return Err(format!("its {missing} is not marked as critical"));
+        }
+        let mut critical = self.critical.iter().map(String::as_str);
+        let unknown = critical.find(|name| !needed.contains(name));
+        match unknown.or(self.wants_plugin.then_some(PLUGIN)) {
+            Some(name) => Err(format!(
+                "it wants '{name}' to be understood, which it is not here"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The one algorithm that a key may sign with.
+fn algorithm(key: &PublicKey, named: &str) -> Result<Scheme, String> {
+    let (name, scheme) = match (key, key.rsa_bits()) {
+        (PublicKey::P256(_), _) => ("ES256", Scheme::EcdsaFixed(Hash::Sha256)),
+        (PublicKey::P384(_), _) => ("ES384", Scheme::EcdsaFixed(Hash::Sha384)),
+        (PublicKey::P521(_), _) => ("ES512", Scheme::EcdsaFixed(Hash::Sha512)),
+        (_, Some(2048)) => ("PS256", Scheme::Pss(Hash::Sha256)),
+        (_, Some(3072)) => ("PS384", Scheme::Pss(Hash::Sha384)),
+        (_, Some(4096)) => ("PS512", Scheme::Pss(Hash::Sha512)),
+        _ => return Err("the signer's key is not supported".to_owned()),
+    };
+    match named == name {
+        true => Ok(scheme),
+        false => Err(format!(
+            "expected the algorithm {name} of its certificate's key"
+        )),
+    }
+}
