@@ -4,7 +4,7 @@
 mod notation;
 
 use crate::charts::{Charts, SPACE, chart, source, text};
-use driftless_tests::charts::{self, sign::Cosign, sign::Key};
+use driftless_tests::charts::{self, Fault, sign::Cosign, sign::Key};
 use serde_json::{Value, json};
 
 /// The repository of the chart in the registry.
@@ -339,4 +339,80 @@ fn verification_that_cannot_be_embedded() {
     );
     let nothing = &signed.world.get("HelmChart", "indexed")["status"]["artifact"];
     assert_eq!(nothing, &Value::Null);
+}
+
+#[test]
+fn registries_that_mean_harm_embedded() {
+    let signed = Signed::start();
+    let own = signed.key("own", "p256");
+    signed.trust("own", &[&own]);
+    let (index, endless, gone) = ("1.0.0", "1.1.0", "1.2.0");
+    let versions = [index, endless, gone];
+    let host = &signed.world.host;
+    let mut objects = vec![signed.repository()];
+    for version in versions {
+        signed.publish(version);
+        own.sign(Cosign::Simple, host, APP, version);
+        assert!(own.is_accepted_by_cosign(host, APP, version));
+        objects.extend(signed.wanted(&version.replace('.', "-"), version, "own"));
+    }
+    let beside = |version: &str| {
+        let tag = host.digest(APP, version).replace(':', "-");
+        format!("/v2/{APP}/manifests/{tag}.sig")
+    };
+    // The signature's tag leads to an index; its layer has no end; the registry is out of order.
+    let list = json!({"schemaVersion": 2, "manifests": []}).to_string();
+    host.fault(&beside(index), Fault::Bytes(list.into_bytes()));
+    let layer = json!({"mediaType": "x", "size": 1, "digest": format!("sha256:{}", "c".repeat(64)),
+        "annotations": {"dev.cosignproject.cosign/signature": "MAA="}});
+    let manifest = json!({"schemaVersion": 2, "layers": [layer]}).to_string();
+    host.fault(&beside(endless), Fault::Bytes(manifest.into_bytes()));
+    let blob = format!("/v2/{APP}/blobs/sha256:{}", "c".repeat(64));
+    host.fault(&blob, Fault::Endless);
+    host.fault(&beside(gone), Fault::Status(500));
+    signed.world.push(&objects);
+    for (version, why) in [
+        (index, "is an index of several artifacts"),
+        (endless, "none of its 1 signatures"),
+        (gone, "failed to look for signatures"),
+    ] {
+        for kind in ["OCIRepository", "HelmChart"] {
+            let name = version.replace('.', "-");
+            let (status, reason, message) = signed.condition(kind, &name, "Ready");
+            assert_eq!((&*status, &*reason), ("False", "VerificationError"));
+            assert!(message.contains(why), "{kind} {version}: {message}");
+            let artifact = &signed.world.get(kind, &name)["status"]["artifact"];
+            assert_eq!(artifact, &Value::Null);
+        }
+    }
+}
+
+#[test]
+fn releases_of_signed_charts_embedded() {
+    let signed = Signed::start();
+    let own = signed.key("own", "p256");
+    signed.trust("own", &[&own]);
+    let mut objects = vec![signed.repository()];
+    for (name, version) in [("good", "1.0.0"), ("bad", "1.1.0")] {
+        signed.publish(version);
+        let chart = json!({"chart": "app", "version": version, "sourceRef": {"kind": "HelmRepository", "name": "team"},
+            "verify": {"provider": "cosign", "secretRef": {"name": "own"}}});
+        objects.push(json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": name, "namespace": SPACE}, "spec": {"interval": "10m", "chart": {"spec": chart}}}));
+    }
+    own.sign(Cosign::Bundle, &signed.world.host, APP, "1.0.0");
+    signed.world.push(&objects);
+    let ready = |name: &str| signed.condition("HelmRelease", name, "Ready").0;
+    let verified = |name: &str| {
+        let chart = format!("{SPACE}-{name}");
+        signed.condition("HelmChart", &chart, "SourceVerified").0
+    };
+    assert_eq!(
+        (ready("good"), verified("good")),
+        ("True".to_owned(), "True".to_owned())
+    );
+    assert_eq!(
+        (ready("bad"), verified("bad")),
+        ("False".to_owned(), "False".to_owned())
+    );
 }
