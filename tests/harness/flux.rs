@@ -61,6 +61,7 @@ impl Flux {
             format!("--health-addr={health}"),
             "--interval-jitter-percentage=0".to_owned(),
             "--requeue-dependency=1s".to_owned(),
+            "--feature-gates=ObjectLevelWorkloadIdentity=true".to_owned(),
         ];
         if std::ptr::eq(tool, &SOURCE_CONTROLLER) {
             let storage = self.file("storage");

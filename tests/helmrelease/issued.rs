@@ -187,7 +187,7 @@ fn what_is_gone_and_what_is_refused() {
             "serviceAccountName",
             "other",
             "RESTClientError",
-            "failed to get service account 'apps/other': serviceaccounts \"other\" not found",
+            "failed to get service account 'apps/other': ServiceAccount \"other\" not found",
         ),
     ] {
         let mut data = generic();

@@ -118,7 +118,9 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
     let inputs = inputs::read(context, &owner).await?;
     let digest = digest_of(&owner, &inputs);
     let same_inputs = progress.memory.inputs == digest;
-    let target = target::connect(context, &owner).await?;
+    let connected = target::connect(context, &owner).await;
+    progress.unconnected = connected.is_err();
+    let target = connected?;
 
     if same_inputs
         && let Some(wait) = progress

@@ -52,6 +52,8 @@ pub struct Progress {
     pub untouched: bool,
     /// The failure was one of health.
     pub unhealthy: bool,
+    /// The failure was one of the way to the cluster.
+    pub unconnected: bool,
     /// Flux objects of the hub that the apply changed.
     woken: Vec<ObjectRef>,
     start: Duration,
@@ -70,6 +72,7 @@ impl Progress {
             digest: None,
             untouched: false,
             unhealthy: false,
+            unconnected: false,
             woken: Vec::new(),
             start: context.ports.clock.now(),
         }
@@ -339,6 +342,11 @@ impl Progress {
         if is_told && told != Some((why, &*message)) {
             // To wait for others is no trouble.
             let warning = why != reason::DEPENDENCY_NOT_READY;
+            let message = match self.unconnected {
+                // In the event alone, as in Flux.
+                true => format!("failed to build kube client: {message}"),
+                false => message,
+            };
             events.send(warning, why, &message, &revision).await;
         }
         let retry = self

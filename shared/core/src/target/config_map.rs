@@ -88,11 +88,9 @@ impl Way<'_> {
         (!pem.is_empty()).then(|| pem.as_bytes().to_vec())
     }
 
-    /// Something here is wrong, or not there yet.
+    /// Something here is wrong, or not there yet; in Flux's words, which name no ConfigMap.
     pub fn fail(&self, what: impl std::fmt::Display) -> NoTarget {
-        Failure::retry(reason::FAILED, what)
-            .context(&self.place)
-            .into()
+        Failure::retry(reason::FAILED, what).into()
     }
 
     /// What is not done, however often it is tried.
@@ -131,8 +129,7 @@ impl Way<'_> {
 
     /// The canonical form of an address that may be reached.
     pub fn server(&self, address: &str) -> Result<String, NoTarget> {
-        let server = canonical(address)
-            .map_err(|why| self.fail(format!("failed to parse cluster address: {why}")))?;
+        let server = canonical(address).map_err(|why| self.fail(why))?;
         refuse_local(self.hub, &self.place, &server)?;
         Ok(server)
     }
@@ -165,10 +162,8 @@ impl Way<'_> {
                  multi-tenant workload identity lockdown, reach out to your cluster administrator for help"
             ))),
             None => {
-                let what = format!("{lead}: serviceaccounts \"{name}\" not found");
-                Err(NoTarget::Gone(
-                    Failure::retry(reason::FAILED, what).context(&self.place),
-                ))
+                let what = format!("{lead}: ServiceAccount \"{name}\" not found");
+                Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)))
             }
         }
     }
@@ -195,7 +190,7 @@ impl Way<'_> {
                 "failed to get access token for cluster: failed to create kubernetes token for service account '{}/{}'",
                 self.namespace, account.name
             );
-            Failure::from(error).context(lead).context(&self.place).into()
+            Failure::from(error).context(lead).into()
         })
     }
 }
@@ -203,7 +198,7 @@ impl Way<'_> {
 /// `https://HOST:PORT` of an address in a ConfigMap, which may come without scheme and port, and with a path that does not count.
 ///
 /// # Errors
-/// It is none, or one without TLS.
+/// It is none, or one without TLS. A user that stands in it is not repeated.
 pub fn canonical(address: &str) -> Result<String, String> {
     let whole = match address.starts_with("http") {
         true => address.to_owned(),
@@ -217,7 +212,8 @@ pub fn canonical(address: &str) -> Result<String, String> {
     match (url.scheme(), url.host_str(), url.port_or_known_default()) {
         ("https", Some(host), Some(port)) => Ok(format!("https://{host}:{port}")),
         _ => Err(format!(
-            "the Kubernetes API server address '{}' must use https scheme",
+            "failed to parse cluster address {}: the Kubernetes API server address '{}' must use https scheme",
+            address.escape_debug(),
             whole.escape_debug()
         )),
     }

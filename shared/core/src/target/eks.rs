@@ -19,7 +19,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
     let arn = way.text("cluster");
     let Some(cluster) = EksCluster::parse(arn) else {
         return Err(way.fail(format!(
-            "invalid EKS cluster ARN: '{}': expected arn:aws:eks:REGION:ACCOUNT:cluster/NAME",
+            r"invalid EKS cluster ARN: '{}'. must match ^arn:aws[\w-]*:eks:([^:]{{1,100}}):[0-9]{{1,30}}:cluster/(.{{1,200}})$",
             arn.escape_debug()
         )));
     };
@@ -50,7 +50,7 @@ async fn role(
     let arn = account.annotation(ROLE);
     if !is_role(arn) {
         return Err(way.fail(format!(
-            "invalid {ROLE} annotation of service account '{}/{}': '{}': expected arn:aws:iam::ACCOUNT:role/NAME",
+            r"failed to get access token for cluster: failed to get provider identity from service account '{}/{}' annotations: invalid {ROLE} annotation: '{}'. must match ^arn:aws[\w-]*:iam::[0-9]{{1,30}}:role/.{{1,200}}$",
             way.namespace,
             account.name,
             arn.escape_debug()

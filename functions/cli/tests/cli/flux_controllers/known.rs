@@ -6,6 +6,10 @@ pub type Meant = (&'static str, &'static str);
 /// Of objects of every kind.
 pub const OBJECTS: &[Meant] = &[
     (
+        r"^configmaps opened\S* / (data / (address|ca\.crt)|metadata / annotations / \S*last-applied-configuration)$",
+        "each side leads to itself",
+    ),
+    (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
         "nothing of a source is in a cluster: no finalizer holds it there",
     ),

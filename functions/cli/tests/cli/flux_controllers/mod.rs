@@ -4,6 +4,7 @@ mod actions;
 mod acts;
 mod compare;
 mod known;
+mod opened;
 mod over_and_back;
 mod signatures;
 mod site;
@@ -37,6 +38,7 @@ fn flux_controllers_and_driftless_write_the_same() {
             side.is_there(source);
         }
         side.apply(&sources.fill(include_str!("objects.yaml")));
+        side.apply(&opened::objects(&side.cluster));
     }
     let mut failed_alike = false;
     let mut comparison = Comparison::new(&flux, &driftless, known::OBJECTS);
