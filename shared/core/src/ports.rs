@@ -49,6 +49,8 @@ pub struct PortError {
     pub message: String,
     /// How long to wait before the next try, when the other side said so.
     pub retry_after: Option<Duration>,
+    /// The API server's word for it, such as `Invalid` or `Forbidden`; empty when there is none.
+    pub reason: String,
 }
 
 impl PortError {
@@ -58,6 +60,7 @@ impl PortError {
             kind,
             message: message.into(),
             retry_after: None,
+            reason: String::new(),
         }
     }
 }

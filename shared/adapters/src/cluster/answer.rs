@@ -111,6 +111,7 @@ impl Answer {
             kind,
             message,
             retry_after: self.retry_after(status.as_ref()),
+            reason: status.map_or_else(String::new, |status| status.reason),
         }
     }
 }

@@ -84,9 +84,11 @@ impl ChangeSet {
         self.0.is_empty()
     }
 
-    /// Whether the cluster is different now. Without a change Flux sends no event.
-    pub fn has_changes(&self) -> bool {
-        self.0.iter().any(|change| change.action.is_change())
+    /// What made the cluster different.
+    #[must_use]
+    pub fn changed(&self) -> Self {
+        let changes = self.0.iter().filter(|change| change.action.is_change());
+        Self(changes.cloned().collect())
     }
 
     /// The objects by action, as Flux logs them with `GroupChangeLog`.
@@ -118,10 +120,10 @@ impl ChangeSet {
     }
 }
 
-/// The text of Flux's event: a line for each object that changed.
+/// A line for each object.
 impl fmt::Display for ChangeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = self.0.iter().filter(|change| change.action.is_change());
+        let mut lines = self.0.iter();
         if let Some(first) = lines.next() {
             write!(f, "{first}")?;
         }
@@ -152,7 +154,7 @@ mod tests {
         set.push(id("apps", "Secret", "c"), Action::Skipped);
         set.push(id("apps", "Secret", "d"), Action::Deleted);
         assert_eq!(
-            set.to_string(),
+            set.changed().to_string(),
             "Namespace/apps created\nService/apps/b configured\nSecret/apps/d deleted"
         );
         assert_eq!(set.summary(), "1 created, 1 configured, 1 deleted");

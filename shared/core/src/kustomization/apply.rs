@@ -188,7 +188,13 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
 }
 
 fn apply_failure(object: &Object, error: &PortError) -> Failure {
-    Failure::port(reason::FAILED, error).context(format!("{} dry-run failed", object.id()))
+    let id = object.id();
+    let what = match (error.kind, error.reason.as_str()) {
+        (ErrorKind::NotFound, _) => format!("{id} not found"),
+        (_, "") => format!("{id} dry-run failed"),
+        (_, why) => format!("{id} dry-run failed ({why})"),
+    };
+    Failure::port(reason::FAILED, error).context(what)
 }
 
 async fn apply_one(
@@ -282,7 +288,7 @@ async fn after_write(
             Ok((Action::Unchanged, Some(new)))
         }
         Some(_) => Ok((Action::Configured, Some(new))),
-        None if !item.policy.takes_over(&new) => Ok((Action::Created, Some(new))),
+        None if !item.policy.takes_over(&new) => Ok((first_action(&new), Some(new))),
         None => {
             // The inventory did not know it, and it may have been there: what other tools once set there becomes ours, and
             // goes with the second apply when it is not rendered.
@@ -295,8 +301,23 @@ async fn after_write(
                 }
                 None => new,
             };
-            Ok((Action::Created, Some(new)))
+            Ok((first_action(&new), Some(new)))
         }
+    }
+}
+
+/// What an apply did to an object that nobody knew of: its answer shows others' fields, or ours as younger than the object, when
+/// it was there before.
+fn first_action(new: &Object) -> Action {
+    let entries = new
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array);
+    let is_first = entries.into_iter().flatten().all(|entry| {
+        entry["manager"] == KUSTOMIZE_CONTROLLER && entry["time"] == new.meta("creationTimestamp")
+    });
+    match is_first {
+        true => Action::Created,
+        false => Action::Configured,
     }
 }
 

@@ -290,7 +290,7 @@ async fn apply_and_prune(
         return Ok(false);
     }
     let pruned = prune::prune(context, target, &owner, &stale).await;
-    progress.changes.extend(pruned.changes);
+    progress.pruned.extend(pruned.changes);
     progress.inventory(new.union(&pruned.left));
     match pruned.failure {
         Some(failure) => {

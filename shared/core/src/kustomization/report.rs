@@ -44,8 +44,10 @@ pub struct Progress {
     pub memory: Memory,
     /// How far it came.
     pub stage: Stage,
-    /// What was done.
+    /// What the apply did.
     pub changes: ChangeSet,
+    /// What the prune did.
+    pub pruned: ChangeSet,
     /// Digest of what was rendered.
     pub digest: Option<String>,
     /// No file of the build was touched.
@@ -69,6 +71,7 @@ impl Progress {
             memory,
             stage: Stage::Waiting,
             changes: ChangeSet::default(),
+            pruned: ChangeSet::default(),
             digest: None,
             untouched: false,
             unhealthy: false,
@@ -175,6 +178,20 @@ impl Progress {
         Ok(())
     }
 
+    /// An event for what was applied, and one for what was pruned, objects that were left alone too.
+    async fn tell_changes(&self, context: &Context<'_>) {
+        let events = context.event(&self.owner.object, KUSTOMIZE_CONTROLLER);
+        let revision = &self.new.last_attempted_revision;
+        for changes in [&self.changes.changed(), &self.pruned] {
+            if !changes.is_empty() {
+                let what = changes.to_string();
+                events
+                    .send(false, reason::PROGRESSING, &what, revision)
+                    .await;
+            }
+        }
+    }
+
     /// The end without a failure.
     ///
     /// # Errors
@@ -184,16 +201,7 @@ impl Progress {
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
         let object = self.owner.object.clone();
         let events = context.event(&object, KUSTOMIZE_CONTROLLER);
-        if self.changes.has_changes() {
-            events
-                .send(
-                    false,
-                    reason::PROGRESSING,
-                    &self.changes.to_string(),
-                    &revision,
-                )
-                .await;
-        }
+        self.tell_changes(context).await;
         let mut outcome = Outcome::default();
         outcome.next.extend(
             self.woken
@@ -266,6 +274,7 @@ impl Progress {
                 let done = if self.untouched {
                     "untouched by this revision".to_owned()
                 } else {
+                    self.changes.extend(std::mem::take(&mut self.pruned));
                     self.changes.summary()
                 };
                 outcome.summary = format!("{message}: {done}");
@@ -292,16 +301,7 @@ impl Progress {
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
         let object = self.owner.object.clone();
         let events = context.event(&object, KUSTOMIZE_CONTROLLER);
-        if self.changes.has_changes() {
-            events
-                .send(
-                    false,
-                    reason::PROGRESSING,
-                    &self.changes.to_string(),
-                    &revision,
-                )
-                .await;
-        }
+        self.tell_changes(context).await;
         let (why, message) = (failure.reason, status::shorten(&failure.message, 20_000));
         self.new
             .conditions
@@ -409,7 +409,10 @@ impl Progress {
             self.new.conditions.remove("Healthy");
             return None;
         }
-        (checked && !self.owner.status.conditions.is_true("Healthy")).then(|| {
+        let status = &self.owner.status;
+        let is_new = status.last_applied_revision != self.new.last_attempted_revision;
+        let is_news = is_new && !self.changes.changed().is_empty();
+        (checked && (is_news || !status.conditions.is_true("Healthy"))).then(|| {
             let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
             let message = format!("Health check passed in {took}");
             self.new.conditions.set(

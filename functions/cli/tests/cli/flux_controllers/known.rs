@@ -91,8 +91,48 @@ pub const OBJECTS: &[Meant] = &[
     ),
 ];
 
+/// Of Kustomizations over several steps.
+pub const KUSTOMIZATIONS: &[Meant] = &[
+    (
+        r"^gitrepositories \S+ / metadata / (finalizers|managers / source-controller Update)$",
+        "nothing of a source is in a cluster: no finalizer holds it there",
+    ),
+    (
+        r" / (f:spec.* f:)?(timeout|force|provider|optional)$",
+        "our definitions set no defaults: they would be written into objects that Flux owns, too",
+    ),
+    (
+        r"^gitrepositories \S+ / status / (artifact / (path|url|digest|size)|url)$",
+        "artifacts are in the bucket, packed by another packer",
+    ),
+    (
+        r"^events of GitRepository fleet / Normal NewArtifact: ",
+        "a push is followed by its hash: the message of the commit is not asked for",
+    ),
+    (
+        r"^(events of Kustomization (\S+ / Normal ReconciliationSucceeded: Reconciliation finished in .*|not-taken)|kustomizations \S+ / status / history / \d / totalReconciliations)$",
+        "a heartbeat is no news",
+    ),
+    (
+        r"^events of Kustomization \S+ / .* / annotations / kustomize.toolkit.fluxcd.io/revision$",
+        "what is said of two revisions in the same words is one event, the first's or the last's",
+    ),
+    (
+        r"^(kustomizations no-(build|path) / status / conditions / \d / message|events of Kustomization no-(build|path) / Warning .*)$",
+        "files are named as in the source, not in a folder of the controller's",
+    ),
+    (
+        r"^kustomizations no-(kind|namespace) / status / inventory",
+        "what is about to exist stands in the inventory before it exists",
+    ),
+    (
+        r"^kustomizations stops / status / observedGeneration$",
+        "a suspended object is left as it is",
+    ),
+];
+
 /// Of releases over several steps.
-pub const ACTIONS: &[Meant] = &[
+pub const RELEASES: &[Meant] = &[
     (
         r"^(helmrepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
         "nothing of a source is in a cluster: no finalizer holds it there",
@@ -152,10 +192,6 @@ pub const ACTIONS: &[Meant] = &[
     (
         r"^helmreleases stops / status / observedGeneration$",
         "a suspended object is left as it is",
-    ),
-    (
-        r"^events of HelmChart \S+ / Normal GarbageCollectionSucceeded: ",
-        "nothing of a source is in a cluster: nothing is collected there",
     ),
 ];
 

@@ -1,11 +1,14 @@
 //! Flux's own controllers as the judges: what they and `driftless serve` make of the same objects.
 
-mod actions;
-mod acts;
+mod act;
 mod compare;
 mod known;
+mod kustomization_acts;
+mod kustomizations;
 mod opened;
 mod over_and_back;
+mod release_acts;
+mod releases;
 mod signatures;
 mod site;
 mod snapshot;

@@ -83,7 +83,9 @@ fn events(cluster: &Cluster, namespace: &str, snapshot: &mut Snapshot) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let about = &event["involvedObject"];
         // Whether it looked before the other was ready is a race.
-        if event["reason"] == "DependencyNotReady" && about["name"] == "follows" {
+        let is_race = event["reason"] == "DependencyNotReady" && about["name"] == "follows";
+        // Artifacts that nobody needs any more go at each one's own time.
+        if is_race || event["reason"] == "GarbageCollectionSucceeded" {
             continue;
         }
         let about = format!(

@@ -226,6 +226,7 @@ impl Api {
                     left.as_secs() + 1
                 ),
                 retry_after: Some(left),
+                reason: String::new(),
             }),
         }
     }
@@ -324,6 +325,7 @@ impl Answer {
             kind,
             message: format!("{what}: {}, {hint}{said}", self.status),
             retry_after,
+            reason: String::new(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Releases over several steps: failures and what remedies them, hooks and tests that end badly, drift, requests.
 
-use super::acts::{Act, BEFORE, Edit, acts};
+use super::act::{Act, longest};
 use super::compare::Comparison;
 use super::known;
+use super::release_acts::{BEFORE, acts};
 use super::site::{Side, Sources};
 use super::snapshot::Snapshot;
 use driftless_tests::cluster::Cluster;
@@ -13,14 +14,14 @@ const CORE: &str = "/api/v1/namespaces/apps";
 
 /// Every step on both sides, and all that is there after each.
 #[test]
-fn flux_controllers_and_driftless_act_the_same() {
+fn flux_controllers_and_driftless_run_releases_alike() {
     let sources = Sources::new();
     let [flux, driftless] = Cluster::start_all(["flux", "driftless"]);
     let sides = [
         &Side::flux(flux, &sources),
         &Side::driftless(driftless, &sources),
     ];
-    let source = sources.fill(include_str!("actions.yaml"));
+    let source = sources.fill(include_str!("releases.yaml"));
     for side in sides {
         side.apply(&source);
         side.apply(BEFORE);
@@ -32,7 +33,7 @@ fn flux_controllers_and_driftless_act_the_same() {
             install(side, act);
         }
     }
-    let mut comparison = Comparison::new(sides[0], sides[1], known::ACTIONS);
+    let mut comparison = Comparison::new(sides[0], sides[1], known::RELEASES);
     let mut same = |what: &str| {
         eprintln!("{what}");
         comparison.eventually_the_same(|snapshots, _| {
@@ -41,13 +42,9 @@ fn flux_controllers_and_driftless_act_the_same() {
         });
     };
     same("installed");
-    let steps = acts.iter().map(|act| act.steps.len()).max();
-    for step in 0..steps.unwrap_or_default() {
+    for step in 0..longest(&acts) {
         for side in sides {
-            let edits = acts
-                .iter()
-                .filter_map(|act| Some((act, act.steps.get(step)?)));
-            edits.for_each(|(act, edits)| edit(side, act, edits));
+            acts.iter().for_each(|act| act.edit(side, RELEASES, step));
         }
         same(&format!("step {}", step + 1));
     }
@@ -72,18 +69,6 @@ fn install(side: &Side, act: &Act) {
         .api()
         .create(RELEASES, &object)
         .expect("created");
-}
-
-fn edit(side: &Side, act: &Act, edits: &[Edit]) {
-    for edit in edits {
-        let api = side.cluster.api();
-        let done = match edit {
-            Edit::Release(patch) => api.patch(&format!("{RELEASES}/{}", act.name), patch),
-            Edit::Config(name, patch) => api.patch(&format!("{CORE}/configmaps/{name}"), patch),
-            Edit::Delete(plural, name) => api.delete(&format!("{CORE}/{plural}/{name}")),
-        };
-        done.unwrap_or_else(|e| panic!("{}: {e:?}", act.name));
-    }
 }
 
 /// Pods end as their label says: no kubelet runs here.

@@ -1,51 +1,12 @@
 //! What the releases of the second comparison are, and what happens to each, step by step.
 
+use super::act::Edit::{Config, Delete, Own};
+use super::act::{Act, Edit, act, ask, look};
 use serde_json::{Value, json};
-
-/// A release, and the patches of each step: to itself, or to an object of its own when that is named.
-pub struct Act {
-    pub name: &'static str,
-    pub spec: Value,
-    pub steps: Vec<Vec<Edit>>,
-}
-
-/// What somebody does.
-pub enum Edit {
-    /// A merge patch of the HelmRelease.
-    Release(Value),
-    /// A merge patch of the ConfigMap of this name.
-    Config(&'static str, Value),
-    /// The object is deleted: plural and name.
-    Delete(&'static str, &'static str),
-}
-
-use Edit::{Config, Delete, Release};
 
 /// A step that gives the release other values.
 fn values(values: &Value) -> Vec<Edit> {
-    vec![Release(json!({"spec": {"values": values}}))]
-}
-
-/// A step that asks for a look, and for what else the annotations ask.
-fn ask(annotations: &[&str]) -> Edit {
-    let mut all = json!({"reconcile.fluxcd.io/requestedAt": "now"});
-    for one in annotations {
-        all[format!("reconcile.fluxcd.io/{one}")] = json!("now");
-    }
-    Release(json!({"metadata": {"annotations": all}}))
-}
-
-/// A step that only asks for a look.
-fn look() -> Vec<Edit> {
-    vec![ask(&[])]
-}
-
-fn act(name: &'static str, spec: Value, steps: impl IntoIterator<Item = Vec<Edit>>) -> Act {
-    Act {
-        name,
-        spec,
-        steps: steps.into_iter().collect(),
-    }
+    vec![Own(json!({"spec": {"values": values}}))]
 }
 
 /// A spec whose upgrades fail when they wait for a Deployment.
@@ -262,21 +223,21 @@ fn forms() -> Vec<Act> {
             "patched",
             json!({}),
             [
-                vec![Release(json!({"spec": {"postRenderers": rendered}}))],
-                vec![Release(json!({"spec": {"postRenderers": null}}))],
+                vec![Own(json!({"spec": {"postRenderers": rendered}}))],
+                vec![Own(json!({"spec": {"postRenderers": null}}))],
             ],
         ),
         act(
             "labelled",
             json!({}),
-            [vec![Release(
+            [vec![Own(
                 json!({"spec": {"commonMetadata": {"labels": {"team": "a"}, "annotations": {"by": "b"}}}}),
             )]],
         ),
         act(
             "renamed",
             json!({}),
-            [vec![Release(json!({"spec": {"releaseName": "another"}}))]],
+            [vec![Own(json!({"spec": {"releaseName": "another"}}))]],
         ),
         act(
             "keeps",
@@ -343,17 +304,17 @@ fn by_others() -> Vec<Act> {
         act(
             "another-chart",
             json!({}),
-            [vec![Release(json!({"spec": other}))]],
+            [vec![Own(json!({"spec": other}))]],
         ),
         act(
             "another-chart-in-place",
             json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}),
-            [vec![Release(json!({"spec": other}))]],
+            [vec![Own(json!({"spec": other}))]],
         ),
         act(
             "moves",
             json!({}),
-            [vec![Release(
+            [vec![Own(
                 json!({"spec": {"targetNamespace": "elsewhere", "install": {"createNamespace": true}}}),
             )]],
         ),
@@ -361,8 +322,8 @@ fn by_others() -> Vec<Act> {
             "stops",
             json!({}),
             [
-                vec![Release(json!({"spec": {"suspend": true}}))],
-                vec![Release(
+                vec![Own(json!({"spec": {"suspend": true}}))],
+                vec![Own(
                     json!({"spec": {"suspend": false, "values": {"color": "red"}}}),
                 )],
             ],
@@ -397,14 +358,14 @@ fn installs() -> Vec<Act> {
         act(
             "install-no-wait",
             fails(json!({"disableWait": true})),
-            [vec![Release(
+            [vec![Own(
                 json!({"spec": {"upgrade": {"disableWait": true}, "values": {"color": "red"}}}),
             )]],
         ),
         act(
             "no-definitions",
             json!({"install": {"crds": "Skip"}}),
-            [vec![Release(
+            [vec![Own(
                 json!({"spec": {"upgrade": {"crds": "CreateReplace"}, "values": {"color": "red"}}}),
             )]],
         ),
@@ -428,7 +389,7 @@ fn installs() -> Vec<Act> {
             "checked",
             json!({"timeout": "3s", "values": waits, "healthCheckExprs": [{"apiVersion": "apps/v1", "kind": "Deployment",
                 "current": "status.readyReplicas == 1"}]}),
-            [vec![Release(
+            [vec![Own(
                 json!({"spec": {"healthCheckExprs": [{"apiVersion": "apps/v1", "kind": "Deployment",
                 "inProgress": "spec.replicas != 1", "current": "spec.replicas == 1"}]}}),
             )]],
@@ -436,7 +397,7 @@ fn installs() -> Vec<Act> {
         act(
             "preserves",
             json!({"values": {"more": "more"}, "upgrade": {"preserveValues": true}}),
-            [vec![Release(
+            [vec![Own(
                 json!({"spec": {"values": {"more": null, "color": "red"}}}),
             )]],
         ),
