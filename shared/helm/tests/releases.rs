@@ -221,3 +221,19 @@ fn templates_without_data_find_nothing() {
     let rendered = done(render(&chart, &Table::new(), &options(), true).unwrap());
     assert_eq!(rendered.manifests[0].content, "a: x[][]()\n");
 }
+
+/// Helm 3.22 and 4.3 read the first document of a chart's files, and nothing behind it.
+#[test]
+fn what_is_wrong_behind_the_first_document_does_not_count() {
+    for behind in ["- name: s\n", "other: 1\n", "---\n{{{\n", "...\n}\n"] {
+        let own = format!("  name: top\n  version: 1.2.3\n  apiVersion: v1\n{behind}");
+        let dependencies = format!("  dependencies: []\n{behind}");
+        let chart = chart(&[
+            ("Chart.yaml", &own),
+            ("requirements.yaml", &dependencies),
+            ("templates/a.yaml", "a: {{ .Chart.Version }}\n"),
+        ]);
+        let rendered = done(render(&chart, &Table::new(), &options(), true).unwrap());
+        assert_eq!(rendered.manifests[0].content, "a: 1.2.3\n", "{behind}");
+    }
+}

@@ -6,8 +6,7 @@ use super::{Chart, ChartFile, LoadLimits};
 use crate::compat::Compat;
 use crate::convert::read_yaml;
 use crate::error::HelmError;
-use crate::values;
-use driftless_manifest::yaml::{Dialect, Node, NodeKind, node_to_value};
+use crate::{funcs, values};
 use driftless_manifest::{Kind, Reader, TreePath};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -284,37 +283,6 @@ impl<'l> Loader<'l> {
 
 fn read_metadata(chart: &mut Chart, file: &ChartFile) -> Result<(), HelmError> {
     let bad = |message: String| HelmError::chart(file.name.clone(), message);
-    let nodes = driftless_manifest::yaml::parse(&file.data, &file.name, &Default::default());
-    let nodes = nodes.map_err(|e| bad(e.to_string()))?;
-    let document = match nodes.first() {
-        None => Json::Null,
-        Some(node) => node_to_value(&lenient(node), &file.name, Dialect::V2)
-            .map_err(|e| bad(e.to_string()))?,
-    };
+    let document = funcs::first_typed(&file.data, &file.name).map_err(|e| bad(e.to_string()))?;
     chart.metadata.read(&document).map_err(bad)
-}
-
-/// Chart.yaml may have keys twice, as Helm does not read it strictly: the last one wins.
-fn lenient(node: &Node) -> Node {
-    let mut node = node.clone();
-    match &mut node.kind {
-        NodeKind::Map(pairs) => {
-            let mut last: Vec<(Node, Node)> = Vec::with_capacity(pairs.len());
-            for (key, value) in pairs.iter() {
-                let value = lenient(value);
-                match last.iter_mut().find(|(k, _)| same_key(k, key)) {
-                    Some((_, before)) => *before = value,
-                    None => last.push((key.clone(), value)),
-                }
-            }
-            *pairs = last;
-        }
-        NodeKind::Seq(items) => *items = items.iter().map(lenient).collect(),
-        _ => {}
-    }
-    node
-}
-
-fn same_key(a: &Node, b: &Node) -> bool {
-    a.text().is_some_and(|text| text != "<<") && a.text() == b.text()
 }

@@ -48,7 +48,7 @@ mod yaml_read;
 pub(crate) use encode::to_yaml_text;
 pub(crate) use random::Random;
 pub(crate) use re2::Compiled;
-pub(crate) use yaml_read::{first_document, read_typed};
+pub(crate) use yaml_read::{first_document, first_typed, read_typed};
 
 use crate::compat::Compat;
 use crate::host;

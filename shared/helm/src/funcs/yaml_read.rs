@@ -18,11 +18,15 @@ pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_typed(text: &[u8]) -> Result<Json, String> {
-    let read = || match first_node(text, "yaml", &Limits::default())? {
+    first_typed(text, "yaml").map_err(|error| explained(text, &error))
+}
+
+/// The first document as it is; what is wrong behind it does not count.
+pub(crate) fn first_typed(text: &[u8], file: &str) -> Result<Json, YamlError> {
+    match first_node(text, file, &Limits::default())? {
         None => Ok(Json::Null),
-        Some(node) => yaml::node_to_value(&node, "yaml", Dialect::V2),
-    };
-    read().map_err(|error| explained(text, &error))
+        Some(node) => yaml::node_to_value(&node, file, Dialect::V2),
+    }
 }
 
 /// The first document, numbers as float64; what is wrong behind it does not count.
