@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Two clusters, and the differences between them that are meant.
 pub struct Comparison<'a> {
