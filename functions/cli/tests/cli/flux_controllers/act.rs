@@ -3,7 +3,8 @@
 use super::site::Side;
 use serde_json::{Value, json};
 
-const CORE: &str = "/api/v1/namespaces/apps";
+/// The core objects of the namespace.
+pub const CORE: &str = "/api/v1/namespaces/apps";
 
 /// An object of Flux, and what happens in each step.
 pub struct Act {
@@ -59,6 +60,16 @@ impl Act {
                 Edit::File(..) => continue,
             };
             done.unwrap_or_else(|e| panic!("{}: {e:?}", self.name));
+        }
+    }
+}
+
+/// Deletes what was made for all of them, on both sides.
+pub fn delete_all(sides: [&Side; 2], objects: &str, acts: &[Act]) {
+    for side in sides {
+        for act in acts {
+            let path = format!("{objects}/{}", act.name);
+            side.cluster.api().delete(&path).expect("deleted");
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Kustomizations over several steps: commits, edits of the spec and of what was applied, deletion.
 
-use super::act::{Act, Edit, longest};
+use super::act::{Act, Edit, delete_all, longest};
 use super::compare::Comparison;
 use super::known;
 use super::kustomization_acts::{BEFORE, acts};
 use super::site::{Side, Sources};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, is_settled, of_kind, ready};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::github::Change;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/apps/kustomizations";
 const SOURCE: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/gitrepositories/fleet";
@@ -41,7 +41,7 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
     let mut comparison = Comparison::new(sides[0], sides[1], known::KUSTOMIZATIONS);
     let mut same = |what: &str, head: &str| {
         eprintln!("{what}");
-        comparison.eventually_the_same(|sides, _| sides.iter().all(|side| is_settled(side, head)));
+        comparison.eventually_the_same(|sides, _| sides.iter().all(|side| has_tried(side, head)));
     };
     same("created", &head);
     for step in 0..longest(&acts) {
@@ -59,12 +59,7 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
         }
         same(&format!("step {}: objects", step + 1), &head);
     }
-    for side in sides {
-        for act in &acts {
-            let path = format!("{KUSTOMIZATIONS}/{}", act.name);
-            side.cluster.api().delete(&path).expect("deleted");
-        }
-    }
+    delete_all(sides, KUSTOMIZATIONS, &acts);
     same("deleted", &head);
     comparison.finish();
 }
@@ -108,29 +103,14 @@ fn create(side: &Side, act: &Act) {
 }
 
 /// Whether every Kustomization has tried this commit, and come to an end with it.
-fn is_settled(side: &Snapshot, head: &str) -> bool {
-    let all = side
-        .iter()
-        .filter(|(name, _)| name.starts_with("kustomizations "));
-    all.into_iter().all(|(_, one)| {
-        let (meta, status) = (&one["metadata"], &one["status"]);
-        if one["spec"]["suspend"] == true {
-            return true;
-        }
-        let conditions = status["conditions"].as_array();
-        let ready = conditions
-            .into_iter()
-            .flatten()
-            .find(|one| one["type"] == "Ready");
-        let is_told = ready.is_some_and(|one| {
-            one["status"] != "Unknown" && one["observedGeneration"] == meta["generation"]
-        });
+fn has_tried(side: &Snapshot, head: &str) -> bool {
+    of_kind(side, "kustomizations").all(|one| {
         // What has no folder in a revision keeps the revision of before.
-        let has_no_folder = ready.is_some_and(|one| one["reason"] == "ArtifactFailed");
-        let tried = status["lastAttemptedRevision"].as_str().unwrap_or_default();
-        let has_tried = has_no_folder || tried.ends_with(head);
-        let asked = &meta["annotations"]["reconcile.fluxcd.io/requestedAt"];
-        let is_asked = *asked == Value::Null || *asked == status["lastHandledReconcileAt"];
-        is_told && is_asked && has_tried && meta["deletionTimestamp"].is_null()
+        let has_no_folder = ready(one).is_some_and(|ready| ready["reason"] == "ArtifactFailed");
+        let tried = one["status"]["lastAttemptedRevision"]
+            .as_str()
+            .unwrap_or_default();
+        let is_suspended = one["spec"]["suspend"] == true;
+        is_suspended || is_settled(one) && (has_no_folder || tried.ends_with(head))
     })
 }

@@ -16,7 +16,7 @@ mod snapshot;
 use compare::Comparison;
 use driftless_tests::cluster::Cluster;
 use site::{Side, Sources};
-use snapshot::Snapshot;
+use snapshot::{Snapshot, ready};
 
 /// What driftless tries again long before Flux does: it counts when both sides have failed at the same time.
 const TRIED_AGAIN: &str = "kustomizations no-health";
@@ -55,9 +55,6 @@ fn flux_controllers_and_driftless_write_the_same() {
 }
 
 fn is_failed(side: &Snapshot) -> bool {
-    let conditions = side
-        .get(TRIED_AGAIN)
-        .and_then(|object| object["status"]["conditions"].as_array());
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|one| one["type"] == "Ready" && one["status"] == "False")
+    let ready = side.get(TRIED_AGAIN).and_then(ready);
+    ready.is_some_and(|ready| ready["status"] == "False")
 }

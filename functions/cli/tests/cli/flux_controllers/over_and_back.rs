@@ -170,11 +170,7 @@ fn all_ready(side: &Side) -> Result<(), String> {
 }
 
 fn ready(object: &Value) -> Result<(), String> {
-    let conditions = object["status"]["conditions"].as_array();
-    let is_ready = conditions
-        .into_iter()
-        .flatten()
-        .any(|one| one["type"] == "Ready" && one["status"] == "True");
+    let is_ready = snapshot::ready(object).is_some_and(|ready| ready["status"] == "True");
     let is_observed = object["status"]["observedGeneration"] == object["metadata"]["generation"];
     match is_ready && is_observed {
         true => Ok(()),

@@ -1,16 +1,15 @@
 //! Releases over several steps: failures and what remedies them, hooks and tests that end badly, drift, requests.
 
-use super::act::{Act, longest};
+use super::act::{Act, CORE, delete_all, longest};
 use super::compare::Comparison;
 use super::known;
 use super::release_acts::{BEFORE, acts};
 use super::site::{Side, Sources};
-use super::snapshot::Snapshot;
+use super::snapshot::{is_settled, of_kind};
 use driftless_tests::cluster::Cluster;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases";
-const CORE: &str = "/api/v1/namespaces/apps";
 
 /// Every step on both sides, and all that is there after each.
 #[test]
@@ -38,7 +37,9 @@ fn flux_controllers_and_driftless_run_releases_alike() {
         eprintln!("{what}");
         comparison.eventually_the_same(|snapshots, _| {
             sides.iter().for_each(|side| end_pods(side));
-            snapshots.iter().all(|side| is_settled(side))
+            snapshots
+                .iter()
+                .all(|side| of_kind(side, "helmreleases").all(is_settled))
         });
     };
     same("installed");
@@ -48,12 +49,7 @@ fn flux_controllers_and_driftless_run_releases_alike() {
         }
         same(&format!("step {}", step + 1));
     }
-    for side in sides {
-        for act in &acts {
-            let path = format!("{RELEASES}/{}", act.name);
-            side.cluster.api().delete(&path).expect("deleted");
-        }
-    }
+    delete_all(sides, RELEASES, &acts);
     same("deleted");
     comparison.finish();
 }
@@ -94,27 +90,4 @@ fn end_pods(side: &Side) {
                 .patch(&format!("{CORE}/pods/{name}/status"), &status);
         }
     }
-}
-
-/// Whether every release has been worked on to its end.
-fn is_settled(side: &Snapshot) -> bool {
-    let releases = side
-        .iter()
-        .filter(|(name, _)| name.starts_with("helmreleases "));
-    releases.into_iter().all(|(_, release)| {
-        let (meta, status) = (&release["metadata"], &release["status"]);
-        let conditions = status["conditions"].as_array();
-        let ready = conditions
-            .into_iter()
-            .flatten()
-            .find(|one| one["type"] == "Ready");
-        let is_suspended = release["spec"]["suspend"] == true;
-        let is_told = ready.is_some_and(|one| {
-            let is_seen = is_suspended || one["observedGeneration"] == meta["generation"];
-            one["status"] != "Unknown" && is_seen
-        });
-        let asked = &meta["annotations"]["reconcile.fluxcd.io/requestedAt"];
-        let is_asked = *asked == Value::Null || *asked == status["lastHandledReconcileAt"];
-        is_told && is_asked && meta["deletionTimestamp"].is_null()
-    })
 }

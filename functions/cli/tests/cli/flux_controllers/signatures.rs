@@ -3,7 +3,7 @@
 use super::compare::Comparison;
 use super::known;
 use super::site::{Side, Sources};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, ready};
 use driftless_tests::charts::sign::{Cosign, Key, Signer};
 use driftless_tests::cluster::Cluster;
 use serde_json::{Value, json};
@@ -98,10 +98,7 @@ fn is_settled(side: &Snapshot) -> bool {
     let objects = ["helmcharts", "ocirepositories"].into_iter();
     let mut objects = objects.flat_map(|kind| OBJECTS.map(|[name, ..]| format!("{kind} {name}")));
     objects.all(|object| {
-        let conditions = side
-            .get(&object)
-            .and_then(|object| object["status"]["conditions"].as_array());
-        let mut conditions = conditions.into_iter().flatten();
-        conditions.any(|one| one["type"] == "Ready" && one["status"] != "Unknown")
+        let ready = side.get(&object).and_then(ready);
+        ready.is_some_and(|ready| ready["status"] != "Unknown")
     })
 }

@@ -51,6 +51,32 @@ const OF_A_RUN: [&str; 18] = [
     "lastCompleted",
 ];
 
+/// The condition `Ready` of an object.
+pub fn ready(object: &Value) -> Option<&Value> {
+    let mut conditions = object["status"]["conditions"].as_array()?.iter();
+    conditions.find(|one| one["type"] == "Ready")
+}
+
+/// Whether who serves an object has come to an end with it as it is now, with what was asked for too.
+pub fn is_settled(object: &Value) -> bool {
+    let (meta, status) = (&object["metadata"], &object["status"]);
+    let is_suspended = object["spec"]["suspend"] == true;
+    let is_told = ready(object).is_some_and(|ready| {
+        let is_seen = is_suspended || ready["observedGeneration"] == meta["generation"];
+        ready["status"] != "Unknown" && is_seen
+    });
+    let asked = &meta["annotations"]["reconcile.fluxcd.io/requestedAt"];
+    let is_asked = *asked == Value::Null || *asked == status["lastHandledReconcileAt"];
+    is_told && is_asked && meta["deletionTimestamp"].is_null()
+}
+
+/// The objects of a kind, by its plural.
+pub fn of_kind<'s>(side: &'s Snapshot, plural: &str) -> impl Iterator<Item = &'s Value> {
+    let lead = format!("{plural} ");
+    let all = side.iter();
+    all.filter_map(move |(name, object)| name.starts_with(&lead).then_some(object))
+}
+
 /// All of it.
 pub fn take(cluster: &Cluster) -> Snapshot {
     let mut snapshot = Snapshot::new();
