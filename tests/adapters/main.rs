@@ -2,11 +2,11 @@
 //! holds in a folder and in AWS), GitHub with its failures, and API servers: a real one and
 //! an embedded one.
 
+mod aws_logins;
 mod blobs;
 mod buckets;
 mod charts;
 mod cluster;
-mod eks;
 mod github;
 mod keys;
 mod queue;

@@ -90,7 +90,7 @@ impl Embedded {
             queue: queue.clone(),
             keys: Arc::new(MemoryKeys(keys)),
             clusters: Arc::new(Links::to(&servers)),
-            eks: Arc::new(Offline),
+            clouds: Offline::clouds(),
             clock: clock.clone(),
         };
         let world = Self {

@@ -3,8 +3,11 @@
 use crate::charts;
 use crate::world::{HUB, JSON, MERGE, RELEASES, World};
 use async_trait::async_trait;
+use driftless_adapters::offline::Offline;
 use driftless_core::hub::Settings;
-use driftless_core::ports::{Eks, EksCluster, EksIdentity, EksPlace, Result, Secret, Token};
+use driftless_core::ports::{
+    Aws, AwsIdentity, ClusterPlace, EcrRegistry, EksCluster, RegistryLogin, Result, Secret, Token,
+};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -254,10 +257,10 @@ struct OneCluster {
 }
 
 impl OneCluster {
-    fn note(&self, what: &str, cluster: &EksCluster, identity: &EksIdentity) {
+    fn note(&self, what: &str, cluster: &EksCluster, identity: &AwsIdentity) {
         let who = match identity {
-            EksIdentity::Installation => "installation".to_owned(),
-            EksIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
+            AwsIdentity::Installation => "installation".to_owned(),
+            AwsIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
         };
         let line = format!("{what} {}/{} {who}", cluster.region, cluster.name);
         self.asked.lock().expect("the log").push(line);
@@ -271,15 +274,15 @@ impl OneCluster {
 }
 
 #[async_trait]
-impl Eks for OneCluster {
+impl Aws for OneCluster {
     async fn describe(
         &self,
         cluster: &EksCluster,
-        identity: &EksIdentity,
+        identity: &AwsIdentity,
         _: Duration,
-    ) -> Result<EksPlace> {
+    ) -> Result<ClusterPlace> {
         self.note("describe", cluster, identity);
-        Ok(EksPlace {
+        Ok(ClusterPlace {
             address: "https://TENANT.internal".to_owned(),
             certificate_authority: b"pem".to_vec(),
         })
@@ -288,7 +291,7 @@ impl Eks for OneCluster {
     async fn token(
         &self,
         cluster: &EksCluster,
-        identity: &EksIdentity,
+        identity: &AwsIdentity,
         now: Duration,
     ) -> Result<Token> {
         self.note("token", cluster, identity);
@@ -297,12 +300,21 @@ impl Eks for OneCluster {
             expires: now + MINUTE * 15,
         })
     }
+
+    async fn registry(
+        &self,
+        registry: &EcrRegistry,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> Result<RegistryLogin> {
+        Aws::registry(&Offline, registry, identity, now).await
+    }
 }
 
 fn with_eks(settings: Settings) -> (World, Arc<OneCluster>) {
     let mut world = start(settings);
     let eks = Arc::<OneCluster>::default();
-    world.ports.eks = eks.clone();
+    world.ports.clouds.aws = eks.clone();
     (world, eks)
 }
 

@@ -11,5 +11,6 @@ mod paths;
 mod real;
 #[path = "../embedded/recorded.rs"]
 mod recorded;
+mod registries;
 mod sweep;
 mod world;

@@ -53,6 +53,9 @@ pub struct Rules {
     /// The service account that opens a remote cluster where the ConfigMap of spec.kubeConfig.configMapRef names none
     #[arg(long, value_name = "NAME")]
     default_kubeconfig_service_account: Option<String>,
+    /// The service account whose cloud login a source takes where it names none
+    #[arg(long, value_name = "NAME")]
+    default_source_service_account: Option<String>,
     /// Refuse references to other namespaces
     #[arg(long)]
     no_cross_namespace_refs: bool,
@@ -74,6 +77,9 @@ pub struct Rules {
     /// NAMESPACE/ARN of an EKS cluster that this namespace may work on with the installation's own AWS role
     #[arg(long, value_name = "CLUSTER")]
     allow_role_cluster: Vec<String>,
+    /// NAMESPACE/HOST/REPOSITORY in ECR that this namespace may read, with all below, with the installation's own AWS role
+    #[arg(long, value_name = "REPOSITORY")]
+    allow_role_registry: Vec<String>,
 }
 
 impl Rules {
@@ -84,12 +90,14 @@ impl Rules {
             no_cross_namespace_refs: self.no_cross_namespace_refs,
             default_service_account: self.default_service_account.clone(),
             default_kubeconfig_service_account: self.default_kubeconfig_service_account.clone(),
+            default_source_service_account: self.default_source_service_account.clone(),
             keep_controllers: self.keep_controllers,
             allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
             allow_local_clusters: self.allow_local_clusters,
             allow_remote_bases: self.allow_remote_bases,
             role_buckets: self.allow_role_bucket.clone(),
             role_clusters: self.allow_role_cluster.clone(),
+            role_registries: self.allow_role_registry.clone(),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Which adapters a process works with: read from the environment once, wired once.
 
-use crate::aws::{self, EksClusters, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
+use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
 use crate::charts::HttpCharts;
 use crate::cluster::KubeClusters;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
 use crate::local::{FolderBlobs, LocalKeys, LocalQueue, OutboxQueue, SystemClock};
-use driftless_core::ports::{Keys, Ports, Result, Secret};
+use driftless_core::ports::{Clouds, Keys, Ports, Result, Secret};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -129,7 +129,9 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         queue: Arc::new(SqsQueue::new(&settings, config.queue_url.as_str())),
         keys,
         clusters: Arc::new(KubeClusters::new()),
-        eks: Arc::new(EksClusters::with_role(&settings)),
+        clouds: Clouds {
+            aws: Arc::new(AwsLogins::with_role(&settings)),
+        },
         clock: Arc::new(SystemClock),
     })
 }
@@ -220,7 +222,9 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         queue: Arc::new(queue.clone()),
         keys,
         clusters: Arc::new(KubeClusters::new()),
-        eks: Arc::new(EksClusters::new()),
+        clouds: Clouds {
+            aws: Arc::new(AwsLogins::new()),
+        },
         clock: Arc::new(SystemClock),
     };
     Ok((ports, queue))

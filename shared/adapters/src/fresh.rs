@@ -62,7 +62,8 @@ impl<K: PartialEq, V: Clone + Send + Sync + 'static> Fresh<K, V> {
         }
         let made = async move {
             let (value, end) = make.await?;
-            let until = now + end.saturating_sub(now) * 4 / 5;
+            let life = end.saturating_sub(now).saturating_mul(4) / 5;
+            let until = now.saturating_add(life);
             Ok(Answer { value, until })
         };
         let making = made.boxed().shared();

@@ -14,4 +14,5 @@ mod key;
 pub mod local;
 pub mod log;
 pub mod offline;
+mod service;
 mod web;

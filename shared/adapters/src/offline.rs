@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    Bucket, BucketAddress, Buckets, Charts, Connection, Eks, EksCluster, EksIdentity, EksPlace,
-    ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Token, Validator,
+    Aws, AwsIdentity, Bucket, BucketAddress, Buckets, Charts, Clouds, ClusterPlace, Connection,
+    EcrRegistry, EksCluster, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer,
+    RegistryLogin, Result, Token, Validator,
 };
 use driftless_core::source::shown;
 use std::sync::Arc;
@@ -48,18 +49,36 @@ impl Buckets for Offline {
     }
 }
 
+impl Offline {
+    /// Every cloud.
+    pub fn clouds() -> Clouds {
+        Clouds {
+            aws: Arc::new(Self),
+        }
+    }
+}
+
 #[async_trait]
-impl Eks for Offline {
+impl Aws for Offline {
     async fn describe(
         &self,
         cluster: &EksCluster,
-        _: &EksIdentity,
+        _: &AwsIdentity,
         _: Duration,
-    ) -> Result<EksPlace> {
+    ) -> Result<ClusterPlace> {
         refused(&format!("eks://{}/{}", cluster.region, cluster.name))
     }
 
-    async fn token(&self, cluster: &EksCluster, _: &EksIdentity, _: Duration) -> Result<Token> {
+    async fn token(&self, cluster: &EksCluster, _: &AwsIdentity, _: Duration) -> Result<Token> {
         refused(&format!("eks://{}/{}", cluster.region, cluster.name))
+    }
+
+    async fn registry(
+        &self,
+        registry: &EcrRegistry,
+        _: &AwsIdentity,
+        _: Duration,
+    ) -> Result<RegistryLogin> {
+        refused(&format!("ecr://{}", registry.region()))
     }
 }

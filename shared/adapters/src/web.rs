@@ -281,10 +281,15 @@ fn reason(error: &reqwest::Error) -> String {
 /// # Errors
 /// What the host refused, by its status.
 pub(crate) fn accepted(response: Response, place: &str) -> Result<Response> {
-    let status = response.status();
-    if status.is_success() {
-        return Ok(response);
+    match response.status().is_success() {
+        true => Ok(response),
+        false => Err(refusal(&response, place)),
     }
+}
+
+/// What an answer that is no success says by its status.
+pub(crate) fn refusal(response: &Response, place: &str) -> PortError {
+    let status = response.status();
     let kind = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorKind::Denied,
         StatusCode::NOT_FOUND | StatusCode::GONE => ErrorKind::NotFound,
@@ -296,7 +301,7 @@ pub(crate) fn accepted(response: Response, place: &str) -> Result<Response> {
     let after = after.and_then(|after| after.to_str().ok()?.parse().ok());
     let mut error = PortError::new(kind, format!("'{place}' answered {status}"));
     error.retry_after = after.map(Duration::from_secs);
-    Err(error)
+    error
 }
 
 /// The bytes of an answer, at most `limit`.

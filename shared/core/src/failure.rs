@@ -74,6 +74,15 @@ impl Failure {
         }
     }
 
+    /// The same failure under the reason of what was tried, unless nothing but a change can help.
+    #[must_use]
+    pub fn because(mut self, reason: &'static str) -> Self {
+        if self.class != Class::Terminal {
+            self.reason = reason;
+        }
+        self
+    }
+
     /// The same failure with words before its message.
     #[must_use]
     pub fn context(mut self, what: impl Display) -> Self {

@@ -24,6 +24,9 @@ pub struct Settings {
     /// The service account whose token opens a remote cluster where the ConfigMap of `spec.kubeConfig.configMapRef` names none
     /// (Flux's `--default-kubeconfig-service-account`).
     pub default_kubeconfig_service_account: Option<String>,
+    /// The service account whose cloud login a source takes where it names none (`--default-service-account` of Flux's
+    /// source-controller).
+    pub default_source_service_account: Option<String>,
     /// Apply the controllers' Deployments that a `gotk-components.yaml` brings.
     pub keep_controllers: bool,
     /// Accept `insecure-skip-tls-verify` in kubeconfigs.
@@ -36,6 +39,9 @@ pub struct Settings {
     pub role_buckets: Vec<String>,
     /// Clusters of EKS that objects may work on with the installation's own AWS role, as `NAMESPACE/ARN`; none unasked.
     pub role_clusters: Vec<String>,
+    /// Registries of ECR that objects may read with the installation's own AWS role, as `NAMESPACE/HOST/REPOSITORY`, with all that
+    /// is below; none unasked.
+    pub role_registries: Vec<String>,
 }
 
 /// A hub that can be talked to.

@@ -9,6 +9,7 @@
 
 pub mod apply;
 pub mod bootstrap;
+pub mod cloud;
 mod concurrent;
 pub mod failure;
 pub mod flux;

@@ -2,11 +2,13 @@
 
 mod buckets;
 mod charts;
+mod clouds;
 mod tokens;
 
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
-pub use tokens::{Eks, EksCluster, EksIdentity, EksPlace, Token, TokenAsk};
+pub use clouds::{Aws, AwsIdentity, Clouds, ClusterPlace, EcrRegistry, EksCluster, RegistryLogin};
+pub use tokens::{Token, TokenAsk};
 
 use crate::flux::ObjectRef;
 use async_trait::async_trait;
@@ -494,8 +496,8 @@ pub struct Ports {
     pub keys: Arc<dyn Keys>,
     /// Clusters.
     pub clusters: Arc<dyn Clusters>,
-    /// Clusters of Amazon EKS.
-    pub eks: Arc<dyn Eks>,
+    /// Clouds.
+    pub clouds: Clouds,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }

@@ -32,6 +32,17 @@ pub enum NoTarget {
     Failed(Failure),
 }
 
+impl NoTarget {
+    /// The same with words before its message.
+    #[must_use]
+    pub fn context(self, what: &str) -> Self {
+        match self {
+            Self::Gone(failure) => Self::Gone(failure.context(what)),
+            Self::Failed(failure) => Self::Failed(failure.context(what)),
+        }
+    }
+}
+
 impl From<NoTarget> for Failure {
     fn from(none: NoTarget) -> Failure {
         match none {
@@ -230,7 +241,7 @@ fn user(hub: &Hub, object: &impl Acts) -> Result<Option<Impersonation>, Failure>
     )))
 }
 
-fn is_account_name(name: &str) -> bool {
+pub(crate) fn is_account_name(name: &str) -> bool {
     let fits = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
     };

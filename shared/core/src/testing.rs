@@ -6,10 +6,11 @@ mod buckets;
 pub use buckets::MemoryBuckets;
 
 use crate::ports::{
-    Access, Blobs, Bucket, BucketAddress, Buckets, Charts, Clock, Cluster, Clusters, Commit,
-    Connection, Eks, EksCluster, EksIdentity, EksPlace, ErrorKind, FetchLimits, Fetched, Git,
-    GitAuth, GitReference, Impersonation, Keys, Layer, Manifest, PortError, Ports, Precondition,
-    Put, Queue, Referrer, Request, Result, Secret, Token, Validator, Version,
+    Access, Aws, AwsIdentity, Blobs, Bucket, BucketAddress, Buckets, Charts, Clock, Clouds,
+    Cluster, ClusterPlace, Clusters, Commit, Connection, EcrRegistry, EksCluster, ErrorKind,
+    FetchLimits, Fetched, Git, GitAuth, GitReference, Impersonation, Keys, Layer, Manifest,
+    PortError, Ports, Precondition, Put, Queue, Referrer, RegistryLogin, Request, Result, Secret,
+    Token, Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -183,7 +184,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Ports over these parts; Git, charts, buckets, clusters and EKS are absent and say so.
+/// Ports over these parts; Git, charts, buckets, clusters and clouds are absent and say so.
 pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Ports {
     Ports {
         git: Arc::new(Absent),
@@ -193,7 +194,9 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         queue,
         keys: Arc::new(MemoryKeys::default()),
         clusters: Arc::new(Absent),
-        eks: Arc::new(Absent),
+        clouds: Clouds {
+            aws: Arc::new(Absent),
+        },
         clock,
     }
 }
@@ -263,12 +266,21 @@ impl Clusters for Absent {
 }
 
 #[async_trait]
-impl Eks for Absent {
-    async fn describe(&self, _: &EksCluster, _: &EksIdentity, _: Duration) -> Result<EksPlace> {
+impl Aws for Absent {
+    async fn describe(&self, _: &EksCluster, _: &AwsIdentity, _: Duration) -> Result<ClusterPlace> {
         absent()
     }
 
-    async fn token(&self, _: &EksCluster, _: &EksIdentity, _: Duration) -> Result<Token> {
+    async fn token(&self, _: &EksCluster, _: &AwsIdentity, _: Duration) -> Result<Token> {
+        absent()
+    }
+
+    async fn registry(
+        &self,
+        _: &EcrRegistry,
+        _: &AwsIdentity,
+        _: Duration,
+    ) -> Result<RegistryLogin> {
         absent()
     }
 }

@@ -53,7 +53,7 @@ impl World {
             queue: queue.clone(),
             keys: Arc::new(LocalKeys::new(secrets.into(), None)),
             clusters: known.clone(),
-            eks: Arc::new(Offline),
+            clouds: Offline::clouds(),
             clock,
         };
         let remotes = (0..clusters).map(|_| Embedded::new(Arc::new(SystemClock)));

@@ -15,7 +15,7 @@ use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Buckets, Cause, Charts, Clock, Ports, Queue, Request, Secret};
+use driftless_core::ports::{Buckets, Cause, Charts, Clock, Clouds, Ports, Queue, Request, Secret};
 use driftless_core::testing::MemoryBlobs;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -97,7 +97,7 @@ impl World {
             queue,
             keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),
             clusters: clusters.clone(),
-            eks: eks.clone(),
+            clouds: Clouds { aws: eks.clone() },
             clock,
         };
         let world = Self {

@@ -5,12 +5,13 @@ use super::World;
 use super::stand_in::{MANAGER, Made, StandIn, admit, apply, stand_in};
 use crate::error::Error;
 use async_trait::async_trait;
+use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{
-    Eks, EksCluster, EksIdentity, EksPlace, ErrorKind, PortError, Result as PortResult, Secret,
-    Token,
+    Aws, AwsIdentity, ClusterPlace, EcrRegistry, EksCluster, ErrorKind, PortError, RegistryLogin,
+    Result as PortResult, Secret, Token,
 };
 use driftless_core::source::credentials;
 use driftless_core::target::{self, Acts};
@@ -25,20 +26,20 @@ const LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// EKS, as far as ConfigMaps tell of its clusters.
 #[derive(Default)]
-pub(super) struct Described(Mutex<BTreeMap<String, EksPlace>>);
+pub(super) struct Described(Mutex<BTreeMap<String, ClusterPlace>>);
 
 fn key(cluster: &EksCluster) -> String {
     format!("{}/{}", cluster.region, cluster.name)
 }
 
 #[async_trait]
-impl Eks for Described {
+impl Aws for Described {
     async fn describe(
         &self,
         cluster: &EksCluster,
-        _: &EksIdentity,
+        _: &AwsIdentity,
         _: Duration,
-    ) -> PortResult<EksPlace> {
+    ) -> PortResult<ClusterPlace> {
         let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.get(&key(cluster)).cloned().ok_or_else(|| {
             let what = format!("no ConfigMap tells of the cluster {}", key(cluster));
@@ -46,11 +47,20 @@ impl Eks for Described {
         })
     }
 
-    async fn token(&self, _: &EksCluster, _: &EksIdentity, now: Duration) -> PortResult<Token> {
+    async fn token(&self, _: &EksCluster, _: &AwsIdentity, now: Duration) -> PortResult<Token> {
         Ok(Token {
             secret: Secret::new("stand-in"),
             expires: now + LIFE,
         })
+    }
+
+    async fn registry(
+        &self,
+        registry: &EcrRegistry,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> PortResult<RegistryLogin> {
+        Aws::registry(&Offline, registry, identity, now).await
     }
 }
 
@@ -85,7 +95,7 @@ impl World {
             return Ok(None);
         };
         if let Some(cluster) = &eks {
-            let place = EksPlace {
+            let place = ClusterPlace {
                 address: address.clone(),
                 certificate_authority: text("ca.crt").as_bytes().to_vec(),
             };

@@ -1,17 +1,17 @@
 //! Amazon's services: S3 as the bucket, SQS as the queue, Secrets Manager as the keys; buckets of others
-//! that speak S3, and clusters of EKS.
+//! that speak S3, and logins to clusters (EKS) and registries (ECR).
 
 mod buckets;
-mod eks;
 mod error;
 mod keys;
+mod logins;
 mod queue;
 mod role;
 mod s3;
 
 pub use buckets::S3Buckets;
-pub use eks::EksClusters;
 pub use keys::SecretsManagerKeys;
+pub use logins::AwsLogins;
 pub use queue::SqsQueue;
 pub use s3::S3Blobs;
 

@@ -71,7 +71,12 @@ impl HelmRepository {
 
     /// A field that asks for something this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
-        let provider = self.spec.provider.as_deref();
-        super::unsupported_provider(provider, "HelmRepository")
+        super::unsupported_cloud(self.cloud(), "HelmRepository")
+    }
+
+    /// The cloud whose login is wanted: of a registry without a Secret alone, as in Flux.
+    pub fn cloud(&self) -> Option<&str> {
+        let is_wanted = self.is_oci() && self.spec.secret_ref.is_none();
+        super::cloud(self.spec.provider.as_deref()).filter(|_| is_wanted)
     }
 }

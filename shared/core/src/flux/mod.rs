@@ -175,15 +175,18 @@ impl fmt::Display for FluxKind {
     }
 }
 
+/// The cloud whose login `spec.provider` asks for; none for `generic`.
+fn cloud(provider: Option<&str>) -> Option<&str> {
+    provider.filter(|name| !matches!(*name, "" | "generic"))
+}
+
 /// A cloud's login is refused with words that say what to do instead.
-fn unsupported_provider(provider: Option<&str>, kind: &str) -> Option<String> {
-    match provider {
-        None | Some("" | "generic") => None,
-        Some(other) => Some(format!(
-            "spec.provider '{other}' is not supported yet: use a Secret with credentials (spec.secretRef), or keep this {kind} \
-             with Flux's source-controller"
-        )),
-    }
+fn unsupported_cloud(provider: Option<&str>, kind: &str) -> Option<String> {
+    let other = cloud(provider).filter(|name| *name != "aws")?;
+    Some(format!(
+        "spec.provider '{other}' is not supported yet: use a Secret with credentials (spec.secretRef), or keep this {kind} \
+         with Flux's source-controller"
+    ))
 }
 
 /// One Flux object on a hub.

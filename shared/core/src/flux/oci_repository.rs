@@ -97,15 +97,23 @@ impl OCIRepository {
         if let Some(what) = spec.verify.as_ref().and_then(Verification::unsupported) {
             return Some(what);
         }
-        let field = if spec.proxy_secret_ref.is_some() {
-            "spec.proxySecretRef"
-        } else if spec.service_account_name.is_some() {
-            "spec.serviceAccountName"
-        } else {
-            return super::unsupported_provider(spec.provider.as_deref(), "OCIRepository");
-        };
-        Some(format!(
-            "{field} is not supported yet: remove the field, or keep this source with Flux's source-controller"
-        ))
+        if spec.proxy_secret_ref.is_some() {
+            let what = "spec.proxySecretRef is not supported yet: remove the field, or keep this source with Flux's source-controller";
+            return Some(what.to_owned());
+        }
+        super::unsupported_cloud(spec.provider.as_deref(), "OCIRepository")
+    }
+
+    /// The cloud whose login is wanted where no Secret has one.
+    pub fn cloud(&self) -> Option<&str> {
+        super::cloud(self.spec.provider.as_deref())
+    }
+
+    /// The service account whose image pull secrets, or cloud login, are used; empty when none is named.
+    pub fn service_account(&self) -> &str {
+        self.spec
+            .service_account_name
+            .as_deref()
+            .unwrap_or_default()
     }
 }

@@ -1,11 +1,14 @@
 //! How to talk to the host of a chart or an artifact: from Secrets, as source-controller 1.9 reads them.
 
+use crate::cloud;
 use crate::failure::Failure;
 use crate::flux::{Bucket, HelmRepository, LocalRef, OCIRepository, parse_duration, reason};
 use crate::hub::Settings;
 use crate::ports::{BucketAddress, Connection, Secret};
+use crate::source::cloud_login::{self, Account};
 use crate::source::credentials::{entry, secret};
 use crate::step::Context;
+use crate::target::NoTarget;
 use driftless_manifest::Object;
 use serde_json::Value;
 use std::time::Duration;
@@ -39,13 +42,27 @@ pub async fn of_repository(
         }
     }
     certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
+    if let Some(cloud) = source.cloud() {
+        let asked = cloud_login::Asked {
+            namespace,
+            cloud,
+            url: &spec.url,
+            account: Account::Never,
+        };
+        let login = cloud_login::login(context, &asked, &how).await;
+        how.login = Some(login.map_err(|failure| {
+            let lead = "unable to get authentication data from OIDC";
+            failure.because(reason::AUTHENTICATION_FAILED).context(lead)
+        })?);
+    }
     Ok(how)
 }
 
-/// How to talk to the registry of an OCIRepository.
+/// How to talk to the registry of an OCIRepository: with its Secret, and with those of its service account; as its cloud
+/// identity where there is no Secret at all.
 ///
 /// # Errors
-/// As [`of_repository`].
+/// As [`of_repository`]; a cloud gives no login.
 pub async fn of_registry(
     context: &Context<'_>,
     source: &OCIRepository,
@@ -54,12 +71,87 @@ pub async fn of_registry(
     let mut how = start(context, spec.timeout.as_deref())?;
     how.insecure = spec.insecure;
     let namespace = &source.id.namespace;
+    let places = pull_secrets(context, source).await?;
     if let Some(reference) = &spec.secret_ref {
         let place = Place::read(context, namespace, &reference.name, "registry secret").await?;
         how.login = place.login(&spec.url)?;
     }
+    for place in &places {
+        if how.login.is_none() {
+            how.login = place.pull_login(&spec.url)?;
+        }
+    }
     certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
+    let has_secrets = spec.secret_ref.is_some() || !places.is_empty();
+    if let Some(cloud) = source.cloud().filter(|_| !has_secrets) {
+        let asked = cloud_login::Asked {
+            namespace,
+            cloud,
+            url: &spec.url,
+            account: Account::Named(source.service_account()),
+        };
+        let login = cloud_login::login(context, &asked, &how).await;
+        how.login = Some(login.map_err(|failure| {
+            let (reason, lead) = first_question(source);
+            failure.because(reason).context(lead)
+        })?);
+    }
     Ok(how)
+}
+
+/// What source-controller asks a registry first: it logs in there, and tells a failure so.
+fn first_question(source: &OCIRepository) -> (&'static str, String) {
+    let reference = source.spec.reference.as_ref();
+    match reference.is_some_and(|one| one.digest.is_empty() && !one.semver.is_empty()) {
+        true => (
+            reason::READ_FAILED,
+            format!(
+                "failed to determine the artifact tag for '{}'",
+                source.spec.url
+            ),
+        ),
+        false => (
+            reason::OCI_PULL_FAILED,
+            "failed to determine artifact digest".to_owned(),
+        ),
+    }
+}
+
+/// The Secrets that the service account of an OCIRepository has for registries.
+async fn pull_secrets(
+    context: &Context<'_>,
+    source: &OCIRepository,
+) -> Result<Vec<Place>, Failure> {
+    let (namespace, name) = (&source.id.namespace, source.service_account());
+    let fail = |what: String| {
+        let what = format!("failed to get credential: {what}");
+        Failure::retry(reason::AUTHENTICATION_FAILED, what)
+    };
+    let account = match cloud::find(&context.hub, namespace, name, None).await {
+        Ok(None) => return Ok(Vec::new()),
+        Ok(Some(account)) => account,
+        Err(NoTarget::Gone(_)) => {
+            return Err(fail(format!(
+                "serviceaccount '{namespace}/{name}' not found"
+            )));
+        }
+        Err(NoTarget::Failed(failure)) => return Err(failure),
+    };
+    let mut places = Vec::new();
+    for name in account.pull_secrets() {
+        let secret = secret(&context.hub, namespace, name).await?;
+        let secret = secret.ok_or_else(|| {
+            fail(format!(
+                "failed to get image pull secret for serviceaccount '{}': secret '{namespace}/{name}' not found",
+                account.shown()
+            ))
+        })?;
+        places.push(Place {
+            name: format!("Secret/{namespace}/{name}"),
+            secret,
+        });
+    }
+    Ok(places)
 }
 
 /// The address of a Bucket, and how to talk to it.
@@ -246,8 +338,31 @@ impl Place {
         }
     }
 
+    /// The login of a service account's Secret, which may be for other registries.
+    fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, Failure> {
+        match entry(&self.secret, ".dockerconfigjson") {
+            Some(config) => self.docker_entry(&config, url),
+            None => Ok(None),
+        }
+    }
+
     /// The entry of a `.dockerconfigjson` for the host of `url`.
     fn docker_login(
+        &self,
+        config: &Secret,
+        url: &str,
+    ) -> Result<Option<(String, Secret)>, Failure> {
+        let login = self.docker_entry(config, url)?;
+        let missing = || {
+            self.fail(&format!(
+                ".dockerconfigjson: no login for '{}'",
+                host_of(url)
+            ))
+        };
+        login.map(Some).ok_or_else(missing)
+    }
+
+    fn docker_entry(
         &self,
         config: &Secret,
         url: &str,
@@ -259,12 +374,12 @@ impl Place {
             .get("auths")
             .and_then(Value::as_object)
             .ok_or_else(broken)?;
-        let host = host_of(url);
-        let found = auths
+        let same_host = auths
             .iter()
-            .find(|(name, _)| host_of(name) == host)
-            .map(|(_, auth)| auth)
-            .ok_or_else(|| self.fail(&format!(".dockerconfigjson: no login for '{host}'")))?;
+            .filter(|(name, _)| host_of(name) == host_of(url));
+        let Some((_, found)) = same_host.max_by_key(|(name, _)| nearness(name, url)) else {
+            return Ok(None);
+        };
         let text = |key: &str| found.get(key).and_then(Value::as_str);
         if let (Some(username), Some(password)) = (text("username"), text("password")) {
             let password = Secret::new(password.to_owned().into_bytes());
@@ -306,6 +421,24 @@ fn host_of(url: &str) -> &str {
     rest.split('/').next().unwrap_or_default()
 }
 
+/// How much of an address behind its host stands in the name of a login: the one that has the most is meant for it.
+fn nearness(name: &str, url: &str) -> usize {
+    let path = |text: &str| {
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let (_, path) = rest.split_once('/').unwrap_or_default();
+        match path.trim_end_matches('/') {
+            // A version of the registry's API is no part of it.
+            "" | "v1" | "v2" => "/".to_owned(),
+            path => format!("/{path}/"),
+        }
+    };
+    let name = path(name);
+    match path(url).starts_with(&name) {
+        true => name.len(),
+        false => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,6 +477,8 @@ mod tests {
             STANDARD.encode("ann:pw")
         );
         assert_eq!(login(&[(".dockerconfigjson", &docker)]), ann);
+        let docker = r#"{"auths": {"https://ghcr.io/v2/": {}, "ghcr.io/acme": {"username": "ann", "password": "pw"}, "ghcr.io/other": {}}}"#;
+        assert_eq!(login(&[(".dockerconfigjson", docker)]), ann);
         assert_eq!(login(&[("ca.crt", "pem")]), Ok(None));
         assert_eq!(
             login(&[("username", "ann")]),

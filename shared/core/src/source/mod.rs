@@ -7,6 +7,7 @@ mod bucket_files;
 mod chart_build;
 mod chart_dependencies;
 mod chart_remote;
+mod cloud_login;
 pub mod connection;
 pub mod consumers;
 pub mod credentials;

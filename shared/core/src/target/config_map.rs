@@ -1,15 +1,19 @@
 //! The way to a cluster that a ConfigMap tells (`spec.kubeConfig.configMapRef`), as Flux 2.9 reads it: no credentials stand
 //! there, a token is made for each login.
 
-use super::{NoTarget, eks, is_account_name, refuse_local};
+use super::{NoTarget, eks, refuse_local};
+use crate::cloud::{self, Account, Exchange};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::Hub;
-use crate::ports::{Access, Login, Ports, Token, TokenAsk};
+use crate::ports::{Access, Login, Ports, Token};
 use crate::source::credentials;
 use driftless_manifest::Object;
 use serde_json::Value;
 use url::Url;
+
+/// What a login is asked for, in Flux's words.
+pub(super) const TOKEN: &str = "failed to get access token for cluster";
 
 /// Where the cluster is and how to log in.
 ///
@@ -60,21 +64,6 @@ pub(super) struct Way<'a> {
     found: Object,
 }
 
-/// The service account whose token opens the cluster.
-pub(super) struct Account {
-    pub name: String,
-    object: Object,
-}
-
-impl Account {
-    /// What an annotation says; nothing when it is not there.
-    pub fn annotation(&self, name: &str) -> &str {
-        let annotations = self.object.pointer("/metadata/annotations");
-        let text = annotations.and_then(|all| all.get(name)?.as_str());
-        text.unwrap_or_default()
-    }
-}
-
 impl Way<'_> {
     /// An entry; empty when it is not there.
     pub fn text(&self, key: &str) -> &str {
@@ -111,7 +100,8 @@ impl Way<'_> {
                         --default-kubeconfig-service-account";
             return Err(self.refuse(reason::UNSUPPORTED, what));
         };
-        let token = self.token(&account, address).await?;
+        let token = self.exchange().token(&account, address).await;
+        let token = token.map_err(|failure| failure.context(TOKEN))?;
         Ok(self.to(server, self.authority(), token))
     }
 
@@ -137,61 +127,20 @@ impl Way<'_> {
     /// The service account that is named, else the hub's default one; none when there is no name at all.
     pub async fn account(&self) -> Result<Option<Account>, NoTarget> {
         let own = self.text("serviceAccountName");
-        let settings = &self.hub.settings;
-        let (name, is_default) = match &settings.default_kubeconfig_service_account {
-            _ if !own.is_empty() => (own, false),
-            Some(name) if !name.is_empty() => (name.as_str(), true),
-            _ => return Ok(None),
-        };
-        if !is_account_name(name) {
-            let what = format!("'{}' is no name of a service account", name.escape_debug());
-            return Err(self.refuse(reason::ACCESS_DENIED, what));
-        }
-        let found = credentials::read(self.hub, "ServiceAccount", self.namespace, name).await?;
-        let lead = format!(
-            "failed to get access token for cluster: failed to get service account '{}/{name}'",
-            self.namespace
-        );
-        match found {
-            Some(object) => Ok(Some(Account {
-                name: name.to_owned(),
-                object,
-            })),
-            None if is_default => Err(self.fail(format!(
-                "{lead}: the specified default service account does not exist in the object namespace. your cluster is subject to \
-                 multi-tenant workload identity lockdown, reach out to your cluster administrator for help"
-            ))),
-            None => {
-                let what = format!("{lead}: ServiceAccount \"{name}\" not found");
-                Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)))
-            }
-        }
+        let default = &self.hub.settings.default_kubeconfig_service_account;
+        let found = cloud::find(self.hub, self.namespace, own, default.as_deref()).await;
+        found.map_err(|none| none.context(TOKEN))
     }
 
-    /// A token of an account for the audiences that are told, else for one.
-    pub async fn token(&self, account: &Account, audience: &str) -> Result<Token, NoTarget> {
+    /// Where a token of an account comes from.
+    pub fn exchange(&self) -> Exchange<'_> {
         let told = self.text("audiences").split('\n').map(str::trim);
-        let mut audiences: Vec<String> = told
-            .filter(|audience| !audience.is_empty())
-            .map(str::to_owned)
-            .collect();
-        if audiences.is_empty() {
-            audiences.push(audience.to_owned());
+        let told = told.filter(|audience| !audience.is_empty());
+        Exchange {
+            ports: self.ports,
+            hub: self.hub,
+            audiences: told.map(str::to_owned).collect(),
         }
-        let ask = TokenAsk {
-            namespace: self.namespace.to_owned(),
-            account: account.name.clone(),
-            uid: account.object.meta("uid").to_owned(),
-            audiences,
-        };
-        let given = self.hub.cluster.token(&ask, self.ports.clock.now()).await;
-        given.map_err(|error| {
-            let lead = format!(
-                "failed to get access token for cluster: failed to create kubernetes token for service account '{}/{}'",
-                self.namespace, account.name
-            );
-            Failure::from(error).context(lead).into()
-        })
     }
 }
 

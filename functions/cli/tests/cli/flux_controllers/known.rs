@@ -34,7 +34,7 @@ pub const OBJECTS: &[Meant] = &[
         "a push is followed by its hash: the message of the commit is not asked for",
     ),
     (
-        r"^events of (OCIRepository web|Bucket \S+|HelmChart apps-from-bucket) / Normal .* / annotations / source.toolkit.fluxcd.io/digest$",
+        r"^events of (OCIRepository (web|by-account)|Bucket \S+|HelmChart apps-from-bucket) / Normal .* / annotations / source.toolkit.fluxcd.io/digest$",
         "files are packed by another packer",
     ),
     (

@@ -19,6 +19,8 @@ use tempfile::TempDir;
 /// Where sources come from, one for both sides.
 pub struct Sources {
     pub charts: Host,
+    /// A registry that wants a login.
+    closed: Host,
     pub github: GitHub,
     pub fleet: Arc<Repository>,
     buckets: MiniStack,
@@ -31,11 +33,13 @@ impl Sources {
         let github = GitHub::start();
         let sources = Self {
             charts: Host::start(),
+            closed: Host::start(),
             fleet: github.repository_from("acme/fleet", &here.join("fleet")),
             github,
             buckets: buckets(&here),
             folder: tempfile::tempdir().expect("a folder"),
         };
+        sources.closed.require("ann", "pw");
         for version in ["1.0.0", "1.1.0"] {
             let folder = sources.folder.path();
             let packed = package_folder(folder, &here.join("web"), version);
@@ -52,6 +56,7 @@ impl Sources {
         manifests
             .replace("CHARTS", &self.charts.url())
             .replace("REGISTRY", &self.charts.name())
+            .replace("CLOSED", &self.closed.name())
             .replace("BUCKETS", self.buckets.url().trim_start_matches("http://"))
             .replace("GIT", &self.github.git_url())
     }

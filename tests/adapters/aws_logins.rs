@@ -1,9 +1,9 @@
-//! Tokens for clusters of EKS, held against botocore's signer and an STS that gives roles.
+//! Logins to EKS and ECR, held against botocore's signer, an STS that gives roles and an ECR.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use driftless_adapters::aws::{EksClusters, settings_at};
-use driftless_core::ports::{Eks, EksCluster, EksIdentity, ErrorKind, Secret, Token};
+use driftless_adapters::aws::{AwsLogins, settings_at};
+use driftless_core::ports::{Aws, AwsIdentity, EcrRegistry, EksCluster, ErrorKind, Secret, Token};
 use driftless_tests::aws::presigned_identity;
 use driftless_tests::http::Http;
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ async fn a_token_is_what_botocore_signs() {
     let (theirs, now) = presigned_identity(REGION, "prod", "AKID", "secret");
     let sts = format!("https://sts.{REGION}.amazonaws.com");
     let settings = settings_at(&sts, REGION, "AKID", "secret").await;
-    let eks = EksClusters::with_role(&settings);
-    let token = eks.token(&cluster(), &EksIdentity::Installation, now).await;
+    let eks = AwsLogins::with_role(&settings);
+    let token = eks.token(&cluster(), &AwsIdentity::Installation, now).await;
     let ours = address(&token.expect("a token"));
     assert_eq!(parts(&ours), parts(&theirs));
 }
@@ -62,11 +62,11 @@ async fn a_token_of_a_role_is_that_role_to_sts() {
         "Condition": {"StringEquals": {"hub.example:sub": "system:serviceaccount:apps:deployer"}}}]});
     let role = json!({"RoleName": "deployer", "AssumeRolePolicyDocument": trust.to_string()});
     crate::ministack().aws().must("iam", "create_role", role);
-    let eks = EksClusters::with_role(&crate::settings().await);
+    let eks = AwsLogins::with_role(&crate::settings().await);
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a time");
-    let identity = |account: &str| EksIdentity::Role {
+    let identity = |account: &str| AwsIdentity::Role {
         arn: "arn:aws:iam::000000000000:role/deployer".to_owned(),
         session: format!("{account}.apps"),
         token: Token {
@@ -89,4 +89,19 @@ async fn a_token_of_a_role_is_that_role_to_sts() {
     // It is a question for that cluster alone.
     let told = asked("test");
     assert!(!told.contains(who), "{told}");
+}
+
+#[tokio::test]
+async fn ecr_gives_a_login() {
+    let aws = AwsLogins::with_role(&crate::settings().await);
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("a time");
+    let host = "000000000000.dkr.ecr.us-east-1.amazonaws.com";
+    let registry = EcrRegistry::parse(host).expect("a registry");
+    let identity = AwsIdentity::Installation;
+    let login = aws.registry(&registry, &identity, now).await;
+    let login = login.expect("a login");
+    assert_eq!(login.user, "AWS");
+    assert!(!login.password.expose().is_empty());
 }

@@ -1,4 +1,4 @@
-//! How EKS and STS are asked, how often, and what is made of their bad days.
+//! How EKS, ECR and STS are asked, how often, and what is made of their bad days.
 
 #![allow(clippy::unwrap_used, reason = "a test ends by a panic")]
 
@@ -8,8 +8,8 @@ use axum::extract::Request;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use driftless_adapters::aws::{self, EksClusters};
-use driftless_core::ports::{Eks, EksCluster, EksIdentity, ErrorKind, Secret, Token};
+use driftless_adapters::aws::{self, AwsLogins};
+use driftless_core::ports::{Aws, AwsIdentity, EcrRegistry, EksCluster, ErrorKind, Secret, Token};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const ROLE: &str = "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentit
 
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// Both services, with these answers; what they were asked is noted.
-async fn services(status: u16, eks: &'static str, sts: &'static str) -> (EksClusters, Asked) {
+/// STS, and another service, with these answers; what they were asked is noted.
+async fn services(status: u16, other: &'static str, sts: &'static str) -> (AwsLogins, Asked) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let asked = Asked::default();
@@ -37,21 +37,26 @@ async fn services(status: u16, eks: &'static str, sts: &'static str) -> (EksClus
             let login = head.headers.get("authorization");
             let login = login.map_or("", |login| login.to_str().unwrap());
             let scope = login.split(", Signature").next().unwrap_or_default();
+            let target = head.headers.get("x-amz-target");
+            let target = target.map_or("", |target| target.to_str().unwrap());
             let line = [
                 head.method.as_str(),
                 head.uri.path(),
                 scope,
+                target,
                 std::str::from_utf8(&body).unwrap(),
             ];
-            noted.lock().unwrap().push(line.join(" ").trim().to_owned());
-            let text = if head.method == "POST" { sts } else { eks };
+            let parts: Vec<&str> = line.into_iter().filter(|part| !part.is_empty()).collect();
+            noted.lock().unwrap().push(parts.join(" "));
+            let is_sts = head.method == "POST" && target.is_empty();
+            let text = if is_sts { sts } else { other };
             let response = Response::builder().status(status);
             response.body(Body::from(text)).unwrap()
         }
     });
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     let settings = aws::settings_at(&endpoint, "us-east-1", "AKIDOWN", "key").await;
-    (EksClusters::with_role(&settings), asked)
+    (AwsLogins::with_role(&settings), asked)
 }
 
 fn take(asked: &Asked) -> Vec<String> {
@@ -66,8 +71,8 @@ fn cluster(name: &str) -> EksCluster {
     }
 }
 
-fn role(token: &str) -> EksIdentity {
-    EksIdentity::Role {
+fn role(token: &str) -> AwsIdentity {
+    AwsIdentity::Role {
         arn: "arn:aws:iam::1:role/deployer".to_owned(),
         session: "deployer.apps".to_owned(),
         token: Token {
@@ -87,7 +92,7 @@ fn address(token: &Token) -> String {
 #[tokio::test]
 async fn the_installations_own_role() {
     let (eks, asked) = services(200, CLUSTER, "").await;
-    let identity = EksIdentity::Installation;
+    let identity = AwsIdentity::Installation;
     let place = eks
         .describe(&cluster("prod"), &identity, NOW)
         .await
@@ -186,9 +191,99 @@ async fn a_role_for_a_service_accounts_token() {
     assert_eq!(take(&asked).len(), 1);
 }
 
+/// `AWS:pw`, for twelve hours.
+const LOGIN: &str = r#"{"authorizationData": [{"authorizationToken": "QVdTOnB3", "expiresAt": 1.7000432E9,
+    "proxyEndpoint": "https://012345678901.dkr.ecr.eu-west-1.amazonaws.com"}]}"#;
+const PUBLIC_LOGIN: &str =
+    r#"{"authorizationData": {"authorizationToken": "QVdTOnB3", "expiresAt": 1700043200}}"#;
+
+fn registry() -> EcrRegistry {
+    EcrRegistry::parse("012345678901.dkr.ecr.eu-west-1.amazonaws.com").unwrap()
+}
+
+#[tokio::test]
+async fn a_registrys_login() {
+    let (aws, asked) = services(200, LOGIN, ROLE).await;
+    let own = AwsIdentity::Installation;
+    let login = aws.registry(&registry(), &own, NOW).await.unwrap();
+    assert_eq!(
+        (login.user.as_str(), login.password.expose_str()),
+        ("AWS", Some("pw"))
+    );
+    let lead = |key: &str, headers: &str, region: &str, service: &str| {
+        format!(
+            "POST / AWS4-HMAC-SHA256 Credential={key}/20231114/{region}/{service}/aws4_request, SignedHeaders={headers}"
+        )
+    };
+    let headers = "content-type;host;x-amz-date;x-amz-target";
+    let tail = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken {}";
+    let expected = format!("{} {tail}", lead("AKIDOWN", headers, "eu-west-1", "ecr"));
+    assert_eq!(take(&asked), [expected]);
+    // Kept until a fifth of its twelve hours is left.
+    let later = NOW + MINUTE * 60 * 9;
+    assert_eq!(aws.registry(&registry(), &own, later).await.unwrap(), login);
+    assert_eq!(take(&asked), Vec::<String>::new());
+    let later = NOW + MINUTE * 60 * 10;
+    aws.registry(&registry(), &own, later).await.unwrap();
+    assert_eq!(take(&asked).len(), 1);
+    // Who has another identity has nothing of it.
+    for token in ["one", "two"] {
+        aws.registry(&registry(), &role(token), NOW).await.unwrap();
+        let lines = take(&asked);
+        let web = format!("WebIdentityToken={token}");
+        assert!(lines.len() == 2 && lines[0].contains(&web), "{lines:#?}");
+        let headers = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target";
+        let expected = format!("{} {tail}", lead("ASIAROLE", headers, "eu-west-1", "ecr"));
+        assert_eq!(lines[1], expected);
+    }
+
+    let (aws, asked) = services(200, PUBLIC_LOGIN, "").await;
+    let login = aws.registry(&EcrRegistry::Public, &own, NOW).await.unwrap();
+    assert_eq!(login.password.expose_str(), Some("pw"));
+    let tail = "SpencerFrontendService.GetAuthorizationToken {}";
+    let expected = format!(
+        "{} {tail}",
+        lead("AKIDOWN", headers, "us-east-1", "ecr-public")
+    );
+    assert_eq!(take(&asked), [expected]);
+}
+
+#[tokio::test]
+async fn refused_logins_are_told_without_their_text() {
+    for (status, body, kind, part) in [
+        (
+            400,
+            r#"{"__type": "AccessDeniedException", "message": "canary"}"#,
+            ErrorKind::Denied,
+            "(AccessDeniedException)",
+        ),
+        (
+            400,
+            r#"{"__type": "InvalidParameterException", "message": "canary"}"#,
+            ErrorKind::Invalid,
+            "(InvalidParameterException)",
+        ),
+        (500, "canary", ErrorKind::Unavailable, "answered 500"),
+        (200, "canary", ErrorKind::Unreadable, "gives no login"),
+        (
+            200,
+            r#"{"authorizationData": [{"authorizationToken": "canary", "expiresAt": 1}]}"#,
+            ErrorKind::Unreadable,
+            "gives no login",
+        ),
+    ] {
+        let (aws, _) = services(status, body, "").await;
+        let (registry, identity) = (registry(), AwsIdentity::Installation);
+        let error = aws.registry(&registry, &identity, NOW).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.message.contains(part), "{error}");
+        assert!(!error.message.contains("canary"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn refusals_are_told_without_their_text() {
-    let identity = EksIdentity::Installation;
+    let identity = AwsIdentity::Installation;
     for (status, body, kind) in [
         (403, r#"{"message": "canary"}"#, ErrorKind::Denied),
         (404, r#"{"message": "canary"}"#, ErrorKind::NotFound),
@@ -228,7 +323,7 @@ async fn refusals_are_told_without_their_text() {
         partition: "aws-moon".to_owned(),
         ..cluster("prod")
     };
-    let error = EksClusters::new()
+    let error = AwsLogins::new()
         .describe(&elsewhere, &role("one"), NOW)
         .await
         .unwrap_err();

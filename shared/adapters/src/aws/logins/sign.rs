@@ -6,36 +6,53 @@ use aws_sigv4::http_request::{
 };
 use aws_sigv4::sign::v4::SigningParams;
 use driftless_core::ports::{ErrorKind, PortError, Result};
-use http::Request;
+use http::{Method, Request};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A GET without a body, and what its signature says.
-pub struct Get<'a> {
-    /// `eks`, `sts`.
+/// A request to a service, and what its signature says.
+pub struct Question<'a> {
+    /// `GET` or `POST`.
+    pub method: Method,
+    /// `eks`, `ecr`, `sts`.
     pub service: &'static str,
     /// The region that it is signed for.
     pub region: &'a str,
     /// The address.
-    pub url: String,
+    pub url: &'a str,
     /// Headers that belong to the signature.
     pub headers: &'a [(&'a str, &'a str)],
+    /// What it says.
+    pub body: &'static str,
     /// When it is signed, since 1970.
     pub now: Duration,
 }
 
-impl Get<'_> {
+impl<'a> Question<'a> {
+    /// One that says nothing but its address.
+    pub fn get(service: &'static str, region: &'a str, url: &'a str, now: Duration) -> Self {
+        Self {
+            method: Method::GET,
+            service,
+            region,
+            url,
+            headers: &[],
+            body: "",
+            now,
+        }
+    }
+
     /// The request, with its signature in headers.
     ///
     /// # Errors
     /// An address or a header that is none.
-    pub fn signed(&self, credentials: Credentials) -> Result<Request<()>> {
+    pub fn signed(&self, credentials: Credentials) -> Result<Request<Vec<u8>>> {
         self.sign(credentials, SigningSettings::default())
     }
 
     /// The address, with a signature in it that is good for so long.
     ///
     /// # Errors
-    /// As [`Get::signed`].
+    /// As [`Question::signed`].
     pub fn presigned(&self, credentials: Credentials, good: Duration) -> Result<String> {
         let mut settings = SigningSettings::default();
         settings.signature_location = SignatureLocation::QueryParams;
@@ -44,7 +61,11 @@ impl Get<'_> {
         Ok(request.uri().to_string())
     }
 
-    fn sign(&self, credentials: Credentials, settings: SigningSettings) -> Result<Request<()>> {
+    fn sign(
+        &self,
+        credentials: Credentials,
+        settings: SigningSettings,
+    ) -> Result<Request<Vec<u8>>> {
         let broken = || {
             let what = format!("a request to {} cannot be signed", self.service);
             PortError::new(ErrorKind::Invalid, what)
@@ -58,9 +79,15 @@ impl Get<'_> {
             .settings(settings)
             .build()
             .map_err(|_| broken())?;
-        let mut request = Request::get(&self.url).body(()).map_err(|_| broken())?;
+        let mut request = Request::builder().method(&self.method).uri(self.url);
+        for (name, value) in self.headers {
+            request = request.header(*name, *value);
+        }
+        let body = self.body.as_bytes();
+        let mut request = request.body(body.to_vec()).map_err(|_| broken())?;
         let headers = self.headers.iter().copied();
-        let what = SignableRequest::new("GET", &self.url, headers, SignableBody::Bytes(b""))
+        let body = SignableBody::Bytes(body);
+        let what = SignableRequest::new(self.method.as_str(), self.url, headers, body)
             .map_err(|_| broken())?;
         let (instructions, _) = sign(what, &how.into()).map_err(|_| broken())?.into_parts();
         instructions.apply_to_request_http1x(&mut request);
@@ -84,12 +111,11 @@ mod tests {
 
     #[test]
     fn in_headers_or_in_the_address() {
-        let get = Get {
-            service: "sts",
-            region: "eu-west-1",
-            url: "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity".to_owned(),
+        let url = "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity";
+        let now = Duration::from_secs(1_700_000_000);
+        let get = Question {
             headers: &[("x-k8s-aws-id", "prod")],
-            now: Duration::from_secs(1_700_000_000),
+            ..Question::get("sts", "eu-west-1", url, now)
         };
         let signed = get.signed(key()).unwrap();
         let header = |name: &str| signed.headers()[name].to_str().unwrap();
@@ -114,7 +140,7 @@ mod tests {
             assert!(url.contains(part), "{part} in {url}");
         }
         assert!(!url.contains("=secret"));
-        let other = Get {
+        let other = Question {
             headers: &[("x-k8s-aws-id", "test")],
             ..get
         };

@@ -1,0 +1,110 @@
+//! Amazon ECR: user and password of a registry (GetAuthorizationToken).
+
+use super::Shared;
+use super::sign::Question;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use driftless_core::ports::{
+    AwsIdentity, EcrRegistry, ErrorKind, PortError, RegistryLogin, Result, Secret,
+};
+use http::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+const JSON: &str = "application/x-amz-json-1.1";
+
+/// A login as ECR tells it: base64 of `USER:PASSWORD`, and its end in seconds since 1970.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    authorization_token: String,
+    expires_at: f64,
+}
+
+impl Shared {
+    /// A login and its end.
+    pub(super) async fn registry(
+        &self,
+        registry: &EcrRegistry,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> Result<(RegistryLogin, Duration)> {
+        let region = registry.region();
+        let (service, host, target) = match registry {
+            EcrRegistry::Public => (
+                "ecr-public",
+                format!("api.ecr-public.{region}.amazonaws.com"),
+                "SpencerFrontendService.GetAuthorizationToken",
+            ),
+            EcrRegistry::Private { domain, .. } => (
+                "ecr",
+                format!("api.ecr.{region}.{domain}"),
+                "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken",
+            ),
+        };
+        let url = format!("{}/", self.endpoint(host).await);
+        let question = Question {
+            method: Method::POST,
+            headers: &[("content-type", JSON), ("x-amz-target", target)],
+            body: "{}",
+            ..Question::get(service, region, &url, now)
+        };
+        let credentials = self.credentials(region, identity, now).await?;
+        let answer = self.ask(question.signed(credentials)?).await?;
+        read(&answer).ok_or_else(|| {
+            let what = format!("'{url}' gives no login of a registry");
+            PortError::new(ErrorKind::Unreadable, what)
+        })
+    }
+}
+
+/// The one login of an answer; a private registry's comes as a list.
+fn read(answer: &[u8]) -> Option<(RegistryLogin, Duration)> {
+    let mut answer: Value = serde_json::from_slice(answer).ok()?;
+    let given = match answer.get_mut("authorizationData")?.take() {
+        Value::Array(all) => all.into_iter().next()?,
+        one => one,
+    };
+    let given: Given = serde_json::from_value(given).ok()?;
+    let pair = String::from_utf8(STANDARD.decode(given.authorization_token).ok()?).ok()?;
+    let (user, password) = pair.split_once(':')?;
+    let login = RegistryLogin {
+        user: user.to_owned(),
+        password: Secret::new(password.to_owned()),
+    };
+    let ends = Duration::try_from_secs_f64(given.expires_at).ok()?;
+    Some((login, ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use std::time::Duration;
+
+    #[test]
+    fn logins() {
+        let given = r#"{"authorizationToken": "QVdTOnB3", "expiresAt": 1700000000.5}"#;
+        for answer in [
+            format!(r#"{{"authorizationData": [{given}]}}"#),
+            format!(r#"{{"authorizationData": {given}}}"#),
+        ] {
+            let (login, ends) = read(answer.as_bytes()).unwrap();
+            assert_eq!(
+                (login.user.as_str(), login.password.expose()),
+                ("AWS", &b"pw"[..])
+            );
+            assert_eq!(ends, Duration::from_millis(1_700_000_000_500));
+        }
+        for answer in [
+            "",
+            "{}",
+            r#"{"authorizationData": []}"#,
+            r#"{"authorizationData": [{"authorizationToken": "?", "expiresAt": 1}]}"#,
+            r#"{"authorizationData": [{"authorizationToken": "QVdT", "expiresAt": 1}]}"#,
+            r#"{"authorizationData": [{"authorizationToken": "QVdTOnB3", "expiresAt": -1}]}"#,
+        ] {
+            assert!(read(answer.as_bytes()).is_none(), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Amazon EKS: where a cluster is, and tokens for it.
+//!
+//! A cluster's API server believes who asks by a signed question to STS (GetCallerIdentity) that it asks itself; the signed
+//! header with the cluster's name makes the question one for this cluster.
+
+use super::Shared;
+use super::sign::Question;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use driftless_core::ports::{
+    AwsIdentity, ClusterPlace, EksCluster, ErrorKind, PortError, Result, Secret, Token,
+};
+use serde::Deserialize;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// How long a cluster takes a token.
+const LIFE: Duration = Duration::from_secs(15 * 60);
+/// The domains of the partitions.
+const DOMAINS: [(&str, &str); 6] = [
+    ("aws", "amazonaws.com"),
+    ("aws-us-gov", "amazonaws.com"),
+    ("aws-cn", "amazonaws.com.cn"),
+    ("aws-eusc", "amazonaws.eu"),
+    ("aws-iso", "c2s.ic.gov"),
+    ("aws-iso-b", "sc2s.sgov.gov"),
+];
+
+/// What EKS says of a cluster, as far as it matters here.
+#[derive(Deserialize)]
+struct Described {
+    cluster: Cluster,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cluster {
+    endpoint: Option<String>,
+    certificate_authority: Option<Authority>,
+}
+
+#[derive(Deserialize)]
+struct Authority {
+    data: Option<String>,
+}
+
+impl Shared {
+    pub(super) async fn describe(
+        &self,
+        cluster: &EksCluster,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> Result<ClusterPlace> {
+        let endpoint = self.endpoint(host("eks", cluster)?).await;
+        let url = format!("{endpoint}/clusters/{}", cluster.name);
+        let question = Question::get("eks", &cluster.region, &url, now);
+        let credentials = self.credentials(&cluster.region, identity, now).await?;
+        let body = self.ask(question.signed(credentials)?).await?;
+        let broken = |why: &str| PortError::new(ErrorKind::Unreadable, format!("'{url}' {why}"));
+        let described: Described =
+            serde_json::from_slice(&body).map_err(|_| broken("describes no cluster"))?;
+        let authority = described.cluster.certificate_authority;
+        let authority = authority.and_then(|authority| authority.data);
+        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        match (some(described.cluster.endpoint), some(authority)) {
+            (Some(address), Some(data)) => Ok(ClusterPlace {
+                address,
+                certificate_authority: STANDARD
+                    .decode(data)
+                    .map_err(|_| broken("gives a certificate authority that is not base64"))?,
+            }),
+            _ => Err(PortError::new(
+                ErrorKind::Unavailable,
+                "the cluster has no endpoint yet",
+            )),
+        }
+    }
+
+    pub(super) async fn token(
+        &self,
+        cluster: &EksCluster,
+        identity: &AwsIdentity,
+        now: Duration,
+    ) -> Result<Token> {
+        let credentials = self.credentials(&cluster.region, identity, now).await?;
+        let ends = credentials.expiry();
+        let endpoint = self.endpoint(host("sts", cluster)?).await;
+        let url = format!("{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15");
+        let question = Question {
+            headers: &[("x-k8s-aws-id", &cluster.name)],
+            ..Question::get("sts", &cluster.region, &url, now)
+        };
+        let url = question.presigned(credentials, LIFE)?;
+        let ends = ends.and_then(|ends| ends.duration_since(UNIX_EPOCH).ok());
+        Ok(Token {
+            secret: Secret::new(format!("k8s-aws-v1.{}", URL_SAFE_NO_PAD.encode(url))),
+            expires: ends.map_or(now + LIFE, |ends| ends.min(now + LIFE)),
+        })
+    }
+}
+
+/// `SERVICE.REGION.DOMAIN`
+fn host(service: &str, cluster: &EksCluster) -> Result<String> {
+    let partition = cluster.partition.as_str();
+    match DOMAINS.iter().find(|(name, _)| *name == partition) {
+        Some((_, domain)) => Ok(format!("{service}.{}.{domain}", cluster.region)),
+        None => Err(PortError::new(
+            ErrorKind::Unsupported,
+            format!("clusters of AWS's partition '{partition}' are not supported"),
+        )),
+    }
+}

@@ -1,0 +1,20 @@
+//! Identities that are exchanged for short-lived logins, as github.com/fluxcd/pkg/auth 0.54 does it: a token of a service account of the
+//! hub says to a cloud who asks, and the cloud gives what the account stands for there. Clusters (`target`) and registries
+//! (`source`) are opened so.
+
+mod account;
+pub mod aws;
+
+pub use account::{Account, Exchange, find};
+
+use crate::failure::Failure;
+use crate::flux::reason;
+
+/// Something about an account is wrong, or not there yet.
+fn fail(account: &Account, what: impl std::fmt::Display) -> Failure {
+    let what = format!(
+        "failed to get provider identity from service account '{}' annotations: {what}",
+        account.shown()
+    );
+    Failure::retry(reason::FAILED, what)
+}

@@ -1,0 +1,420 @@
+//! Registries that clouds run: whose login a source takes (`spec.provider`, `spec.serviceAccountName`), and what is refused.
+
+use crate::world::{JSON, MERGE, World};
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_adapters::offline::Offline;
+use driftless_core::flux::FluxKind;
+use driftless_core::hub::Settings;
+use driftless_core::ports::{
+    Aws, AwsIdentity, Cause, Charts, ClusterPlace, Connection, EcrRegistry, EksCluster, ErrorKind,
+    Fetched, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token, Validator,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const SOURCES: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps";
+const ACCOUNTS: &str = "/api/v1/namespaces/apps/serviceaccounts";
+const SECRETS: &str = "/api/v1/namespaces/apps/secrets";
+const ECR: &str = "012345678901.dkr.ecr.eu-west-1.amazonaws.com";
+const ROLE: &str = "arn:aws:iam::012345678901:role/reader";
+
+/// Every cloud: gives each identity a login of its own, and notes who asked.
+#[derive(Default)]
+struct Logins(Mutex<Vec<String>>);
+
+impl Logins {
+    fn give(&self, user: &str, place: &str, who: &str) -> RegistryLogin {
+        let mut asked = self.0.lock().expect("the log");
+        asked.push(format!("{place} for {who}"));
+        RegistryLogin {
+            user: user.to_owned(),
+            password: Secret::new("pw"),
+        }
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("the log"))
+    }
+}
+
+#[async_trait]
+impl Aws for Logins {
+    async fn describe(
+        &self,
+        cluster: &EksCluster,
+        who: &AwsIdentity,
+        now: Duration,
+    ) -> Result<ClusterPlace> {
+        Aws::describe(&Offline, cluster, who, now).await
+    }
+
+    async fn token(&self, cluster: &EksCluster, who: &AwsIdentity, now: Duration) -> Result<Token> {
+        Aws::token(&Offline, cluster, who, now).await
+    }
+
+    async fn registry(
+        &self,
+        registry: &EcrRegistry,
+        identity: &AwsIdentity,
+        _: Duration,
+    ) -> Result<RegistryLogin> {
+        let who = match identity {
+            AwsIdentity::Installation => "the installation".to_owned(),
+            AwsIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
+        };
+        Ok(self.give("AWS", registry.region(), &who))
+    }
+}
+
+/// Registries that let in who has the right login, and have the same artifact at every place.
+#[derive(Default)]
+struct Registries {
+    /// User and password for each repository.
+    logins: BTreeMap<String, (&'static str, &'static str)>,
+}
+
+impl Registries {
+    fn check(&self, repository: &str, how: &Connection) -> Result<()> {
+        let (user, password) = self.logins.get(repository).copied().unwrap_or_default();
+        let came = how.login.as_ref();
+        let came =
+            came.map(|(user, password)| (user.as_str(), password.expose_str().unwrap_or_default()));
+        match came.unwrap_or_default() == (user, password) {
+            true => Ok(()),
+            false => Err(PortError::new(
+                ErrorKind::Denied,
+                format!("'{repository}' answered 401"),
+            )),
+        }
+    }
+}
+
+#[async_trait]
+impl Charts for Registries {
+    async fn get(
+        &self,
+        url: &str,
+        how: &Connection,
+        known: &Validator,
+        limit: u64,
+    ) -> Result<Fetched> {
+        Offline.get(url, how, known, limit).await
+    }
+
+    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
+        self.check(repository, how)?;
+        Ok(vec!["1.0.0".to_owned()])
+    }
+
+    async fn manifest(&self, repository: &str, _: &str, how: &Connection) -> Result<Manifest> {
+        self.check(repository, how)?;
+        let chart = Layer {
+            media_type: "application/vnd.cncf.helm.chart.content.v1.tar+gzip".to_owned(),
+            ..Layer::default()
+        };
+        Ok(Manifest {
+            digest: format!("sha256:{}", "0".repeat(64)),
+            layers: vec![chart],
+            ..Manifest::default()
+        })
+    }
+
+    async fn referrers(
+        &self,
+        repository: &str,
+        digest: &str,
+        how: &Connection,
+    ) -> Result<Vec<Referrer>> {
+        Offline.referrers(repository, digest, how).await
+    }
+
+    async fn layer(&self, repository: &str, _: &Layer, how: &Connection, _: u64) -> Result<Bytes> {
+        self.check(repository, how)?;
+        Ok(Bytes::from_static(b"a layer"))
+    }
+}
+
+struct Site {
+    world: World,
+    logins: Arc<Logins>,
+}
+
+impl Site {
+    /// A hub with the service account `reader`, and registries with these logins.
+    fn start(settings: Settings, logins: &[(&str, &'static str, &'static str)]) -> Self {
+        let mut world = World::with(&[], settings);
+        let clouds = Arc::<Logins>::default();
+        world.ports.clouds.aws = clouds.clone();
+        let login = |(repository, user, password): &(&str, &'static str, &'static str)| {
+            ((*repository).to_owned(), (*user, *password))
+        };
+        world.ports.charts = Arc::new(Registries {
+            logins: logins.iter().map(login).collect(),
+        });
+        let site = Self {
+            world,
+            logins: clouds,
+        };
+        site.account("reader", json!({}));
+        site
+    }
+
+    fn account(&self, name: &str, more: Value) {
+        let mut account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        account
+            .as_object_mut()
+            .expect("a map")
+            .extend(more.as_object().expect("a map").clone());
+        self.world
+            .hub()
+            .must("POST", ACCOUNTS, JSON, Some(&account));
+    }
+
+    fn annotate(&self, annotations: &Value) {
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let path = format!("{ACCOUNTS}/reader");
+        self.world.hub().must("PATCH", &path, MERGE, Some(&patch));
+    }
+
+    /// Creates an object, or puts another one into its place, and looks at it.
+    fn look(&self, kind: FluxKind, plural: &str, spec: &Value) -> (String, String) {
+        let (list, path) = (
+            format!("{SOURCES}/{plural}"),
+            format!("{SOURCES}/{plural}/web"),
+        );
+        let mut spec = spec.clone();
+        spec["interval"] = json!("10m");
+        let mut object = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind.to_string(),
+            "metadata": {"name": "web"}, "spec": spec});
+        match self.world.hub().find(&path) {
+            None => self.world.hub().must("POST", &list, JSON, Some(&object)),
+            Some(live) => {
+                object["metadata"] = live["metadata"].clone();
+                self.world.hub().must("PUT", &path, JSON, Some(&object))
+            }
+        };
+        self.world.request(kind, "web", Cause::Timer);
+        self.world.work(Duration::ZERO);
+        let status = self.world.hub().get(&path)["status"].clone();
+        let all = status["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = all
+            .iter()
+            .find(|one| one["type"] == "Ready")
+            .cloned()
+            .unwrap_or_default();
+        let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+        (
+            format!("{} {}", text("status"), text("reason")),
+            text("message"),
+        )
+    }
+
+    /// Looks at an OCIRepository of this address and with this in its spec.
+    fn artifact(&self, url: &str, more: &Value) -> (String, String) {
+        let mut spec =
+            json!({"url": format!("oci://{url}"), "layerSelector": {"operation": "copy"}});
+        spec.as_object_mut()
+            .expect("a map")
+            .extend(more.as_object().expect("a map").clone());
+        self.look(FluxKind::OCIRepository, "ocirepositories", &spec)
+    }
+
+    #[track_caller]
+    fn refused(&self, url: &str, more: &Value, reason: &str, message: &str) {
+        let (ready, told) = self.artifact(url, more);
+        assert_eq!(ready, format!("False {reason}"), "{told}");
+        assert!(told.contains(message), "{told}");
+        assert_eq!(self.logins.take(), Vec::<String>::new(), "{told}");
+    }
+
+    #[track_caller]
+    fn stored(&self, url: &str, more: &Value, asked: &[&str]) {
+        let (ready, told) = self.artifact(url, more);
+        assert_eq!(ready, "True Succeeded", "{told}");
+        assert_eq!(self.logins.take(), asked);
+    }
+}
+
+#[test]
+fn ecr_by_the_role_of_a_service_account() {
+    let url = format!("{ECR}/charts/web");
+    let site = Site::start(Settings::default(), &[(&url, "AWS", "pw")]);
+    let by = |account: &str| json!({"provider": "aws", "serviceAccountName": account});
+    site.refused(
+        &url,
+        &by("absent"),
+        "AuthenticationFailed",
+        "failed to get credential: serviceaccount 'apps/absent' not found",
+    );
+    site.refused(&url, &by("reader"), "OCIArtifactPullFailed",
+        "failed to determine artifact digest: failed to get access token for artifact registry: failed to get provider identity from \
+         service account 'apps/reader' annotations: invalid eks.amazonaws.com/role-arn annotation: ''. must match");
+    site.annotate(&json!({"eks.amazonaws.com/role-arn": ROLE}));
+    let who = format!("eu-west-1 for {ROLE} as reader.apps.eu-west-1.fluxcd.io");
+    site.stored(&url, &by("reader"), &[&who]);
+    let mut range = by("reader");
+    range["ref"] = json!({"semver": "1.x"});
+    site.stored(&url, &range, &[&who]);
+    // Elsewhere the login is not even asked for.
+    for other in [
+        "ghcr.io/charts/web",
+        "012345678901.dkr.ecr.eu-west-1.amazonaws.com.evil.example/charts/web",
+    ] {
+        let host = other.split('/').next().expect("a host");
+        let told = format!("invalid AWS registry: '{host}'. must match ([0-9+]*).dkr");
+        site.refused(other, &by("reader"), "OCIArtifactPullFailed", &told);
+        site.refused(other, &range, "ReadOperationFailed", &told);
+    }
+    let mut plain = by("reader");
+    plain["insecure"] = json!(true);
+    site.refused(
+        &url,
+        &plain,
+        "NotSupported",
+        "spec.insecure with a cloud's login",
+    );
+    // A Secret goes before every cloud.
+    let login = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "stringData": {"username": "AWS", "password": "pw"}});
+    site.world.hub().must("POST", SECRETS, JSON, Some(&login));
+    let mut secret = by("reader");
+    secret["secretRef"] = json!({"name": "login"});
+    site.stored(&url, &secret, &[]);
+}
+
+#[test]
+fn the_default_account_of_sources() {
+    let url = format!("{ECR}/charts/web");
+    let settings = Settings {
+        default_source_service_account: Some("sources".to_owned()),
+        role_registries: vec![format!("apps/{ECR}")],
+        ..Settings::default()
+    };
+    let site = Site::start(settings, &[(&url, "AWS", "pw")]);
+    let aws = json!({"provider": "aws"});
+    site.refused(&url, &aws, "OCIArtifactPullFailed",
+        "failed to get service account 'apps/sources': the specified default service account does not exist");
+    site.account("sources", json!({"metadata": {"name": "sources", "annotations": {"eks.amazonaws.com/role-arn": ROLE}}}));
+    let who = format!("eu-west-1 for {ROLE} as sources.apps.eu-west-1.fluxcd.io");
+    site.stored(&url, &aws, &[&who]);
+}
+
+#[test]
+fn ecr_by_the_installations_own_role() {
+    let url = format!("{ECR}/charts/web");
+    let settings = Settings {
+        role_registries: vec![format!("apps/{ECR}/charts"), format!("other/{ECR}")],
+        ..Settings::default()
+    };
+    let all = [
+        (url.as_str(), "AWS", "pw"),
+        ("public.ecr.aws/acme/web", "AWS", "pw"),
+    ];
+    let site = Site::start(settings, &all);
+    let aws = json!({"provider": "aws"});
+    site.stored(&url, &aws, &["eu-west-1 for the installation"]);
+    for other in [
+        format!("{ECR}/charts-of-others/web"),
+        "public.ecr.aws/acme/web".to_owned(),
+    ] {
+        let flag = format!(
+            "register the hub with --allow-role-registry apps/{other}, or name a service account"
+        );
+        site.refused(&other, &aws, "NotSupported", &flag);
+    }
+    let authority = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "authority"}, "stringData": {"ca.crt": "pem"}});
+    site.world
+        .hub()
+        .must("POST", SECRETS, JSON, Some(&authority));
+    let own = json!({"provider": "aws", "certSecretRef": {"name": "authority"}});
+    site.refused(&url, &own, "NotSupported", "remove spec.certSecretRef");
+}
+
+/// A HelmRepository has no service account: Flux asks as its controller, driftless as the installation.
+#[test]
+fn charts_of_ecr() {
+    let url = format!("{ECR}/charts/web");
+    let settings = Settings {
+        role_registries: vec![format!("apps/{ECR}/charts")],
+        default_source_service_account: Some("absent".to_owned()),
+        ..Settings::default()
+    };
+    let site = Site::start(settings, &[(&url, "AWS", "pw")]);
+    let chart = json!({"chart": "web", "version": "1.0.0", "sourceRef": {"kind": "HelmRepository", "name": "web"}});
+    let pulled = |path: &str, provider: &str| {
+        let repository =
+            json!({"type": "oci", "url": format!("oci://{path}"), "provider": provider});
+        site.look(FluxKind::HelmRepository, "helmrepositories", &repository);
+        site.look(FluxKind::HelmChart, "helmcharts", &chart)
+    };
+    // It came, and is no chart.
+    let (ready, told) = pulled(&format!("{ECR}/charts"), "aws");
+    assert_eq!(ready, "False ChartPullError", "{told}");
+    assert!(told.contains("the archive is damaged"), "{told}");
+    let asked = site.logins.take();
+    assert!(
+        !asked.is_empty()
+            && asked
+                .iter()
+                .all(|one| one == "eu-west-1 for the installation"),
+        "{asked:?}"
+    );
+    let (ready, told) = pulled(&format!("{ECR}/other"), "aws");
+    assert_eq!(ready, "False NotSupported", "{told}");
+    assert!(
+        told.contains(&format!(
+            "--allow-role-registry apps/{ECR}/other, or name a Secret"
+        )),
+        "{told}"
+    );
+    let (ready, told) = pulled("ghcr.io/charts", "aws");
+    assert_eq!(ready, "False AuthenticationFailed", "{told}");
+    let lead =
+        "unable to get authentication data from OIDC: invalid AWS registry: 'ghcr.io'. must match";
+    assert!(told.starts_with(lead), "{told}");
+    assert_eq!(site.logins.take(), Vec::<String>::new());
+}
+
+#[test]
+fn secrets_of_a_service_account() {
+    let all = [
+        ("ghcr.io/acme/web", "ann", "a"),
+        ("ghcr.io/acme/deep/web", "bob", "b"),
+        ("quay.io/acme/web", "", ""),
+    ];
+    let site = Site::start(Settings::default(), &all);
+    let config = json!({"auths": {
+        "ghcr.io": {"username": "ann", "password": "a"},
+        "https://ghcr.io/acme/deep": {"username": "bob", "password": "b"},
+        "ghcr.io/acme/other": {"username": "eve", "password": "e"},
+    }});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"},
+        "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": config.to_string()}});
+    site.account("puller", json!({"imagePullSecrets": [{"name": "pull"}]}));
+    let by = json!({"serviceAccountName": "puller"});
+    site.refused("ghcr.io/acme/web", &by, "AuthenticationFailed",
+        "failed to get credential: failed to get image pull secret for serviceaccount 'apps/puller': secret 'apps/pull' not found");
+    site.world.hub().must("POST", SECRETS, JSON, Some(&secret));
+    // As in Flux they go before the cloud of a provider.
+    for by in [
+        by,
+        json!({"serviceAccountName": "puller", "provider": "aws"}),
+    ] {
+        for url in [
+            "ghcr.io/acme/web",
+            "ghcr.io/acme/deep/web",
+            "quay.io/acme/web",
+        ] {
+            site.stored(url, &by, &[]);
+        }
+    }
+    site.stored(
+        "quay.io/acme/web",
+        &json!({"serviceAccountName": "reader"}),
+        &[],
+    );
+}
