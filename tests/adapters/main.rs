@@ -6,6 +6,7 @@ mod aws_logins;
 mod blobs;
 mod buckets;
 mod charts;
+mod clouds;
 mod cluster;
 mod github;
 mod keys;

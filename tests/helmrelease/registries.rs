@@ -7,8 +7,10 @@ use driftless_adapters::offline::Offline;
 use driftless_core::flux::FluxKind;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
-    Aws, AwsIdentity, Cause, Charts, ClusterPlace, Connection, EcrRegistry, EksCluster, ErrorKind,
-    Fetched, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token, Validator,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Cause, Charts, Clouds, ClusterPlace,
+    Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched, GkeCluster, Google,
+    GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token,
+    Validator,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,11 +25,15 @@ const ROLE: &str = "arn:aws:iam::012345678901:role/reader";
 
 /// Every cloud: gives each identity a login of its own, and notes who asked.
 #[derive(Default)]
-struct Logins(Mutex<Vec<String>>);
+struct Logins {
+    asked: Mutex<Vec<String>>,
+    /// The last service account's token that came.
+    token: Mutex<Option<Token>>,
+}
 
 impl Logins {
     fn give(&self, user: &str, place: &str, who: &str) -> RegistryLogin {
-        let mut asked = self.0.lock().expect("the log");
+        let mut asked = self.asked.lock().expect("the log");
         asked.push(format!("{place} for {who}"));
         RegistryLogin {
             user: user.to_owned(),
@@ -35,8 +41,12 @@ impl Logins {
         }
     }
 
+    fn show(&self, token: &Token) {
+        *self.token.lock().expect("the token") = Some(token.clone());
+    }
+
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().expect("the log"))
+        std::mem::take(&mut *self.asked.lock().expect("the log"))
     }
 }
 
@@ -63,9 +73,65 @@ impl Aws for Logins {
     ) -> Result<RegistryLogin> {
         let who = match identity {
             AwsIdentity::Installation => "the installation".to_owned(),
-            AwsIdentity::Role { arn, session, .. } => format!("{arn} as {session}"),
+            AwsIdentity::Role {
+                arn,
+                session,
+                token,
+            } => {
+                self.show(token);
+                format!("{arn} as {session}")
+            }
         };
         Ok(self.give("AWS", registry.region(), &who))
+    }
+}
+
+#[async_trait]
+impl Azure for Logins {
+    async fn describe(
+        &self,
+        cluster: &AksCluster,
+        who: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Vec<ClusterPlace>> {
+        Azure::describe(&Offline, cluster, who, now).await
+    }
+
+    async fn token(&self, who: &EntraIdentity, now: Duration) -> Result<Token> {
+        Azure::token(&Offline, who, now).await
+    }
+
+    async fn registry(
+        &self,
+        registry: &AcrRegistry,
+        who: &EntraIdentity,
+        _: Duration,
+    ) -> Result<RegistryLogin> {
+        self.show(&who.token);
+        let name = format!("{} of {}", who.client, who.tenant);
+        Ok(self.give("0", &registry.host, &name))
+    }
+}
+
+#[async_trait]
+impl Google for Logins {
+    async fn describe(
+        &self,
+        cluster: &GkeCluster,
+        who: &GoogleIdentity,
+        now: Duration,
+    ) -> Result<ClusterPlace> {
+        Google::describe(&Offline, cluster, who, now).await
+    }
+
+    async fn token(&self, who: &GoogleIdentity, now: Duration) -> Result<Token> {
+        let account = who.account.as_deref().unwrap_or("nobody");
+        self.show(&who.token);
+        let name = format!("{} as {account}", who.provider);
+        Ok(Token {
+            secret: self.give("", "google", &name).password,
+            expires: now + Duration::from_secs(3600),
+        })
     }
 }
 
@@ -147,7 +213,11 @@ impl Site {
     fn start(settings: Settings, logins: &[(&str, &'static str, &'static str)]) -> Self {
         let mut world = World::with(&[], settings);
         let clouds = Arc::<Logins>::default();
-        world.ports.clouds.aws = clouds.clone();
+        world.ports.clouds = Clouds {
+            aws: clouds.clone(),
+            azure: clouds.clone(),
+            google: clouds.clone(),
+        };
         let login = |(repository, user, password): &(&str, &'static str, &'static str)| {
             ((*repository).to_owned(), (*user, *password))
         };
@@ -223,6 +293,17 @@ impl Site {
         self.look(FluxKind::OCIRepository, "ocirepositories", &spec)
     }
 
+    /// For whom the token is that the cloud was shown, as the hub says.
+    fn shown_for(&self) -> Value {
+        let token = self.logins.token.lock().expect("the token").clone();
+        let token = token.expect("a token").secret;
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "spec": {"token": token.expose_str().expect("text")}});
+        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+        let told = self.world.hub().must("POST", path, JSON, Some(&review));
+        told["status"]["audiences"].clone()
+    }
+
     #[track_caller]
     fn refused(&self, url: &str, more: &Value, reason: &str, message: &str) {
         let (ready, told) = self.artifact(url, more);
@@ -256,6 +337,7 @@ fn ecr_by_the_role_of_a_service_account() {
     site.annotate(&json!({"eks.amazonaws.com/role-arn": ROLE}));
     let who = format!("eu-west-1 for {ROLE} as reader.apps.eu-west-1.fluxcd.io");
     site.stored(&url, &by("reader"), &[&who]);
+    assert_eq!(site.shown_for(), json!(["sts.amazonaws.com"]));
     let mut range = by("reader");
     range["ref"] = json!({"semver": "1.x"});
     site.stored(&url, &range, &[&who]);
@@ -372,9 +454,8 @@ fn charts_of_ecr() {
         "{told}"
     );
     let (ready, told) = pulled("ghcr.io/charts", "aws");
-    assert_eq!(ready, "False AuthenticationFailed", "{told}");
-    let lead =
-        "unable to get authentication data from OIDC: invalid AWS registry: 'ghcr.io'. must match";
+    assert_eq!(ready, "False Unknown", "{told}");
+    let lead = "unknown build error: unable to get authentication data from OIDC: invalid AWS registry: 'ghcr.io'. must match";
     assert!(told.starts_with(lead), "{told}");
     assert_eq!(site.logins.take(), Vec::<String>::new());
 }
@@ -416,5 +497,95 @@ fn secrets_of_a_service_account() {
         "quay.io/acme/web",
         &json!({"serviceAccountName": "reader"}),
         &[],
+    );
+}
+
+#[test]
+fn acr_by_the_application_of_a_service_account() {
+    let url = "acme.azurecr.io/charts/web";
+    let site = Site::start(Settings::default(), &[(url, "0", "pw")]);
+    let by = json!({"provider": "azure", "serviceAccountName": "reader"});
+    let lead = "failed to determine artifact digest: failed to get access token for artifact registry: failed to get provider identity \
+                from service account 'apps/reader' annotations: ";
+    let fails =
+        |told: &str| site.refused(url, &by, "OCIArtifactPullFailed", &format!("{lead}{told}"));
+    fails(
+        "azure tenant ID is not set in the service account annotation azure.workload.identity/tenant-id",
+    );
+    site.annotate(&json!({"azure.workload.identity/tenant-id": "../common"}));
+    fails(
+        "azure client ID is not set in the service account annotation azure.workload.identity/client-id",
+    );
+    site.annotate(&json!({"azure.workload.identity/client-id": "c"}));
+    fails("invalid azure.workload.identity/tenant-id annotation: '../common'");
+    site.annotate(&json!({"azure.workload.identity/tenant-id": "t"}));
+    site.stored(url, &by, &[r#"acme.azurecr.io for c of t"#]);
+    assert_eq!(site.shown_for(), json!(["api://AzureADTokenExchange"]));
+    site.refused(
+        "acme.azurecr.io.evil.example/web",
+        &by,
+        "OCIArtifactPullFailed",
+        r"invalid Azure registry: 'acme.azurecr.io.evil.example'. must match ^.+\.(azurecr\.io|",
+    );
+    site.refused(
+        url,
+        &json!({"provider": "azure"}),
+        "NotSupported",
+        "name a service account with the annotation azure.workload.identity/client-id",
+    );
+    let mut plain = by.clone();
+    plain["insecure"] = json!(true);
+    site.refused(
+        url,
+        &plain,
+        "NotSupported",
+        "spec.insecure with a cloud's login",
+    );
+}
+
+#[test]
+fn google_by_the_principal_of_a_service_account() {
+    let url = "europe-docker.pkg.dev/acme/charts/web";
+    let site = Site::start(Settings::default(), &[(url, "oauth2accesstoken", "pw")]);
+    let by = json!({"provider": "gcp", "serviceAccountName": "reader"});
+    let lead =
+        "failed to determine artifact digest: failed to get access token for artifact registry: ";
+    site.refused(url, &by, "NotSupported",
+        &format!("{lead}service account 'apps/reader' has no annotation gcp.auth.fluxcd.io/workload-identity-provider"));
+    site.annotate(&json!({"gcp.auth.fluxcd.io/workload-identity-provider": "b"}));
+    site.refused(url, &by, "OCIArtifactPullFailed",
+        &format!("{lead}failed to get provider audience: invalid gcp.auth.fluxcd.io/workload-identity-provider annotation: 'b'. must match"));
+    let provider = "projects/1/locations/global/workloadIdentityPools/a/providers/b";
+    let audience = format!("//iam.googleapis.com/{provider}");
+    site.annotate(&json!({"gcp.auth.fluxcd.io/workload-identity-provider": provider}));
+    let asked = format!(r#"google for {audience} as nobody"#);
+    site.stored(url, &by, &[&asked]);
+    assert_eq!(site.shown_for(), json!([audience]));
+    site.annotate(&json!({"iam.gke.io/gcp-service-account": "reader"}));
+    site.refused(
+        url,
+        &by,
+        "OCIArtifactPullFailed",
+        "invalid iam.gke.io/gcp-service-account annotation: 'reader'. must match",
+    );
+    let account = "reader@acme.iam.gserviceaccount.com";
+    site.annotate(&json!({"iam.gke.io/gcp-service-account": account}));
+    let asked = format!(r#"google for {audience} as {account}"#);
+    site.stored(url, &by, &[&asked]);
+    site.refused(
+        "ghcr.io/acme/web",
+        &by,
+        "OCIArtifactPullFailed",
+        "invalid GCP registry: 'ghcr.io'. must match",
+    );
+    let repository =
+        json!({"type": "oci", "url": "oci://europe-docker.pkg.dev/acme/charts", "provider": "gcp"});
+    site.look(FluxKind::HelmRepository, "helmrepositories", &repository);
+    let chart = json!({"chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "web"}});
+    let (ready, told) = site.look(FluxKind::HelmChart, "helmcharts", &chart);
+    assert_eq!(ready, "False NotSupported", "{told}");
+    assert!(
+        told.contains("use an OCIRepository, which has a serviceAccountName"),
+        "{told}"
     );
 }

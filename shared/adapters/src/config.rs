@@ -2,6 +2,7 @@
 
 use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
 use crate::charts::HttpCharts;
+use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
 use crate::local::{FolderBlobs, LocalKeys, LocalQueue, OutboxQueue, SystemClock};
@@ -129,11 +130,18 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         queue: Arc::new(SqsQueue::new(&settings, config.queue_url.as_str())),
         keys,
         clusters: Arc::new(KubeClusters::new()),
-        clouds: Clouds {
-            aws: Arc::new(AwsLogins::with_role(&settings)),
-        },
+        clouds: clouds(AwsLogins::with_role(&settings)),
         clock: Arc::new(SystemClock),
     })
+}
+
+fn clouds(aws: AwsLogins) -> Clouds {
+    let hosts = CloudHosts::from_env();
+    Clouds {
+        aws: Arc::new(aws),
+        azure: Arc::new(AzureLogins::new(hosts.clone())),
+        google: Arc::new(GoogleLogins::new(hosts)),
+    }
 }
 
 /// The ports of a function, as its environment says.
@@ -222,9 +230,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         queue: Arc::new(queue.clone()),
         keys,
         clusters: Arc::new(KubeClusters::new()),
-        clouds: Clouds {
-            aws: Arc::new(AwsLogins::new()),
-        },
+        clouds: clouds(AwsLogins::new()),
         clock: Arc::new(SystemClock),
     };
     Ok((ports, queue))

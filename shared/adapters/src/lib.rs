@@ -5,6 +5,7 @@
 
 pub mod aws;
 pub mod charts;
+pub mod clouds;
 pub mod cluster;
 pub mod config;
 pub mod embedded;

@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
-    Aws, AwsIdentity, Bucket, BucketAddress, Buckets, Charts, Clouds, ClusterPlace, Connection,
-    EcrRegistry, EksCluster, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer,
-    RegistryLogin, Result, Token, Validator,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
+    Clouds, ClusterPlace, Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched,
+    GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin,
+    Result, Token, Validator,
 };
 use driftless_core::source::shown;
 use std::sync::Arc;
@@ -54,6 +55,8 @@ impl Offline {
     pub fn clouds() -> Clouds {
         Clouds {
             aws: Arc::new(Self),
+            azure: Arc::new(Self),
+            google: Arc::new(Self),
         }
     }
 }
@@ -80,5 +83,46 @@ impl Aws for Offline {
         _: Duration,
     ) -> Result<RegistryLogin> {
         refused(&format!("ecr://{}", registry.region()))
+    }
+}
+
+#[async_trait]
+impl Azure for Offline {
+    async fn describe(
+        &self,
+        cluster: &AksCluster,
+        _: &EntraIdentity,
+        _: Duration,
+    ) -> Result<Vec<ClusterPlace>> {
+        refused(&format!("aks://{}/{}", cluster.group, cluster.name))
+    }
+
+    async fn token(&self, _: &EntraIdentity, _: Duration) -> Result<Token> {
+        refused("entra://")
+    }
+
+    async fn registry(
+        &self,
+        registry: &AcrRegistry,
+        _: &EntraIdentity,
+        _: Duration,
+    ) -> Result<RegistryLogin> {
+        refused(&format!("acr://{}", registry.host))
+    }
+}
+
+#[async_trait]
+impl Google for Offline {
+    async fn describe(
+        &self,
+        cluster: &GkeCluster,
+        _: &GoogleIdentity,
+        _: Duration,
+    ) -> Result<ClusterPlace> {
+        refused(&format!("gke://{}", cluster.name))
+    }
+
+    async fn token(&self, _: &GoogleIdentity, _: Duration) -> Result<Token> {
+        refused("google://")
     }
 }

@@ -68,13 +68,7 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
     }
     let context = named(&config, "contexts", "context", current)?;
     only(context, "context", &CONTEXT_FIELDS)?;
-    let cluster = named(
-        &config,
-        "clusters",
-        "cluster",
-        needed(context, "context", "cluster")?,
-    )?;
-    only(cluster, "cluster", &CLUSTER_FIELDS)?;
+    let cluster = cluster_of(&config, context)?;
     let user = match string(context, "context.", "user")?.filter(|name| !name.is_empty()) {
         Some(name) => named(&config, "users", "user", name)?,
         None => &Map::new(),
@@ -106,6 +100,30 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
         login: login(user)?,
         namespace: text(context, "context.", "namespace")?,
     })
+}
+
+/// Where the current context leads to: the server and its certificate authority. What the user's entry says is not looked at.
+///
+/// # Errors
+/// As [`parse`], but for what a user's entry may not say.
+pub fn place(text: &[u8]) -> Result<(String, Option<Vec<u8>>)> {
+    let config = document(text)?;
+    let current = string(&config, "", "current-context")?.unwrap_or_default();
+    let context = named(&config, "contexts", "context", current)?;
+    let cluster = cluster_of(&config, context)?;
+    let authority = data(cluster, "cluster.", "certificate-authority-data")?;
+    Ok((server(needed(cluster, "cluster", "server")?)?, authority))
+}
+
+/// The cluster of a context.
+fn cluster_of<'a>(
+    config: &'a Map<String, Value>,
+    context: &Map<String, Value>,
+) -> Result<&'a Map<String, Value>> {
+    let name = needed(context, "context", "cluster")?;
+    let cluster = named(config, "clusters", "cluster", name)?;
+    only(cluster, "cluster", &CLUSTER_FIELDS)?;
+    Ok(cluster)
 }
 
 /// Puts the content of the files that the current context names into the kubeconfig, as tools on the operator's own

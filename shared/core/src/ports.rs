@@ -7,7 +7,11 @@ mod tokens;
 
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
-pub use clouds::{Aws, AwsIdentity, Clouds, ClusterPlace, EcrRegistry, EksCluster, RegistryLogin};
+pub use clouds::{
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterPlace, EcrRegistry,
+    EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin,
+    is_google_registry,
+};
 pub use tokens::{Token, TokenAsk};
 
 use crate::flux::ObjectRef;

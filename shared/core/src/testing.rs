@@ -6,9 +6,10 @@ mod buckets;
 pub use buckets::MemoryBuckets;
 
 use crate::ports::{
-    Access, Aws, AwsIdentity, Blobs, Bucket, BucketAddress, Buckets, Charts, Clock, Clouds,
-    Cluster, ClusterPlace, Clusters, Commit, Connection, EcrRegistry, EksCluster, ErrorKind,
-    FetchLimits, Fetched, Git, GitAuth, GitReference, Impersonation, Keys, Layer, Manifest,
+    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Blobs, Bucket, BucketAddress,
+    Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit, Connection,
+    EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git, GitAuth,
+    GitReference, GkeCluster, Google, GoogleIdentity, Impersonation, Keys, Layer, Manifest,
     PortError, Ports, Precondition, Put, Queue, Referrer, RegistryLogin, Request, Result, Secret,
     Token, Validator, Version,
 };
@@ -196,6 +197,8 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         clusters: Arc::new(Absent),
         clouds: Clouds {
             aws: Arc::new(Absent),
+            azure: Arc::new(Absent),
+            google: Arc::new(Absent),
         },
         clock,
     }
@@ -281,6 +284,47 @@ impl Aws for Absent {
         _: &AwsIdentity,
         _: Duration,
     ) -> Result<RegistryLogin> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Azure for Absent {
+    async fn describe(
+        &self,
+        _: &AksCluster,
+        _: &EntraIdentity,
+        _: Duration,
+    ) -> Result<Vec<ClusterPlace>> {
+        absent()
+    }
+
+    async fn token(&self, _: &EntraIdentity, _: Duration) -> Result<Token> {
+        absent()
+    }
+
+    async fn registry(
+        &self,
+        _: &AcrRegistry,
+        _: &EntraIdentity,
+        _: Duration,
+    ) -> Result<RegistryLogin> {
+        absent()
+    }
+}
+
+#[async_trait]
+impl Google for Absent {
+    async fn describe(
+        &self,
+        _: &GkeCluster,
+        _: &GoogleIdentity,
+        _: Duration,
+    ) -> Result<ClusterPlace> {
+        absent()
+    }
+
+    async fn token(&self, _: &GoogleIdentity, _: Duration) -> Result<Token> {
         absent()
     }
 }

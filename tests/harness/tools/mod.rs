@@ -205,6 +205,17 @@ pub static SIGN: Tool = Tool {
     },
 };
 
+/// Flux's library for logins of clouds, and the hosts that it asks.
+pub static CLOUDS: Tool = Tool {
+    name: "clouds",
+    version: "0.54.1",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        folder: "oracle/clouds",
+        ldflags: "",
+    },
+};
+
 /// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
 /// functions as local processes.
 pub static MINISTACK: Tool = Tool {
@@ -263,7 +274,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 19] = [
+pub static ALL: [&Tool; 20] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -281,6 +292,7 @@ pub static ALL: [&Tool; 19] = [
     &KUSTOMIZE_CONTROLLER,
     &HELM_CONTROLLER,
     &SIGN,
+    &CLOUDS,
     &CARGO_DENY,
     &PYTHON,
 ];

@@ -41,7 +41,7 @@ pub struct World {
     pub hubs: Vec<Cluster>,
     /// Remote clusters, and where each way to one leads to.
     remotes: Mutex<Remotes>,
-    eks: Arc<Described>,
+    clouds: Arc<Described>,
     clusters: Arc<EmbeddedClusters>,
     age_keys: Option<Secret>,
     listens: bool,
@@ -87,7 +87,7 @@ impl World {
         for plan in &fleet.hubs {
             hubs.push(Cluster::start(&plan.name, &clock, &clusters, listens).await?);
         }
-        let eks = Arc::<Described>::default();
+        let described = Arc::<Described>::default();
         let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
@@ -97,7 +97,11 @@ impl World {
             queue,
             keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),
             clusters: clusters.clone(),
-            clouds: Clouds { aws: eks.clone() },
+            clouds: Clouds {
+                aws: described.clone(),
+                azure: described.clone(),
+                google: described.clone(),
+            },
             clock,
         };
         let world = Self {
@@ -105,7 +109,7 @@ impl World {
             git: fleet.git.clone(),
             hubs,
             remotes: Mutex::default(),
-            eks,
+            clouds: described,
             clusters,
             age_keys: fleet.age_keys.clone(),
             listens,

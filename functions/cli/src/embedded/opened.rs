@@ -10,7 +10,8 @@ use driftless_apiserver::User;
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{
-    Aws, AwsIdentity, ClusterPlace, EcrRegistry, EksCluster, ErrorKind, PortError, RegistryLogin,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterPlace, EcrRegistry, EksCluster,
+    EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, RegistryLogin,
     Result as PortResult, Secret, Token,
 };
 use driftless_core::source::credentials;
@@ -24,12 +25,56 @@ use std::time::Duration;
 /// How long a token lives.
 const LIFE: Duration = Duration::from_secs(15 * 60);
 
-/// EKS, as far as ConfigMaps tell of its clusters.
+/// Clouds, as far as ConfigMaps tell of their clusters.
 #[derive(Default)]
 pub(super) struct Described(Mutex<BTreeMap<String, ClusterPlace>>);
 
-fn key(cluster: &EksCluster) -> String {
-    format!("{}/{}", cluster.region, cluster.name)
+impl Described {
+    fn tell(&self, cluster: String, place: ClusterPlace) {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        places.insert(cluster, place);
+    }
+
+    fn place(&self, cluster: &str) -> PortResult<ClusterPlace> {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        places.get(cluster).cloned().ok_or_else(|| {
+            let what = format!("no ConfigMap tells of the cluster {cluster}");
+            PortError::new(ErrorKind::NotFound, what)
+        })
+    }
+}
+
+/// The name of a cluster that a cloud runs, as part of a host's; none when the text is no name of one.
+fn managed(provider: &str, cluster: &str) -> Option<String> {
+    match provider {
+        "aws" => EksCluster::parse(cluster).map(|one| eks(&one)),
+        "azure" => AksCluster::parse(cluster).map(|one| aks(&one)),
+        "gcp" => GkeCluster::parse(cluster).map(|one| gke(&one)),
+        _ => None,
+    }
+}
+
+fn eks(cluster: &EksCluster) -> String {
+    format!("{}.{}.eks", cluster.name, cluster.region)
+}
+
+fn aks(cluster: &AksCluster) -> String {
+    format!(
+        "{}.{}.{}.aks",
+        cluster.name, cluster.group, cluster.subscription
+    )
+}
+
+fn gke(cluster: &GkeCluster) -> String {
+    let parts: Vec<&str> = cluster.name.split('/').rev().step_by(2).collect();
+    format!("{}.gke", parts.join("."))
+}
+
+fn token(now: Duration) -> Token {
+    Token {
+        secret: Secret::new("stand-in"),
+        expires: now + LIFE,
+    }
 }
 
 #[async_trait]
@@ -40,18 +85,11 @@ impl Aws for Described {
         _: &AwsIdentity,
         _: Duration,
     ) -> PortResult<ClusterPlace> {
-        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        places.get(&key(cluster)).cloned().ok_or_else(|| {
-            let what = format!("no ConfigMap tells of the cluster {}", key(cluster));
-            PortError::new(ErrorKind::NotFound, what)
-        })
+        self.place(&eks(cluster))
     }
 
     async fn token(&self, _: &EksCluster, _: &AwsIdentity, now: Duration) -> PortResult<Token> {
-        Ok(Token {
-            secret: Secret::new("stand-in"),
-            expires: now + LIFE,
-        })
+        Ok(token(now))
     }
 
     async fn registry(
@@ -61,6 +99,47 @@ impl Aws for Described {
         now: Duration,
     ) -> PortResult<RegistryLogin> {
         Aws::registry(&Offline, registry, identity, now).await
+    }
+}
+
+#[async_trait]
+impl Azure for Described {
+    async fn describe(
+        &self,
+        cluster: &AksCluster,
+        _: &EntraIdentity,
+        _: Duration,
+    ) -> PortResult<Vec<ClusterPlace>> {
+        Ok(vec![self.place(&aks(cluster))?])
+    }
+
+    async fn token(&self, _: &EntraIdentity, now: Duration) -> PortResult<Token> {
+        Ok(token(now))
+    }
+
+    async fn registry(
+        &self,
+        registry: &AcrRegistry,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> PortResult<RegistryLogin> {
+        Azure::registry(&Offline, registry, identity, now).await
+    }
+}
+
+#[async_trait]
+impl Google for Described {
+    async fn describe(
+        &self,
+        cluster: &GkeCluster,
+        _: &GoogleIdentity,
+        _: Duration,
+    ) -> PortResult<ClusterPlace> {
+        self.place(&gke(cluster))
+    }
+
+    async fn token(&self, _: &GoogleIdentity, now: Duration) -> PortResult<Token> {
+        Ok(token(now))
     }
 }
 
@@ -81,28 +160,26 @@ impl World {
             let entry = map.pointer("/data").and_then(|data| data.get(key));
             entry.and_then(Value::as_str).unwrap_or_default()
         };
-        let eks = EksCluster::parse(text("cluster")).filter(|_| text("provider") == "aws");
-        if eks.is_none() && text("provider") != "generic" {
+        let provider = text("provider");
+        if !["generic", "aws", "azure", "gcp"].contains(&provider) {
             return Ok(None);
         }
-        let address = match (text("address"), &eks) {
-            ("", Some(cluster)) => {
-                format!("https://{}.{}.eks.internal", cluster.name, cluster.region)
-            }
+        let managed = managed(provider, text("cluster"));
+        let address = match (text("address"), &managed) {
+            ("", Some(cluster)) => format!("https://{cluster}.internal"),
             (address, _) => address.to_owned(),
         };
         let Ok(server) = target::canonical(&address) else {
             return Ok(None);
         };
-        if let Some(cluster) = &eks {
+        if let Some(cluster) = managed {
             let place = ClusterPlace {
                 address: address.clone(),
                 certificate_authority: text("ca.crt").as_bytes().to_vec(),
             };
-            let mut places = self.eks.0.lock().unwrap_or_else(PoisonError::into_inner);
-            places.insert(key(cluster), place);
+            self.clouds.tell(cluster, place);
         }
-        if eks.is_some() && text("serviceAccountName").is_empty() {
+        if provider == "aws" && text("serviceAccountName").is_empty() {
             self.allow(hub, &format!("{}/{}", id.namespace, text("cluster")))
                 .await?;
         }

@@ -4,6 +4,8 @@
 
 mod account;
 pub mod aws;
+pub mod azure;
+pub mod google;
 
 pub use account::{Account, Exchange, find};
 

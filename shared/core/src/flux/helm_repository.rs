@@ -69,11 +69,6 @@ impl HelmRepository {
         object.pointer("/spec/type").and_then(Value::as_str) == Some("oci")
     }
 
-    /// A field that asks for something this version cannot do, as a sentence.
-    pub fn unsupported(&self) -> Option<String> {
-        super::unsupported_cloud(self.cloud(), "HelmRepository")
-    }
-
     /// The cloud whose login is wanted: of a registry without a Secret alone, as in Flux.
     pub fn cloud(&self) -> Option<&str> {
         let is_wanted = self.is_oci() && self.spec.secret_ref.is_none();

@@ -180,15 +180,6 @@ fn cloud(provider: Option<&str>) -> Option<&str> {
     provider.filter(|name| !matches!(*name, "" | "generic"))
 }
 
-/// A cloud's login is refused with words that say what to do instead.
-fn unsupported_cloud(provider: Option<&str>, kind: &str) -> Option<String> {
-    let other = cloud(provider).filter(|name| *name != "aws")?;
-    Some(format!(
-        "spec.provider '{other}' is not supported yet: use a Secret with credentials (spec.secretRef), or keep this {kind} \
-         with Flux's source-controller"
-    ))
-}
-
 /// One Flux object on a hub.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectRef {

@@ -101,7 +101,7 @@ impl OCIRepository {
             let what = "spec.proxySecretRef is not supported yet: remove the field, or keep this source with Flux's source-controller";
             return Some(what.to_owned());
         }
-        super::unsupported_cloud(spec.provider.as_deref(), "OCIRepository")
+        None
     }
 
     /// The cloud whose login is wanted where no Secret has one.

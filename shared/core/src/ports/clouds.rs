@@ -11,6 +11,10 @@ use std::time::Duration;
 pub struct Clouds {
     /// Amazon's.
     pub aws: Arc<dyn Aws>,
+    /// Microsoft's.
+    pub azure: Arc<dyn Azure>,
+    /// Google's.
+    pub google: Arc<dyn Google>,
 }
 
 /// Where a cluster's API server is.
@@ -167,9 +171,167 @@ pub trait Aws: Send + Sync {
     ) -> Result<RegistryLogin>;
 }
 
+/// An application of Microsoft Entra ID that trusts the issuer of a service account's token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntraIdentity {
+    /// The tenant: letters, digits, `-` and `.` alone.
+    pub tenant: String,
+    /// The application's client id.
+    pub client: String,
+    /// The service account's token. Whoever has another one gets nothing that was made for this one.
+    pub token: Token,
+}
+
+/// A cluster of Azure Kubernetes Service, from its resource id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AksCluster {
+    /// The subscription's id.
+    pub subscription: String,
+    /// The resource group.
+    pub group: String,
+    /// The cluster's name.
+    pub name: String,
+}
+
+impl AksCluster {
+    /// The parts of `/subscriptions/…/resourceGroups/…/providers/Microsoft.ContainerService/managedClusters/…`, which become parts
+    /// of paths; none of any other text.
+    pub fn parse(id: &str) -> Option<Self> {
+        let parts: Vec<&str> = id.split('/').collect();
+        let ["", a, subscription, b, group, c, d, e, name] = parts[..] else {
+            return None;
+        };
+        let words = [
+            (a, "subscriptions"),
+            (b, "resourceGroups"),
+            (c, "providers"),
+            (d, "Microsoft.ContainerService"),
+            (e, "managedClusters"),
+        ];
+        let is_id = words
+            .iter()
+            .all(|(have, word)| have.eq_ignore_ascii_case(word));
+        // What Azure allows in names, but for letters of other scripts in a group's.
+        let is_named = is_plain(group, b"-_.()", 90) && is_plain(name, b"-_", 63);
+        let fits = is_plain(subscription, b"-", 36) && is_named && !group.ends_with('.');
+        (is_id && fits).then(|| Self {
+            subscription: subscription.to_owned(),
+            group: group.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// A registry of Azure (ACR), from its host's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcrRegistry {
+    /// `acme.azurecr.io`
+    pub host: String,
+}
+
+impl AcrRegistry {
+    /// The registry of a host; none of any other name.
+    pub fn parse(host: &str) -> Option<Self> {
+        let ends = [".azurecr.io", ".azurecr.cn", ".azurecr.de", ".azurecr.us"];
+        let name = ends.iter().find_map(|end| host.strip_suffix(end))?;
+        let is_name = name.split('.').all(|part| is_plain(part, b"-", 63));
+        is_name.then(|| Self {
+            host: host.to_owned(),
+        })
+    }
+}
+
+/// Microsoft's clusters (AKS) and registries (ACR).
+#[async_trait]
+pub trait Azure: Send + Sync {
+    /// The ways to a cluster, at least one. `NotFound`: there is no such cluster.
+    async fn describe(
+        &self,
+        cluster: &AksCluster,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Vec<ClusterPlace>>;
+
+    /// A token that the API servers of all clusters accept that know the identity.
+    async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token>;
+
+    /// A login of a registry, for all that the identity may read there.
+    async fn registry(
+        &self,
+        registry: &AcrRegistry,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<RegistryLogin>;
+}
+
+/// A principal of a workload identity pool of Google Cloud that trusts the issuer of a service account's token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoogleIdentity {
+    /// `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`
+    pub provider: String,
+    /// The service account of Google's that it acts as, if it acts as one: letters, digits, `-`, `.` and `@` alone.
+    pub account: Option<String>,
+    /// The service account's token. Whoever has another one gets nothing that was made for this one.
+    pub token: Token,
+}
+
+/// A cluster of Google Kubernetes Engine, from its resource name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GkeCluster {
+    /// `projects/…/locations/…/clusters/…`: letters, digits, `-`, `.` and `:` alone between the slashes.
+    pub name: String,
+}
+
+impl GkeCluster {
+    /// A name, which becomes part of a path; none of any other text.
+    pub fn parse(name: &str) -> Option<Self> {
+        let parts: Vec<&str> = name.split('/').collect();
+        let [
+            "projects",
+            project,
+            "locations",
+            location,
+            "clusters",
+            cluster,
+        ] = parts[..]
+        else {
+            return None;
+        };
+        // An old project has its organisation's domain in its name.
+        let fits = is_plain(project, b"-.:", 200) && project.as_bytes()[0] != b'.';
+        (fits && is_plain(location, b"-", 200) && is_plain(cluster, b"-", 200)).then(|| Self {
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// Whether a host is a registry of Google's (Artifact Registry, Container Registry).
+pub fn is_google_registry(host: &str) -> bool {
+    let is_name = |name: &str| name.split('.').all(|part| is_plain(part, b"-", 63));
+    let below = |end: &str| host.strip_suffix(end).is_some_and(is_name);
+    matches!(host, "gcr.io" | "docker.s3nsregistry.fr")
+        || below(".gcr.io")
+        || below("-docker.pkg.dev")
+}
+
+/// Google's clusters (GKE) and registries.
+#[async_trait]
+pub trait Google: Send + Sync {
+    /// Where a cluster is. `NotFound`: there is no such cluster.
+    async fn describe(
+        &self,
+        cluster: &GkeCluster,
+        identity: &GoogleIdentity,
+        now: Duration,
+    ) -> Result<ClusterPlace>;
+
+    /// A token that clusters and registries accept that know the identity.
+    async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token>;
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{EcrRegistry, EksCluster};
+    use super::{AcrRegistry, AksCluster, EcrRegistry, EksCluster, GkeCluster, is_google_registry};
 
     #[test]
     fn arns_of_clusters() {
@@ -229,6 +391,73 @@ mod tests {
             "x.public.ecr.aws",
         ] {
             assert_eq!(found(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn ids_of_azure() {
+        let id = |group: &str, name: &str| {
+            format!(
+                "/subscriptions/00000000-0000-0000-0000-000000000001/resourcegroups/{group}/providers/microsoft.containerservice/managedClusters/{name}"
+            )
+        };
+        let found = AksCluster::parse(&id("team.a_(1)", "prod")).unwrap();
+        assert_eq!(
+            (found.group.as_str(), found.name.as_str()),
+            ("team.a_(1)", "prod")
+        );
+        for (group, name) in [
+            ("..", "prod"),
+            ("a", "b/c"),
+            ("a", "b?c"),
+            ("a", ""),
+            ("", "b"),
+        ] {
+            assert_eq!(AksCluster::parse(&id(group, name)), None, "{group} {name}");
+        }
+        assert_eq!(AksCluster::parse("prod"), None);
+        for host in ["acme.azurecr.io", "acme-1.eastus.azurecr.us"] {
+            assert!(AcrRegistry::parse(host).is_some(), "{host}");
+        }
+        for host in [
+            "azurecr.io",
+            ".azurecr.io",
+            "acme.azurecr.io.evil.example",
+            "evil.example/.azurecr.io",
+            "acme.azurecr.io:8443",
+            "a..azurecr.io",
+        ] {
+            assert!(AcrRegistry::parse(host).is_none(), "{host}");
+        }
+    }
+
+    #[test]
+    fn names_of_google() {
+        let name =
+            |project: &str| format!("projects/{project}/locations/europe-west1/clusters/prod");
+        for project in ["acme-1", "example.com:acme"] {
+            assert!(GkeCluster::parse(&name(project)).is_some(), "{project}");
+        }
+        for project in ["..", "", "a/b", "a?b"] {
+            assert!(GkeCluster::parse(&name(project)).is_none(), "{project}");
+        }
+        for host in [
+            "gcr.io",
+            "eu.gcr.io",
+            "europe-docker.pkg.dev",
+            "docker.s3nsregistry.fr",
+        ] {
+            assert!(is_google_registry(host), "{host}");
+        }
+        for host in [
+            "gcr.io.evil.example",
+            "evilgcr.io",
+            "-docker.pkg.dev",
+            "a/b-docker.pkg.dev",
+            "docker.pkg.dev",
+            "gcr.io:8443",
+        ] {
+            assert!(!is_google_registry(host), "{host}");
         }
     }
 }

@@ -64,10 +64,6 @@ pub(super) async fn find(
     chart: &str,
     range: &str,
 ) -> Result<Remote, Failure> {
-    if let Some(what) = repository.unsupported() {
-        let what = format!("{}: {what}", repository.id);
-        return Err(Failure::terminal(reason::UNSUPPORTED, what));
-    }
     check_name(chart)?;
     let url = &repository.spec.url;
     let how = connection::of_repository(context, repository).await?;

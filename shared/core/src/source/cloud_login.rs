@@ -1,20 +1,25 @@
 //! The login of a registry that a cloud runs (`spec.provider`), as source-controller 1.9 gets it.
 
-use crate::cloud::{self, Exchange, aws};
+use crate::cloud::{self, Exchange, aws, azure, google};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::Settings;
-use crate::ports::{AwsIdentity, Connection, EcrRegistry, RegistryLogin, Secret};
+use crate::ports::{
+    AcrRegistry, AwsIdentity, Connection, EcrRegistry, PortError, RegistryLogin, Secret,
+    is_google_registry,
+};
 use crate::step::Context;
 
 /// What a login is asked for, in Flux's words.
 const TOKEN: &str = "failed to get access token for artifact registry";
+/// The user of whoever logs in to a registry of Google's with a token.
+const GOOGLE_USER: &str = "oauth2accesstoken";
 
 /// Who wants to log in where.
 pub(super) struct Asked<'a> {
     /// The object's namespace.
     pub namespace: &'a str,
-    /// `aws`.
+    /// `aws`, `azure`, `gcp`.
     pub cloud: &'a str,
     /// `oci://HOST/PATH`.
     pub url: &'a str,
@@ -72,6 +77,8 @@ pub(super) async fn login(
 ) -> Result<(String, Secret), Failure> {
     let RegistryLogin { user, password } = match asked.cloud {
         "aws" => ecr(context, asked, how).await?,
+        "azure" => acr(context, asked, how).await?,
+        "gcp" => google(context, asked, how).await?,
         other => {
             let what = format!("provider '{}' not implemented", other.escape_debug());
             return Err(Failure::retry(reason::FAILED, what));
@@ -101,10 +108,81 @@ async fn ecr(
     };
     let now = context.ports.clock.now();
     let given = context.ports.clouds.aws.registry(&registry, &identity, now);
-    given.await.map_err(|error| {
-        Failure::port(reason::FAILED, &error)
-            .context("failed to create artifact registry credentials")
+    given.await.map_err(|error| not_given(&error))
+}
+
+async fn acr(
+    context: &Context<'_>,
+    asked: &Asked<'_>,
+    how: &Connection,
+) -> Result<RegistryLogin, Failure> {
+    let Some(registry) = AcrRegistry::parse(asked.host()) else {
+        let form = r"^.+\.(azurecr\.io|azurecr\.cn|azurecr\.de|azurecr\.us)$";
+        return Err(invalid("Azure", asked.host(), form));
+    };
+    check_tls(how)?;
+    let account = needed_account(context, asked, azure::CLIENT).await?;
+    let identity = azure::identity(&exchange(context), &account).await;
+    let identity = identity.map_err(|failure| failure.context(TOKEN))?;
+    let now = context.ports.clock.now();
+    let given = context
+        .ports
+        .clouds
+        .azure
+        .registry(&registry, &identity, now);
+    given.await.map_err(|error| not_given(&error))
+}
+
+async fn google(
+    context: &Context<'_>,
+    asked: &Asked<'_>,
+    how: &Connection,
+) -> Result<RegistryLogin, Failure> {
+    if !is_google_registry(asked.host()) {
+        let form = r"^(((.+\.)?gcr\.io)|(.+-docker\.pkg\.dev)|(docker\.s3nsregistry\.fr))$";
+        return Err(invalid("GCP", asked.host(), form));
+    }
+    check_tls(how)?;
+    let account = needed_account(context, asked, google::PROVIDER).await?;
+    let identity = google::identity(&exchange(context), &account).await;
+    let identity = identity.map_err(|failure| failure.context(TOKEN))?;
+    let now = context.ports.clock.now();
+    let given = context.ports.clouds.google.token(&identity, now);
+    let token = given.await.map_err(|error| not_given(&error))?;
+    Ok(RegistryLogin {
+        user: GOOGLE_USER.to_owned(),
+        password: token.secret,
     })
+}
+
+/// The service account whose identity is taken, where the installation has none of its own: it is on AWS.
+async fn needed_account(
+    context: &Context<'_>,
+    asked: &Asked<'_>,
+    annotation: &str,
+) -> Result<cloud::Account, Failure> {
+    if let Some(account) = asked.account(context).await? {
+        return Ok(account);
+    }
+    let cloud = asked.cloud;
+    let instead = match asked.account {
+        Account::Named(_) => format!(
+            "name a service account with the annotation {annotation} (spec.serviceAccountName), or a Secret with a login (spec.secretRef)"
+        ),
+        Account::Never => {
+            "name a Secret with a login (spec.secretRef), or use an OCIRepository, which has a serviceAccountName".to_owned()
+        }
+    };
+    let what = format!(
+        "spec.provider '{cloud}' without a service account is not supported: the controller's own identity in the cloud, which Flux \
+         takes then, is not there with driftless: {instead}"
+    );
+    Err(Failure::terminal(reason::UNSUPPORTED, what))
+}
+
+fn not_given(error: &PortError) -> Failure {
+    let lead = "failed to create artifact registry credentials";
+    Failure::port(reason::FAILED, error).context(lead)
 }
 
 fn exchange<'a>(context: &'a Context<'_>) -> Exchange<'a> {

@@ -41,9 +41,6 @@ impl Kind for Helm {
         status: &mut SourceStatus,
         memory: &mut Memory,
     ) -> Result<Found, Failure> {
-        if let Some(what) = source.unsupported() {
-            return Err(Failure::terminal(reason::UNSUPPORTED, what));
-        }
         if let Some(artifact) = fetch(context, source, memory).await? {
             let same = status.artifact.as_ref();
             let same = same.is_some_and(|known| known.digest == artifact.digest);

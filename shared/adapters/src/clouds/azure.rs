@@ -1,0 +1,313 @@
+//! Microsoft's: tokens of Entra ID for a service account's token, logins of registries (ACR), and where clusters (AKS) are.
+//!
+//! The requests are those of azidentity's client assertions, azcontainerregistry's exchange and armcontainerservice, as
+//! github.com/fluxcd/pkg/auth 0.54 uses them.
+
+use super::{CloudHosts, Given, PLACE_LIFE, Question, Services, unreadable};
+use crate::fresh::Fresh;
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use driftless_core::kubeconfig;
+use driftless_core::ports::{
+    AcrRegistry, AksCluster, Azure, ClusterPlace, EntraIdentity, ErrorKind, PortError,
+    RegistryLogin, Result, Secret, Token,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What every cluster's API server is to Entra ID.
+const AKS: &str = "6dae42f8-4368-4678-94ff-3960e28e3630/.default";
+const ACR: &str = "https://containerregistry.azure.net/.default";
+/// The user of whoever logs in to a registry with a token.
+const TOKEN_USER: &str = "00000000-0000-0000-0000-000000000000";
+
+/// A cloud of Azure: its Entra ID, and its resource manager.
+#[derive(Debug, PartialEq, Eq)]
+struct Cloud {
+    authority: &'static str,
+    manager: &'static str,
+    manager_scope: &'static str,
+}
+
+const PUBLIC: Cloud = Cloud {
+    authority: "login.microsoftonline.com",
+    manager: "management.azure.com",
+    manager_scope: "https://management.core.windows.net//.default",
+};
+const CHINA: Cloud = Cloud {
+    authority: "login.chinacloudapi.cn",
+    manager: "management.chinacloudapi.cn",
+    manager_scope: "https://management.core.chinacloudapi.cn//.default",
+};
+const GOVERNMENT: Cloud = Cloud {
+    authority: "login.microsoftonline.us",
+    manager: "management.usgovcloudapi.net",
+    manager_scope: "https://management.core.usgovcloudapi.net//.default",
+};
+
+/// The cloud of an Entra ID.
+fn cloud_of(authority: Option<&str>) -> &'static Cloud {
+    let authority = authority.unwrap_or_default();
+    let known = [&CHINA, &GOVERNMENT].into_iter();
+    known
+        .into_iter()
+        .find(|cloud| authority.contains(cloud.authority))
+        .unwrap_or(&PUBLIC)
+}
+
+/// Logins to what Microsoft runs.
+#[derive(Clone, Default)]
+pub struct AzureLogins(Arc<Shared>);
+
+type Identified<K> = (K, EntraIdentity);
+
+#[derive(Default)]
+struct Shared {
+    services: Services,
+    tokens: Fresh<Identified<(&'static str, &'static str)>, Token>,
+    registries: Fresh<Identified<AcrRegistry>, RegistryLogin>,
+    places: Fresh<Identified<AksCluster>, Vec<ClusterPlace>>,
+}
+
+impl AzureLogins {
+    /// Nothing known yet.
+    pub fn new(hosts: CloudHosts) -> Self {
+        let services = Services {
+            hosts,
+            ..Services::default()
+        };
+        Self(Arc::new(Shared {
+            services,
+            ..Shared::default()
+        }))
+    }
+}
+
+#[async_trait]
+impl Azure for AzureLogins {
+    async fn describe(
+        &self,
+        cluster: &AksCluster,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Vec<ClusterPlace>> {
+        let key = (cluster.clone(), identity.clone());
+        let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
+        let make = async move {
+            let places = shared.describe(&cluster, &identity, now).await?;
+            Ok((places, now + PLACE_LIFE))
+        };
+        self.0.places.get(key, now, make).await
+    }
+
+    async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token> {
+        self.0.token(self.0.cloud(), AKS, identity, now).await
+    }
+
+    async fn registry(
+        &self,
+        registry: &AcrRegistry,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<RegistryLogin> {
+        let key = (registry.clone(), identity.clone());
+        let (shared, (registry, identity)) = (self.0.clone(), key.clone());
+        let make = async move { shared.registry(&registry, &identity, now).await };
+        self.0.registries.get(key, now, make).await
+    }
+}
+
+#[derive(Deserialize)]
+struct RefreshToken {
+    refresh_token: String,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    exp: u64,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    properties: Properties,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    aad_profile: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Credentials {
+    kubeconfigs: Vec<Kubeconfig>,
+}
+
+#[derive(Deserialize)]
+struct Kubeconfig {
+    value: String,
+}
+
+impl Shared {
+    /// The cloud that the operator works in.
+    fn cloud(&self) -> &'static Cloud {
+        cloud_of(self.services.hosts.azure_authority.as_deref())
+    }
+
+    /// A token of Entra ID for a scope.
+    async fn token(
+        self: &Arc<Self>,
+        cloud: &'static Cloud,
+        scope: &'static str,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Token> {
+        let key = ((cloud.authority, scope), identity.clone());
+        let (shared, identity) = (self.clone(), identity.clone());
+        let make = async move {
+            let place = format!("{}/{}/oauth2/v2.0/token", cloud.authority, identity.tenant);
+            let form = [
+                ("grant_type", "client_credentials"),
+                ("client_id", &identity.client),
+                ("scope", scope),
+                (
+                    "client_assertion_type",
+                    "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                ),
+                (
+                    "client_assertion",
+                    identity.token.secret.expose_str().unwrap_or_default(),
+                ),
+            ];
+            let asked = shared.services.ask(&place, Question::Form(&form), None);
+            let token = asked.await.map(|given: Given| given.at(now))?;
+            let end = token.expires;
+            Ok((token, end))
+        };
+        self.tokens.get(key, now, make).await
+    }
+
+    /// A registry's own token for one of Entra ID, and its end.
+    async fn registry(
+        self: &Arc<Self>,
+        registry: &AcrRegistry,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<(RegistryLogin, Duration)> {
+        let host = registry.host.as_str();
+        let cloud = match host.rsplit('.').next() {
+            Some("cn") => &CHINA,
+            Some("us") => &GOVERNMENT,
+            _ => self.cloud(),
+        };
+        let token = self.token(cloud, ACR, identity, now).await?;
+        let place = format!("{host}/oauth2/exchange?api-version=2021-07-01");
+        let form = [
+            ("grant_type", "access_token"),
+            ("service", host),
+            (
+                "access_token",
+                token.secret.expose_str().unwrap_or_default(),
+            ),
+        ];
+        let asked = self.services.ask(&place, Question::Form(&form), None);
+        let RefreshToken { refresh_token } = asked.await?;
+        let end = end_of(&refresh_token).ok_or_else(|| unreadable(&place))?;
+        let login = RegistryLogin {
+            user: TOKEN_USER.to_owned(),
+            password: Secret::new(refresh_token),
+        };
+        Ok((login, end))
+    }
+
+    /// The ways to a cluster that its users are given.
+    async fn describe(
+        self: &Arc<Self>,
+        cluster: &AksCluster,
+        identity: &EntraIdentity,
+        now: Duration,
+    ) -> Result<Vec<ClusterPlace>> {
+        let cloud = self.cloud();
+        let scope = cloud.manager_scope;
+        let token = self.token(cloud, scope, identity, now).await?;
+        let AksCluster {
+            subscription,
+            group,
+            name,
+        } = cluster;
+        let base = format!(
+            "{}/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.ContainerService/managedClusters/{name}",
+            cloud.manager
+        );
+        let place = format!("{base}?api-version=2022-04-01");
+        let described: Described = self
+            .services
+            .ask(&place, Question::Get, Some(&token))
+            .await?;
+        if described
+            .properties
+            .aad_profile
+            .is_none_or(|profile| profile.is_null())
+        {
+            let what = "the AKS cluster does not have Microsoft Entra ID integration enabled: enable it, so that a token opens the cluster";
+            return Err(PortError::new(ErrorKind::Invalid, what));
+        }
+        let place = format!("{base}/listClusterUserCredential?api-version=2022-04-01");
+        let listed: Credentials = self
+            .services
+            .ask(&place, Question::Post, Some(&token))
+            .await?;
+        let read = |one: &Kubeconfig| {
+            let text = STANDARD.decode(&one.value).ok()?;
+            let (address, authority) = kubeconfig::place(&text).ok()?;
+            Some(ClusterPlace {
+                address,
+                certificate_authority: authority?,
+            })
+        };
+        let places: Option<Vec<ClusterPlace>> = listed.kubeconfigs.iter().map(read).collect();
+        places
+            .filter(|places| !places.is_empty())
+            .ok_or_else(|| unreadable(&place))
+    }
+}
+
+/// The end of a token that says it itself (a JWT). Who it is for checks it.
+fn end_of(token: &str) -> Option<Duration> {
+    let claims = token.split('.').nth(1)?;
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    Some(Duration::from_secs(claims.exp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clouds() {
+        assert_eq!(*cloud_of(None), PUBLIC);
+        assert_eq!(
+            *cloud_of(Some("https://login.microsoftonline.com/")),
+            PUBLIC
+        );
+        assert_eq!(
+            *cloud_of(Some("https://login.microsoftonline.us/")),
+            GOVERNMENT
+        );
+        assert_eq!(*cloud_of(Some("https://login.chinacloudapi.cn")), CHINA);
+    }
+
+    #[test]
+    fn ends() {
+        let token = |claims: &str| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims));
+        let end = end_of(&token(r#"{"exp": 1700000000, "aud": "acme.azurecr.io"}"#));
+        assert_eq!(end, Some(Duration::from_secs(1_700_000_000)));
+        for broken in [token("{}"), token("exp"), "e30".to_owned()] {
+            assert_eq!(end_of(&broken), None);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Google's: tokens of its security token service for a service account's token, as a service account of Google's where one is
+//! named, and where clusters (GKE) are.
+//!
+//! The requests are those of golang.org/x/oauth2's external accounts and container/v1, as github.com/fluxcd/pkg/auth 0.54 uses
+//! them.
+
+use super::{CloudHosts, Given, PLACE_LIFE, Question, Services, unreadable};
+use crate::fresh::Fresh;
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use driftless_core::ports::{
+    ClusterPlace, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, Result, Secret, Token,
+};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PLATFORM: &str = "https://www.googleapis.com/auth/cloud-platform";
+const EMAIL: &str = "https://www.googleapis.com/auth/userinfo.email";
+
+/// Logins to what Google runs.
+#[derive(Clone, Default)]
+pub struct GoogleLogins(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    services: Services,
+    tokens: Fresh<GoogleIdentity, Token>,
+    places: Fresh<(GkeCluster, GoogleIdentity), ClusterPlace>,
+}
+
+impl GoogleLogins {
+    /// Nothing known yet.
+    pub fn new(hosts: CloudHosts) -> Self {
+        let services = Services {
+            hosts,
+            ..Services::default()
+        };
+        Self(Arc::new(Shared {
+            services,
+            ..Shared::default()
+        }))
+    }
+}
+
+#[async_trait]
+impl Google for GoogleLogins {
+    async fn describe(
+        &self,
+        cluster: &GkeCluster,
+        identity: &GoogleIdentity,
+        now: Duration,
+    ) -> Result<ClusterPlace> {
+        let key = (cluster.clone(), identity.clone());
+        let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
+        let make = async move {
+            let place = shared.describe(&cluster, &identity, now).await?;
+            Ok((place, now + PLACE_LIFE))
+        };
+        self.0.places.get(key, now, make).await
+    }
+
+    async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
+        self.0.token(identity, now).await
+    }
+}
+
+/// A token of an account that another principal acts as.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Impersonated {
+    access_token: String,
+    expire_time: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Described {
+    endpoint: String,
+    master_auth: MasterAuth,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct MasterAuth {
+    cluster_ca_certificate: String,
+}
+
+impl Shared {
+    async fn token(self: &Arc<Self>, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
+        let (shared, asker) = (self.clone(), identity.clone());
+        let make = async move {
+            let token = shared.exchange(&asker, now).await?;
+            let token = match &asker.account {
+                Some(account) => shared.act_as(account, &token).await?,
+                None => token,
+            };
+            let end = token.expires;
+            Ok((token, end))
+        };
+        self.tokens.get(identity.clone(), now, make).await
+    }
+
+    /// A token of the principal itself.
+    async fn exchange(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token> {
+        let scope = match identity.account {
+            Some(_) => PLATFORM.to_owned(),
+            None => format!("{PLATFORM} {EMAIL}"),
+        };
+        let form = [
+            ("audience", identity.provider.as_str()),
+            (
+                "grant_type",
+                "urn:ietf:params:oauth:grant-type:token-exchange",
+            ),
+            (
+                "requested_token_type",
+                "urn:ietf:params:oauth:token-type:access_token",
+            ),
+            ("scope", &scope),
+            ("subject_token_type", "urn:ietf:params:oauth:token-type:jwt"),
+            (
+                "subject_token",
+                identity.token.secret.expose_str().unwrap_or_default(),
+            ),
+        ];
+        let place = "sts.googleapis.com/v1/token";
+        let asked = self.services.ask(place, Question::Form(&form), None);
+        asked.await.map(|given: Given| given.at(now))
+    }
+
+    async fn act_as(&self, account: &str, principal: &Token) -> Result<Token> {
+        let place = format!(
+            "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
+        );
+        let body = json!({"lifetime": "3600s", "scope": [PLATFORM, EMAIL]});
+        let question = Question::Json(&body);
+        let given: Impersonated = self.services.ask(&place, question, Some(principal)).await?;
+        let end: Option<Timestamp> = given.expire_time.parse().ok();
+        let end = end.and_then(|end| u64::try_from(end.as_second()).ok());
+        Ok(Token {
+            secret: Secret::new(given.access_token),
+            expires: Duration::from_secs(end.ok_or_else(|| unreadable(&place))?),
+        })
+    }
+
+    async fn describe(
+        self: &Arc<Self>,
+        cluster: &GkeCluster,
+        identity: &GoogleIdentity,
+        now: Duration,
+    ) -> Result<ClusterPlace> {
+        let token = self.token(identity, now).await?;
+        let place = format!("container.googleapis.com/v1/{}", cluster.name);
+        let described: Described = self
+            .services
+            .ask(&place, Question::Get, Some(&token))
+            .await?;
+        let authority = described.master_auth.cluster_ca_certificate;
+        if described.endpoint.is_empty() || authority.is_empty() {
+            let what = "the cluster has no endpoint yet";
+            return Err(PortError::new(ErrorKind::Unavailable, what));
+        }
+        Ok(ClusterPlace {
+            address: described.endpoint,
+            certificate_authority: STANDARD.decode(authority).map_err(|_| unreadable(&place))?,
+        })
+    }
+}

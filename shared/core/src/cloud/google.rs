@@ -1,0 +1,113 @@
+//! Principals of workload identity pools of Google Cloud.
+
+use super::{Account, Exchange, fail};
+use crate::failure::Failure;
+use crate::flux::reason;
+use crate::ports::GoogleIdentity;
+
+/// Where a service account says which pool's provider trusts its issuer.
+pub const PROVIDER: &str = "gcp.auth.fluxcd.io/workload-identity-provider";
+/// Where it says as which service account of Google's it acts.
+const ACCOUNT: &str = "iam.gke.io/gcp-service-account";
+
+/// The principal of a service account, which Google takes whoever has that account's token for.
+///
+/// # Errors
+/// The account names no provider, or something else than one; the hub gives no token.
+pub async fn identity(
+    exchange: &Exchange<'_>,
+    account: &Account,
+) -> Result<GoogleIdentity, Failure> {
+    let invalid = |name: &str, text: &str, form: &str| {
+        let text = text.escape_debug();
+        format!("invalid {name} annotation: '{text}'. must match {form}")
+    };
+    let provider = account.annotation(PROVIDER);
+    if provider.is_empty() {
+        let what = format!(
+            "service account '{}' has no annotation {PROVIDER}: the metadata service of GKE, which Flux asks then, is not there with \
+             driftless. Name a provider of a workload identity pool that trusts the hub's issuer of service accounts",
+            account.shown()
+        );
+        return Err(Failure::terminal(reason::UNSUPPORTED, what));
+    }
+    if !is_provider(provider) {
+        let form = r"^projects/\d{1,30}/locations/global/workloadIdentityPools/[^/]{1,100}/providers/[^/]{1,100}$";
+        let what = invalid(PROVIDER, provider, form);
+        let what = format!("failed to get provider audience: {what}");
+        return Err(Failure::retry(reason::FAILED, what));
+    }
+    let acts_as = account.annotation(ACCOUNT);
+    if !acts_as.is_empty() && !is_account(acts_as) {
+        let form = r"^[a-zA-Z0-9-]{1,100}@[a-zA-Z0-9-]{1,100}\.iam\.gserviceaccount\.com$";
+        return Err(fail(account, invalid(ACCOUNT, acts_as, form)));
+    }
+    let provider = format!("//iam.googleapis.com/{provider}");
+    Ok(GoogleIdentity {
+        account: (!acts_as.is_empty()).then(|| acts_as.to_owned()),
+        token: exchange.token(account, &provider).await?,
+        provider,
+    })
+}
+
+/// `projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/NAME`
+fn is_provider(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('/').collect();
+    let [
+        "projects",
+        project,
+        "locations",
+        "global",
+        "workloadIdentityPools",
+        pool,
+        "providers",
+        name,
+    ] = parts[..]
+    else {
+        return false;
+    };
+    let is_number = project.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = |text: &str, most: usize| (1..=most).contains(&text.chars().count());
+    is_number && fits(project, 30) && fits(pool, 100) && fits(name, 100)
+}
+
+/// `NAME@PROJECT.iam.gserviceaccount.com`
+fn is_account(text: &str) -> bool {
+    let bare = text.strip_suffix(".iam.gserviceaccount.com");
+    let is_plain = |part: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=100).contains(&part.len()) && part.bytes().all(fits)
+    };
+    bare.and_then(|bare| bare.split_once('@'))
+        .is_some_and(|(name, project)| is_plain(name) && is_plain(project))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotations() {
+        assert!(is_provider(
+            "projects/1/locations/global/workloadIdentityPools/a/providers/b"
+        ));
+        for text in [
+            "",
+            "projects/a/locations/global/workloadIdentityPools/a/providers/b",
+            "projects/1/locations/eu/workloadIdentityPools/a/providers/b",
+            "projects/1/locations/global/workloadIdentityPools/a/providers/",
+            "projects/1/locations/global/workloadIdentityPools/a/providers/b/c",
+        ] {
+            assert!(!is_provider(text), "{text}");
+        }
+        assert!(is_account("reader@acme-1.iam.gserviceaccount.com"));
+        for text in [
+            "reader",
+            "a/b@c.iam.gserviceaccount.com",
+            "a@b.example.com",
+            "@a.iam.gserviceaccount.com",
+        ] {
+            assert!(!is_account(text), "{text}");
+        }
+    }
+}
