@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
-    Aws, AwsIdentity, ClusterPlace, EcrRegistry, EksCluster, RegistryLogin, Result, Secret, Token,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterPlace, EcrRegistry,
+    EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin, Result, Secret,
+    Token,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -135,14 +137,15 @@ fn what_is_gone_and_what_is_refused() {
         (
             "provider",
             "azure",
-            "NotSupported",
-            "ConfigMap/apps/remote: provider 'azure' is not supported",
+            "RESTClientError",
+            "failed to get access token for cluster: failed to get provider identity from service account 'apps/deployer' annotations: \
+             azure tenant ID is not set in the service account annotation azure.workload.identity/tenant-id",
         ),
         (
             "provider",
             "gcp",
             "NotSupported",
-            "provider 'gcp' is not supported",
+            "service account 'apps/deployer' has no annotation gcp.auth.fluxcd.io/workload-identity-provider",
         ),
         (
             "provider",
@@ -250,7 +253,7 @@ fn the_default_account_of_a_lock_down() {
     assert!(installed(&world));
 }
 
-/// EKS, with one cluster.
+/// Every cloud, with one cluster.
 #[derive(Default)]
 struct OneCluster {
     asked: Mutex<Vec<String>>,
@@ -270,6 +273,77 @@ impl OneCluster {
         let mut all = std::mem::take(&mut *self.asked.lock().expect("the log"));
         all.dedup();
         all
+    }
+}
+
+const AKS: &str = "/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/apps/providers/Microsoft.ContainerService/managedClusters/tenant";
+const GKE: &str = "projects/acme/locations/europe-west1/clusters/tenant";
+
+fn place(address: &str) -> ClusterPlace {
+    ClusterPlace {
+        address: address.to_owned(),
+        certificate_authority: b"pem".to_vec(),
+    }
+}
+
+fn token(now: Duration) -> Token {
+    Token {
+        secret: Secret::new("of-a-cloud"),
+        expires: now + MINUTE * 60,
+    }
+}
+
+/// AKS, whose cluster has two addresses.
+#[async_trait]
+impl Azure for OneCluster {
+    async fn describe(
+        &self,
+        cluster: &AksCluster,
+        who: &EntraIdentity,
+        _: Duration,
+    ) -> Result<Vec<ClusterPlace>> {
+        let line = format!(
+            "describe {}/{} {} of {}",
+            cluster.group, cluster.name, who.client, who.tenant
+        );
+        self.asked.lock().expect("the log").push(line);
+        let addresses = ["https://public.example:443", "https://TENANT.internal:443"];
+        Ok(addresses.map(place).into())
+    }
+
+    async fn token(&self, who: &EntraIdentity, now: Duration) -> Result<Token> {
+        let line = format!("token {} of {}", who.client, who.tenant);
+        self.asked.lock().expect("the log").push(line);
+        Ok(token(now))
+    }
+
+    async fn registry(
+        &self,
+        registry: &AcrRegistry,
+        who: &EntraIdentity,
+        now: Duration,
+    ) -> Result<RegistryLogin> {
+        Azure::registry(&Offline, registry, who, now).await
+    }
+}
+
+#[async_trait]
+impl Google for OneCluster {
+    async fn describe(
+        &self,
+        cluster: &GkeCluster,
+        who: &GoogleIdentity,
+        _: Duration,
+    ) -> Result<ClusterPlace> {
+        let line = format!("describe {} {}", cluster.name, who.provider);
+        self.asked.lock().expect("the log").push(line);
+        Ok(place("tenant.internal"))
+    }
+
+    async fn token(&self, who: &GoogleIdentity, now: Duration) -> Result<Token> {
+        let line = format!("token {}", who.provider);
+        self.asked.lock().expect("the log").push(line);
+        Ok(token(now))
     }
 }
 
@@ -311,16 +385,20 @@ impl Aws for OneCluster {
     }
 }
 
-fn with_eks(settings: Settings) -> (World, Arc<OneCluster>) {
+fn with_clouds(settings: Settings) -> (World, Arc<OneCluster>) {
     let mut world = start(settings);
-    let eks = Arc::<OneCluster>::default();
-    world.ports.clouds.aws = eks.clone();
-    (world, eks)
+    let cloud = Arc::<OneCluster>::default();
+    world.ports.clouds = Clouds {
+        aws: cloud.clone(),
+        azure: cloud.clone(),
+        google: cloud.clone(),
+    };
+    (world, cloud)
 }
 
 #[test]
 fn eks_by_the_role_of_a_service_account() {
-    let (world, eks) = with_eks(Settings::default());
+    let (world, eks) = with_clouds(Settings::default());
     map(
         &world,
         &json!({"provider": "aws", "cluster": ARN, "serviceAccountName": "deployer"}),
@@ -368,7 +446,7 @@ fn eks_by_the_role_of_a_service_account() {
 /// The installation's own role is for what the operator named, and goes only where EKS says.
 #[test]
 fn eks_by_the_installations_own_role() {
-    let (world, eks) = with_eks(Settings::default());
+    let (world, eks) = with_clouds(Settings::default());
     map(&world, &json!({"provider": "aws", "cluster": ARN}));
     world.release(spec());
     world.look(Duration::ZERO);
@@ -379,7 +457,7 @@ fn eks_by_the_installations_own_role() {
     assert_eq!(eks.take(), Vec::<String>::new());
 
     for other in [format!("other/{ARN}"), format!("apps/{ARN}-2")] {
-        let (world, eks) = with_eks(Settings {
+        let (world, eks) = with_clouds(Settings {
             role_clusters: vec![other],
             ..Settings::default()
         });
@@ -394,7 +472,7 @@ fn eks_by_the_installations_own_role() {
         role_clusters: vec![format!("apps/{ARN}")],
         ..Settings::default()
     };
-    let (world, eks) = with_eks(allowed);
+    let (world, eks) = with_clouds(allowed);
     for elsewhere in [
         json!({"address": "https://evil.example"}),
         json!({"ca.crt": "other"}),
@@ -420,4 +498,113 @@ fn eks_by_the_installations_own_role() {
     world.look(MINUTE);
     world.expect_ready("True InstallSucceeded");
     assert!(installed(&world) && world.server(HUB).config("web-config").is_none());
+}
+
+fn annotate(world: &World, annotations: &Value) {
+    let patch = json!({"metadata": {"annotations": annotations}});
+    let path = format!("{ACCOUNTS}/deployer");
+    world.hub().must("PATCH", &path, MERGE, Some(&patch));
+}
+
+#[test]
+fn aks_by_the_application_of_a_service_account() {
+    let (world, azure) = with_clouds(Settings::default());
+    let data = |more: Value| {
+        let mut data =
+            json!({"provider": "azure", "cluster": AKS, "serviceAccountName": "deployer"});
+        data.as_object_mut()
+            .expect("a map")
+            .extend(more.as_object().expect("a map").clone());
+        data
+    };
+    annotate(
+        &world,
+        &json!({"azure.workload.identity/tenant-id": "t", "azure.workload.identity/client-id": "c"}),
+    );
+    let fails = |data: Value, reason: &str, message: &str| {
+        map(&world, &data);
+        world.release(spec());
+        world.look(Duration::ZERO);
+        assert_eq!(
+            world.condition("Ready"),
+            format!("False {reason}"),
+            "{}",
+            world.message("Ready")
+        );
+        assert!(
+            world.message("Ready").contains(message),
+            "{}",
+            world.message("Ready")
+        );
+    };
+    let nobody = "ConfigMap/apps/remote: it names no serviceAccountName: the controllers' own account, which Flux takes then, is not there \
+                  with driftless. Name the service account with the annotation azure.workload.identity/client-id";
+    fails(
+        data(json!({"serviceAccountName": ""})),
+        "NotSupported",
+        nobody,
+    );
+    assert_eq!(azure.take(), Vec::<String>::new());
+    fails(
+        data(json!({"cluster": "tenant"})),
+        "RESTClientError",
+        "invalid AKS cluster ID: 'tenant'. must match",
+    );
+    let other = "no kubeconfig found for AKS cluster /subscriptions/";
+    fails(
+        data(json!({"address": "https://other.example"})),
+        "RESTClientError",
+        other,
+    );
+    let told = world.message("Ready");
+    let all = "matching the specified address 'https://other.example'. cluster addresses: ['https://public.example:443', 'https://TENANT.internal:443']";
+    assert!(told.contains(all), "{told}");
+    azure.take();
+    // Of the ways to it, the one whose address is told; nothing is asked that is told.
+    map(&world, &data(json!({"address": ADDRESS})));
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert!(installed(&world));
+    assert_eq!(
+        azure.take()[..2],
+        ["token c of t", "describe apps/tenant c of t"]
+    );
+    map(
+        &world,
+        &data(json!({"address": ADDRESS, "ca.crt": "pem", "cluster": ""})),
+    );
+    world.look(Duration::ZERO);
+    assert_eq!(azure.take(), ["token c of t"]);
+    world.expect_ready("True InstallSucceeded");
+}
+
+#[test]
+fn gke_by_the_principal_of_a_service_account() {
+    let (world, google) = with_clouds(Settings::default());
+    let data = json!({"provider": "gcp", "cluster": GKE, "serviceAccountName": "deployer"});
+    let provider = "projects/1/locations/global/workloadIdentityPools/a/providers/b";
+    annotate(
+        &world,
+        &json!({"gcp.auth.fluxcd.io/workload-identity-provider": provider}),
+    );
+    let mut wrong = data.clone();
+    wrong["cluster"] = json!("projects/../x");
+    map(&world, &wrong);
+    world.release(spec());
+    world.look(Duration::ZERO);
+    let told = world.message("Ready");
+    assert!(
+        told.contains("invalid GKE cluster ID: 'projects/../x'. must match"),
+        "{told}"
+    );
+    google.take();
+    map(&world, &data);
+    world.look(MINUTE);
+    world.expect_ready("True InstallSucceeded");
+    assert!(installed(&world));
+    let who = format!("//iam.googleapis.com/{provider}");
+    assert_eq!(
+        google.take()[..2],
+        [format!("token {who}"), format!("describe {GKE} {who}")]
+    );
 }

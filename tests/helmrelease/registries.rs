@@ -454,8 +454,9 @@ fn charts_of_ecr() {
         "{told}"
     );
     let (ready, told) = pulled("ghcr.io/charts", "aws");
-    assert_eq!(ready, "False Unknown", "{told}");
-    let lead = "unknown build error: unable to get authentication data from OIDC: invalid AWS registry: 'ghcr.io'. must match";
+    assert_eq!(ready, "False AuthenticationFailed", "{told}");
+    let lead =
+        "unable to get authentication data from OIDC: invalid AWS registry: 'ghcr.io'. must match";
     assert!(told.starts_with(lead), "{told}");
     assert_eq!(site.logins.take(), Vec::<String>::new());
 }

@@ -261,7 +261,7 @@ fn refusal(entry: &str, field: &str) -> String {
     match field {
         "exec" => format!(
             "{entry}.exec is refused: driftless runs no programs. Use a service account's token or a client \
-             certificate; for EKS, spec.kubeConfig.configMapRef with the provider aws"
+             certificate; for EKS, AKS and GKE, spec.kubeConfig.configMapRef with the cloud's provider"
         ),
         "auth-provider" => {
             format!("{entry}.auth-provider is refused: use a token or a client certificate")

@@ -1,7 +1,9 @@
 //! Where an object's work goes, and as whom.
 
+mod aks;
 mod config_map;
 mod eks;
+mod gke;
 
 pub use config_map::canonical;
 

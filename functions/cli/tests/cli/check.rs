@@ -133,11 +133,20 @@ fn clusters_that_config_maps_tell_of_are_checked() {
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: apps}}\ndata: {data}\n"
         )
     };
-    let account =
-        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: apps}\n";
+    let provider = "projects/1/locations/global/workloadIdentityPools/a/providers/b";
+    let account = format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: deployer\n  namespace: apps\n  annotations:\n    \
+         azure.workload.identity/tenant-id: t\n    azure.workload.identity/client-id: c\n    \
+         gcp.auth.fluxcd.io/workload-identity-provider: {provider}\n"
+    );
+    let aks = "/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/apps/providers/Microsoft.ContainerService/managedClusters/prod";
+    let gke = "projects/acme/locations/europe-west1/clusters/prod";
+    let by = |provider: &str, cluster: &str| {
+        format!("{{provider: {provider}, cluster: '{cluster}', serviceAccountName: deployer}}")
+    };
     let files = [
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n".to_owned(),
-        account.to_owned(),
+        account,
         map(
             "generic",
             "{provider: generic, address: 'https://k8s.example', serviceAccountName: deployer}",
@@ -145,8 +154,12 @@ fn clusters_that_config_maps_tell_of_are_checked() {
         map("aws", &format!("{{provider: aws, cluster: '{arn}'}}")),
         map(
             "azure",
-            "{provider: azure, cluster: x, address: 'https://k8s.example'}",
+            "{provider: azure, cluster: x, address: 'https://azure.example'}",
         ),
+        map("aks", &by("azure", aks)),
+        map("gke", &by("gcp", gke)),
+        opened("aks", ""),
+        opened("gke", ""),
         opened("generic", "  serviceAccountName: tenant\n"),
         opened("aws", ""),
         opened("missing", ""),
@@ -158,14 +171,17 @@ fn clusters_that_config_maps_tell_of_are_checked() {
         ("aws/a.yaml", config_map("a")),
         ("missing/a.yaml", config_map("a")),
         ("azure/a.yaml", config_map("a")),
+        ("aks/a.yaml", config_map("a")),
+        ("gke/a.yaml", config_map("a")),
     ]);
     let done = check(folder.path(), &[]);
-    for name in ["generic", "aws", "missing"] {
+    for name in ["generic", "aws", "aks", "gke", "missing"] {
         let words = format!("cluster {name} stands in for that of ConfigMap/apps/{name}");
         assert!(done.out.contains(&words), "{words}: {}", done.out);
     }
     assert!(
-        done.out.contains("provider 'azure' is not supported"),
+        done.out
+            .contains("ConfigMap/apps/azure: it names no serviceAccountName"),
         "{}",
         done.out
     );

@@ -1,6 +1,6 @@
 //! Principals of workload identity pools of Google Cloud.
 
-use super::{Account, Exchange, fail};
+use super::{Account, Exchange, fail, not_given};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::ports::GoogleIdentity;
@@ -34,8 +34,12 @@ pub async fn identity(
     if !is_provider(provider) {
         let form = r"^projects/\d{1,30}/locations/global/workloadIdentityPools/[^/]{1,100}/providers/[^/]{1,100}$";
         let what = invalid(PROVIDER, provider, form);
-        let what = format!("failed to get provider audience: {what}");
-        return Err(Failure::retry(reason::FAILED, what));
+        // Flux looks at it for the audience first, and where that is told, for the exchange.
+        let lead = match exchange.audiences.is_empty() {
+            true => "failed to get provider audience".to_owned(),
+            false => not_given(account),
+        };
+        return Err(Failure::retry(reason::FAILED, what).context(lead));
     }
     let acts_as = account.annotation(ACCOUNT);
     if !acts_as.is_empty() && !is_account(acts_as) {

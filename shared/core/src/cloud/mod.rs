@@ -12,6 +12,12 @@ pub use account::{Account, Exchange, find};
 use crate::failure::Failure;
 use crate::flux::reason;
 
+/// What a failed exchange of an account's token is told with, in Flux's words.
+pub fn not_given(account: &Account) -> String {
+    let account = account.shown();
+    format!("failed to create provider access token for service account '{account}'")
+}
+
 /// Something about an account is wrong, or not there yet.
 fn fail(account: &Account, what: impl std::fmt::Display) -> Failure {
     let what = format!(

@@ -39,7 +39,6 @@ pub mod reason {
     pub const VALUES_FILES: &str = "ValuesFilesError";
     pub const METADATA_PATCH: &str = "MetadataPatchError";
     pub const DEPENDENCY_BUILD: &str = "DependencyBuildError";
-    pub const UNKNOWN: &str = "Unknown";
     pub const BUCKET_FAILED: &str = "BucketOperationFailed";
     pub const OCI_PULL_FAILED: &str = "OCIArtifactPullFailed";
     pub const OCI_LAYER_FAILED: &str = "OCIArtifactLayerOperationFailed";

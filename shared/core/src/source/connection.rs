@@ -51,8 +51,8 @@ pub async fn of_repository(
         };
         let login = cloud_login::login(context, &asked, &how).await;
         how.login = Some(login.map_err(|failure| {
-            let lead = "unknown build error: unable to get authentication data from OIDC";
-            failure.because(reason::UNKNOWN).context(lead)
+            let lead = "unable to get authentication data from OIDC";
+            failure.because(reason::AUTHENTICATION_FAILED).context(lead)
         })?);
     }
     Ok(how)

@@ -1,12 +1,12 @@
 //! The way to a cluster that a ConfigMap tells (`spec.kubeConfig.configMapRef`), as Flux 2.9 reads it: no credentials stand
 //! there, a token is made for each login.
 
-use super::{NoTarget, eks, refuse_local};
+use super::{NoTarget, aks, eks, gke, refuse_local};
 use crate::cloud::{self, Account, Exchange};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::Hub;
-use crate::ports::{Access, Login, Ports, Token};
+use crate::ports::{Access, ClusterPlace, Login, PortError, Ports, Token};
 use crate::source::credentials;
 use driftless_manifest::Object;
 use serde_json::Value;
@@ -40,12 +40,8 @@ pub(super) async fn access(
     match way.text("provider") {
         "generic" => way.generic().await,
         "aws" => eks::access(&way).await,
-        provider @ ("azure" | "gcp") => {
-            let what = format!(
-                "provider '{provider}' is not supported: use 'aws' or 'generic', or spec.kubeConfig.secretRef with a kubeconfig"
-            );
-            Err(way.refuse(reason::UNSUPPORTED, what))
-        }
+        "azure" => aks::access(&way).await,
+        "gcp" => gke::access(&way).await,
         provider => Err(way.fail(format!(
             "provider '{}' not implemented",
             provider.escape_debug()
@@ -77,6 +73,26 @@ impl Way<'_> {
         (!pem.is_empty()).then(|| pem.as_bytes().to_vec())
     }
 
+    /// Where the cluster is, when the ConfigMap says it all.
+    pub fn place(&self) -> Option<ClusterPlace> {
+        let (address, authority) = (self.text("address"), self.authority()?);
+        (!address.is_empty()).then(|| ClusterPlace {
+            address: address.to_owned(),
+            certificate_authority: authority,
+        })
+    }
+
+    /// What a cloud says of the cluster, but for what the ConfigMap says.
+    pub fn completed(&self, described: ClusterPlace) -> ClusterPlace {
+        ClusterPlace {
+            address: match self.text("address") {
+                "" => described.address,
+                address => address.to_owned(),
+            },
+            certificate_authority: self.authority().unwrap_or(described.certificate_authority),
+        }
+    }
+
     /// Something here is wrong, or not there yet; in Flux's words, which name no ConfigMap.
     pub fn fail(&self, what: impl std::fmt::Display) -> NoTarget {
         Failure::retry(reason::FAILED, what).into()
@@ -94,12 +110,7 @@ impl Way<'_> {
             return Err(self.fail("cluster address is required to create a REST config"));
         }
         let server = self.server(address)?;
-        let Some(account) = self.account().await? else {
-            let what = "it names no serviceAccountName: the controllers' own account, which Flux takes then, is not there with \
-                        driftless. Name the service account whose token opens the cluster, or register the hub with \
-                        --default-kubeconfig-service-account";
-            return Err(self.refuse(reason::UNSUPPORTED, what));
-        };
+        let account = self.needed_account("").await?;
         let token = self.exchange().token(&account, address).await;
         let token = token.map_err(|failure| failure.context(TOKEN))?;
         Ok(self.to(server, self.authority(), token))
@@ -130,6 +141,28 @@ impl Way<'_> {
         let default = &self.hub.settings.default_kubeconfig_service_account;
         let found = cloud::find(self.hub, self.namespace, own, default.as_deref()).await;
         found.map_err(|none| none.context(TOKEN))
+    }
+
+    /// The same, where nobody else's identity could be taken. It has an annotation, if one is named.
+    pub async fn needed_account(&self, annotation: &str) -> Result<Account, NoTarget> {
+        if let Some(account) = self.account().await? {
+            return Ok(account);
+        }
+        let which = match annotation {
+            "" => "whose token opens the cluster".to_owned(),
+            annotation => format!("with the annotation {annotation}"),
+        };
+        let what = format!(
+            "it names no serviceAccountName: the controllers' own account, which Flux takes then, is not there with driftless. Name \
+             the service account {which}, or register the hub with --default-kubeconfig-service-account"
+        );
+        Err(self.refuse(reason::UNSUPPORTED, what))
+    }
+
+    /// A cloud gave nothing for an account's token.
+    pub fn not_given(&self, account: &Account, error: PortError) -> NoTarget {
+        let failure = Failure::from(error).context(cloud::not_given(account));
+        failure.context(TOKEN).into()
     }
 
     /// Where a token of an account comes from.

@@ -60,13 +60,9 @@ async fn place(
     cluster: &EksCluster,
     identity: &AwsIdentity,
 ) -> Result<ClusterPlace, NoTarget> {
-    let (address, authority) = (way.text("address"), way.authority());
     let is_role = matches!(identity, AwsIdentity::Role { .. });
-    if let (true, false, Some(authority)) = (is_role, address.is_empty(), &authority) {
-        return Ok(ClusterPlace {
-            address: address.to_owned(),
-            certificate_authority: authority.clone(),
-        });
+    if let (true, Some(place)) = (is_role, way.place()) {
+        return Ok(place);
     }
     let described = way
         .ports
@@ -78,13 +74,7 @@ async fn place(
             let lead = format!("failed to describe EKS cluster '{}'", way.text("cluster"));
             Failure::from(error).context(lead)
         })?;
-    let told = ClusterPlace {
-        address: match address {
-            "" => described.address.clone(),
-            address => address.to_owned(),
-        },
-        certificate_authority: authority.unwrap_or(described.certificate_authority.clone()),
-    };
+    let told = way.completed(described.clone());
     let is_same = way.server(&told.address)? == way.server(&described.address)?
         && told.certificate_authority.trim_ascii() == described.certificate_authority.trim_ascii();
     if is_role || is_same {

@@ -54,6 +54,10 @@ pub const OBJECTS: &[Meant] = &[
         "nothing is asked again by the clock: whoever becomes ready wakes those who wait",
     ),
     (
+        r"^helmcharts no-ecr / status / conditions / \d / (message|reason)$",
+        "what the event says, the conditions say, too: a reason of its own instead of Unknown",
+    ),
+    (
         r"^events of Kustomization \S+ / Normal ReconciliationSucceeded: Reconciliation finished in",
         "a heartbeat is no news",
     ),

@@ -4,19 +4,33 @@ use driftless_tests::cluster::Cluster;
 use serde_json::{Value, json};
 
 /// What each ConfigMap says instead of what leads to the cluster.
-const WAYS: [(&str, &[(&str, &str)]); 6] = [
+const WAYS: [(&str, &[(&str, &str)]); 10] = [
     ("opened", &[]),
     ("opened-no-account", &[("serviceAccountName", "absent")]),
     ("opened-no-address", &[("address", "")]),
     ("opened-no-tls", &[("address", "http://127.0.0.1:1")]),
     ("opened-no-provider", &[("provider", "")]),
     ("opened-eks", &[("provider", "aws"), ("cluster", "prod")]),
+    (
+        "opened-eks-no-role",
+        &[
+            ("provider", "aws"),
+            ("cluster", "arn:aws:eks:eu-west-1:012345678901:cluster/prod"),
+        ],
+    ),
+    ("opened-aks", &[("provider", "azure")]),
+    ("opened-gke", &[("provider", "gcp")]),
+    (
+        "opened-gke-no-account",
+        &[("provider", "gcp"), ("serviceAccountName", "absent")],
+    ),
 ];
 
 /// A Kustomization and a HelmRelease for each ConfigMap, and for one that is not there.
 pub fn objects(cluster: &Cluster) -> String {
     let mut all = vec![
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "opener", "namespace": "apps"}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "opener", "namespace": "apps",
+            "annotations": {"gcp.auth.fluxcd.io/workload-identity-provider": "b"}}}),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "opener"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": "opener", "namespace": "apps"}]}),

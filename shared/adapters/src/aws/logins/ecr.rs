@@ -31,18 +31,7 @@ impl Shared {
         now: Duration,
     ) -> Result<(RegistryLogin, Duration)> {
         let region = registry.region();
-        let (service, host, target) = match registry {
-            EcrRegistry::Public => (
-                "ecr-public",
-                format!("api.ecr-public.{region}.amazonaws.com"),
-                "SpencerFrontendService.GetAuthorizationToken",
-            ),
-            EcrRegistry::Private { domain, .. } => (
-                "ecr",
-                format!("api.ecr.{region}.{domain}"),
-                "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken",
-            ),
-        };
+        let (service, host, target) = service(registry);
         let url = format!("{}/", self.endpoint(host).await);
         let question = Question {
             method: Method::POST,
@@ -56,6 +45,23 @@ impl Shared {
             let what = format!("'{url}' gives no login of a registry");
             PortError::new(ErrorKind::Unreadable, what)
         })
+    }
+}
+
+/// Who gives the logins of a registry: what it is called in signatures, its host, and what it is asked for.
+fn service(registry: &EcrRegistry) -> (&'static str, String, &'static str) {
+    let region = registry.region();
+    match registry {
+        EcrRegistry::Public => (
+            "ecr-public",
+            format!("api.ecr-public.{region}.amazonaws.com"),
+            "SpencerFrontendService.GetAuthorizationToken",
+        ),
+        EcrRegistry::Private { domain, .. } => (
+            "ecr",
+            format!("api.ecr.{region}.{domain}"),
+            "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken",
+        ),
     }
 }
 
@@ -79,8 +85,31 @@ fn read(answer: &[u8]) -> Option<(RegistryLogin, Duration)> {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{read, service};
+    use driftless_core::ports::EcrRegistry;
     use std::time::Duration;
+
+    #[test]
+    fn hosts() {
+        for (registry, host) in [
+            ("public.ecr.aws", "api.ecr-public.us-east-1.amazonaws.com"),
+            (
+                "1.dkr.ecr.eu-west-1.amazonaws.com",
+                "api.ecr.eu-west-1.amazonaws.com",
+            ),
+            (
+                "1.dkr-ecr.eu-west-1.on.aws",
+                "api.ecr.eu-west-1.amazonaws.com",
+            ),
+            (
+                "1.dkr.ecr.cn-north-1.amazonaws.com.cn",
+                "api.ecr.cn-north-1.amazonaws.com.cn",
+            ),
+        ] {
+            let registry = EcrRegistry::parse(registry).unwrap();
+            assert_eq!(service(&registry).1, host);
+        }
+    }
 
     #[test]
     fn logins() {
