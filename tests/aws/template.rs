@@ -97,6 +97,26 @@ fn every_function_has_a_role_without_wildcards() {
     }
 }
 
+/// What the operator names besides the stack's own: it is found and read, everything for a login alone.
+#[test]
+fn what_the_operator_names_is_not_written() {
+    for policy in ["FindOwnClusters", "ReadOwnRepositories"] {
+        for statement in list(&properties(policy)["PolicyDocument"]["Statement"]) {
+            for action in list(&statement["Action"]) {
+                let action = text(action);
+                let (_, verb) = action.split_once(':').expect("an action");
+                let reads = ["Describe", "Get", "List", "BatchGet", "BatchCheck"];
+                assert!(
+                    reads.iter().any(|start| verb.starts_with(start)),
+                    "{action}"
+                );
+                let is_login = verb == "GetAuthorizationToken" || verb == "GetServiceBearerToken";
+                assert_eq!(statement["Resource"] == "*", is_login, "{action}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_webhook_cannot_write_nor_read_cluster_credentials() {
     let allowed = allowed("WebhookRole");
@@ -239,6 +259,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
             .expect("variables");
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         let expected = [
+            "AZURE_AUTHORITY_HOST",
             "DRIFTLESS_BUCKET",
             "DRIFTLESS_GITHUB_API",
             "DRIFTLESS_GITHUB_HOSTS",

@@ -449,7 +449,7 @@ fn charts_of_ecr() {
     assert_eq!(ready, "False NotSupported", "{told}");
     assert!(
         told.contains(&format!(
-            "--allow-role-registry apps/{ECR}/other, or name a Secret"
+            "--allow-role-registry apps/{ECR}/other, or use an OCIRepository"
         )),
         "{told}"
     );

@@ -5,6 +5,8 @@ use crate::serve::Serve;
 use driftless_tests::cluster::{Cluster, Request};
 use driftless_tests::github::{Change, GitHub};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use tempfile::TempDir;
 
 const USER: &str = "hub:system:serviceaccount:apps:deployer";
@@ -45,6 +47,53 @@ spec:
   kubeConfig: {configMapRef: {name: remote}}
 ";
 
+/// In the place of every cloud: an Entra ID that gives back the service account's token as its own. It ends with the test.
+fn entra() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            answer(stream.expect("a connection"));
+        }
+    });
+    url
+}
+
+fn answer(mut stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a reader"));
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).expect("a request");
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a header");
+        let line = line.trim().to_ascii_lowercase();
+        match line.strip_prefix("content-length:") {
+            Some(value) => length = value.trim().parse().expect("a length"),
+            None if line.is_empty() => break,
+            None => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    let body = String::from_utf8(body).expect("UTF-8");
+    let mut fields = body.split('&');
+    let assertion = fields.find_map(|field| field.strip_prefix("client_assertion="));
+    let is_right =
+        first.starts_with("POST /login.microsoftonline.com/acme.example/oauth2/v2.0/token ");
+    let (status, told) = match assertion.filter(|_| is_right) {
+        Some(token) => (200, json!({"access_token": token, "expires_in": 3599})),
+        None => (404, json!({"error": "not_found"})),
+    };
+    let told = told.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        told.len()
+    );
+    stream
+        .write_all((head + &told).as_bytes())
+        .expect("answered");
+}
+
 fn config(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
 }
@@ -73,7 +122,7 @@ struct World {
 }
 
 impl World {
-    fn start() -> Self {
+    fn start(environment: &[(&str, &str)]) -> Self {
         let hub = Cluster::start("issuing");
         let remote = Cluster::start_trusting("trusting", &hub);
         remote.make_admin(USER);
@@ -92,7 +141,7 @@ impl World {
             ["--repository", &repository],
             ["--path", "root"],
         ];
-        let serve = Serve::start(home.path(), &arguments.concat(), &[]);
+        let serve = Serve::start(home.path(), &arguments.concat(), environment);
         Self {
             hub,
             remote,
@@ -153,7 +202,7 @@ impl World {
 
 #[test]
 fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
-    let world = World::start();
+    let world = World::start(&[]);
     let missing = "failed to get configmap apps/remote: configmaps \"remote\" not found";
     world.says("kustomizations", "config", "False", missing);
     world.says("helmreleases", "web", "False", missing);
@@ -252,4 +301,41 @@ fn a_cluster_that_trusts_the_hub_needs_no_kubeconfig() {
             Some(left) => Err(left.to_string()),
         });
     assert!(world.config("tenant").is_some());
+}
+
+/// The way of a cloud's cluster through the whole program: the hub's token is exchanged, and what came of it opens the cluster.
+#[test]
+fn a_cluster_of_a_cloud_needs_no_kubeconfig() {
+    let entra = entra();
+    let world = World::start(&[("DRIFTLESS_CLOUDS_ENDPOINT", &entra)]);
+    world.says("kustomizations", "config", "False", "\"remote\" not found");
+    let remote = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "remote"}, "data": {
+        "provider": "azure", "address": world.remote.url(), "ca.crt": world.remote.ca(), "serviceAccountName": "deployer",
+        "audiences": world.remote.url(),
+    }});
+    let apply = |path: &str, object: &Value| {
+        let applied = world.hub.api().apply(path, "platform-team", object);
+        applied.expect("applied");
+    };
+    apply("/api/v1/namespaces/apps/configmaps/remote", &remote);
+    let account = |annotations: Value| {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "deployer", "annotations": annotations}});
+        apply("/api/v1/namespaces/apps/serviceaccounts/deployer", &account);
+    };
+    account(
+        json!({"azure.workload.identity/tenant-id": "other.example", "azure.workload.identity/client-id": "c"}),
+    );
+    world.reconcile("kustomizations", "config", "1");
+    let refused = "failed to get access token for cluster: failed to create provider access token for service account 'apps/deployer': \
+                   'http://127.0.0.1:";
+    world.says("kustomizations", "config", "False", refused);
+    account(
+        json!({"azure.workload.identity/tenant-id": "acme.example", "azure.workload.identity/client-id": "c"}),
+    );
+    world.reconcile("kustomizations", "config", "2");
+    world.says("kustomizations", "config", "True", "");
+    assert!(world.config("app").is_some());
+    let shown = world.object("kustomizations", "config").to_string();
+    assert!(!shown.contains("eyJ"), "{shown}");
 }

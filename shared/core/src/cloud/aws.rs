@@ -1,6 +1,6 @@
 //! Roles of AWS.
 
-use super::{Account, Exchange, fail};
+use super::{Account, Exchange, fail, quoted};
 use crate::failure::Failure;
 use crate::ports::AwsIdentity;
 
@@ -24,7 +24,7 @@ pub async fn identity(
             account,
             format!(
                 r"invalid {ROLE} annotation: '{}'. must match ^arn:aws[\w-]*:iam::[0-9]{{1,30}}:role/.{{1,200}}$",
-                arn.escape_debug()
+                quoted(arn)
             ),
         ));
     }

@@ -1,6 +1,6 @@
 //! Applications of Microsoft Entra ID.
 
-use super::{Account, Exchange, fail};
+use super::{Account, Exchange, fail, quoted};
 use crate::failure::Failure;
 use crate::ports::EntraIdentity;
 
@@ -30,7 +30,7 @@ pub async fn identity(
     if !is_tenant(tenant) {
         let what = format!(
             "invalid {TENANT} annotation: '{}'. expected letters, digits, '-' and '.'",
-            tenant.escape_debug()
+            quoted(tenant)
         );
         return Err(fail(account, what));
     }

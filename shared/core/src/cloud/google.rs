@@ -1,6 +1,6 @@
 //! Principals of workload identity pools of Google Cloud.
 
-use super::{Account, Exchange, fail, not_given};
+use super::{Account, Exchange, fail, not_given, quoted};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::ports::GoogleIdentity;
@@ -19,7 +19,7 @@ pub async fn identity(
     account: &Account,
 ) -> Result<GoogleIdentity, Failure> {
     let invalid = |name: &str, text: &str, form: &str| {
-        let text = text.escape_debug();
+        let text = quoted(text);
         format!("invalid {name} annotation: '{text}'. must match {form}")
     };
     let provider = account.annotation(PROVIDER);

@@ -18,6 +18,16 @@ pub fn not_given(account: &Account) -> String {
     format!("failed to create provider access token for service account '{account}'")
 }
 
+/// An annotation as messages repeat it: its start is enough to find it by.
+fn quoted(text: &str) -> String {
+    const SHOWN: usize = 200;
+    text.chars()
+        .take(SHOWN)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
+}
+
 /// Something about an account is wrong, or not there yet.
 fn fail(account: &Account, what: impl std::fmt::Display) -> Failure {
     let what = format!(

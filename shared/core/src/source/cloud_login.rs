@@ -50,6 +50,17 @@ impl Asked<'_> {
             .map_or(repository, |(host, _)| host)
     }
 
+    /// What to do where the installation's identity is not taken.
+    fn instead(&self, annotation: &str) -> String {
+        let account = match self.account {
+            Account::Named(_) => format!(
+                "name a service account with the annotation {annotation} (spec.serviceAccountName)"
+            ),
+            Account::Never => "use an OCIRepository, which has a serviceAccountName".to_owned(),
+        };
+        format!("{account}, or name a Secret with a login (spec.secretRef)")
+    }
+
     /// The service account whose identity is taken; none: the installation's.
     async fn account(&self, context: &Context<'_>) -> Result<Option<cloud::Account>, Failure> {
         let Account::Named(own) = self.account else {
@@ -164,15 +175,7 @@ async fn needed_account(
     if let Some(account) = asked.account(context).await? {
         return Ok(account);
     }
-    let cloud = asked.cloud;
-    let instead = match asked.account {
-        Account::Named(_) => format!(
-            "name a service account with the annotation {annotation} (spec.serviceAccountName), or a Secret with a login (spec.secretRef)"
-        ),
-        Account::Never => {
-            "name a Secret with a login (spec.secretRef), or use an OCIRepository, which has a serviceAccountName".to_owned()
-        }
-    };
+    let (cloud, instead) = (asked.cloud, asked.instead(annotation));
     let what = format!(
         "spec.provider '{cloud}' without a service account is not supported: the controller's own identity in the cloud, which Flux \
          takes then, is not there with driftless: {instead}"
@@ -214,19 +217,11 @@ fn check_tls(how: &Connection) -> Result<(), Failure> {
 fn check_role(settings: &Settings, asked: &Asked<'_>, how: &Connection) -> Result<(), Failure> {
     let lead = "spec.provider 'aws' without a service account reads the registry with this installation's own AWS role";
     let what = if !is_allowed(settings, asked) {
-        let instead = match asked.account {
-            Account::Named(_) => format!(
-                "name a service account with the annotation {} (spec.serviceAccountName)",
-                aws::ROLE
-            ),
-            Account::Never => {
-                "name a Secret with a login (spec.secretRef), or use an OCIRepository, which has a serviceAccountName".to_owned()
-            }
-        };
         format!(
-            "{lead}, which is not allowed for this one: register the hub with --allow-role-registry {}/{}, or {instead}",
+            "{lead}, which is not allowed for this one: register the hub with --allow-role-registry {}/{}, or {}",
             asked.namespace,
-            asked.repository().escape_debug()
+            asked.repository().escape_debug(),
+            asked.instead(aws::ROLE)
         )
     } else if how.certificate_authority.is_some() {
         format!("{lead}, which trusts public certificates alone: remove spec.certSecretRef")
