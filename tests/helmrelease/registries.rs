@@ -552,7 +552,7 @@ fn google_by_the_principal_of_a_service_account() {
     let lead =
         "failed to determine artifact digest: failed to get access token for artifact registry: ";
     site.refused(url, &by, "NotSupported",
-        &format!("{lead}service account 'apps/reader' has no annotation gcp.auth.fluxcd.io/workload-identity-provider"));
+        "failed to get access token for artifact registry: service account 'apps/reader' has no annotation gcp.auth.");
     site.annotate(&json!({"gcp.auth.fluxcd.io/workload-identity-provider": "b"}));
     site.refused(url, &by, "OCIArtifactPullFailed",
         &format!("{lead}failed to get provider audience: invalid gcp.auth.fluxcd.io/workload-identity-provider annotation: 'b'. must match"));

@@ -74,13 +74,15 @@ impl Failure {
         }
     }
 
-    /// The same failure under the reason of what was tried, unless nothing but a change can help.
+    /// The same failure as one of what was tried, with words before its message; what nothing but a change can help says so by
+    /// itself.
     #[must_use]
-    pub fn because(mut self, reason: &'static str) -> Self {
-        if self.class != Class::Terminal {
-            self.reason = reason;
+    pub fn tried(mut self, reason: &'static str, what: impl Display) -> Self {
+        if self.class == Class::Terminal {
+            return self;
         }
-        self
+        self.reason = reason;
+        self.context(what)
     }
 
     /// The same failure with words before its message.

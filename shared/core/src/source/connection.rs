@@ -52,7 +52,7 @@ pub async fn of_repository(
         let login = cloud_login::login(context, &asked, &how).await;
         how.login = Some(login.map_err(|failure| {
             let lead = "unable to get authentication data from OIDC";
-            failure.because(reason::AUTHENTICATION_FAILED).context(lead)
+            failure.tried(reason::AUTHENTICATION_FAILED, lead)
         })?);
     }
     Ok(how)
@@ -93,7 +93,7 @@ pub async fn of_registry(
         let login = cloud_login::login(context, &asked, &how).await;
         how.login = Some(login.map_err(|failure| {
             let (reason, lead) = first_question(source);
-            failure.because(reason).context(lead)
+            failure.tried(reason, lead)
         })?);
     }
     Ok(how)
