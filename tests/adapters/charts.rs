@@ -3,6 +3,7 @@
 use driftless_adapters::charts::HttpCharts;
 use driftless_core::ports::{Charts, Connection, ErrorKind, Fetched, PortError, Secret, Validator};
 use driftless_tests::charts::{self, Fault, Host, Validators};
+use driftless_tests::proxy::Proxy;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -84,6 +85,45 @@ async fn logins_stay_with_their_host() {
         b"there"
     );
     assert!(other.take_calls()[0].authorization.starts_with("Basic "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxies() {
+    let (plain, secure) = (Host::start(), Host::start_tls());
+    let proxies = [Proxy::http("ann", "pw"), Proxy::socks("ann", "pw")];
+    let charts = HttpCharts::new();
+    let through = |proxy: &Proxy, login: &str| Connection {
+        proxy: Some(Secret::new(
+            proxy.url().replace("//", &format!("//{login}@")),
+        )),
+        certificate_authority: Some(secure.authority().as_bytes().to_vec()),
+        ..how()
+    };
+    for host in [&plain, &secure] {
+        host.put("/a", "here");
+        let url = format!("{}/a", host.url());
+        for proxy in &proxies {
+            let known = through(proxy, "ann:pw");
+            assert_eq!(get(&charts, &url, &known).await.unwrap(), b"here");
+            let wrong = through(proxy, "ann:hunter2");
+            let error = get(&charts, &url, &wrong).await.unwrap_err();
+            assert!(!format!("{error:?}").contains("hunter2"), "{error}");
+        }
+        assert_eq!(host.take_calls().len(), 2);
+    }
+    // It is here, and nobody allowed that.
+    let elsewhere = Connection {
+        allow_local: false,
+        ..through(&proxies[0], "ann:pw")
+    };
+    let error = get(&charts, "http://charts.example.com/a", &elsewhere)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
+    assert!(
+        error.message.contains("leads back into this installation"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

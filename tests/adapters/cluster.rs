@@ -44,7 +44,16 @@ on_both_servers!(
 
 fn access(server: Target) -> Access {
     let kubeconfig = server.kubeconfig();
-    kubeconfig::parse(kubeconfig.as_bytes(), &Options::default()).expect("a kubeconfig")
+    here(&kubeconfig)
+}
+
+/// A kubeconfig of a server on this machine.
+fn here(kubeconfig: &str) -> Access {
+    let options = Options {
+        allow_local: true,
+        ..Options::default()
+    };
+    kubeconfig::parse(kubeconfig.as_bytes(), &options).expect("a kubeconfig")
 }
 
 async fn connect(server: Target, user: Option<&Impersonation>) -> Arc<dyn Port> {
@@ -541,6 +550,23 @@ async fn logins_and_certificates(server: Target) {
         assert!(!error.message.contains("canary"), "{what}: {error}");
     }
     drop_elsewhere(foreign).await;
+    // Names that a resolver leads back here, however they are written.
+    let port = good.server.rsplit(':').next().expect("a port");
+    for host in ["localhost", "2130706433", "0x7f.1"] {
+        let by_name = Access {
+            tls_server_name: Some("localhost".into()),
+            ..at(&format!("https://{host}:{port}"))
+        };
+        assert!(get(&by_name).await.expect("an answer").is_some(), "{host}");
+        let elsewhere = Access {
+            allow_local: false,
+            ..by_name
+        };
+        let error = get(&elsewhere).await.expect_err(host);
+        assert_eq!(error.kind, ErrorKind::Unavailable, "{host}: {error}");
+        let told = "has no address that may be reached";
+        assert!(error.message.contains(told), "{host}: {error}");
+    }
     // The certificate's other name, and a server that is not checked at all.
     assert!(get(&named("localhost")).await.expect("an answer").is_some());
     let unchecked = Access {
@@ -560,8 +586,7 @@ async fn drop_elsewhere(server: InProcess) {
 #[tokio::test]
 async fn a_dark_cluster_costs_little_and_comes_back() {
     let dark = Cluster::start("dark");
-    let access =
-        kubeconfig::parse(dark.kubeconfig().as_bytes(), &Options::default()).expect("a kubeconfig");
+    let access = here(&dark.kubeconfig());
     let clusters = KubeClusters::new();
     let cluster = clusters.connect(&access, None).await.expect("a client");
     let namespaces = cluster

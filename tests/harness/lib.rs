@@ -36,6 +36,7 @@ pub mod kubectl;
 pub mod library;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 pub mod random;
 mod tls;
 pub mod tools;

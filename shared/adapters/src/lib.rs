@@ -14,6 +14,7 @@ pub mod git;
 mod key;
 pub mod local;
 pub mod log;
+mod lookup;
 pub mod offline;
 mod service;
 mod web;

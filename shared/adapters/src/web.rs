@@ -1,13 +1,14 @@
 //! HTTP clients for hosts that tenants name: no address of the machine itself, where a name is looked up or a redirect leads,
 //! unless the connection allows it; no proxy of the environment; no more bytes than were asked for.
 
+use crate::lookup;
 use bytes::{Bytes, BytesMut};
+use driftless_core::address;
 use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Identity, Response, StatusCode, Url};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +68,7 @@ pub(crate) struct Clients {
 struct Key {
     authority: Option<Vec<u8>>,
     identity: Option<Vec<u8>>,
+    proxy: Option<Secret>,
     allow_local: bool,
     timeout: Duration,
 }
@@ -120,7 +122,7 @@ impl Clients {
     /// # Errors
     /// An address that may not be reached, certificates that cannot be used.
     pub fn client(&self, url: &Url, how: &Connection) -> Result<Client> {
-        if !how.allow_local && is_local_host(url) {
+        if !how.allow_local && is_local(url) {
             let what = format!(
                 "'{}' is loopback or link-local, and leads back into this installation",
                 url.host_str().unwrap_or_default()
@@ -133,6 +135,7 @@ impl Clients {
                 .client_certificate
                 .as_ref()
                 .map(|(certificate, key)| [certificate.as_slice(), b"\n", key.expose()].concat()),
+            proxy: how.proxy.clone(),
             allow_local: how.allow_local,
             timeout: how.timeout,
         };
@@ -175,9 +178,31 @@ fn build(key: &Key) -> Result<Client> {
             .map_err(|_| invalid("the client certificate and key (tls.crt, tls.key) are no PEM"))?;
         builder = builder.identity(identity);
     }
+    if let Some(proxy) = &key.proxy {
+        builder = builder.proxy(through(proxy, key.allow_local)?);
+    }
     builder
         .build()
         .map_err(|_| invalid("the certificates cannot be used for TLS"))
+}
+
+/// A proxy as the client takes it.
+///
+/// # Errors
+/// No address; one that may not be reached.
+fn through(proxy: &Secret, allow_local: bool) -> Result<reqwest::Proxy> {
+    let invalid =
+        |what: &str| PortError::new(ErrorKind::Invalid, format!("the proxy's address {what}"));
+    let address = proxy.expose_str().unwrap_or_default();
+    let url = Url::parse(address).map_err(|_| invalid("cannot be used"))?;
+    if !allow_local && is_local(&url) {
+        return Err(invalid(
+            "is loopback or link-local, and leads back into this installation",
+        ));
+    }
+    // With `h` the proxy looks names up, as with Go's client.
+    let address = address.replacen("socks5://", "socks5h://", 1);
+    reqwest::Proxy::all(address).map_err(|_| invalid("cannot be used"))
 }
 
 /// Where an answer redirects to.
@@ -205,39 +230,9 @@ fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> 
     })
 }
 
-/// Whether a host is written as an address of this machine, or named so.
-fn is_local_host(url: &Url) -> bool {
-    let Some(host) = url.host_str() else {
-        return true;
-    };
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<IpAddr>() {
-        Ok(address) => is_local(address),
-        Err(_) => {
-            let name = bare.trim_end_matches('.').to_ascii_lowercase();
-            name == "localhost" || name.ends_with(".localhost")
-        }
-    }
-}
-
-fn is_local(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(ip) => {
-            ip.is_loopback() || ip.is_link_local() || ip.is_unspecified() || ip.is_broadcast()
-        }
-        IpAddr::V6(ip) => {
-            let parts = ip.segments();
-            // IPv4 behind a translator, and the metadata service of EC2.
-            let translated = parts[..6] == [0x64, 0xff9b, 0, 0, 0, 0];
-            let [.., high, low] = parts;
-            let inner = Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-            ip.is_loopback()
-                || ip.is_unspecified()
-                || ip.is_unicast_link_local()
-                || parts[..2] == [0xfd00, 0xec2]
-                || (translated && is_local(IpAddr::V4(inner)))
-        }
-    }
+/// Whether the host of an address is written as one of this machine.
+fn is_local(url: &Url) -> bool {
+    url.host_str().is_none_or(address::is_local_host)
 }
 
 /// Looks names up, and passes over addresses of this machine.
@@ -246,14 +241,8 @@ struct Elsewhere;
 impl Resolve for Elsewhere {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> =
-                found.filter(|address| !is_local(address.ip())).collect();
-            if allowed.is_empty() {
-                let what = format!("'{}' has no address that may be reached", name.as_str());
-                return Err(what.into());
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            let found = lookup::addresses(name.as_str(), false).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
@@ -339,30 +328,15 @@ mod tests {
     fn addresses_of_this_machine() {
         for host in [
             "127.0.0.1:9001",
-            "localhost",
-            "LOCALHOST.",
-            "a.localhost",
-            "169.254.170.2",
-            "0.0.0.0",
-            "[::1]",
-            "[fe80::1]",
-            "[::ffff:127.0.0.1]",
             "2130706433",
             "0x7f.1",
-            "[64:ff9b::169.254.169.254]",
-            "[fd00:ec2::254]",
+            "[::1]",
+            "localhost",
         ] {
             let url = Url::parse(&format!("http://{host}/x")).unwrap();
-            assert!(is_local_host(&url), "{host}");
+            assert!(is_local(&url), "{host}");
         }
-        for host in [
-            "charts.example.com",
-            "10.0.0.1",
-            "192.168.1.1",
-            "[2001:db8::1]",
-        ] {
-            let url = Url::parse(&format!("http://{host}/x")).unwrap();
-            assert!(!is_local_host(&url), "{host}");
-        }
+        let url = Url::parse("http://charts.example.com/x").unwrap();
+        assert!(!is_local(&url));
     }
 }

@@ -110,6 +110,8 @@ pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
     };
     let options = kubeconfig::Options {
         allow_insecure: settings.allow_insecure_kubeconfigs,
+        // Where the hub is, is the operator's own word.
+        allow_local: true,
     };
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
         Failure::terminal(reason::FAILED, error).context(format!("secret '{secret}'"))

@@ -42,6 +42,8 @@ const FILE_FIELDS: [(&str, &str); 4] = [
 pub struct Options {
     /// Accept `insecure-skip-tls-verify: true`.
     pub allow_insecure: bool,
+    /// Reach servers whose name leads back into this installation ([`crate::address`]).
+    pub allow_local: bool,
 }
 
 /// Why a kubeconfig is refused. Names a field, never its value.
@@ -97,6 +99,7 @@ pub fn parse(text: &[u8], options: &Options) -> Result<Access> {
         certificate_authority,
         tls_server_name: text(cluster, "cluster.", "tls-server-name")?,
         insecure_skip_tls_verify: insecure,
+        allow_local: options.allow_local,
         login: login(user)?,
         namespace: text(context, "context.", "namespace")?,
     })
@@ -503,6 +506,7 @@ mod tests {
     fn insecure_only_when_allowed() {
         let allow = Options {
             allow_insecure: true,
+            ..Options::default()
         };
         let text = config(
             "server: 'https://a', insecure-skip-tls-verify: true",

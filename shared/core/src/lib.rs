@@ -7,6 +7,7 @@
 //!
 //! ARCHITECTURE.md beside this crate has the invariants and three walkthroughs.
 
+pub mod address;
 pub mod apply;
 pub mod bootstrap;
 pub mod cloud;

@@ -308,6 +308,8 @@ pub struct Access {
     pub tls_server_name: Option<String>,
     /// Skip the check of the server's certificate; only when the operator allows it.
     pub insecure_skip_tls_verify: bool,
+    /// Reach addresses that lead back into this installation ([`crate::address`]); only when the operator allows it.
+    pub allow_local: bool,
     /// How to log in.
     pub login: Login,
     /// The namespace of the context, `default` when absent.

@@ -7,6 +7,7 @@ mod gke;
 
 pub use config_map::canonical;
 
+use crate::address;
 use crate::failure::Failure;
 use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, SecretKeyRef, reason};
 use crate::hub::Hub;
@@ -14,7 +15,6 @@ use crate::kubeconfig;
 use crate::ports::{Access, Cluster, Impersonation, Ports};
 use crate::source::credentials;
 use crate::step::Context;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A cluster, as the user that the object acts as.
@@ -178,6 +178,7 @@ async fn from_secret(
     };
     let options = kubeconfig::Options {
         allow_insecure: hub.settings.allow_insecure_kubeconfigs,
+        allow_local: hub.settings.allow_local_clusters,
     };
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
         Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'"))
@@ -197,30 +198,18 @@ fn refuse_local(hub: &Hub, place: &str, server: &str) -> Result<(), Failure> {
     Err(Failure::terminal(reason::ACCESS_DENIED, what))
 }
 
-/// Whether a server's address leads to this machine or its metadata services.
+/// Whether the host of `https://HOST:PORT/PATH` is written as an address that leads back here.
 fn is_local(server: &str) -> bool {
     let authority = server
         .trim_start_matches("https://")
         .split('/')
         .next()
         .unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => authority
-            .rsplit_once(':')
-            .map_or(authority, |(host, _)| host),
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => host,
+        _ => authority,
     };
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
-        Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
-            Some(ip) => ip.is_loopback() || ip.is_link_local() || ip.is_unspecified(),
-            None => ip.is_loopback() || ip.is_unspecified() || ip.is_unicast_link_local(),
-        },
-        Err(_) => {
-            host.trim_end_matches('.').eq_ignore_ascii_case("localhost")
-                || host.to_ascii_lowercase().ends_with(".localhost")
-        }
-    }
+    address::is_local_host(host)
 }
 
 /// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
@@ -260,6 +249,7 @@ mod tests {
             "https://127.0.0.1:6443",
             "https://localhost:9001/x",
             "https://169.254.169.254",
+            "https://[::1]",
             "https://[::1]:6443",
             "https://[::ffff:127.0.0.1]",
             "https://0.0.0.0:6443",

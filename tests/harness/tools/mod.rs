@@ -262,6 +262,17 @@ pub static CARGO_DENY: Tool = Tool {
     },
 };
 
+/// proxy.py, a proxy for HTTP, and beside it pproxy, one for SOCKS 5.
+pub static PROXIES: Tool = Tool {
+    name: "proxies",
+    version: "2.4.10-2.7.9",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../requirements/proxies.txt"),
+        program: "proxy",
+    },
+};
+
 /// Python with PyYAML: what the runners of shared corpora compare with.
 pub static PYTHON: Tool = Tool {
     name: "python",
@@ -274,7 +285,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 20] = [
+pub static ALL: [&Tool; 21] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -294,6 +305,7 @@ pub static ALL: [&Tool; 20] = [
     &SIGN,
     &CLOUDS,
     &CARGO_DENY,
+    &PROXIES,
     &PYTHON,
 ];
 

@@ -53,6 +53,7 @@ pub fn access(text: &[u8]) -> Result<Access, Error> {
         text,
         &Options {
             allow_insecure: true,
+            allow_local: true,
         },
     )
     .map_err(|error| refused(&error))

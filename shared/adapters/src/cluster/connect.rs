@@ -1,13 +1,21 @@
 //! A client from an [`Access`]: nothing is read from files, the environment or a proxy's settings.
 
+use crate::lookup;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{Access, ErrorKind, Login, PortError, Result, Token};
 use http::{HeaderValue, Uri, header};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::TokioExecutor;
+use kube::client::ConfigExt;
 use kube::config::AuthInfo;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::time::Duration;
+use tower::ServiceBuilder;
 
 /// How long a connection may take to come about, so that a dark cluster holds nobody up.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -83,8 +91,31 @@ pub fn client(access: &Access) -> Result<kube::Client> {
         }
     }
     // kube's message may quote the input, which holds keys.
-    kube::Client::try_from(config)
+    assemble(&config, access.allow_local)
         .map_err(|_| refuse("its certificates or keys cannot be used for TLS"))
+}
+
+/// kube's own client, but for how names are looked up.
+fn assemble(config: &kube::Config, allow_local: bool) -> kube::Result<kube::Client> {
+    // Without one in the process the library panics. One that is there already serves as well.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let names = tower::service_fn(move |name: Name| async move {
+        let found = lookup::addresses(name.as_str(), allow_local).await;
+        found.map(Vec::into_iter)
+    });
+    let mut sockets = HttpConnector::new_with_resolver(names);
+    sockets.enforce_http(false);
+    let mut connector =
+        TimeoutConnector::new(config.rustls_https_connector_with_connector(sockets)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(config.extra_headers_layer()?)
+        .service(Client::builder(TokioExecutor::new()).build(connector));
+    Ok(kube::Client::new(service, "default"))
 }
 
 fn sensitive(text: String) -> Option<HeaderValue> {

@@ -88,8 +88,6 @@ impl Bucket {
         }
         let field = if spec.sts.is_some() {
             "spec.sts"
-        } else if spec.proxy_secret_ref.is_some() {
-            "spec.proxySecretRef"
         } else if spec.service_account_name.is_some() {
             "spec.serviceAccountName"
         } else {
@@ -128,6 +126,7 @@ mod tests {
             json!({}),
             json!({"provider": "generic", "insecure": true, "prefix": "a/", "region": "x"}),
             json!({"provider": "aws", "secretRef": keys}),
+            json!({"proxySecretRef": keys}),
             json!({"accessFrom": {"namespaceSelectors": []}, "certSecretRef": keys}),
         ] {
             assert_eq!(bucket(fine).unsupported(), None);
@@ -137,7 +136,6 @@ mod tests {
             (json!({"provider": "gcp"}), "spec.provider 'gcp'"),
             (json!({"provider": "else"}), "spec.provider 'else'"),
             (json!({"sts": {"provider": "ldap"}}), "spec.sts "),
-            (json!({"proxySecretRef": keys}), "spec.proxySecretRef "),
             (
                 json!({"serviceAccountName": "a"}),
                 "spec.serviceAccountName ",

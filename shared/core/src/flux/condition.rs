@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// Reasons of conditions and events, as Flux names them.
 pub mod reason {
@@ -114,13 +115,9 @@ impl Conditions {
             reason: reason.to_owned(),
             message: message.to_owned(),
         };
-        match self.0.iter_mut().find(|old| old.kind == kind) {
-            Some(old) => *old = condition,
-            None => {
-                self.0.push(condition);
-                self.0.sort_by_key(|condition| rank(&condition.kind));
-            }
-        }
+        self.remove(kind);
+        self.0.push(condition);
+        self.0.sort_by(|a, b| rank(a).cmp(&rank(b)));
     }
 
     /// Removes a condition.
@@ -134,15 +131,19 @@ impl Conditions {
     }
 }
 
-/// Flux's order: what goes on first, then the summary, then the rest by name.
-fn rank(kind: &str) -> (u8, String) {
-    let rank = match kind {
+/// Flux's order: what goes on first, then the summary, then the rest, what was told of the newest generation first.
+fn rank(condition: &Condition) -> (u8, Reverse<i64>, &str) {
+    let weight = match condition.kind.as_str() {
         "Stalled" => 0,
         "Reconciling" => 1,
         "Ready" => 2,
         _ => 3,
     };
-    (rank, kind.to_owned())
+    let newest = match weight {
+        3 => condition.observed_generation,
+        _ => 0,
+    };
+    (weight, Reverse(newest), &condition.kind)
 }
 
 #[cfg(test)]

@@ -93,15 +93,7 @@ impl SourceSpec for OCIRepositorySpec {
 impl OCIRepository {
     /// A field that asks for something this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
-        let spec = &self.spec;
-        if let Some(what) = spec.verify.as_ref().and_then(Verification::unsupported) {
-            return Some(what);
-        }
-        if spec.proxy_secret_ref.is_some() {
-            let what = "spec.proxySecretRef is not supported yet: remove the field, or keep this source with Flux's source-controller";
-            return Some(what.to_owned());
-        }
-        None
+        self.spec.verify.as_ref().and_then(Verification::unsupported)
     }
 
     /// The cloud whose login is wanted where no Secret has one.

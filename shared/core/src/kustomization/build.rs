@@ -90,9 +90,7 @@ pub fn build(
 }
 
 fn folder(kustomization: &Kustomization) -> Result<TreePath, Failure> {
-    // Flux joins the path to the artifact's folder, so a leading slash means the root of the source.
-    let text = kustomization.spec.path.trim_start_matches('/');
-    TreePath::new(text)
+    TreePath::within(&kustomization.spec.path)
         .map_err(|error| Failure::terminal(reason::BUILD_FAILED, format!("spec.path: {error}")))
 }
 
@@ -310,15 +308,15 @@ mod tests {
         )
         .unwrap_err();
         assert_eq!(failure.reason, reason::ARTIFACT_FAILED);
-        let failure = build(
-            &tree,
-            &kustomization(json!({"path": "../x"})),
-            &Inputs::default(),
-        )
-        .unwrap_err();
-        assert!(
-            failure.message.contains("leaves the repository"),
-            "{failure}"
+        // Nothing is above the root.
+        let build_of = |path: &str| {
+            let kustomization = kustomization(json!({"path": path}));
+            build(&tree, &kustomization, &Inputs::default())
+        };
+        assert_eq!(
+            build_of("../x").unwrap_err().reason,
+            reason::ARTIFACT_FAILED
         );
+        assert_eq!(build_of("../../apps").unwrap().objects.len(), 1);
     }
 }

@@ -18,6 +18,9 @@ pub struct Connection {
     pub certificate_authority: Option<Vec<u8>>,
     /// PEM of a client certificate, and its key.
     pub client_certificate: Option<(Vec<u8>, Secret)>,
+    /// The proxy that every request goes through, and that looks names up: `http://USER:PASSWORD@HOST:PORT`, `https://…` or
+    /// `socks5://…`.
+    pub proxy: Option<Secret>,
     /// Talk to a registry without TLS.
     pub insecure: bool,
     /// Reach loopback and link-local addresses: for an installation on the operator's own machine.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
 use crate::ports::{BucketAddress, FetchLimits};
 use crate::source::bucket_files::{Files, Index, Known};
-use crate::source::step::{Found, Kind};
+use crate::source::step::{self, Found, Kind};
 use crate::source::{artifact, connection};
 use crate::step::{Context, Outcome};
 use driftless_manifest::Object;
@@ -101,8 +101,14 @@ impl Kind for Objects {
         };
         let mut index = files.index(spec).await?;
 
+        let revision = index.digest();
+        let artifact = status.artifact.as_ref();
+        if artifact.is_none_or(|artifact| artifact.revision != revision) {
+            let what = format!("new upstream revision '{revision}'");
+            step::tell_building(context, source, status, &what);
+        }
         let stored = match &status.artifact {
-            Some(artifact) if artifact.revision == index.digest() => {
+            Some(artifact) if artifact.revision == revision => {
                 artifact::exists(context.ports, artifact).await?
             }
             _ => false,

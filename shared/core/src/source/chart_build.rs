@@ -117,10 +117,12 @@ impl Wish {
         if !plan.packaged {
             return Ok((content, Vec::new()));
         }
-        let (values, used) = self.merge(|name| {
+        let read = |name: &str| {
             let place = clean(name);
             package.file(&place).map(<[u8]>::to_vec)
-        })?;
+        };
+        let missing = |name: &str| format!("no values file found at path '{name}'");
+        let (values, used) = self.merge("failed to merge chart values: ", missing, read)?;
         package.set_values(&values);
         Ok((pack(package, plan)?, used))
     }
@@ -144,10 +146,18 @@ impl Wish {
         } = local;
         let mut used = Vec::new();
         if !self.values_files.is_empty() {
-            let (values, there) = self.merge(|name| {
-                let place = TreePath::root().join(name).ok()?;
+            let read = |name: &str| {
+                let place = TreePath::within(name).ok()?;
                 Some(reader.read(&place).ok()?.to_vec())
-            })?;
+            };
+            let missing = |name: &str| {
+                let place = TreePath::within(name).unwrap_or_default();
+                format!(
+                    "no values file found at path '/{}' (reference '{name}')",
+                    place.as_str()
+                )
+            };
+            let (values, there) = self.merge("", missing, read)?;
             package.set_values(&values);
             used = there;
         }
@@ -168,15 +178,24 @@ impl Wish {
     /// The values of the values files, and which of them were there.
     fn merge(
         &self,
+        lead: &str,
+        missing: impl Fn(&str) -> String,
         read: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<(Table, Vec<String>), Failure> {
-        let there = |file: &&String| !self.skip_missing || read(file).is_some();
-        let used: Vec<String> = self.values_files.iter().filter(there).cloned().collect();
-        let values = Package::merge_values(used.iter().map(String::as_str), read);
-        let values = values.map_err(|error| {
-            let what = format!("values files merge error: {error}");
+        let fail = |what: String| {
+            let what = format!("values files merge error: {lead}{what}");
             Failure::terminal(reason::VALUES_FILES, what)
-        })?;
+        };
+        let (used, gone): (Vec<String>, Vec<String>) = self
+            .values_files
+            .iter()
+            .cloned()
+            .partition(|file| read(file).is_some());
+        if let (Some(gone), false) = (gone.first(), self.skip_missing) {
+            return Err(fail(missing(gone)));
+        }
+        let values = Package::merge_values(used.iter().map(String::as_str), read);
+        let values = values.map_err(|error| fail(error.to_string()))?;
         Ok((values, used))
     }
 }
@@ -188,9 +207,7 @@ impl Local {
     /// There is none.
     pub fn read(tree: &FileTree, path: &str) -> Result<Self, Failure> {
         let reader = Reader::new(tree);
-        let folder = TreePath::root()
-            .join(path)
-            .map_err(|error| reference(&error))?;
+        let folder = TreePath::within(path).map_err(|error| reference(&error))?;
         let limits = LoadLimits::default();
         let kind = reader.kind(&folder).map_err(|error| reference(&error))?;
         let (package, archive) = match kind {

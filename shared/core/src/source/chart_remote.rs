@@ -7,11 +7,10 @@ use crate::flux::{ArtifactStatus, HelmRepository, reason};
 use crate::ports::{Connection, ErrorKind, Fetched, Manifest, PortError, Precondition, Validator};
 use crate::source::artifact::{self, Form};
 use crate::source::verify::{self, Trust, Verdict};
-use crate::source::{connection, index_url, repository_url, shown};
+use crate::source::{connection, index_url, repository_url, shown, unnamed};
 use crate::state;
 use crate::step::Context;
 use bytes::Bytes;
-use driftless_helm::HelmError;
 use driftless_helm::index::{self, ChartVersion};
 use driftless_helm::semver::Version;
 use regex::Regex;
@@ -138,13 +137,8 @@ fn in_index(
     range: &str,
 ) -> Result<Remote, Failure> {
     let found = index::find(text, chart, range).map_err(|error| {
-        // The chart is named by the object that asks.
-        let what = match error {
-            HelmError::Chart { message, .. } => message,
-            other => other.to_string(),
-        };
         let lead = "failed to get chart version for remote reference";
-        reference(&format!("{lead}: {what}"))
+        reference(&format!("{lead}: {}", unnamed(error)))
     })?;
     let ChartVersion {
         name,
@@ -214,6 +208,12 @@ async fn newest_tag(
     let lead = "failed to get chart version for remote reference";
     let tags = context.ports.charts.tags(repository, how).await;
     let tags = tags.map_err(|error| failed(&error).context(lead))?;
+    if tags.is_empty() {
+        return Err(pull(&format!(
+            "{lead}: could not get tags for \"{}\": unable to locate any tags in provided repository: oci://{repository}",
+            repository.rsplit('/').next().unwrap_or_default()
+        )));
+    }
     let versions: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
     let named = versions.iter().map(|version| (version.as_str(), ""));
     let newest = index::newest(named, range).map_err(|what| pull(&format!("{lead}: {what}")))?;
@@ -277,10 +277,7 @@ pub(super) async fn verify(
         repository, tag, ..
     } = &chart.place
     else {
-        return Err(unverified(&format!(
-            "{lead}: a chart of a HelmRepository with an index has no signature that could be checked: use a HelmRepository of \
-             type oci, or remove spec.verify"
-        )));
+        return Err(unverifiable());
     };
     let found = manifest(context, chart, repository, tag).await?;
     let artifact = verify::Artifact {
@@ -304,7 +301,10 @@ pub(super) async fn verify(
     Ok(verdict)
 }
 
-fn unverified(what: &str) -> Failure {
+/// The chart comes from a repository with an index.
+pub(super) fn unverifiable() -> Failure {
+    let what = "chart verification error: a chart of a HelmRepository with an index has no signature that could be checked: use a \
+                HelmRepository of type oci, or remove spec.verify";
     Failure::retry(reason::CHART_VERIFICATION, what)
 }
 

@@ -6,11 +6,9 @@ use crate::flux::{Bucket, HelmRepository, LocalRef, OCIRepository, parse_duratio
 use crate::hub::Settings;
 use crate::ports::{BucketAddress, Connection, Secret};
 use crate::source::cloud_login::{self, Account};
-use crate::source::credentials::{entry, secret};
+use crate::source::place::Place;
 use crate::step::Context;
 use crate::target::NoTarget;
-use driftless_manifest::Object;
-use serde_json::Value;
 use std::time::Duration;
 use url::Url;
 
@@ -33,15 +31,35 @@ pub async fn of_repository(
     how.insecure = spec.insecure;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
-        let place =
-            Place::read(context, namespace, &reference.name, "authentication secret").await?;
-        how.login = place.login(&spec.url)?;
+        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = place.ok_or_else(|| {
+            denied(format!(
+                "failed to get authentication secret {}",
+                not_found(namespace, &reference.name)
+            ))
+        })?;
+        let detect = |what| denied(format!("failed to detect authentication methods: {what}"));
+        how.login = place.login(&spec.url).map_err(detect)?;
         if spec.cert_secret_ref.is_none() {
             // Before certSecretRef, the certificates stood in the same Secret.
-            place.certificates(&mut how, true)?;
+            place.certificates(&mut how, true).map_err(detect)?;
         }
     }
-    certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
+    if let Some(reference) = &spec.cert_secret_ref {
+        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = place.ok_or_else(|| {
+            denied(format!(
+                "failed to get TLS authentication secret {}",
+                not_found(namespace, &reference.name)
+            ))
+        })?;
+        let told = place.certificates(&mut how, false);
+        told.map_err(|what| {
+            denied(format!(
+                "failed to construct Helm client's TLS config: {what}"
+            ))
+        })?;
+    }
     if let Some(cloud) = source.cloud() {
         let asked = cloud_login::Asked {
             namespace,
@@ -73,15 +91,27 @@ pub async fn of_registry(
     let namespace = &source.id.namespace;
     let places = pull_secrets(context, source).await?;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::read(context, namespace, &reference.name, "registry secret").await?;
-        how.login = place.login(&spec.url)?;
+        let place = Place::find(context, namespace, &reference.name).await?;
+        let lead = "failed to get credential: ";
+        let place = place.ok_or_else(|| {
+            let what = not_found(namespace, &reference.name);
+            denied(format!("{lead}failed to get secret {what}"))
+        })?;
+        let login = place.registry_login(&spec.url);
+        how.login = login.map_err(|what| denied(format!("{lead}{what}")))?;
     }
     for place in &places {
         if how.login.is_none() {
-            how.login = place.pull_login(&spec.url)?;
+            how.login = place
+                .pull_login(&spec.url)
+                .map_err(|what| denied(format!("failed to get credential: {what}")))?;
         }
     }
-    certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
+    let reference = spec.proxy_secret_ref.as_ref();
+    how.proxy = proxy(context, namespace, reference, "failed to get proxy address").await?;
+    let lead = format!("failed to generate transport for '{}'", spec.url);
+    let reference = spec.cert_secret_ref.as_ref();
+    certificates(context, namespace, reference, &mut how, &lead).await?;
     let has_secrets = spec.secret_ref.is_some() || !places.is_empty();
     if let Some(cloud) = source.cloud().filter(|_| !has_secrets) {
         let asked = cloud_login::Asked {
@@ -123,10 +153,7 @@ async fn pull_secrets(
     source: &OCIRepository,
 ) -> Result<Vec<Place>, Failure> {
     let (namespace, name) = (&source.id.namespace, source.service_account());
-    let fail = |what: String| {
-        let what = format!("failed to get credential: {what}");
-        Failure::retry(reason::AUTHENTICATION_FAILED, what)
-    };
+    let fail = |what: String| denied(format!("failed to get credential: {what}"));
     let account = match cloud::find(&context.hub, namespace, name, None).await {
         Ok(None) => return Ok(Vec::new()),
         Ok(Some(account)) => account,
@@ -139,17 +166,13 @@ async fn pull_secrets(
     };
     let mut places = Vec::new();
     for name in account.pull_secrets() {
-        let secret = secret(&context.hub, namespace, name).await?;
-        let secret = secret.ok_or_else(|| {
+        let place = Place::find(context, namespace, name).await?;
+        places.push(place.ok_or_else(|| {
             fail(format!(
                 "failed to get image pull secret for serviceaccount '{}': secret '{namespace}/{name}' not found",
                 account.shown()
             ))
-        })?;
-        places.push(Place {
-            name: format!("Secret/{namespace}/{name}"),
-            secret,
-        });
+        })?);
     }
     Ok(places)
 }
@@ -163,10 +186,18 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     let mut how = start(context, spec.timeout.as_deref())?;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::read(context, namespace, &reference.name, "secret").await?;
-        how.login = Some(place.access_key()?);
+        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = place.ok_or_else(|| {
+            let what = not_found(namespace, &reference.name);
+            denied(format!("failed to get secret {what}"))
+        })?;
+        how.login = Some(place.access_key().map_err(denied)?);
     }
-    certificates(context, namespace, spec.cert_secret_ref.as_ref(), &mut how).await?;
+    let reference = spec.proxy_secret_ref.as_ref();
+    how.proxy = proxy(context, namespace, reference, "failed to get proxy URL").await?;
+    let reference = spec.cert_secret_ref.as_ref();
+    let lead = "failed to get TLS config";
+    certificates(context, namespace, reference, &mut how, lead).await?;
     let address = BucketAddress {
         endpoint: endpoint(&spec.endpoint, spec.insecure)?,
         name: spec.bucket_name.clone(),
@@ -186,13 +217,44 @@ async fn certificates(
     namespace: &str,
     reference: Option<&LocalRef>,
     how: &mut Connection,
+    lead: &str,
 ) -> Result<(), Failure> {
-    let Some(reference) = reference else {
+    let Some(LocalRef { name, .. }) = reference else {
         return Ok(());
     };
-    let what = "TLS authentication secret";
-    let place = Place::read(context, namespace, &reference.name, what).await?;
-    place.certificates(how, false)
+    let taken = match Place::find(context, namespace, name).await? {
+        Some(place) => place.certificates(how, false),
+        None => Err(format!("secret '{namespace}/{name}' not found")),
+    };
+    taken.map_err(|what| denied(format!("{lead}: {what}")))
+}
+
+/// What a client says of a Secret that is not there.
+fn not_found(namespace: &str, name: &str) -> String {
+    format!("'{namespace}/{name}': secrets \"{name}\" not found")
+}
+
+fn denied(what: String) -> Failure {
+    Failure::retry(reason::AUTHENTICATION_FAILED, what)
+}
+
+/// The proxy of a `proxySecretRef`, if there is one.
+async fn proxy(
+    context: &Context<'_>,
+    namespace: &str,
+    reference: Option<&LocalRef>,
+    lead: &str,
+) -> Result<Option<Secret>, Failure> {
+    let Some(LocalRef { name, .. }) = reference else {
+        return Ok(None);
+    };
+    let proxy = match Place::find(context, namespace, name).await? {
+        Some(place) => place.proxy(),
+        None => Err(format!("secret '{namespace}/{name}' not found")),
+    };
+    proxy
+        .map(Some)
+        .map_err(|what| denied(format!("{lead}: {what}")))
 }
 
 /// A region's name. It may become part of a host's.
@@ -273,241 +335,9 @@ fn start(context: &Context<'_>, timeout: Option<&str>) -> Result<Connection, Fai
     })
 }
 
-/// A Secret, and how messages name it.
-struct Place {
-    name: String,
-    secret: Object,
-}
-
-impl Place {
-    async fn read(
-        context: &Context<'_>,
-        namespace: &str,
-        name: &str,
-        what: &str,
-    ) -> Result<Self, Failure> {
-        match secret(&context.hub, namespace, name).await? {
-            Some(secret) => Ok(Self {
-                name: format!("Secret/{namespace}/{name}"),
-                secret,
-            }),
-            None => Err(Failure::retry(
-                reason::AUTHENTICATION_FAILED,
-                format!("failed to get {what} '{namespace}/{name}': secrets \"{name}\" not found"),
-            )),
-        }
-    }
-
-    fn fail(&self, what: &str) -> Failure {
-        Failure::retry(
-            reason::AUTHENTICATION_FAILED,
-            format!("{}: {what}", self.name),
-        )
-    }
-
-    fn login(&self, url: &str) -> Result<Option<(String, Secret)>, Failure> {
-        if let Some(config) = entry(&self.secret, ".dockerconfigjson") {
-            return self.docker_login(&config, url);
-        }
-        let text = |key: &str| {
-            let value = entry(&self.secret, key)?;
-            value.expose_str().map(str::to_owned)
-        };
-        match (text("username"), entry(&self.secret, "password")) {
-            (Some(username), Some(password)) => Ok(Some((username, password))),
-            (None, None) => Ok(None),
-            _ => Err(self.fail("expected both username and password")),
-        }
-    }
-
-    /// An access key's id and its secret.
-    fn access_key(&self) -> Result<(String, Secret), Failure> {
-        let id = entry(&self.secret, "accesskey");
-        let id = id.and_then(|id| id.expose_str().map(str::to_owned));
-        match (id, entry(&self.secret, "secretkey")) {
-            (Some(id), Some(secret)) if !id.is_empty() && !secret.expose().is_empty() => {
-                Ok((id, secret))
-            }
-            _ => Err(Failure::retry(
-                reason::AUTHENTICATION_FAILED,
-                format!(
-                    "invalid '{}' secret data: required fields 'accesskey' and 'secretkey'",
-                    self.secret.name()
-                ),
-            )),
-        }
-    }
-
-    /// The login of a service account's Secret, which may be for other registries.
-    fn pull_login(&self, url: &str) -> Result<Option<(String, Secret)>, Failure> {
-        match entry(&self.secret, ".dockerconfigjson") {
-            Some(config) => self.docker_entry(&config, url),
-            None => Ok(None),
-        }
-    }
-
-    /// The entry of a `.dockerconfigjson` for the host of `url`.
-    fn docker_login(
-        &self,
-        config: &Secret,
-        url: &str,
-    ) -> Result<Option<(String, Secret)>, Failure> {
-        let login = self.docker_entry(config, url)?;
-        let missing = || {
-            self.fail(&format!(
-                ".dockerconfigjson: no login for '{}'",
-                host_of(url)
-            ))
-        };
-        login.map(Some).ok_or_else(missing)
-    }
-
-    fn docker_entry(
-        &self,
-        config: &Secret,
-        url: &str,
-    ) -> Result<Option<(String, Secret)>, Failure> {
-        use base64::{Engine as _, engine::general_purpose::STANDARD};
-        let broken = || self.fail(".dockerconfigjson: expected {\"auths\": {HOST: {...}}}");
-        let config: Value = serde_json::from_slice(config.expose()).map_err(|_| broken())?;
-        let auths = config
-            .get("auths")
-            .and_then(Value::as_object)
-            .ok_or_else(broken)?;
-        let same_host = auths
-            .iter()
-            .filter(|(name, _)| host_of(name) == host_of(url));
-        let Some((_, found)) = same_host.max_by_key(|(name, _)| nearness(name, url)) else {
-            return Ok(None);
-        };
-        let text = |key: &str| found.get(key).and_then(Value::as_str);
-        if let (Some(username), Some(password)) = (text("username"), text("password")) {
-            let password = Secret::new(password.to_owned().into_bytes());
-            return Ok(Some((username.to_owned(), password)));
-        }
-        let pair = text("auth").and_then(|auth| STANDARD.decode(auth).ok());
-        let pair = pair.and_then(|pair| String::from_utf8(pair).ok());
-        let (username, password) = pair
-            .as_deref()
-            .and_then(|pair| pair.split_once(':'))
-            .ok_or_else(broken)?;
-        let password = Secret::new(password.to_owned().into_bytes());
-        Ok(Some((username.to_owned(), password)))
-    }
-
-    /// `ca.crt`, `tls.crt` and `tls.key`; of older Secrets `caFile`, `certFile` and `keyFile`.
-    fn certificates(&self, how: &mut Connection, optional: bool) -> Result<(), Failure> {
-        let either =
-            |new: &str, old: &str| entry(&self.secret, new).or_else(|| entry(&self.secret, old));
-        let authority = either("ca.crt", "caFile");
-        let pair = (either("tls.crt", "certFile"), either("tls.key", "keyFile"));
-        let none = authority.is_none() && pair.0.is_none() && pair.1.is_none();
-        if none && !optional {
-            return Err(self.fail("has neither ca.crt nor tls.crt and tls.key"));
-        }
-        how.certificate_authority = authority.map(|pem| pem.expose().to_vec());
-        how.client_certificate = match pair {
-            (Some(certificate), Some(key)) => Some((certificate.expose().to_vec(), key)),
-            (None, None) => None,
-            _ => return Err(self.fail("expected both tls.crt and tls.key")),
-        };
-        Ok(())
-    }
-}
-
-/// The host of an address, with its port: `oci://ghcr.io/a/b` and `https://ghcr.io/v1/` are both `ghcr.io`.
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or_default()
-}
-
-/// How much of an address behind its host stands in the name of a login: the one that has the most is meant for it.
-fn nearness(name: &str, url: &str) -> usize {
-    let path = |text: &str| {
-        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-        let (_, path) = rest.split_once('/').unwrap_or_default();
-        match path.trim_end_matches('/') {
-            // A version of the registry's API is no part of it.
-            "" | "v1" | "v2" => "/".to_owned(),
-            path => format!("/{path}/"),
-        }
-    };
-    let name = path(name);
-    match path(url).starts_with(&name) {
-        true => name.len(),
-        false => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    use serde_json::json;
-
-    fn place(entries: &[(&str, &str)]) -> Place {
-        let data = entries
-            .iter()
-            .map(|(key, text)| (*key, STANDARD.encode(text)));
-        let data: std::collections::BTreeMap<_, _> = data.collect();
-        Place {
-            name: "Secret/apps/login".into(),
-            secret: Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": data}))
-                .unwrap(),
-        }
-    }
-
-    fn login(entries: &[(&str, &str)]) -> Result<Option<(String, String)>, String> {
-        let login = place(entries).login("oci://ghcr.io/acme/charts");
-        let plain =
-            |(user, password): (String, Secret)| (user, password.expose_str().unwrap().to_owned());
-        login
-            .map(|login| login.map(plain))
-            .map_err(|failure| failure.message)
-    }
-
-    #[test]
-    fn logins() {
-        let ann = Ok(Some(("ann".to_owned(), "pw".to_owned())));
-        assert_eq!(login(&[("username", "ann"), ("password", "pw")]), ann);
-        let docker = r#"{"auths": {"https://ghcr.io/v1/": {"username": "ann", "password": "pw"}, "other": {}}}"#;
-        assert_eq!(login(&[(".dockerconfigjson", docker)]), ann);
-        let docker = format!(
-            r#"{{"auths": {{"ghcr.io": {{"auth": "{}"}}}}}}"#,
-            STANDARD.encode("ann:pw")
-        );
-        assert_eq!(login(&[(".dockerconfigjson", &docker)]), ann);
-        let docker = r#"{"auths": {"https://ghcr.io/v2/": {}, "ghcr.io/acme": {"username": "ann", "password": "pw"}, "ghcr.io/other": {}}}"#;
-        assert_eq!(login(&[(".dockerconfigjson", docker)]), ann);
-        assert_eq!(login(&[("ca.crt", "pem")]), Ok(None));
-        assert_eq!(
-            login(&[("username", "ann")]),
-            Err("Secret/apps/login: expected both username and password".to_owned())
-        );
-        assert_eq!(
-            login(&[(".dockerconfigjson", r#"{"auths": {"docker.io": {}}}"#)]),
-            Err("Secret/apps/login: .dockerconfigjson: no login for 'ghcr.io'".to_owned())
-        );
-    }
-
-    #[test]
-    fn access_keys() {
-        let key = |entries: &[(&str, &str)]| {
-            let key = place(entries).access_key();
-            key.map(|(id, secret)| (id, secret.expose_str().unwrap().to_owned()))
-                .map_err(|failure| failure.message)
-        };
-        assert_eq!(
-            key(&[("accesskey", "AK"), ("secretkey", "SK")]),
-            Ok(("AK".to_owned(), "SK".to_owned()))
-        );
-        for entries in [&[("accesskey", "AK")][..], &[("secretkey", "SK")], &[]] {
-            assert_eq!(
-                key(entries).unwrap_err(),
-                "invalid 'login' secret data: required fields 'accesskey' and 'secretkey'"
-            );
-        }
-    }
 
     #[test]
     fn endpoints() {
@@ -580,23 +410,5 @@ mod tests {
             );
         }
         assert!(check("apps", "acme-fleet", aws, Some(b"pem")).is_err());
-    }
-
-    #[test]
-    fn certificates() {
-        let mut how = Connection::default();
-        place(&[("caFile", "ca"), ("tls.crt", "cert"), ("tls.key", "key")])
-            .certificates(&mut how, false)
-            .unwrap();
-        assert_eq!(how.certificate_authority.as_deref(), Some(&b"ca"[..]));
-        assert!(how.client_certificate.is_some());
-        let half = place(&[("tls.crt", "cert")]).certificates(&mut how, false);
-        assert!(
-            half.unwrap_err()
-                .message
-                .contains("both tls.crt and tls.key")
-        );
-        assert!(place(&[]).certificates(&mut how, false).is_err());
-        assert!(place(&[]).certificates(&mut how, true).is_ok());
     }
 }

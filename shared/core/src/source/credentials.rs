@@ -62,7 +62,12 @@ pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> 
         |what: &str| Failure::retry(reason::AUTHENTICATION_FAILED, format!("{place}: {what}"));
     let secret = secret(hub, &source.id.namespace, &reference.name)
         .await?
-        .ok_or_else(|| fail("not found"))?;
+        .ok_or_else(|| {
+            let (namespace, name) = (&source.id.namespace, &reference.name);
+            let lead = format!("failed to get secret '{namespace}/{name}'");
+            let what = format!("{lead}: {lead}: secrets \"{name}\" not found");
+            Failure::retry(reason::AUTHENTICATION_FAILED, what)
+        })?;
     let text =
         |key: &str| entry(&secret, key).and_then(|value| value.expose_str().map(str::to_owned));
     if let Some(app_id) = text("githubAppID") {

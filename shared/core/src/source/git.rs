@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::flux::{GitRepository, GitRepositorySpec, ObjectRef, SourceStatus, reason, rfc3339};
 use crate::ports::{Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition};
-use crate::source::step::{Found, Kind};
+use crate::source::step::{self, Found, Kind};
 use crate::source::{artifact, credentials, ignore, index};
 use crate::step::{Context, Outcome};
 use crate::{state, status};
@@ -97,6 +97,11 @@ async fn look(
     };
 
     let revision = commit.revision();
+    let artifact = status.artifact.as_ref();
+    if artifact.is_none_or(|artifact| artifact.revision != revision) {
+        let what = format!("new upstream revision '{revision}'");
+        step::tell_building(context, source, status, &what);
+    }
     let same_files = status
         .artifact
         .as_ref()

@@ -184,7 +184,10 @@ async fn from_repository(
     repository: &HelmRepository,
 ) -> Result<Built, Failure> {
     let trust = match &source.spec.verify {
-        Some(verify) => Some(Trust::read(context, &source.id.namespace, verify).await?),
+        Some(verify) if repository.is_oci() => {
+            Some(Trust::read(context, &source.id.namespace, verify).await?)
+        }
+        Some(_) => return Err(remote::unverifiable()),
         None => None,
     };
     let mut found = remote::find(context, repository, &source.spec.chart, source.version()).await?;

@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
 };
-use crate::ports::{ErrorKind, Fetched, Validator};
+use crate::ports::{Fetched, Validator};
 use crate::source::artifact::{self, Form};
 use crate::source::step::{Found, Kind};
-use crate::source::{connection, consumers, index_url, shown};
+use crate::source::{connection, consumers, index_url, shown, unnamed};
 use crate::status;
 use crate::step::{Context, Outcome};
 use bytes::Bytes;
@@ -83,17 +83,15 @@ async fn fetch(
     let limit = index::MAX_INDEX as u64;
     let fetched = context.ports.charts.get(&url, &how, &known, limit).await;
     let fetched = fetched.map_err(|error| {
-        let reason = match error.kind {
-            ErrorKind::Denied => reason::AUTHENTICATION_FAILED,
-            _ => reason::SOURCE_FAILED,
-        };
-        Failure::port(reason, &error).context("failed to fetch Helm repository index")
+        Failure::port(reason::SOURCE_FAILED, &error)
+            .context("failed to fetch Helm repository index")
     })?;
     let Fetched::Body { bytes, validator } = fetched else {
         return Ok(None);
     };
     index::check(&bytes).map_err(|error| {
-        let what = format!("failed to load Helm repository from index YAML: {error}");
+        let lead = "failed to load Helm repository from index YAML: failed to load index";
+        let what = format!("{lead}: {}", unnamed(error));
         Failure::retry(reason::INDEXATION_FAILED, what)
     })?;
     let artifact = store(context, bytes).await?;

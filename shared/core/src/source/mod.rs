@@ -17,11 +17,13 @@ pub mod helm_repository;
 pub mod ignore;
 pub mod index;
 pub mod oci;
+mod place;
 mod step;
 mod verify;
 
 use crate::failure::Failure;
 use crate::flux::reason;
+use driftless_helm::HelmError;
 use std::fmt::Display;
 use url::Url;
 
@@ -61,6 +63,14 @@ fn index_url(text: &str) -> Result<String, Failure> {
 fn invalid_url(what: &impl Display) -> Failure {
     let what = format!("invalid Helm repository URL: {what}");
     Failure::terminal(reason::URL_INVALID, what)
+}
+
+/// What is wrong with a chart or an index, for messages of objects that name it themselves.
+fn unnamed(error: HelmError) -> String {
+    match error {
+        HelmError::Chart { message, .. } => message,
+        other => other.to_string(),
+    }
 }
 
 /// An address for messages: without user, password and query, where tokens stand.

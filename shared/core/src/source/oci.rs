@@ -41,15 +41,29 @@ impl Kind for Oci {
         let how = connection::of_registry(context, source).await?;
         let wanted = choose(context, source, repository, &how).await?;
         let charts = &context.ports.charts;
-        let manifest = charts.manifest(repository, wanted.asked(), &how).await;
-        let manifest =
-            manifest.map_err(|error| failed(&error, "failed to determine artifact digest"))?;
-        let revision = wanted.revision(&manifest.digest);
+        let (digest, mut manifest) = match &wanted {
+            Wanted::Digest(digest) => (digest.clone(), None),
+            Wanted::Tag(tag) => {
+                let found = charts.manifest(repository, tag, &how).await;
+                let found =
+                    found.map_err(|error| failed(&error, "failed to determine artifact digest"))?;
+                (found.digest.clone(), Some(found))
+            }
+        };
+        let revision = wanted.revision(&digest);
+        let is_new = status
+            .artifact
+            .as_ref()
+            .is_none_or(|artifact| artifact.revision != revision);
+        if is_new {
+            let what = format!("new revision '{revision}' for '{}'", wanted.of(repository));
+            step::tell_building(context, source, status, &what);
+        }
 
         if let Some(verify) = &spec.verify {
             let artifact = verify::Artifact {
                 repository,
-                digest: &manifest.digest,
+                digest: &digest,
                 how: &how,
             };
             if !is_verified(source, status, &revision) {
@@ -63,10 +77,7 @@ impl Kind for Oci {
         } else {
             status.conditions.remove(step::VERIFIED);
         }
-        let same = status
-            .artifact
-            .as_ref()
-            .is_some_and(|artifact| artifact.revision == revision)
+        let same = !is_new
             && status.observed_ignore == spec.ignore
             && status.observed_layer_selector == spec.layer_selector;
         let stored = match &status.artifact {
@@ -74,8 +85,15 @@ impl Kind for Oci {
             _ => false,
         };
         if !stored {
-            let layer = select(&manifest, spec.layer_selector.as_ref())?;
             let lead = format!("failed to pull artifact from '{}'", spec.url);
+            let manifest = match manifest.take() {
+                Some(manifest) => manifest,
+                None => {
+                    let found = charts.manifest(repository, &digest, &how).await;
+                    found.map_err(|error| failed(&error, &lead))?
+                }
+            };
+            let layer = select(&manifest, spec.layer_selector.as_ref())?;
             let bytes = charts.layer(repository, layer, &how, LIMIT).await;
             let bytes = bytes.map_err(|error| failed(&error, &lead))?;
             let mut artifact = store(context, source, bytes, &revision).await?;
@@ -141,9 +159,12 @@ fn repository(url: &str) -> Result<&str, Failure> {
     let Some((_, path)) = repository.split_once('/') else {
         return fail(form);
     };
-    match path.split_once(':') {
-        Some((_, tag)) => fail(&format!("URL must not contain a tag; remove ':{tag}'")),
-        None => Ok(repository),
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-./".contains(&b);
+    match path.bytes().all(fits) {
+        true => Ok(repository),
+        false => fail(&format!(
+            "repository can only contain the characters `abcdefghijklmnopqrstuvwxyz0123456789_-./`: {path}"
+        )),
     }
 }
 
@@ -162,9 +183,11 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn asked(&self) -> &str {
+    /// As the registry's clients write it: `HOST/PATH:6.5.0`, `HOST/PATH@sha256:…`.
+    fn of(&self, repository: &str) -> String {
         match self {
-            Self::Digest(text) | Self::Tag(text) => text,
+            Self::Digest(digest) => format!("{repository}@{digest}"),
+            Self::Tag(tag) => format!("{repository}:{tag}"),
         }
     }
 
@@ -177,6 +200,12 @@ impl Wanted {
     }
 }
 
+fn is_digest(text: &str) -> bool {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let sum = text.strip_prefix("sha256:").unwrap_or_default();
+    sum.len() == 64 && sum.bytes().all(hex)
+}
+
 /// A digest wins over a range, a range over a tag; `latest` when nothing is given.
 async fn choose(
     context: &Context<'_>,
@@ -186,7 +215,16 @@ async fn choose(
 ) -> Result<Wanted, Failure> {
     let reference = source.spec.reference.clone().unwrap_or_default();
     if !reference.digest.is_empty() {
-        return Ok(Wanted::Digest(reference.digest));
+        return match is_digest(&reference.digest) {
+            true => Ok(Wanted::Digest(reference.digest)),
+            false => {
+                let what = format!(
+                    "failed to determine artifact digest: cannot parse hash: {:?}",
+                    reference.digest
+                );
+                Err(Failure::retry(reason::OCI_PULL_FAILED, what))
+            }
+        };
     }
     if reference.semver.is_empty() {
         let tag = match reference.tag.as_str() {
@@ -301,11 +339,7 @@ fn extract(source: &OCIRepository, layer: &[u8]) -> Result<FileTree, Failure> {
 }
 
 fn failed(error: &PortError, lead: &str) -> Failure {
-    let reason = match error.kind {
-        ErrorKind::Denied => reason::AUTHENTICATION_FAILED,
-        _ => reason::OCI_PULL_FAILED,
-    };
-    Failure::port(reason, error).context(lead)
+    Failure::port(reason::OCI_PULL_FAILED, error).context(lead)
 }
 
 #[cfg(test)]

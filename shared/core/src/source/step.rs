@@ -86,6 +86,54 @@ pub(super) fn tell_verified<S: SourceSpec>(
         .set(VERIFIED, "True", reason, what, generation, &now);
 }
 
+/// Notes what it is at, which stays there when it fails: an artifact that was never made, a new generation, or the next look.
+fn begin<S: SourceSpec>(context: &Context<'_>, source: &Source<S>, new: &mut SourceStatus) {
+    new.conditions.remove("Reconciling");
+    let (observed, generation) = (new.observed_generation, source.generation());
+    let what = if new.artifact.is_none() {
+        "building artifact".to_owned()
+    } else if observed != Some(generation) {
+        let observed = observed.unwrap_or_default();
+        format!("processing object: new generation {observed} -> {generation}")
+    } else {
+        "reconciliation in progress".to_owned()
+    };
+    tell_reconciling(context, source, new, &what);
+}
+
+fn tell_reconciling<S: SourceSpec>(
+    context: &Context<'_>,
+    source: &Source<S>,
+    status: &mut SourceStatus,
+    what: &str,
+) {
+    let now = rfc3339(context.ports.clock.now());
+    let (reason, generation) = (reason::PROGRESSING_WITH_RETRY, source.generation());
+    let conditions = &mut status.conditions;
+    conditions.set("Reconciling", "True", reason, what, generation, &now);
+}
+
+/// Notes which artifact it is about to make: what stands there when that fails.
+pub(super) fn tell_building<S: SourceSpec>(
+    context: &Context<'_>,
+    source: &Source<S>,
+    status: &mut SourceStatus,
+    what: &str,
+) {
+    tell_reconciling(
+        context,
+        source,
+        status,
+        &format!("building artifact: {what}"),
+    );
+    if status.artifact.is_some() {
+        let now = rfc3339(context.ports.clock.now());
+        let (kind, generation) = ("ArtifactOutdated", source.generation());
+        let conditions = &mut status.conditions;
+        conditions.set(kind, "True", "NewRevision", what, generation, &now);
+    }
+}
+
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Kept<M> {
     /// Failures in a row.
@@ -134,6 +182,7 @@ pub(super) async fn step<K: Kind>(
         // What failed is looked at anew; what succeeded speaks of the artifact that is there.
         new.conditions.remove(VERIFIED);
     }
+    begin(context, &source, &mut new);
     let found = match source.interval() {
         Ok(_) => K::look(context, &source, &mut new, &mut kept.own).await,
         Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
@@ -223,20 +272,16 @@ async fn failed<S: SourceSpec>(
     let Failure {
         reason, message, ..
     } = &failure;
-    let (going, gone, why, what) = match failure.class {
-        Class::Terminal => {
-            new.observed_generation = Some(generation);
-            ("Stalled", "Reconciling", *reason, message.as_str())
-        }
-        Class::Retry(_) | Class::Waiting => (
-            "Reconciling",
-            "Stalled",
-            reason::PROGRESSING_WITH_RETRY,
-            "building artifact",
-        ),
+    let is_stalled = matches!(failure.class, Class::Terminal);
+    let gone = match is_stalled {
+        true => "Reconciling",
+        false => "Stalled",
     };
     for gone in FAILED.iter().chain([&gone]) {
         new.conditions.remove(gone);
+    }
+    if is_stalled {
+        new.observed_generation = Some(generation);
     }
     let mut set = |kind, status, reason: &str, message: &str| {
         new.conditions
@@ -258,13 +303,17 @@ async fn failed<S: SourceSpec>(
     if let Some(condition) = condition {
         set(condition, "True", reason, message);
     }
-    set(going, "True", why, what);
+    if is_stalled {
+        set("Stalled", "True", reason, message);
+    }
     write(context, source, &mut new).await?;
 
     let told = source.status.conditions.get("Ready");
     if told.map(|ready| (&*ready.reason, &*ready.message)) != Some((told_reason, message)) {
         let event = context.event(&source.object, SOURCE_CONTROLLER);
-        event.send(true, reason, message, "").await;
+        // That a source is not ready yet is no failure.
+        let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;
+        event.send(is_warning, reason, message, "").await;
     }
     let interval = source.interval().unwrap_or(Duration::from_secs(600));
     Ok(Outcome::failed(failure, failures, interval))

@@ -123,6 +123,7 @@ impl Way<'_> {
             certificate_authority: authority,
             tls_server_name: None,
             insecure_skip_tls_verify: false,
+            allow_local: self.hub.settings.allow_local_clusters,
             login: Login::Issued(token),
             namespace: None,
         }

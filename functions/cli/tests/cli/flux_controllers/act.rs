@@ -49,6 +49,16 @@ pub fn look() -> Vec<Edit> {
 }
 
 impl Act {
+    /// The same with what `fill` makes of the patches of the object itself.
+    pub fn filled(mut self, fill: &impl Fn(&Value) -> Value) -> Self {
+        for edit in self.steps.iter_mut().flatten() {
+            if let Edit::Own(patch) = edit {
+                *patch = fill(patch);
+            }
+        }
+        self
+    }
+
     /// Does a step's edits of the cluster. `objects` is the path of the objects of its kind.
     pub fn edit(&self, side: &Side, objects: &str, step: usize) {
         let api = side.cluster.api();
@@ -75,9 +85,7 @@ pub fn delete_all(sides: [&Side; 2], objects: &str, acts: &[Act]) {
 }
 
 /// How many steps the longest has.
-pub fn longest(acts: &[Act]) -> usize {
-    acts.iter()
-        .map(|act| act.steps.len())
-        .max()
-        .unwrap_or_default()
+pub fn longest<'a>(acts: impl IntoIterator<Item = &'a Act>) -> usize {
+    let steps = acts.into_iter().map(|act| act.steps.len());
+    steps.max().unwrap_or_default()
 }

@@ -166,10 +166,6 @@ pub const RELEASES: &[Meant] = &[
         "files of an archive have no times that count",
     ),
     (
-        r"^secrets \S+ / data / release / chart / files$",
-        "no files are an empty list, not null",
-    ),
-    (
         r"^helmreleases (gives-up|tries-on|fixed-and-forced|cleans-up) / status / history / \d / action$",
         "the release of before is not written again by an upgrade that fails, and keeps what is told of it",
     ),
@@ -228,5 +224,81 @@ pub const SIGNATURES: &[Meant] = &[
     (
         r"^helmcharts no-secret / status / conditions$",
         "a Secret that is missing is no failure to fetch: Flux tells it a second time, as an unknown error of a build",
+    ),
+];
+
+/// Of sources over several steps.
+pub const SOURCES: &[Meant] = &[
+    (
+        r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
+        "nothing of a source is in a cluster: no finalizer holds it there",
+    ),
+    (
+        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|version)$",
+        "our definitions set no defaults: they would be written into objects that Flux owns, too",
+    ),
+    (
+        r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
+        "artifacts are in the bucket",
+    ),
+    (
+        r"^(gitrepositories|helmrepositories|ocirepositories|buckets) \S+ / status / artifact / (digest|size)$",
+        "files are packed by another packer, and an index stays as it was served",
+    ),
+    (
+        r"^events of (OCIRepository|Bucket) \S+ / Normal .* / annotations / source.toolkit.fluxcd.io/digest$",
+        "files are packed by another packer",
+    ),
+    (
+        r"^events of GitRepository \S+ / Normal NewArtifact: ",
+        "a push is followed by its hash: the message of the commit is not asked for",
+    ),
+    (
+        r"^events of HelmRepository \S+ / Normal NewArtifact: stored fetched index",
+        "an index stays as it was served: its size and digest are others",
+    ),
+    (
+        r"^events of \S+ \S+ / Normal (ArtifactUpToDate|GitOperationSucceeded): ",
+        "a heartbeat is no news",
+    ),
+    (
+        r"^events of OCIRepository (no-secret|loses) / Normal AuthenticationFailed: ",
+        "a failure is told once",
+    ),
+    (
+        r"^events of (GitRepository moves|HelmRepository (logs-in|moves)) / Normal Succeeded: ",
+        "no commit's message is known, and an index stays as it was served",
+    ),
+    (
+        r"^(buckets|gitrepositories|helmcharts|helmrepositories|ocirepositories) rests / status / (conditions / 0 / )?observedGeneration$",
+        "a suspended object is left as it is",
+    ),
+    (
+        r"^(helmcharts (bucket|tree\S*|values\S*) / status / artifact / (digest|size)|events of HelmChart (bucket|tree\S*|values\S*) / Normal .* / annotations / source.toolkit.fluxcd.io/digest)$",
+        "a chart is packed by another packer",
+    ),
+    (
+        r"^(helmrepositories (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|ocirepositories (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-filter|no-login|no-repository|no-path|moves)|buckets (region|url-endpoint)|gitrepositories (range-of-none|moves)|helmcharts (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / status / conditions / \d / message$",
+        "another client asks, and another parser reads: they tell a refusal in their own words",
+    ),
+    (
+        r"^events of (HelmRepository (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|OCIRepository (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-filter|no-login|no-repository|no-path|moves)|Bucket (region|url-endpoint)|GitRepository (range-of-none|moves)|HelmChart (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / Warning ",
+        "another client asks, and another parser reads: they tell a refusal in their own words",
+    ),
+    (
+        r"^(helmcharts oci-(elsewhere|no-login|no-secret|wrong) / status / conditions / \d / (message|reason)|events of HelmChart oci-(elsewhere|no-login|wrong) / Warning .*)$",
+        "a login that fails is told as one: Flux tells it as an unknown error of a build",
+    ),
+    (
+        r"^(helmrepositories no-host / (metadata / managers / .*|status / (observedGeneration|conditions / \d / \S+))|events of HelmRepository no-host / Warning .*)$",
+        "an address without a host is none: Flux looks the host index.yaml up",
+    ),
+    (
+        r"^(buckets empty-keys / status / conditions / \d / (message|reason)|events of Bucket empty-keys / Warning .*)$",
+        "empty keys are none: Flux asks with them",
+    ),
+    (
+        r"^(ocirepositories opaque / (status / .*|metadata / managers / .*)|events of OCIRepository opaque / .*)$",
+        "a user and a password log in to a registry, too, as they do in a HelmRepository's Secret",
     ),
 ];

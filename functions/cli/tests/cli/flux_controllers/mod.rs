@@ -12,6 +12,8 @@ mod releases;
 mod signatures;
 mod site;
 mod snapshot;
+mod source_acts;
+mod sources;
 
 use compare::Comparison;
 use driftless_tests::cluster::Cluster;

@@ -1,0 +1,60 @@
+//! Proxies on loopback that let in who has their login.
+
+use crate::ports;
+use crate::process::Server;
+use crate::tools::PROXIES;
+use std::net::TcpStream;
+use tempfile::TempDir;
+
+/// A running proxy; it ends with its owner.
+pub struct Proxy {
+    _server: Server,
+    url: String,
+    _folder: TempDir,
+}
+
+impl Proxy {
+    /// HTTP with CONNECT, for this user alone.
+    pub fn http(user: &str, password: &str) -> Self {
+        let login = format!("{user}:{password}");
+        Self::start("http", "proxy", |port| {
+            let threads = ["--num-workers", "1", "--num-acceptors", "1"];
+            let place = ["--hostname", "127.0.0.1", "--port", port];
+            let login = ["--basic-auth", &login];
+            [&threads[..], &place, &login]
+                .concat()
+                .iter()
+                .map(|one| (*one).to_owned())
+                .collect()
+        })
+    }
+
+    /// SOCKS 5, for this user alone.
+    pub fn socks(user: &str, password: &str) -> Self {
+        Self::start("socks5", "pproxy", |port| {
+            let listen = format!("socks5://127.0.0.1:{port}#{user}:{password}");
+            // Every connection logs in, not every client once.
+            vec!["-l".to_owned(), listen, "--auth".to_owned(), "0".to_owned()]
+        })
+    }
+
+    fn start(scheme: &str, program: &str, arguments: impl Fn(&str) -> Vec<String>) -> Self {
+        let port = ports::free();
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = PROXIES.path().with_file_name(program);
+        let log = folder.path().join("log");
+        let home = [("HOME".to_owned(), folder.path().display().to_string())];
+        let mut server = Server::start(scheme, &program, arguments(&port.to_string()), &home, &log);
+        server.wait_ready(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self {
+            _server: server,
+            url: format!("{scheme}://127.0.0.1:{port}"),
+            _folder: folder,
+        }
+    }
+
+    /// `http://127.0.0.1:PORT`, or `socks5`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
