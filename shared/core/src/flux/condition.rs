@@ -76,6 +76,10 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
+/// Bytes of a condition's message in the definitions of `metav1.Condition`.
+const LONGEST: usize = 32768;
+const ELLIPSIS: &str = "...";
+
 /// The conditions of one object, in the order Flux writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -113,7 +117,7 @@ impl Conditions {
             observed_generation: generation,
             last_transition_time: since.unwrap_or_else(|| now.to_owned()),
             reason: reason.to_owned(),
-            message: message.to_owned(),
+            message: trimmed(message),
         };
         self.remove(kind);
         self.0.push(condition);
@@ -129,6 +133,18 @@ impl Conditions {
     pub fn iter(&self) -> impl Iterator<Item = &Condition> {
         self.0.iter()
     }
+}
+
+/// A message as long as the API takes one.
+fn trimmed(message: &str) -> String {
+    if message.len() <= LONGEST {
+        return message.to_owned();
+    }
+    let mut end = LONGEST - ELLIPSIS.len();
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{ELLIPSIS}", &message[..end])
 }
 
 /// Flux's order: what goes on first, then the summary, then the rest, what was told of the newest generation first.
@@ -149,6 +165,31 @@ fn rank(condition: &Condition) -> (u8, Reverse<i64>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_as_long_as_the_api_takes_it() {
+        let mut conditions = Conditions::default();
+        for message in ["a".repeat(LONGEST), "é".repeat(LONGEST)] {
+            conditions.set("Ready", "False", "Failed", &message, 1, "t");
+            let told = &conditions.get("Ready").unwrap().message;
+            assert!(
+                told.len() <= LONGEST && told.len() > LONGEST - 5,
+                "{}",
+                told.len()
+            );
+            assert_eq!(told == &message, message.len() == LONGEST);
+        }
+    }
+
+    #[test]
+    fn what_was_told_of_the_newest_generation_comes_first() {
+        let mut conditions = Conditions::default();
+        conditions.set("ArtifactInStorage", "True", "Succeeded", "", 1, "t");
+        conditions.set("FetchFailed", "True", "Failed", "", 2, "t");
+        conditions.set("Ready", "False", "Failed", "", 2, "t");
+        let kinds: Vec<&str> = conditions.iter().map(|one| &*one.kind).collect();
+        assert_eq!(kinds, ["Ready", "FetchFailed", "ArtifactInStorage"]);
+    }
 
     #[test]
     fn transition_time_moves_with_the_status_only() {

@@ -93,7 +93,10 @@ impl SourceSpec for OCIRepositorySpec {
 impl OCIRepository {
     /// A field that asks for something this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
-        self.spec.verify.as_ref().and_then(Verification::unsupported)
+        self.spec
+            .verify
+            .as_ref()
+            .and_then(Verification::unsupported)
     }
 
     /// The cloud whose login is wanted where no Secret has one.
