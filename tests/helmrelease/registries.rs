@@ -408,7 +408,7 @@ fn ecr_by_the_installations_own_role() {
         );
         site.refused(&other, &aws, "NotSupported", &flag);
     }
-    let authority = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "authority"}, "stringData": {"ca.crt": "pem"}});
+    let authority = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "authority"}, "stringData": {"ca.crt": "-----BEGIN CERTIFICATE-----"}});
     site.world
         .hub()
         .must("POST", SECRETS, JSON, Some(&authority));
