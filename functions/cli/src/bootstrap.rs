@@ -9,6 +9,7 @@ use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::Secret;
+use driftless_core::source::verify;
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
@@ -80,6 +81,9 @@ pub struct Rules {
     /// NAMESPACE/HOST/REPOSITORY in ECR that this namespace may read, with all below, with the installation's own AWS role
     #[arg(long, value_name = "REPOSITORY")]
     allow_role_registry: Vec<String>,
+    /// A trusted_root.json for signatures without keys whose source names none, instead of the public Sigstore's built-in one
+    #[arg(long, value_name = "FILE", value_parser = trusted_root)]
+    sigstore_root: Option<String>,
 }
 
 impl Rules {
@@ -98,7 +102,17 @@ impl Rules {
             role_buckets: self.allow_role_bucket.clone(),
             role_clusters: self.allow_role_cluster.clone(),
             role_registries: self.allow_role_registry.clone(),
+            sigstore_root: self.sigstore_root.clone(),
         }
+    }
+}
+
+/// The text of a trusted root that can be used.
+fn trusted_root(file: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    match verify::check_trusted_root(text.as_bytes()) {
+        Ok(()) => Ok(text),
+        Err(what) => Err(format!("it {what}")),
     }
 }
 

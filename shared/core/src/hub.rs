@@ -42,6 +42,9 @@ pub struct Settings {
     /// Registries of ECR that objects may read with the installation's own AWS role, as `NAMESPACE/HOST/REPOSITORY`, with all that
     /// is below; none unasked.
     pub role_registries: Vec<String>,
+    /// The `trusted_root.json` by which signatures without keys are checked where an object names none; none: that of the public
+    /// Sigstore, as it was when this version was built.
+    pub sigstore_root: Option<String>,
 }
 
 /// A hub that can be talked to.

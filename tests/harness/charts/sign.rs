@@ -126,3 +126,51 @@ impl Signer {
         }
     }
 }
+
+/// A Sigstore of one's own: an authority, a log of its certificates, a transparency log and an authority of time stamps.
+pub struct Sigstore(PathBuf);
+
+impl Sigstore {
+    /// A new one.
+    pub fn new(folder: &Path, name: &str) -> Self {
+        let folder = folder.join(name);
+        process::run(command("sigstore").arg(&folder));
+        Self(folder)
+    }
+
+    /// Its `trusted_root.json`.
+    pub fn trusted_root(&self) -> String {
+        std::fs::read_to_string(self.0.join("trusted_root.json")).expect("read a trusted root")
+    }
+
+    /// Signs `REPOSITORY:TAG` of the host without a key; `how` as the program `sign` reads it (`form`, `issuer`, `subject`, `fault`,
+    /// ...).
+    pub fn sign(&self, host: &Host, repository: &str, tag: &str, how: &Value) {
+        let reference = format!("{}/{repository}:{tag}", host.name());
+        let mut sign = command("keyless-sign");
+        process::run(sign.arg(reference).arg(&self.0).arg(how.to_string()));
+    }
+
+    /// What cosign itself says of `REPOSITORY:TAG` when it trusts this Sigstore and these identities (`issuer`, `subject`): nothing, or
+    /// why not.
+    pub fn judge(
+        &self,
+        host: &Host,
+        repository: &str,
+        tag: &str,
+        identities: &Value,
+    ) -> Result<(), String> {
+        let digest = host.digest(repository, tag);
+        let reference = format!("{}/{repository}@{digest}", host.name());
+        let mut verify = command("keyless-verify");
+        let told = verify
+            .arg(reference)
+            .arg(&self.0)
+            .arg(identities.to_string());
+        let told = told.output().expect("start the signer");
+        match told.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&told.stderr).trim().to_owned()),
+        }
+    }
+}

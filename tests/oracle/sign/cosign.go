@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -87,12 +86,7 @@ func signBundle(ctx context.Context, reference, keyFile, digest string) error {
 	if err != nil {
 		return err
 	}
-	statement, err := json.Marshal(map[string]any{
-		"_type":         "https://in-toto.io/Statement/v1",
-		"subject":       []any{map[string]any{"digest": map[string]string{"sha256": digest[len("sha256:"):]}}},
-		"predicateType": predicateType,
-		"predicate":     map[string]any{},
-	})
+	statement, err := statementOf(digest)
 	if err != nil {
 		return err
 	}
@@ -125,10 +119,16 @@ func verifyCosign(ctx context.Context, reference, publicKey string) error {
 	if err != nil {
 		return err
 	}
-	options := &cosign.CheckOpts{NewBundleFormat: true, Offline: true, IgnoreTlog: true}
+	options := &cosign.CheckOpts{Offline: true, IgnoreTlog: true}
 	if options.SigVerifier, err = signature.LoadVerifier(key, crypto.SHA256); err != nil {
 		return err
 	}
+	return verifyWith(ctx, parsed, options)
+}
+
+// verifyWith looks for bundles, and without one for signatures of cosign 2.
+func verifyWith(ctx context.Context, parsed name.Reference, options *cosign.CheckOpts) error {
+	options.NewBundleFormat = true
 	var found []oci.Signature
 	bundles, _, err := cosign.GetBundles(ctx, parsed, options.RegistryClientOpts, name.Insecure)
 	if err != nil || len(bundles) == 0 {

@@ -29,6 +29,9 @@ var commands = map[string]struct {
 	"certificates":    {[]string{"FOLDER", "HOW"}, func(_ context.Context, a []string) error { return writeCertificates(a[0], a[1]) }},
 	"notation-sign":   {[]string{"REFERENCE", "FOLDER", "HOW"}, func(ctx context.Context, a []string) error { return signNotation(ctx, a[0], a[1], a[2]) }},
 	"notation-verify": {[]string{"REFERENCE", "POLICY", "CERTIFICATES"}, func(ctx context.Context, a []string) error { return verifyNotation(ctx, a[0], a[1], a[2]) }},
+	"sigstore":        {[]string{"FOLDER"}, func(_ context.Context, a []string) error { return writeSigstore(a[0]) }},
+	"keyless-sign":    {[]string{"REFERENCE", "SIGSTORE", "HOW"}, func(ctx context.Context, a []string) error { return signKeyless(ctx, a[0], a[1], a[2]) }},
+	"keyless-verify":  {[]string{"REFERENCE", "SIGSTORE", "IDENTITIES"}, func(ctx context.Context, a []string) error { return verifyKeyless(ctx, a[0], a[1], a[2]) }},
 	"cosign-verify":   {[]string{"REFERENCE", "PUBLIC-KEY"}, func(ctx context.Context, a []string) error { return verifyCosign(ctx, a[0], a[1]) }},
 }
 

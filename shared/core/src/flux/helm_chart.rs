@@ -102,6 +102,11 @@ impl HelmChart {
     pub fn unsupported(&self) -> Option<String> {
         let verify = self.spec.verify.as_ref()?;
         match self.spec.source_ref.kind.as_str() {
+            "HelmRepository" if verify.trusted_root_secret_ref.is_some() => Some(
+                "spec.verify.trustedRootSecretRef is a field of OCIRepository alone: take the chart from an OCIRepository \
+                 (spec.chartRef of a HelmRelease), or remove the field"
+                    .to_owned(),
+            ),
             "HelmRepository" => verify.unsupported(),
             kind => Some(format!(
                 "spec.verify checks charts of a HelmRepository of type oci, and nothing signs a chart of a {kind}: remove the field"

@@ -41,14 +41,7 @@ impl Verification {
     /// What it asks for that this version cannot do, as a sentence.
     pub fn unsupported(&self) -> Option<String> {
         match (self.provider(), &self.secret_ref) {
-            ("cosign", Some(_)) => None,
-            ("cosign", None) => Some(
-                "spec.verify without secretRef (keyless signatures) is not supported yet: sign with a key (cosign sign --key) and \
-                 name the Secret with its public half (an entry *.pub) in spec.verify.secretRef, or keep this source with Flux's \
-                 source-controller"
-                    .to_owned(),
-            ),
-            ("notation", Some(_)) => None,
+            ("cosign", _) | ("notation", Some(_)) => None,
             ("notation", None) => Some(
                 "spec.verify.provider 'notation' needs spec.verify.secretRef: a Secret with trustpolicy.json and certificates \
                  (*.crt, *.pem)"

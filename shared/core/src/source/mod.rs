@@ -19,7 +19,7 @@ pub mod index;
 pub mod oci;
 mod place;
 mod step;
-mod verify;
+pub mod verify;
 
 use crate::failure::Failure;
 use crate::flux::reason;

@@ -69,7 +69,7 @@ pub(super) enum Scheme {
 }
 
 impl Hash {
-    fn of(self, message: &[u8]) -> Vec<u8> {
+    pub fn of(self, message: &[u8]) -> Vec<u8> {
         match self {
             Self::Sha256 => Sha256::digest(message).to_vec(),
             Self::Sha384 => Sha384::digest(message).to_vec(),

@@ -1,8 +1,8 @@
 //! Who signed an artifact: `spec.verify` of OCIRepository and HelmChart, as source-controller 1.9 checks it.
 //!
-//! [`Trust`] is what the object trusts, from its Secret. [`Trust::check`] looks for signatures beside the artifact in its registry
-//! and checks them against the digest of its manifest. Whoever downloads the artifact takes the layers of that very manifest, so
-//! a tag that moves between check and download changes nothing. The checks themselves ([`cosign`], [`notation`], [`key`]) are functions of
+//! [`Trust`] is what the object trusts, from its Secrets and the hub's settings. [`Trust::check`] looks for signatures beside the
+//! artifact in its registry and checks them against the digest of its manifest. Whoever downloads the artifact takes the layers of
+//! that very manifest, so a tag that moves between check and download changes nothing. The checks themselves ([`cosign`], [`notation`], [`key`]) are functions of
 //! bytes; whatever a registry serves is taken for hostile.
 
 mod cosign;
@@ -16,8 +16,13 @@ use crate::flux::{Verification, reason};
 use crate::ports::{Connection, ErrorKind, PortError, Secret};
 use crate::source::credentials::{entry, keys, secret};
 use crate::step::Context;
+use cosign::Signers;
+use cosign::keyless::{Identities, Keyless, Root};
 use driftless_manifest::Object;
 use key::PublicKey;
+
+/// The entry of a Secret that is a trusted root.
+const TRUSTED_ROOT: &str = "trusted_root.json";
 
 /// An artifact of a registry, by the digest of its manifest.
 pub(super) struct Artifact<'a> {
@@ -54,13 +59,13 @@ pub(super) enum Verdict {
 
 /// What an object trusts.
 pub(super) struct Trust {
-    /// The Secret that says so, for messages: `NAMESPACE/NAME`.
+    /// What says so, for messages.
     place: String,
     what: Trusted,
 }
 
 enum Trusted {
-    Keys(Vec<PublicKey>),
+    Signers(Signers),
     Policy(notation::Trust),
 }
 
@@ -74,24 +79,51 @@ impl Trust {
         namespace: &str,
         verify: &Verification,
     ) -> Result<Self, Failure> {
-        let found = Self::of_secret(context, namespace, verify).await;
+        let found = Self::of(context, namespace, verify).await;
         found.map_err(|failure| failed(verify, failure))
     }
 
-    async fn of_secret(
+    async fn of(
         context: &Context<'_>,
         namespace: &str,
         verify: &Verification,
     ) -> Result<Self, Failure> {
-        let name = verify.secret_ref.as_ref().map_or("", |named| &*named.name);
-        let found = secret(&context.hub, namespace, name).await?;
-        let found = found.ok_or_else(|| wrong(format!("secrets \"{name}\" not found")))?;
-        let place = format!("{namespace}/{name}");
-        let what = match verify.provider() {
-            "notation" => Trusted::Policy(notation_policy(&found, &place)?),
-            _ => Trusted::Keys(cosign_keys(&found, &place)?),
+        let Some(named) = &verify.secret_ref else {
+            return Self::keyless(context, namespace, verify).await;
+        };
+        let (place, found) = named_secret(context, namespace, &named.name).await?;
+        let (what, place) = match verify.provider() {
+            "notation" => (
+                Trusted::Policy(notation_policy(&found, &place)?),
+                format!("trust policy: secret '{place}'"),
+            ),
+            _ => (
+                Trusted::Signers(Signers::Keys(cosign_keys(&found, &place)?)),
+                format!("keys: secret '{place}'"),
+            ),
         };
         Ok(Self { place, what })
+    }
+
+    /// Who may have signed without a key, and the Sigstore that vouches for them: the object's, the hub's or the public one.
+    async fn keyless(
+        context: &Context<'_>,
+        namespace: &str,
+        verify: &Verification,
+    ) -> Result<Self, Failure> {
+        let identities = Identities::compile(&verify.match_oidc_identity).map_err(wrong)?;
+        let (root, place) = match &verify.trusted_root_secret_ref {
+            Some(named) => {
+                let place = format!("secret '{namespace}/{}'", named.name);
+                (trusted_root(context, namespace, &named.name).await?, place)
+            }
+            None => hub_root(context)?,
+        };
+        let keyless = Keyless::new(root, identities);
+        Ok(Self {
+            place: format!("trusted root: {place}"),
+            what: Trusted::Signers(Signers::Keyless(Box::new(keyless))),
+        })
     }
 
     /// Looks for a signature of somebody who is trusted.
@@ -105,30 +137,33 @@ impl Trust {
     ) -> Result<Verdict, Failure> {
         let charts = context.ports.charts.as_ref();
         let why = match &self.what {
-            Trusted::Keys(keys) => match cosign::check(charts, artifact, keys).await {
+            Trusted::Signers(signers) => match cosign::check(charts, artifact, signers).await {
                 Ok(()) => return Ok(Verdict::Verified),
                 Err(cosign::Unverified::Port(error)) => return Err(unread(&error)),
-                Err(why) => format!("{why} (keys: secret '{}')", self.place),
+                Err(why) => why.to_string(),
             },
             Trusted::Policy(trust) => {
                 let now = context.ports.clock.now();
                 match trust.check(charts, artifact, now).await {
                     Ok(verdict) => return Ok(verdict),
                     Err(notation::Unverified::Port(error)) => return Err(unread(&error)),
-                    Err(why) => format!("{why} (trust policy: secret '{}')", self.place),
+                    Err(why) => why.to_string(),
                 }
             }
         };
-        let name = artifact.name();
+        let (name, place) = (artifact.name(), &self.place);
         Err(wrong(format!(
-            "no matching signatures were found for '{name}': {why}"
+            "no matching signatures were found for '{name}': {why} ({place})"
         )))
     }
 }
 
 /// A failure of a check, as source-controller leads it.
 pub(super) fn failed(verify: &Verification, failure: Failure) -> Failure {
-    let provider = verify.provider();
+    let provider = match (verify.provider(), &verify.secret_ref) {
+        ("cosign", None) => "cosign keyless",
+        (provider, _) => provider,
+    };
     let failure = Failure {
         reason: reason::VERIFICATION_ERROR,
         ..failure
@@ -136,6 +171,58 @@ pub(super) fn failed(verify: &Verification, failure: Failure) -> Failure {
     failure.context(format_args!(
         "failed to verify the signature using provider '{provider}'"
     ))
+}
+
+/// A Secret that `verify` names, and its name for messages: `NAMESPACE/NAME`.
+async fn named_secret(
+    context: &Context<'_>,
+    namespace: &str,
+    name: &str,
+) -> Result<(String, Object), Failure> {
+    let found = secret(&context.hub, namespace, name).await?;
+    let found = found.ok_or_else(|| wrong(format!("secrets \"{name}\" not found")))?;
+    Ok((format!("{namespace}/{name}"), found))
+}
+
+/// The trusted root of a Secret.
+async fn trusted_root(context: &Context<'_>, namespace: &str, name: &str) -> Result<Root, Failure> {
+    let place = format!("secret '{namespace}/{name}'");
+    let unread = |failure: Failure| {
+        failure.context(format_args!("failed to read trusted root from {place}"))
+    };
+    let (_, found) = named_secret(context, namespace, name)
+        .await
+        .map_err(unread)?;
+    let text = entry(&found, TRUSTED_ROOT)
+        .ok_or_else(|| unread(wrong(format!("'{TRUSTED_ROOT}' not found in {place}"))))?;
+    Root::read(text.expose()).map_err(|what| {
+        wrong(format!(
+            "unable to parse trusted root: '{TRUSTED_ROOT}' of {place} {what}"
+        ))
+    })
+}
+
+/// The trusted root of objects that name none, and what it is.
+fn hub_root(context: &Context<'_>) -> Result<(Root, String), Failure> {
+    let (root, place) = match &context.hub.settings.sigstore_root {
+        Some(text) => (
+            Root::read(text.as_bytes()),
+            "the hub's --sigstore-root".to_owned(),
+        ),
+        None => (Root::public(), "that of the public Sigstore".to_owned()),
+    };
+    match root {
+        Ok(root) => Ok((root, place)),
+        Err(what) => Err(wrong(format!("the trusted root, {place}, {what}"))),
+    }
+}
+
+/// Whether a `trusted_root.json` can be used.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub fn check_trusted_root(text: &[u8]) -> Result<(), String> {
+    Root::read(text).map(|_| ())
 }
 
 /// The trust policy of a Secret, and the certificates that it means: its entries `*.crt` and `*.pem`.

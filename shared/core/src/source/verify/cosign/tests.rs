@@ -22,7 +22,8 @@ fn check_by(registry: &Registry, keys: &[PublicKey]) -> Result<(), String> {
         digest: DIGEST,
         how: &crate::ports::Connection::default(),
     };
-    block_on(check(registry, &artifact, keys)).map_err(|why| why.to_string())
+    let by = Signers::Keys(keys.to_vec());
+    block_on(check(registry, &artifact, &by)).map_err(|why| why.to_string())
 }
 
 fn statement(digest: &str) -> Vec<u8> {

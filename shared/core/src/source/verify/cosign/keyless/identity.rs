@@ -1,0 +1,102 @@
+//! Whose certificate it is, and whose it may be.
+
+use crate::flux::OidcIdentity;
+use driftless_manifest::re2;
+use regex::{Regex, RegexBuilder};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::{ObjectIdentifier, Utf8StringRef};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+/// Identities that `spec.verify` may name.
+const MANY: usize = 64;
+/// Bytes of an expression.
+const PATTERN: usize = 4 << 10;
+/// Bytes of an expression that was compiled.
+const COMPILED: usize = 1 << 20;
+/// Fulcio's kind of name for a user of an issuer without mail addresses.
+const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
+
+/// Whose signatures are accepted; anybody's when nobody is named.
+#[derive(Debug, Default)]
+pub(in crate::source::verify) struct Identities(Vec<Identity>);
+
+#[derive(Debug)]
+struct Identity {
+    issuer: Option<Regex>,
+    subject: Option<Regex>,
+}
+
+impl Identities {
+    /// Compiles `spec.verify.matchOIDCIdentity`.
+    ///
+    /// # Errors
+    /// An expression that cannot be used, as a sentence.
+    pub fn compile(wanted: &[OidcIdentity]) -> Result<Self, String> {
+        if wanted.len() > MANY {
+            return Err(format!(
+                "spec.verify.matchOIDCIdentity has more than {MANY} identities"
+            ));
+        }
+        let identity = |wanted: &OidcIdentity| {
+            let issuer = compile("issuer", &wanted.issuer)?;
+            let subject = compile("subject", &wanted.subject)?;
+            Ok(Identity { issuer, subject })
+        };
+        wanted
+            .iter()
+            .map(identity)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Whether each says by whom and for whom: cosign refuses bundles without that.
+    pub fn are_named(&self) -> bool {
+        let named = |one: &Identity| one.issuer.is_some() && one.subject.is_some();
+        !self.0.is_empty() && self.0.iter().all(named)
+    }
+
+    /// Whether a certificate of this issuer and these subjects is one of theirs.
+    pub fn have(&self, issuer: &str, subjects: &[String]) -> bool {
+        let is_theirs = |one: &Identity| {
+            let subject = |wanted: &Regex| subjects.iter().any(|own| wanted.is_match(own));
+            (one.issuer.as_ref()).is_none_or(|wanted| wanted.is_match(issuer))
+                && one.subject.as_ref().is_none_or(subject)
+        };
+        self.0.is_empty() || self.0.iter().any(is_theirs)
+    }
+}
+
+/// An expression in Go's syntax; none when it is empty.
+fn compile(field: &str, pattern: &str) -> Result<Option<Regex>, String> {
+    if pattern.is_empty() {
+        return Ok(None);
+    }
+    let malformed = |what: &str| format!("malformed {field} in identity: {what}");
+    if pattern.len() > PATTERN {
+        return Err(malformed("it is too long"));
+    }
+    let translated = re2::translate(pattern).map_err(|what| malformed(&what))?;
+    let compiled = RegexBuilder::new(&translated).size_limit(COMPILED).build();
+    compiled.map(Some).map_err(|_| malformed("it is too large"))
+}
+
+/// The names of a certificate's subject: addresses of mail, URIs, hosts and names of users.
+pub(super) fn subjects(certificate: &[u8]) -> Option<Vec<String>> {
+    let certificate = Certificate::from_der(certificate).ok()?;
+    let names = certificate.tbs_certificate.get::<SubjectAltName>().ok()?;
+    let names = names.map(|(_, names)| names.0).unwrap_or_default();
+    Some(names.iter().filter_map(subject).collect())
+}
+
+fn subject(name: &GeneralName) -> Option<String> {
+    match name {
+        GeneralName::Rfc822Name(text) | GeneralName::DnsName(text) => Some(text.to_string()),
+        GeneralName::UniformResourceIdentifier(text) => Some(text.to_string()),
+        GeneralName::OtherName(other) if other.type_id == USER_NAME => {
+            Some(Utf8StringRef::try_from(&other.value).ok()?.to_string())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! Signatures without keys: an authority (Fulcio) wrote into a short-lived certificate who signed, and a log (Rekor) when.
+//!
+//! As cosign 3.0 lets sigstore-go check them for source-controller 1.9: the certificate's way to an authority of the trusted root at
+//! the time of the signature, the promise of a certificate log in it, the signed time and, for a bundle, the place of the entry in
+//! the transparency log, that the entry is about this very signature, and whose the certificate is. The library of the Sigstore
+//! project does all but the last. It is asked for bundles only: a signature of cosign 2 is put into one. Such a signature has the
+//! log's promise and no proof; Flux would ask the log for an entry that is not beside the signature, which is not done here.
+
+mod identity;
+mod rekor;
+mod root;
+#[cfg(test)]
+mod tests;
+
+use super::Refused;
+use crate::ports::Layer;
+use crate::source::verify::key::first_block;
+use crate::status::shorten;
+pub(in crate::source::verify) use identity::Identities;
+pub(in crate::source::verify) use root::Root;
+use sigstore_verify::types::{
+    Bundle, CertificateContent, DerCertificate, DigestBytes, HashAlgorithm, MediaType,
+    MessageDigest, MessageSignature, Sha256Hash, SignatureBytes, SignatureContent,
+    TimestampVerificationData, VerificationMaterial, VerificationMaterialContent,
+};
+use sigstore_verify::{VerificationPolicy, VerificationResult};
+
+/// Entries of logs, and time stamps, that a bundle may have; a signer makes one.
+const EVIDENCE: usize = 8;
+/// Bytes of an annotation with a certificate.
+const CERTIFICATE_BYTES: usize = 64 << 10;
+/// Bytes of what the library says.
+const SAID: usize = 300;
+/// The annotation of a layer that is the signer's certificate, in PEM.
+const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
+
+/// Whose signatures are accepted, and who vouches for them.
+pub(in crate::source::verify) struct Keyless {
+    root: Root,
+    identities: Identities,
+}
+
+impl Keyless {
+    pub fn new(root: Root, identities: Identities) -> Self {
+        Self { root, identities }
+    }
+
+    /// Checks a bundle of cosign 3 about the manifest with that digest (`sha256:…`).
+    pub fn check_bundle(&self, bytes: &[u8], digest: &str) -> Result<(), Refused> {
+        if !self.identities.are_named() {
+            return Err(Refused::Anybody);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| Refused::Unreadable)?;
+        let mut bundle = Bundle::from_json(text).map_err(|_| Refused::Unreadable)?;
+        let certificate = bundle.signing_certificate().ok_or(Refused::NoCertificate)?;
+        let certificate = certificate.clone();
+        if !matches!(bundle.content, SignatureContent::DsseEnvelope(_)) {
+            return Err(Refused::Unreadable);
+        }
+        let material = &mut bundle.verification_material;
+        let stamps = &mut material.timestamp_verification_data;
+        if material.tlog_entries.len() > EVIDENCE || stamps.rfc3161_timestamps.len() > EVIDENCE {
+            return Err(Refused::TooMuch("too many entries of logs or time stamps"));
+        }
+        // As in cosign, a log that tells the time is asked for it; time stamps are for logs that do not.
+        if (material.tlog_entries.iter()).any(|entry| entry.integrated_time.is_some()) {
+            *stamps = TimestampVerificationData::default();
+        }
+        let digest = digest.strip_prefix("sha256:").unwrap_or_default();
+        let digest = Sha256Hash::from_hex(digest).map_err(|_| Refused::Digest)?;
+        let policy = VerificationPolicy::any_identity();
+        let told = self.root.verifier().verify(digest, &bundle, &policy);
+        self.accept(&certificate, &told.map_err(unproven)?)
+    }
+
+    /// Checks a signature of cosign 2 over a statement: a layer's annotations.
+    pub fn check_simple(
+        &self,
+        layer: &Layer,
+        statement: &[u8],
+        signature: &[u8],
+    ) -> Result<(), Refused> {
+        let certificate = certificate(layer)?;
+        let content = CertificateContent::new(certificate.clone());
+        let content = VerificationMaterialContent::Certificate(content);
+        let material =
+            VerificationMaterial::new(content).with_tlog_entries(vec![rekor::entry(layer)?]);
+        let hash = DigestBytes::new(super::Hash::Sha256.of(statement));
+        let signed = MessageSignature::new(SignatureBytes::from_bytes(signature))
+            .with_message_digest(MessageDigest::new(HashAlgorithm::Sha2256, hash));
+        let signed = SignatureContent::MessageSignature(signed);
+        let bundle = Bundle::new(MediaType::Bundle0_1, material, signed);
+        // What is skipped is the proof of the entry's place, which this form has not: the log's promise is checked.
+        let policy = VerificationPolicy::any_identity().skip_tlog_unsafe();
+        let told = self.root.verifier().verify(statement, &bundle, &policy);
+        self.accept(&certificate, &told.map_err(unproven)?)
+    }
+
+    fn accept(
+        &self,
+        certificate: &DerCertificate,
+        checked: &VerificationResult,
+    ) -> Result<(), Refused> {
+        let issuer = checked.issuer().unwrap_or_default();
+        let subjects = identity::subjects(certificate.as_bytes()).ok_or(Refused::Unreadable)?;
+        match self.identities.have(issuer, &subjects) {
+            true => Ok(()),
+            false => Err(Refused::Stranger {
+                subject: shorten(&subjects.join(", "), SAID),
+                issuer: shorten(issuer, SAID),
+            }),
+        }
+    }
+}
+
+/// The first certificate of a layer's annotation. The chain beside it is not needed: the trusted root has it.
+fn certificate(layer: &Layer) -> Result<DerCertificate, Refused> {
+    let text = layer.annotations.get(CERTIFICATE);
+    let text = text.ok_or(Refused::NoCertificate)?;
+    if text.len() > CERTIFICATE_BYTES {
+        return Err(Refused::TooMuch("a certificate that is too large"));
+    }
+    match first_block(text.as_bytes()) {
+        Some(("CERTIFICATE", bytes)) => Ok(DerCertificate::new(bytes)),
+        _ => Err(Refused::Unreadable),
+    }
+}
+
+fn unproven(error: sigstore_verify::Error) -> Refused {
+    Refused::Unproven(shorten(&error.to_string(), SAID))
+}
