@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/x509"
@@ -42,6 +43,8 @@ type signed struct {
 	// Issuer and Subject are the signer's: an address of mail or a URI.
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject"`
+	// Kind is that of the signer's key; p256 when it is empty.
+	Kind string `json:"kind"`
 	// UserName makes the subject the name of a user.
 	UserName bool `json:"userName"`
 	// Digest is what the statement speaks of; the artifact's when it is empty.
@@ -77,7 +80,7 @@ func signKeyless(ctx context.Context, reference, folder, text string) error {
 	if how.Digest == "" {
 		how.Digest = artifact.DigestStr()
 	}
-	key, err := newKey("p256")
+	key, err := newKey(cmp.Or(how.Kind, "p256"))
 	if err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ func (s *sigstore) signBundle(ctx context.Context, artifact name.Digest, signer 
 		return err
 	}
 	var stamp []byte
-	if how.Form == "bundle-v2" && how.Fault != "no-stamp" {
+	if how.Form == "bundle-v2" && how.Fault != "no-stamp" || how.Fault == "other-stamps" {
 		if stamp, err = s.stamp(signed); err != nil {
 			return err
 		}

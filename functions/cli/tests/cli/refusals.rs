@@ -49,6 +49,10 @@ fn wrong_usage_is_2() {
             "--sweep-interval is below 1s",
         ),
         (&["serve", "--workers", "0"], "--workers"),
+        (
+            &["serve", "--sigstore-root", "missing.json"],
+            "No such file",
+        ),
     ] {
         run(args).refused(2, &[words]);
     }

@@ -210,15 +210,15 @@ pub const SIGNATURES: &[Meant] = &[
         "artifacts are in the bucket",
     ),
     (
-        r"^(ocirepositories|helmcharts) (unsigned|strange|unnoted) / status / conditions / \d / message$",
+        r"^(ocirepositories|helmcharts) (unsigned|strange|unnoted|stranger|stranger-2|other-root) / status / conditions / \d / message$",
         "who refuses a signature says why, and what to do",
     ),
     (
-        r"^events of (OCIRepository|HelmChart) (unsigned|strange|unnoted) / Warning (Chart)?VerificationError: ",
+        r"^events of (OCIRepository|HelmChart) (unsigned|strange|unnoted|stranger|stranger-2|other-root) / Warning (Chart)?VerificationError: ",
         "who refuses a signature says why, and what to do",
     ),
     (
-        r"^ocirepositories no-secret / status / conditions / 0 / message$",
+        r"^ocirepositories (no-secret|no-root) / status / conditions / 0 / message$",
         "what is not verified is not said to be built",
     ),
     (

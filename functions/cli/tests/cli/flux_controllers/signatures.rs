@@ -4,7 +4,7 @@ use super::compare::Comparison;
 use super::known;
 use super::site::{Side, Sources};
 use super::snapshot::{Snapshot, ready};
-use driftless_tests::charts::sign::{Cosign, Key, Signer};
+use driftless_tests::charts::sign::{Cosign, Key, Signer, Sigstore};
 use driftless_tests::cluster::Cluster;
 use serde_json::{Value, json};
 
@@ -22,6 +22,19 @@ const OBJECTS: [[&str; 5]; 7] = [
     ["passed", "acts", "1.0.0", "notation", "skips"],
 ];
 
+const ISSUER: &str = "https://token.example.com";
+const SUBJECT: &str = "https://git.example.com/acme/web/release.yaml@refs/heads/main";
+
+/// Name, chart, version, issuer and Secret of an OCIRepository that an identity of a Sigstore must have signed.
+const KEYLESS: [[&str; 5]; 6] = [
+    ["keyless", "web", "1.0.0", "^https://token", "sigstore"],
+    ["keyless-2", "acts", "1.0.0", "^https://token", "sigstore"],
+    ["stranger", "web", "1.0.0", "^https://other", "sigstore"],
+    ["stranger-2", "acts", "1.0.0", "^https://other", "sigstore"],
+    ["no-root", "web", "1.0.0", "^https://token", "absent"],
+    ["other-root", "web", "1.0.0", "^https://token", "strange"],
+];
+
 #[test]
 fn flux_controllers_and_driftless_verify_the_same() {
     let sources = Sources::new();
@@ -32,6 +45,12 @@ fn flux_controllers_and_driftless_verify_the_same() {
     let how = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
     let signer = Signer::new(folder, "signer", &how);
     signer.sign(host, WEB, "1.1.0", &json!({}));
+
+    let [own, strange] = ["sigstore", "strange-sigstore"].map(|name| Sigstore::new(folder, name));
+    for [form, chart] in [["bundle", WEB], ["simple", ACTS]] {
+        let how = json!({"form": form, "issuer": ISSUER, "subject": SUBJECT});
+        own.sign(host, chart, "1.0.0", &how);
+    }
 
     let policy = |level: &str| {
         let mut statement = json!({"name": "all", "registryScopes": ["*"], "signatureVerification": {"level": level}});
@@ -53,6 +72,14 @@ fn flux_controllers_and_driftless_verify_the_same() {
             "skips",
             &json!({"trustpolicy.json": policy("skip"), "root.crt": root}),
         ),
+        secret(
+            "sigstore",
+            &json!({"trusted_root.json": own.trusted_root()}),
+        ),
+        secret(
+            "strange",
+            &json!({"trusted_root.json": strange.trusted_root()}),
+        ),
         source(
             "HelmRepository",
             "charts",
@@ -68,8 +95,13 @@ fn flux_controllers_and_driftless_verify_the_same() {
             json!({"chart": chart, "version": version, "interval": "1h",
             "sourceRef": from, "verify": verify}),
         ));
-        objects.push(source("OCIRepository", name, json!({"url": format!("oci://REGISTRY/charts/{chart}"), "insecure": true,
-            "interval": "1h", "ref": {"tag": version}, "layerSelector": {"operation": "copy"}, "verify": verify})));
+        objects.push(repository(name, chart, version, &verify));
+    }
+    for [name, chart, version, issuer, secret] in KEYLESS {
+        let identity =
+            json!({"issuer": issuer, "subject": "^https://git\\.example\\.com/acme/web/"});
+        let verify = json!({"provider": "cosign", "matchOIDCIdentity": [identity], "trustedRootSecretRef": {"name": secret}});
+        objects.push(repository(name, chart, version, &verify));
     }
     let manifests: Vec<String> = objects.iter().map(Value::to_string).collect();
     let manifests = sources.fill(&manifests.join("\n"));
@@ -93,10 +125,21 @@ fn source(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "apps"}, "spec": spec})
 }
 
+fn repository(name: &str, chart: &str, version: &str, verify: &Value) -> Value {
+    source(
+        "OCIRepository",
+        name,
+        json!({"url": format!("oci://REGISTRY/charts/{chart}"), "insecure": true,
+            "interval": "1h", "ref": {"tag": version}, "layerSelector": {"operation": "copy"}, "verify": verify}),
+    )
+}
+
 /// Whether every object says how it stands.
 fn is_settled(side: &Snapshot) -> bool {
     let objects = ["helmcharts", "ocirepositories"].into_iter();
-    let mut objects = objects.flat_map(|kind| OBJECTS.map(|[name, ..]| format!("{kind} {name}")));
+    let objects = objects.flat_map(|kind| OBJECTS.map(|[name, ..]| format!("{kind} {name}")));
+    let keyless = KEYLESS.map(|[name, ..]| format!("ocirepositories {name}"));
+    let mut objects = objects.chain(keyless);
     objects.all(|object| {
         let ready = side.get(&object).and_then(ready);
         ready.is_some_and(|ready| ready["status"] != "Unknown")

@@ -209,7 +209,13 @@ fn hub_root(context: &Context<'_>) -> Result<(Root, String), Failure> {
             Root::read(text.as_bytes()),
             "the hub's --sigstore-root".to_owned(),
         ),
-        None => (Root::public(), "that of the public Sigstore".to_owned()),
+        None => (
+            Root::public(),
+            format!(
+                "that of the public Sigstore of {}; --sigstore-root gives the hub a newer one",
+                Root::PUBLIC_DATE
+            ),
+        ),
     };
     match root {
         Ok(root) => Ok((root, place)),

@@ -23,6 +23,9 @@ const LISTS: [(&str, &str); 4] = [
 pub(in crate::source::verify) struct Root(Verifier);
 
 impl Root {
+    /// Of when the built-in one is: when its crate was published.
+    pub const PUBLIC_DATE: &str = "2026-10-23";
+
     /// Reads a `trusted_root.json`.
     ///
     /// # Errors
@@ -45,7 +48,8 @@ impl Root {
             .map_err(|error| cannot(&error))
     }
 
-    /// That of the public Sigstore, as it was when the library was published.
+    /// That of the public Sigstore, as it was at [`PUBLIC_DATE`](Self::PUBLIC_DATE). The library's makers take it from Sigstore's TUF
+    /// repository.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -93,6 +93,17 @@ fn trusted_roots() {
 }
 
 #[test]
+fn the_built_in_root_is_of_the_day_that_is_told() {
+    use sha2::{Digest as _, Sha256};
+    let found = hex::encode(Sha256::digest(SIGSTORE_PRODUCTION_TRUSTED_ROOT));
+    let known = "6494e21ea73fa7ee769f85f57d5a3e6a08725eae1e38c755fc3517c9e6bc0b66";
+    assert_eq!(
+        found, known,
+        "the crate brings another root: say of when it is in Root::PUBLIC_DATE and README.md"
+    );
+}
+
+#[test]
 fn what_is_no_signature_of_cosign_2() {
     let keyless = public(&[]);
     let entry = json!({"SignedEntryTimestamp": "MAA=", "Payload": {"body": "e30=", "integratedTime": 1, "logIndex": 1, "logID": "00"}});
