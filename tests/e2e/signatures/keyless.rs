@@ -330,8 +330,12 @@ fn the_hub_s_own_sigstore_embedded() {
     let keyless = Keyless::start();
     let signed = &keyless.signed;
     keyless.publish("1.0.0", &json!({"form": "bundle"}));
+    keyless.publish("1.1.0", &json!({"form": "simple"}));
     let verify = json!({"provider": "cosign", "matchOIDCIdentity": identities()});
     let mut objects = vec![signed.repository()];
+    for (name, version) in [("bundled", "1.0.0"), ("simple", "1.1.0")] {
+        objects.push(release(name, version));
+    }
     objects.extend(signed.verified("app", "1.0.0", &verify));
     let mut rooted = verify.clone();
     rooted["trustedRootSecretRef"] = json!({"name": "sigstore"});
@@ -359,6 +363,20 @@ fn the_hub_s_own_sigstore_embedded() {
         let (status, _, message) = signed.condition(kind, "app", "SourceVerified");
         assert_eq!(status, "True", "{kind}: {message}");
     }
+    // A HelmRelease cannot say whose the signature must be.
+    for (name, status) in [("bundled", "False"), ("simple", "True")] {
+        signed.world.look("HelmChart", &format!("{SPACE}-{name}"));
+        let ready = signed.condition("HelmRelease", name, "Ready");
+        assert_eq!(ready.0, status, "{name}: {}", ready.2);
+    }
+}
+
+/// A HelmRelease of a version that somebody must have signed.
+fn release(name: &str, version: &str) -> Value {
+    let chart = json!({"chart": "app", "version": version, "sourceRef": {"kind": "HelmRepository", "name": "team"},
+        "verify": {"provider": "cosign"}});
+    json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": SPACE}, "spec": {"interval": "10m", "chart": {"spec": chart}}})
 }
 
 #[test]
