@@ -24,6 +24,8 @@ pub mod verify;
 use crate::failure::Failure;
 use crate::flux::reason;
 use driftless_helm::HelmError;
+use driftless_manifest::re2;
+use regex::{Regex, RegexBuilder};
 use std::fmt::Display;
 use url::Url;
 
@@ -63,6 +65,23 @@ fn index_url(text: &str) -> Result<String, Failure> {
 fn invalid_url(what: &impl Display) -> Failure {
     let what = format!("invalid Helm repository URL: {what}");
     Failure::terminal(reason::URL_INVALID, what)
+}
+
+/// Bytes of a regular expression that a user wrote, and of what it is compiled to.
+const PATTERN: usize = 4 << 10;
+const COMPILED: usize = 1 << 20;
+
+/// Compiles a regular expression as Go's `regexp` does.
+///
+/// # Errors
+/// Go's message; more than the limits.
+fn pattern(text: &str) -> Result<Regex, String> {
+    if text.len() > PATTERN {
+        return Err("it is too long".to_owned());
+    }
+    let translated = re2::translate(text)?;
+    let compiled = RegexBuilder::new(&translated).size_limit(COMPILED).build();
+    compiled.map_err(|_| "it is too large".to_owned())
 }
 
 /// What is wrong with a chart or an index, for messages of objects that name it themselves.

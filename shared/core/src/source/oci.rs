@@ -9,11 +9,10 @@ use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortErro
 use crate::source::artifact::{self, Form};
 use crate::source::step::{self, Found, Kind};
 use crate::source::verify::{self, Trust, Verdict};
-use crate::source::{archive, connection, ignore};
+use crate::source::{archive, connection, ignore, pattern};
 use crate::step::{Context, Outcome};
 use driftless_helm::index;
 use driftless_manifest::{FileTree, Object};
-use regex::Regex;
 
 /// Packed bytes of a layer.
 const LIMIT: u64 = 100 << 20;
@@ -262,8 +261,8 @@ fn newest_tag(
 ) -> Result<String, Failure> {
     let invalid = |what: String| Failure::retry(reason::READ_FAILED, what);
     if !reference.semver_filter.is_empty() {
-        let filter = Regex::new(&reference.semver_filter)
-            .map_err(|error| invalid(format!("spec.ref.semverFilter: {error}")))?;
+        let filter = pattern(&reference.semver_filter)
+            .map_err(|what| invalid(format!("error parsing regexp: {what}")))?;
         tags.retain(|tag| filter.is_match(tag));
     }
     let version = |tag: &String| match is_chart {
@@ -366,11 +365,8 @@ mod tests {
             newest("7.x", "").unwrap_err(),
             "no match found for semver: 7.x"
         );
-        assert!(
-            newest("6.x", "(")
-                .unwrap_err()
-                .starts_with("spec.ref.semverFilter: ")
-        );
+        let broken = "error parsing regexp: missing closing ): `(`";
+        assert_eq!(newest("6.x", "(").unwrap_err(), broken);
     }
 
     #[test]

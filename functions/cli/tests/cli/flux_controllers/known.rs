@@ -278,11 +278,11 @@ pub const SOURCES: &[Meant] = &[
         "a chart is packed by another packer",
     ),
     (
-        r"^(helmrepositories (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|ocirepositories (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-filter|no-login|no-repository|no-path|moves)|buckets (region|url-endpoint)|gitrepositories (range-of-none|moves)|helmcharts (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / status / conditions / \d / message$",
+        r"^(helmrepositories (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|ocirepositories (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-login|no-repository|no-path|moves)|buckets (region|url-endpoint)|gitrepositories (range-of-none|moves)|helmcharts (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / status / conditions / \d / message$",
         "another client asks, and another parser reads: they tell a refusal in their own words",
     ),
     (
-        r"^events of (HelmRepository (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|OCIRepository (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-filter|no-login|no-repository|no-path|moves)|Bucket (region|url-endpoint)|GitRepository (range-of-none|moves)|HelmChart (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / Warning ",
+        r"^events of (HelmRepository (comes|no-login|no-entry|list-index|no-index|no-url|logs-in|moves)|OCIRepository (comes|docker-elsewhere|docker-wrong|latest|no-digest|no-entry|no-login|no-repository|no-path|moves)|Bucket (region|url-endpoint)|GitRepository (range-of-none|moves)|HelmChart (broken-archive|no-archive|oci-no-chart-version|tree-no-chart|tree-not-a-chart|verified)) / Warning ",
         "another client asks, and another parser reads: they tell a refusal in their own words",
     ),
     (

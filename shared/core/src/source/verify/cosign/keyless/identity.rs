@@ -1,8 +1,8 @@
 //! Whose certificate it is, and whose it may be.
 
 use crate::flux::OidcIdentity;
-use driftless_manifest::re2;
-use regex::{Regex, RegexBuilder};
+use crate::source::pattern;
+use regex::Regex;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 use x509_cert::der::asn1::{ObjectIdentifier, Utf8StringRef};
@@ -11,10 +11,6 @@ use x509_cert::ext::pkix::name::GeneralName;
 
 /// Identities that `spec.verify` may name.
 const MANY: usize = 64;
-/// Bytes of an expression.
-const PATTERN: usize = 4 << 10;
-/// Bytes of an expression that was compiled.
-const COMPILED: usize = 1 << 20;
 /// Fulcio's kind of name for a user of an issuer without mail addresses.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
 
@@ -69,17 +65,14 @@ impl Identities {
 }
 
 /// An expression in Go's syntax; none when it is empty.
-fn compile(field: &str, pattern: &str) -> Result<Option<Regex>, String> {
-    if pattern.is_empty() {
+fn compile(field: &str, expression: &str) -> Result<Option<Regex>, String> {
+    if expression.is_empty() {
         return Ok(None);
     }
-    let malformed = |what: &str| format!("malformed {field} in identity: {what}");
-    if pattern.len() > PATTERN {
-        return Err(malformed("it is too long"));
-    }
-    let translated = re2::translate(pattern).map_err(|what| malformed(&what))?;
-    let compiled = RegexBuilder::new(&translated).size_limit(COMPILED).build();
-    compiled.map(Some).map_err(|_| malformed("it is too large"))
+    let compiled = pattern(expression);
+    compiled
+        .map(Some)
+        .map_err(|what| format!("malformed {field} in identity: {what}"))
 }
 
 /// The names of a certificate's subject: addresses of mail, URIs, hosts and names of users.
