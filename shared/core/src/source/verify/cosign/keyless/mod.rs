@@ -50,27 +50,13 @@ impl Keyless {
         if !self.identities.are_named() {
             return Err(Refused::Anybody);
         }
-        let text = std::str::from_utf8(bytes).map_err(|_| Refused::Unreadable)?;
-        let mut bundle = Bundle::from_json(text).map_err(|_| Refused::Unreadable)?;
+        let bundle = read(bytes)?;
         let certificate = bundle.signing_certificate().ok_or(Refused::NoCertificate)?;
-        let certificate = certificate.clone();
-        if !matches!(bundle.content, SignatureContent::DsseEnvelope(_)) {
-            return Err(Refused::Unreadable);
-        }
-        let material = &mut bundle.verification_material;
-        let stamps = &mut material.timestamp_verification_data;
-        if material.tlog_entries.len() > EVIDENCE || stamps.rfc3161_timestamps.len() > EVIDENCE {
-            return Err(Refused::TooMuch("too many entries of logs or time stamps"));
-        }
-        // As in cosign, a log that tells the time is asked for it; time stamps are for logs that do not.
-        if (material.tlog_entries.iter()).any(|entry| entry.integrated_time.is_some()) {
-            *stamps = TimestampVerificationData::default();
-        }
         let digest = digest.strip_prefix("sha256:").unwrap_or_default();
         let digest = Sha256Hash::from_hex(digest).map_err(|_| Refused::Digest)?;
         let policy = VerificationPolicy::any_identity();
         let told = self.root.verifier().verify(digest, &bundle, &policy);
-        self.accept(&certificate, &told.map_err(unproven)?)
+        self.accept(certificate, &told.map_err(unproven)?)
     }
 
     /// Checks a signature of cosign 2 over a statement: a layer's annotations.
@@ -111,6 +97,25 @@ impl Keyless {
             }),
         }
     }
+}
+
+/// A bundle with a statement, as cosign looks at it.
+fn read(bytes: &[u8]) -> Result<Bundle, Refused> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Refused::Unreadable)?;
+    let mut bundle = Bundle::from_json(text).map_err(|_| Refused::Unreadable)?;
+    if !matches!(bundle.content, SignatureContent::DsseEnvelope(_)) {
+        return Err(Refused::Unreadable);
+    }
+    let material = &mut bundle.verification_material;
+    let stamps = &mut material.timestamp_verification_data;
+    if material.tlog_entries.len() > EVIDENCE || stamps.rfc3161_timestamps.len() > EVIDENCE {
+        return Err(Refused::TooMuch("too many entries of logs or time stamps"));
+    }
+    // A log that tells the time is asked for it; time stamps are for logs that do not.
+    if (material.tlog_entries.iter()).any(|entry| entry.integrated_time.is_some()) {
+        *stamps = TimestampVerificationData::default();
+    }
+    Ok(bundle)
 }
 
 /// The first certificate of a layer's annotation. The chain beside it is not needed: the trusted root has it.
