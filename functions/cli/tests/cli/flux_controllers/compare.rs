@@ -1,6 +1,6 @@
 //! What differs between two snapshots.
 
-use super::known::Meant;
+use super::known::{EVERYWHERE, Meant};
 use super::site::Side;
 use super::snapshot::{self, Snapshot};
 use regex::Regex;
@@ -23,7 +23,7 @@ impl<'a> Comparison<'a> {
         Self {
             flux,
             driftless,
-            meant: meant.iter().map(pattern).collect(),
+            meant: EVERYWHERE.iter().chain(meant).map(pattern).collect(),
         }
     }
 

@@ -3,23 +3,27 @@
 /// A pattern over the place of a difference, and why it is meant.
 pub type Meant = (&'static str, &'static str);
 
-/// Of objects of every kind.
-pub const OBJECTS: &[Meant] = &[
-    (
-        r"^configmaps opened\S* / (data / (address|ca\.crt)|metadata / annotations / \S*last-applied-configuration)$",
-        "each side leads to itself",
-    ),
+/// In every comparison.
+pub const EVERYWHERE: &[Meant] = &[
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
         "nothing of a source is in a cluster: no finalizer holds it there",
     ),
     (
-        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation|(spec / chart / spec / |chart f:spec f:)version)$",
+        r"( / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation)| / spec / (chart / spec / )?version| / f:spec (.* )?f:version)$",
         "our definitions set no defaults: they would be written into objects that Flux owns, too",
     ),
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
         "artifacts are in the bucket",
+    ),
+];
+
+/// Of objects of every kind.
+pub const OBJECTS: &[Meant] = &[
+    (
+        r"^configmaps opened\S* / (data / (address|ca\.crt)|metadata / annotations / \S*last-applied-configuration)$",
+        "each side leads to itself",
     ),
     (
         r"^((gitrepositories|helmrepositories|ocirepositories|buckets) \S+|helmcharts apps-from-bucket) / status / artifact / (digest|size)$",
@@ -98,16 +102,8 @@ pub const OBJECTS: &[Meant] = &[
 /// Of Kustomizations over several steps.
 pub const KUSTOMIZATIONS: &[Meant] = &[
     (
-        r"^gitrepositories \S+ / metadata / (finalizers|managers / source-controller Update)$",
-        "nothing of a source is in a cluster: no finalizer holds it there",
-    ),
-    (
-        r" / (f:spec.* f:)?(timeout|force|provider|optional)$",
-        "our definitions set no defaults: they would be written into objects that Flux owns, too",
-    ),
-    (
-        r"^gitrepositories \S+ / status / (artifact / (path|url|digest|size)|url)$",
-        "artifacts are in the bucket, packed by another packer",
+        r"^gitrepositories \S+ / status / artifact / (digest|size)$",
+        "files are packed by another packer",
     ),
     (
         r"^events of GitRepository fleet / Normal NewArtifact: ",
@@ -137,18 +133,6 @@ pub const KUSTOMIZATIONS: &[Meant] = &[
 
 /// Of releases over several steps.
 pub const RELEASES: &[Meant] = &[
-    (
-        r"^(helmrepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
-        "nothing of a source is in a cluster: no finalizer holds it there",
-    ),
-    (
-        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation)$",
-        "our definitions set no defaults: they would be written into objects that Flux owns, too",
-    ),
-    (
-        r"^(helmrepositories|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
-        "artifacts are in the bucket",
-    ),
     (
         r"^helmrepositories \S+ / status / artifact / (digest|size)$",
         "an index stays as it was served",
@@ -198,18 +182,6 @@ pub const RELEASES: &[Meant] = &[
 /// Of signed charts.
 pub const SIGNATURES: &[Meant] = &[
     (
-        r"^(ocirepositories|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
-        "nothing of a source is in a cluster: no finalizer holds it there",
-    ),
-    (
-        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout)$",
-        "our definitions set no defaults: they would be written into objects that Flux owns, too",
-    ),
-    (
-        r"^(ocirepositories|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
-        "artifacts are in the bucket",
-    ),
-    (
         r"^(ocirepositories|helmcharts) (unsigned|strange|unnoted|stranger|stranger-2|other-root) / status / conditions / \d / message$",
         "who refuses a signature says why, and what to do",
     ),
@@ -229,18 +201,6 @@ pub const SIGNATURES: &[Meant] = &[
 
 /// Of sources over several steps.
 pub const SOURCES: &[Meant] = &[
-    (
-        r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / metadata / (finalizers|managers / source-controller Update)$",
-        "nothing of a source is in a cluster: no finalizer holds it there",
-    ),
-    (
-        r" / (f:spec.* f:)?(reconcileStrategy|provider|timeout|version)$",
-        "our definitions set no defaults: they would be written into objects that Flux owns, too",
-    ),
-    (
-        r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
-        "artifacts are in the bucket",
-    ),
     (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets) \S+ / status / artifact / (digest|size)$",
         "files are packed by another packer, and an index stays as it was served",

@@ -87,6 +87,16 @@ fn spec(change: Value) -> Vec<Edit> {
     vec![Own(json!({"spec": change}))]
 }
 
+/// A spec with more fields, or with others.
+fn with(mut spec: Value, more: Value) -> Value {
+    if let Value::Object(more) = more {
+        for (field, value) in more {
+            spec[field] = value;
+        }
+    }
+    spec
+}
+
 fn still(name: &'static str, spec: Value) -> Act {
     act(name, spec, [])
 }
@@ -197,11 +207,10 @@ fn repositories() -> Vec<Act> {
 
 fn artifacts() -> Vec<Act> {
     let web = |more: Value| {
-        let mut spec = json!({"url": "oci://REGISTRY/charts/web", "insecure": true});
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
-        }
-        spec
+        with(
+            json!({"url": "oci://REGISTRY/charts/web", "insecure": true}),
+            more,
+        )
     };
     let tag = |tag: &str| json!({"ref": {"tag": tag}});
     let locked = |secret: &str| json!({"url": "oci://LOCKED/charts/web", "insecure": true, "ref": {"tag": "1.0.0"}, "secretRef": {"name": secret}});
@@ -333,11 +342,10 @@ fn artifacts() -> Vec<Act> {
 
 fn buckets() -> Vec<Act> {
     let files = |more: Value| {
-        let mut spec = json!({"endpoint": "BUCKETS", "bucketName": "files", "insecure": true, "secretRef": {"name": "keys"}});
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
-        }
-        spec
+        with(
+            json!({"endpoint": "BUCKETS", "bucketName": "files", "insecure": true, "secretRef": {"name": "keys"}}),
+            more,
+        )
     };
     vec![
         act("asked", files(json!({})), [look()]),
@@ -402,13 +410,7 @@ fn buckets() -> Vec<Act> {
 }
 
 fn trees() -> Vec<Act> {
-    let fleet = |more: Value| {
-        let mut spec = json!({"url": "GIT/acme/fleet"});
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
-        }
-        spec
-    };
+    let fleet = |more: Value| with(json!({"url": "GIT/acme/fleet"}), more);
     vec![
         act("asked", fleet(json!({"ref": {"branch": "main"}})), [look()]),
         act(
@@ -454,12 +456,6 @@ fn trees() -> Vec<Act> {
 fn charts() -> Vec<Act> {
     let from = |kind: &str, name: &str, chart: &str, version: &str| json!({"chart": chart, "version": version, "sourceRef": {"kind": kind, "name": name}});
     let web = |version: &str| from("HelmRepository", "charts", "web", version);
-    let with = |mut spec: Value, more: Value| {
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
-        }
-        spec
-    };
     let files = |files: &[&str]| json!({"valuesFiles": files});
     vec![
         act("asked", web("1.0.0"), [look()]),
