@@ -134,7 +134,11 @@ impl Target<'_> {
             return Err(Error::from(ErrorKind::Kustomization(reason)).in_file(&self.file()));
         }
         if component {
-            return target.accumulate(all);
+            let all = target.accumulate(all)?;
+            // As at every merge: a name that gets a hash later is no other name yet.
+            let schema = self.loader.context.schema.borrow();
+            all.map.check_ids(&schema).in_file(&self.file())?;
+            return Ok(all);
         }
         let below = target.accumulate(Accumulator::default())?;
         let schema = self.loader.context.schema.borrow();

@@ -309,6 +309,9 @@ fn append(
             set_element(list, Some(element), keys, &values).map_err(fault)?;
             continue;
         }
+        if element.as_map().is_none() && !element.is_null() {
+            return Err(fault("an element of a list that merges by key is no map"));
+        }
         let mut values = Vec::with_capacity(keys.len());
         for key in keys {
             match element.get(key) {

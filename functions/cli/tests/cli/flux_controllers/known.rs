@@ -190,10 +190,6 @@ pub const SIGNATURES: &[Meant] = &[
         "who refuses a signature says why, and what to do",
     ),
     (
-        r"^ocirepositories (no-secret|no-root) / status / conditions / 0 / message$",
-        "what is not verified is not said to be built",
-    ),
-    (
         r"^helmcharts no-secret / status / conditions$",
         "a Secret that is missing is no failure to fetch: Flux tells it a second time, as an unknown error of a build",
     ),

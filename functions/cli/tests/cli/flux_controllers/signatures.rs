@@ -3,7 +3,7 @@
 use super::compare::Comparison;
 use super::known;
 use super::site::{Side, Sources};
-use super::snapshot::{Snapshot, ready};
+use super::snapshot::{Snapshot, is_trying, ready};
 use driftless_tests::charts::sign::{Cosign, Key, Signer, Sigstore};
 use driftless_tests::cluster::Cluster;
 use serde_json::{Value, json};
@@ -141,7 +141,8 @@ fn is_settled(side: &Snapshot) -> bool {
     let keyless = KEYLESS.map(|[name, ..]| format!("ocirepositories {name}"));
     let mut objects = objects.chain(keyless);
     objects.all(|object| {
-        let ready = side.get(&object).and_then(ready);
+        let object = side.get(&object).filter(|object| !is_trying(object));
+        let ready = object.and_then(ready);
         ready.is_some_and(|ready| ready["status"] != "Unknown")
     })
 }

@@ -70,6 +70,13 @@ pub fn is_settled(object: &Value) -> bool {
     is_told && is_asked && meta["deletionTimestamp"].is_null()
 }
 
+/// Whether somebody is at it just now: what fails is tried again and again.
+pub fn is_trying(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == "Reconciling" && one["reason"] == "Progressing")
+}
+
 /// The objects of a kind, by its plural.
 pub fn of_kind<'s>(side: &'s Snapshot, plural: &str) -> impl Iterator<Item = &'s Value> {
     let lead = format!("{plural} ");

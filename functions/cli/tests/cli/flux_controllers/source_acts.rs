@@ -410,7 +410,7 @@ fn buckets() -> Vec<Act> {
 }
 
 fn trees() -> Vec<Act> {
-    let fleet = |more: Value| with(json!({"url": "GIT/acme/fleet"}), more);
+    let fleet = |more: Value| with(json!({"url": "GITHUB/acme/fleet"}), more);
     vec![
         act("asked", fleet(json!({"ref": {"branch": "main"}})), [look()]),
         act(

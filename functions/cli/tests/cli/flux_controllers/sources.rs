@@ -4,7 +4,7 @@ use super::act::{Act, longest};
 use super::compare::Comparison;
 use super::known;
 use super::site::{Side, Sources};
-use super::snapshot::{Snapshot, is_settled, of_kind};
+use super::snapshot::{Snapshot, is_settled, is_trying, of_kind};
 use super::source_acts::{acts, secrets};
 use driftless_core::flux::FluxKind;
 use driftless_tests::charts::{Host, index, push};
@@ -127,14 +127,15 @@ impl Places {
             .replace("LOCKED", &self.locked.name())
             .replace("OPEN", &self.open.url())
             .replace("SECURE", &self.secure.url())
-            .replace(
-                "AUTHORITY",
-                &self.secure.authority().escape_default().to_string(),
-            )
             .replace("PROXY", self.proxy.url())
             .replace("SOCKS", self.socks.url())
             .replace("DIGEST", &self.digest)
-            .replace("COMMIT", &self.commit);
+            .replace("COMMIT", &self.commit)
+            // The last: no name is looked for in a certificate.
+            .replace(
+                "AUTHORITY",
+                &self.secure.authority().escape_default().to_string(),
+            );
         serde_json::from_str(&text).expect("JSON")
     }
 }
@@ -187,11 +188,4 @@ fn has_settled(side: &Snapshot) -> bool {
     ];
     let mut all = kinds.into_iter().flat_map(|kind| of_kind(side, kind));
     all.all(|one| one["spec"]["type"] == "oci" || is_settled(one) && !is_trying(one))
-}
-
-/// Whether somebody is at it just now: what fails is tried again and again.
-fn is_trying(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|one| one["type"] == "Reconciling" && one["reason"] == "Progressing")
 }
