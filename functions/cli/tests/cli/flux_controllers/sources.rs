@@ -3,11 +3,11 @@
 use super::act::{Act, longest};
 use super::compare::Comparison;
 use super::known;
-use super::site::{Side, Sources};
+use super::site::{Side, Sources, host, publish};
 use super::snapshot::{Snapshot, is_settled, is_trying, of_kind};
 use super::source_acts::{acts, secrets};
 use driftless_core::flux::FluxKind;
-use driftless_tests::charts::{Host, index, push};
+use driftless_tests::charts::{Host, index};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::github::Change;
 use driftless_tests::proxy::Proxy;
@@ -79,10 +79,10 @@ struct Places {
 
 impl Places {
     fn new(sources: &Sources) -> Self {
-        let (open, locked, secure) = (Host::start(), Host::start(), Host::start_tls());
+        let (open, locked, secure) = (host(), host(), Host::start_tls());
         let folder = sources.folder.path();
         let web = folder.join("packed/web-1.0.0.tgz");
-        push(folder, &web, &locked, "charts");
+        publish(folder, &web, &locked, ("web", "1.0.0"));
         for host in [&open, &locked, &secure] {
             index(folder, host, "/stable", "");
         }
