@@ -2,8 +2,13 @@
 
 use crate::charts;
 use crate::world::{MERGE, Meanwhile, RELEASES, World};
+use async_trait::async_trait;
+use bytes::Bytes;
 use driftless_core::flux::REQUESTED_AT;
+use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -60,4 +65,74 @@ fn the_status_of_another_worker_stays() {
         upgrades, "v1 superseded, v2 superseded, v3 deployed",
         "as of a worker that died"
     );
+}
+
+/// A bucket that takes the note that the first record was written, and loses its answer: what a worker leaves that is cut off
+/// there.
+struct CutOff(Arc<dyn Blobs>, AtomicBool);
+
+#[async_trait]
+impl Blobs for CutOff {
+    async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
+        self.0.get(key).await
+    }
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+        let text = String::from_utf8_lossy(&content).into_owned();
+        let done = self.0.put(key, content, when).await?;
+        if text.contains(r#""written":[1]"#) && !self.1.swap(true, Ordering::Relaxed) {
+            return Err(PortError::new(ErrorKind::Unavailable, "no answer"));
+        }
+        Ok(done)
+    }
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.0.delete(key).await
+    }
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+        self.0.list(prefix).await
+    }
+    fn url(&self, key: &str) -> String {
+        self.0.url(key)
+    }
+}
+
+#[test]
+fn an_install_that_is_cut_off_behind_its_record_goes_on() {
+    let mut world = World::start(&[]);
+    let blobs = Arc::new(CutOff(world.ports.blobs.clone(), AtomicBool::new(false)));
+    world.ports.blobs = blobs.clone();
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world.release(json!({"values": {"color": "red"}}));
+    world.look(SOON);
+    assert!(blobs.1.load(Ordering::Relaxed), "it was cut off");
+    assert_eq!(world.history(), "v1 deployed install");
+    assert_eq!(world.records("hub"), "v1 deployed");
+    assert_eq!(world.event("InstallFailed"), None);
+}
+
+#[test]
+fn a_record_that_another_client_changed_is_not_overwritten() {
+    let world = World::start(&[]);
+    world.chart(&charts::web("1.0.0"), "1.0.0");
+    world.release(json!({"values": {"color": "red"}}));
+    world.look(SOON);
+    let record = "/api/v1/namespaces/apps/secrets/sh.helm.release.v1.web.v1";
+    let before = world.hub().get(record);
+    world.release(json!({"values": {"color": "green"}}));
+    // Behind the new record's creation and before the old one is superseded, somebody changes the old one.
+    world.hub().meanwhile(Meanwhile {
+        after: RECORD,
+        path: record.to_owned(),
+        patch: json!({"metadata": {"labels": {"changed-by": "helm"}}}),
+    });
+    world.hub().requests();
+    world.look(SOON);
+    let superseded = format!("PATCH {record}");
+    let requests = world.hub().requests();
+    let tries = requests.iter().filter(|line| line.starts_with(&superseded));
+    assert_eq!(tries.count(), 2, "the first is refused: {requests:#?}");
+    let after = world.hub().get(record);
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["metadata"]["labels"]["changed-by"], "helm");
+    assert_eq!(world.records("hub"), "v1 superseded, v2 deployed");
+    assert_eq!(world.event("UpgradeFailed"), None);
 }

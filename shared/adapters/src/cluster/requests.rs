@@ -437,9 +437,10 @@ fn pending(object: &Value) -> Deleted {
     }
 }
 
+/// Whether a LIST must start again, because its continuation token is too old. By the reason alone: the message about Secrets is
+/// withheld.
 fn is_expired(error: &PortError) -> bool {
-    error.kind == ErrorKind::Invalid
-        && (error.message.contains("continue") || error.message.contains("too old"))
+    matches!(error.reason.as_str(), "Expired" | "Gone")
 }
 
 /// The path without its query: continuation tokens make messages unreadable.
@@ -480,4 +481,24 @@ struct List {
 struct ListMetadata {
     #[serde(default, rename = "continue")]
     next: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_starts_again_by_the_reason_alone() {
+        let error = |kind, reason: &str| PortError {
+            reason: reason.to_owned(),
+            ..PortError::new(
+                kind,
+                "GET /api/v1/secrets: 410 Gone; the server's text is withheld",
+            )
+        };
+        assert!(is_expired(&error(ErrorKind::Invalid, "Expired")));
+        assert!(is_expired(&error(ErrorKind::Invalid, "Gone")));
+        assert!(!is_expired(&error(ErrorKind::Invalid, "BadRequest")));
+        assert!(!is_expired(&error(ErrorKind::Denied, "Forbidden")));
+    }
 }

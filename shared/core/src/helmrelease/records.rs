@@ -6,7 +6,7 @@ use super::memory::Doing;
 use super::objects;
 use super::plan;
 use super::render::{self, Order};
-use super::run::{Broken, Step};
+use super::run::{Broken, Step, record_error};
 use driftless_helm::record::{NewRelease, Release, Status};
 use driftless_helm::values::{Table, merge};
 
@@ -16,6 +16,10 @@ impl Attempt<'_> {
             doing,
             Doing::Act(Action::Install | Action::Upgrade | Action::Rollback(_))
         );
+        if is_new && self.has_written_record() {
+            // The writer was cut off between the record and the next phase: the record is this action's own.
+            return Ok(Step::Done);
+        }
         let record = match doing {
             Doing::Act(Action::Install) => self.new_install().await?,
             Doing::Act(Action::Upgrade) => self.new_upgrade().await?,
@@ -44,12 +48,20 @@ impl Attempt<'_> {
                 self.give_name_away().await?;
             }
             let most = self.release.max_history();
-            self.storage.make_room(&self.target, most).await?;
+            let made = self.storage.make_room(&self.target, most).await;
+            made.map_err(record_error)?;
         }
         self.write(record).await?;
         // From here on a dead writer leaves something behind: the memory must know of it.
         self.remember().await.map_err(Broken::Later)?;
         Ok(Step::Done)
+    }
+
+    fn has_written_record(&self) -> bool {
+        let running = self.memory.running.as_ref();
+        running.is_some_and(|running| {
+            running.written.contains(&running.record) && self.storage.get(running.record).is_some()
+        })
     }
 
     async fn new_install(&mut self) -> Result<Release, Broken> {
@@ -220,7 +232,8 @@ impl Attempt<'_> {
     }
 
     pub async fn purge(&mut self) -> Result<Step, Broken> {
-        self.purged = self.storage.purge(&self.target).await?;
+        let purged = self.storage.purge(&self.target).await;
+        self.purged = purged.map_err(record_error)?;
         Ok(Step::Done)
     }
 }

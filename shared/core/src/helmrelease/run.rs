@@ -33,6 +33,28 @@ impl From<PortError> for Broken {
     }
 }
 
+/// What an action that stopped means for the step: a failure of the release that could not be recorded is tried again.
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Failed(message) => Self::retry(reason::FAILED, message),
+            Broken::Later(failure) => failure,
+        }
+    }
+}
+
+/// The error of a write or delete of a release record. Somebody else, such as `helm rollback`, may have changed the record since
+/// it was read: then the release has not failed; the next step reads the records anew and decides.
+pub fn record_error(error: PortError) -> Broken {
+    match error.kind {
+        ErrorKind::Conflict => {
+            let failure = Failure::port(reason::FAILED, &error);
+            Broken::Later(failure.context("a release record was changed by another client"))
+        }
+        _ => error.into(),
+    }
+}
+
 /// How far a phase came.
 pub enum Step {
     /// It is done.
@@ -106,10 +128,14 @@ impl Attempt<'_> {
     }
 
     /// Writes a record and notes that the action did.
-    pub async fn write(&mut self, record: Release) -> Result<(), PortError> {
+    ///
+    /// # Errors
+    /// As [`record_error`].
+    pub async fn write(&mut self, record: Release) -> Result<(), Broken> {
         let version = record.version;
         let now = self.context.ports.clock.now();
-        self.storage.write(&self.target, record, now).await?;
+        let written = self.storage.write(&self.target, record, now).await;
+        written.map_err(record_error)?;
         self.dirty = false;
         if let Some(running) = &mut self.memory.running {
             running.wrote(version);

@@ -15,6 +15,25 @@ pub struct Storage {
     name: String,
     secrets: Resource,
     records: BTreeMap<i64, Release>,
+    /// Which Secret each record was read from or written to.
+    identities: BTreeMap<i64, Identity>,
+}
+
+/// One version of one Secret: what a write or a delete must find, so that it never touches a record that somebody else has
+/// changed or made in the meantime, such as `helm rollback`.
+#[derive(Clone, Debug)]
+struct Identity {
+    uid: String,
+    resource_version: String,
+}
+
+impl Identity {
+    fn of(secret: &Object) -> Self {
+        Self {
+            uid: secret.meta("uid").to_owned(),
+            resource_version: secret.meta("resourceVersion").to_owned(),
+        }
+    }
 }
 
 impl Storage {
@@ -26,10 +45,13 @@ impl Storage {
         let secrets = secrets(target.cluster.as_ref()).await?;
         let selector = format!("name={name},{}={}", OWNER_LABELS.0, OWNER_LABELS.1);
         let found = target.cluster.list(&secrets, namespace, &selector).await?;
-        let mut records = BTreeMap::new();
+        let (mut records, mut identities) = (BTreeMap::new(), BTreeMap::new());
         for secret in &found {
             match Release::from_secret(secret, &RecordLimits::default()) {
-                Ok(record) => drop(records.insert(record.version, record)),
+                Ok(record) => {
+                    identities.insert(record.version, Identity::of(secret));
+                    records.insert(record.version, record);
+                }
                 Err(error) => tracing::warn!(%error, "passed over"),
             }
         }
@@ -38,6 +60,7 @@ impl Storage {
             name: name.to_owned(),
             secrets,
             records,
+            identities,
         })
     }
 
@@ -66,10 +89,11 @@ impl Storage {
             .collect()
     }
 
-    /// Writes a record: a new Secret, or the one that is there.
+    /// Writes a record: a new Secret, or the one that is there, if nobody else has written it since it was read.
     ///
     /// # Errors
-    /// The cluster's, or a record that does not fit into a Secret.
+    /// `Conflict` when somebody else wrote this record in the meantime; the cluster's; a record that does not fit into a
+    /// Secret.
     pub async fn write(
         &mut self,
         target: &Target,
@@ -77,31 +101,40 @@ impl Storage {
         now: Duration,
     ) -> Result<(), PortError> {
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let is_known = self.records.contains_key(&record.version);
-        let stamp = match is_known {
-            true => Stamp::Modified(seconds),
-            false => Stamp::Created(seconds),
+        let known = self.identities.get(&record.version);
+        let stamp = match known {
+            Some(_) => Stamp::Modified(seconds),
+            None => Stamp::Created(seconds),
         };
         let secret = record
             .to_secret(&self.namespace, stamp)
             .map_err(|error| PortError::new(ErrorKind::Invalid, error.to_string()))?;
-        if is_known {
-            self.update(target, &secret).await?;
-        } else {
-            let cluster = target.cluster.as_ref();
-            cluster
-                .create(&self.secrets, &secret, HELM_CONTROLLER)
-                .await?;
-        }
+        let written = match known {
+            Some(known) => self.update(target, &secret, known).await?,
+            None => {
+                let cluster = target.cluster.as_ref();
+                cluster
+                    .create(&self.secrets, &secret, HELM_CONTROLLER)
+                    .await?
+            }
+        };
+        self.identities
+            .insert(record.version, Identity::of(&written));
         self.records.insert(record.version, record);
         Ok(())
     }
 
-    async fn update(&self, target: &Target, secret: &Object) -> Result<(), PortError> {
+    async fn update(
+        &self,
+        target: &Target,
+        secret: &Object,
+        known: &Identity,
+    ) -> Result<Object, PortError> {
         let mut labels = secret.meta_map("labels").cloned().unwrap_or_default();
         labels.insert("createdAt".to_owned(), Value::Null);
         let data = secret.pointer("/data");
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels}, "data": data}));
+        let metadata = json!({"labels": labels, "uid": known.uid, "resourceVersion": known.resource_version});
+        let patch = Patch::Merge(json!({"metadata": metadata, "data": data}));
         let name = secret.name();
         target
             .cluster
@@ -113,8 +146,7 @@ impl Storage {
                 &patch,
                 HELM_CONTROLLER,
             )
-            .await?;
-        Ok(())
+            .await
     }
 
     /// Makes room for one more record: the oldest go until fewer than `most` are left, but never the deployed one.
@@ -162,11 +194,17 @@ impl Storage {
         version: i64,
     ) -> Result<Option<Release>, PortError> {
         let name = secret_name(&self.name, version);
-        let how = Delete::default();
+        let known = self.identities.get(&version);
+        let how = Delete {
+            uid: known.map(|known| known.uid.clone()),
+            resource_version: known.map(|known| known.resource_version.clone()),
+            ..Delete::default()
+        };
         target
             .cluster
             .delete(&self.secrets, &self.namespace, &name, &how)
             .await?;
+        self.identities.remove(&version);
         Ok(self.records.remove(&version))
     }
 
