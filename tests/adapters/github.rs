@@ -174,6 +174,68 @@ async fn a_forced_push_and_an_unchanged_branch() {
 }
 
 #[tokio::test]
+async fn a_commit_by_its_hash_is_asked_for_with_the_callers_own_login() {
+    let World { stub, fleet, head } = world();
+    fleet.set_private(true);
+    stub.add_token("ghp_good", &["acme/fleet"]);
+    stub.add_token("ghp_elsewhere", &["acme/other"]);
+    let git = adapter(&stub, &[("github/token", "ghp_good".into())]);
+    let by_hash = GitReference {
+        commit: head.clone(),
+        ..GitReference::default()
+    };
+    let token = |token: &str| GitAuth::Bearer(Secret::new(token.to_owned()));
+    for (auth, kind) in [
+        (GitAuth::Anonymous, ErrorKind::NotFound),
+        (token("ghp_elsewhere"), ErrorKind::NotFound),
+        (token("ghp_wrong"), ErrorKind::Denied),
+    ] {
+        let error = git.resolve(URL, &by_hash, &auth, None).await;
+        let error = error.expect_err("not readable");
+        assert_eq!(error.kind, kind, "{auth:?}: {error}");
+        assert!(!error.message.contains("ghp_"), "{error}");
+    }
+    let good = token("ghp_good");
+    for auth in [&good, &GitAuth::Installation] {
+        let calls = stub.calls().len();
+        let found = git.resolve(URL, &by_hash, auth, None).await;
+        assert_eq!(found.expect("a commit").sha, head);
+        assert_eq!(stub.calls().len(), calls + 1, "one request");
+    }
+    // The next look costs no limit, and is asked all the same.
+    let known = git.resolve(URL, &by_hash, &good, None).await;
+    let known = known.expect("a commit");
+    let again = git.resolve(URL, &by_hash, &good, Some(&known)).await;
+    assert_eq!(again.expect("a commit"), known);
+    assert_eq!(stub.calls().last().expect("a call").status, 304);
+    let error = git
+        .resolve(URL, &by_hash, &GitAuth::Anonymous, Some(&known))
+        .await;
+    assert_eq!(error.expect_err("private").kind, ErrorKind::NotFound);
+    // A hash that is no commit of this repository.
+    let absent = GitReference {
+        commit: "0".repeat(40),
+        ..GitReference::default()
+    };
+    let error = git.resolve(URL, &absent, &good, None).await;
+    let error = error.expect_err("no such commit");
+    assert!(error.message.contains("commit 0000"), "{error}");
+}
+
+#[tokio::test]
+async fn anonymous_is_never_the_installation() {
+    let World { stub, fleet, .. } = world();
+    let git = adapter(&stub, &[("github/token", "ghp_good".into())]);
+    stub.add_token("ghp_good", &["acme/fleet"]);
+    let main = branch("main");
+    let ask = || git.resolve(URL, &main, &GitAuth::Anonymous, None);
+    ask().await.expect("public");
+    assert!(!stub.calls().last().expect("a call").authorized);
+    fleet.set_private(true);
+    assert_eq!(ask().await.expect_err("private").kind, ErrorKind::NotFound);
+}
+
+#[tokio::test]
 async fn files_come_as_they_stand_in_the_commit() {
     let World { stub, fleet, head } = world();
     let git = adapter(&stub, &[]);

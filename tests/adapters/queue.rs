@@ -7,11 +7,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 fn request(name: &str) -> Request {
-    Request {
-        hub: "staging".into(),
-        object: ObjectRef::new(FluxKind::Kustomization, "apps", name),
-        cause: Cause::Source,
-    }
+    let object = ObjectRef::new(FluxKind::Kustomization, "apps", name);
+    Request::new("staging", object, Cause::Source)
 }
 
 /// A queue and a way to take what is visible now.

@@ -264,3 +264,37 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
         assert!(versions.len() <= 1, "one {single} only: {versions:?}");
     }
 }
+
+/// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the person who runs a command may name one.
+#[test]
+fn only_the_commands_of_a_person_run_a_credential_plugin() {
+    let mut folders = vec![
+        tools::workspace().join("functions"),
+        tools::workspace().join("shared"),
+    ];
+    let mut users = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("list a folder") {
+            let path = entry.expect("an entry").path();
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_source {
+                let text = std::fs::read_to_string(&path).expect("read a file");
+                let root = tools::workspace();
+                let path = path.strip_prefix(&root).expect("a path in the workspace");
+                let uses = text.contains("cluster::Plugin") || text.contains("ExecConfig");
+                users.extend(uses.then(|| path.display().to_string()));
+            }
+        }
+    }
+    let want = [
+        "functions/cli/src/hub/plugin.rs",
+        "shared/adapters/src/cluster/plugin.rs",
+    ];
+    assert_eq!(users.into_iter().collect::<Vec<_>>(), want);
+    let commands = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub.rs"));
+    let commands = commands.expect("the way to a hub");
+    // The one place that takes a plugin is the one that get, reconcile, suspend and resume connect by.
+    assert_eq!(commands.matches("plugin::take(").count(), 1);
+}

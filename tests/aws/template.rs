@@ -178,17 +178,22 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
     expect("WebhookRole", &[("index", read)]);
     expect(
         "DriftRole",
-        &[("hubs", read), ("state", read), ("schedule", keep)],
+        &[
+            ("hubs", read),
+            ("objects", read),
+            ("state", read),
+            ("schedule", keep),
+        ],
     );
     expect(
         "ReconcileRole",
         &[
             ("hubs", read),
-            ("commits", keep),
-            ("charts", keep),
-            ("artifacts", keep),
+            ("commits", all),
+            ("charts", all),
+            ("artifacts", all),
             ("index", all),
-            ("leases", keep),
+            ("objects", all),
             ("state", all),
             ("waits", &["PutObject", "DeleteObject"]),
         ],
@@ -337,13 +342,16 @@ fn the_bucket_is_closed_encrypted_and_cleans_up() {
     let rules = bucket["LifecycleConfiguration"]["Rules"]
         .as_array()
         .expect("rules");
-    // State, leases and the registry never expire; what does is fetched or said again.
+    // State and the registry never expire; what does is fetched, written or said again.
     for rule in rules
         .iter()
         .filter(|rule| rule["ExpirationInDays"].is_number())
     {
         let prefix = rule["Prefix"].as_str().unwrap_or_default();
-        assert!(["artifacts/", "waits/"].contains(&prefix), "{rule}");
+        assert!(
+            ["artifacts/", "objects/", "waits/"].contains(&prefix),
+            "{rule}"
+        );
     }
     assert!(
         rules

@@ -20,7 +20,7 @@ use driftless_core::ports::{
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
-use driftless_core::webhook::{self, Answer, Delivery as Received};
+use driftless_core::webhook::{self, Answer, Delivery as Received, Entrance};
 use driftless_core::{step, sweep};
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
 use driftless_tests::cluster::{Refused, Request};
@@ -35,8 +35,12 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 const SECRET: &str = "It's a Secret to Everybody";
+const ENTRANCE: Entrance = Entrance {
+    max_body: 1 << 20,
+    secret: "this test",
+};
 /// How long a step may wait for health, as in a function.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_BUDGET: Duration = Duration::from_secs(5);
 /// How far time moves between two looks of a test.
 const TICK: Duration = Duration::from_secs(5);
 /// A delay up to this is one that [`Site::settle`] waits for; what is later is an interval or a retry.
@@ -52,6 +56,10 @@ pub struct Embedded {
     servers: BTreeMap<String, Arc<Server>>,
     /// What the queue holds, and until when.
     waiting: Mutex<Vec<(Duration, Work)>>,
+    /// How many steps each object took.
+    steps: Mutex<BTreeMap<String, usize>>,
+    /// How the hubs are registered.
+    settings: Mutex<BTreeMap<String, Settings>>,
 }
 
 impl Embedded {
@@ -101,25 +109,26 @@ impl Embedded {
             clock,
             servers,
             waiting: Mutex::default(),
+            steps: Mutex::default(),
+            settings: Mutex::default(),
         };
         hubs.iter().for_each(|hub| world.bootstrap(hub));
         world
     }
 
     fn bootstrap(&self, spec: &HubSpec<'_>) {
-        let settings = Settings {
-            name: spec.name.to_owned(),
-            ..Settings::default()
-        };
         let root = Root {
             url: format!("https://github.com/{}", spec.repository),
             branch: spec.branch.to_owned(),
             path: spec.path.to_owned(),
         };
+        let settings = Settings {
+            name: spec.name.to_owned(),
+            root_repository: Some(root.url.clone()),
+            ..Settings::default()
+        };
+        self.register(settings);
         self.runtime.block_on(async {
-            hub::register(&self.ports, &settings)
-                .await
-                .expect("register");
             let hub = hub::connect(&self.ports, spec.name).await.expect("connect");
             let cluster = hub.cluster.as_ref();
             bootstrap::install(cluster, self.ports.clock.as_ref())
@@ -139,13 +148,12 @@ impl Embedded {
 
     /// Lets the sources of a hub be on loopback.
     pub fn allow_local(&self, hub: &str) {
-        let settings = Settings {
-            name: hub.to_owned(),
-            allow_local_clusters: true,
-            ..Settings::default()
-        };
-        let registered = hub::register(&self.ports, &settings);
-        self.runtime.block_on(registered).expect("register");
+        self.change(hub, |settings| settings.allow_local_clusters = true);
+    }
+
+    /// Lets no object of a hub name one of another namespace.
+    pub fn lock_down(&self, hub: &str) {
+        self.change(hub, |settings| settings.no_cross_namespace_refs = true);
     }
 
     fn server(&self, name: &str) -> &Arc<Server> {
@@ -156,13 +164,47 @@ impl Embedded {
 
     /// Registers a hub anew with other settings.
     pub fn change(&self, hub: &str, change: impl FnOnce(&mut Settings)) {
-        let mut settings = Settings {
-            name: hub.to_owned(),
-            ..Settings::default()
-        };
+        let known = self
+            .settings
+            .lock()
+            .expect("the settings")
+            .get(hub)
+            .cloned();
+        let mut settings = known.unwrap_or_else(|| panic!("no hub {hub}"));
         change(&mut settings);
-        let done = hub::register(&self.ports, &settings);
-        self.runtime.block_on(done).expect("register");
+        self.register(settings);
+    }
+
+    fn register(&self, settings: Settings) {
+        let registered = hub::register(&self.ports, &settings);
+        self.runtime.block_on(registered).expect("register");
+        let mut known = self.settings.lock().expect("the settings");
+        known.insert(settings.name.clone(), settings);
+    }
+
+    /// From now on requests with this method, whose path ends so, are answered with an error's code.
+    pub fn fail(&self, cluster: &str, method: Method, path: &str, code: u16) {
+        let mut failing = self.server(cluster).failing.lock().expect("what fails");
+        failing.push((method, path.to_owned(), code));
+    }
+
+    /// Nothing fails any more.
+    pub fn heal(&self, cluster: &str) {
+        self.server(cluster)
+            .failing
+            .lock()
+            .expect("what fails")
+            .clear();
+    }
+
+    /// Lets the installation's own credentials read a repository.
+    pub fn let_installation_read(&self, repository: &str) {
+        self.git.with(repository, |known| known.installation = true);
+    }
+
+    /// How often the files of a repository were downloaded.
+    pub fn downloads(&self, repository: &str) -> usize {
+        self.git.with(repository, |known| known.downloads)
     }
 
     /// The keys in the bucket that start so.
@@ -172,12 +214,32 @@ impl Embedded {
         listed.into_iter().map(|(key, _)| key).collect()
     }
 
-    /// Runs every step that is due, and what follows from it.
-    fn pump(&self) {
-        while let Some(work) = self.take() {
-            let ran = step::run(&self.ports, &work, PATIENCE);
-            self.runtime.block_on(ran).expect("a step");
-        }
+    /// Runs every step that is due, and what follows from it. Time stands still but for waits for health.
+    pub fn pump(&self) {
+        while self.step() {}
+    }
+
+    /// Runs the next step that is due; whether there was one.
+    pub fn step(&self) -> bool {
+        let Some(work) = self.take() else {
+            return false;
+        };
+        let mut steps = self.steps.lock().expect("the steps");
+        *steps.entry(work.object.to_string()).or_default() += 1;
+        drop(steps);
+        let ran = step::run(&self.ports, &work, WAIT_BUDGET);
+        self.runtime.block_on(ran).expect("a step");
+        true
+    }
+
+    /// How many steps each object took since the last time that this was asked.
+    pub fn steps(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut self.steps.lock().expect("the steps"))
+    }
+
+    /// The time.
+    pub fn now(&self) -> Duration {
+        self.clock.now()
     }
 
     /// Moves the time on to what it is outside: what real tools made, such as certificates, is good for now.
@@ -187,15 +249,23 @@ impl Embedded {
         self.clock.advance(now.saturating_sub(self.clock.now()));
     }
 
-    /// The next request that is due. Equal ones are one.
+    /// The next request that is due. Those for one object are one, as in the queue of one process.
     fn take(&self) -> Option<Work> {
         let now = self.clock.now();
         let mut waiting = self.waiting.lock().expect("the queue");
         let sent = self.queue.take().into_iter();
         waiting.extend(sent.map(|(work, delay)| (now + delay, work)));
         let at = waiting.iter().position(|(at, _)| *at <= now)?;
-        let (_, work) = waiting.remove(at);
-        waiting.retain(|(at, other)| *at > now || *other != work);
+        let (_, mut work) = waiting.remove(at);
+        waiting.retain(|(at, other)| {
+            let is_same =
+                (&other.hub, &other.object, &other.token) == (&work.hub, &work.object, &work.token);
+            if *at > now || !is_same {
+                return true;
+            }
+            work.cause = work.cause.clone().stronger(&other.cause);
+            false
+        });
         Some(work)
     }
 
@@ -214,7 +284,7 @@ impl Embedded {
         };
         match self
             .runtime
-            .block_on(webhook::receive(&self.ports, delivery))
+            .block_on(webhook::receive(&self.ports, &ENTRANCE, delivery))
         {
             Ok(Answer::Queued(_)) => 202,
             Ok(_) => 200,
@@ -308,11 +378,8 @@ impl Site for Embedded {
 
     fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
         let kind = FluxKind::parse(kind).expect("a kind of Flux");
-        let work = Work {
-            hub: hub.to_owned(),
-            object: ObjectRef::new(kind, namespace, name),
-            cause: Cause::Timer,
-        };
+        let object = ObjectRef::new(kind, namespace, name);
+        let work = Work::new(hub, object, Cause::Changed);
         let sent = self.queue.send(vec![(work, Duration::ZERO)]);
         self.runtime.block_on(sent).expect("queued");
     }
@@ -355,6 +422,10 @@ struct Repository {
     commits: BTreeMap<String, FileTree>,
     /// Who may read it; everybody when absent.
     tokens: Option<BTreeSet<String>>,
+    /// Whether the installation's own credentials may read it.
+    installation: bool,
+    /// How often its files were downloaded.
+    downloads: usize,
 }
 
 impl Repository {
@@ -385,18 +456,17 @@ impl Repositories {
         &self,
         url: &str,
         auth: &GitAuth,
-        work: impl FnOnce(&Repository) -> Option<T>,
+        work: impl FnOnce(&mut Repository) -> Option<T>,
     ) -> PortResult<T> {
-        let all = self.0.lock().expect("the repositories");
-        let found = index::repository(url).and_then(|name| all.get(&name));
+        let mut all = self.0.lock().expect("the repositories");
+        let found = index::repository(url).and_then(|name| all.get_mut(&name));
         let token = match auth {
             GitAuth::Basic { password, .. } => password.expose_str().unwrap_or_default(),
             _ => "",
         };
-        let may = |one: &&Repository| {
-            one.tokens
-                .as_ref()
-                .is_none_or(|tokens| tokens.contains(token))
+        let may = |one: &&mut Repository| {
+            let is_known = one.tokens.as_ref().is_none_or(|all| all.contains(token));
+            is_known || (*auth == GitAuth::Installation && one.installation)
         };
         found
             .filter(may)
@@ -414,6 +484,13 @@ impl Git for Repositories {
         auth: &GitAuth,
         _: Option<&Commit>,
     ) -> PortResult<Commit> {
+        if !reference.commit.is_empty() {
+            // A port that asks nobody: what was downloaded for others must not be given all the same.
+            return Ok(Commit {
+                sha: reference.commit.clone(),
+                ..Commit::default()
+            });
+        }
         let is_main = reference.branch == "main";
         let sha = self.read(url, auth, |one| is_main.then(|| one.head.clone()))?;
         Ok(Commit {
@@ -430,7 +507,10 @@ impl Git for Repositories {
         auth: &GitAuth,
         _: FetchLimits,
     ) -> PortResult<FileTree> {
-        self.read(url, auth, |one| one.commits.get(&commit.sha).cloned())
+        self.read(url, auth, |one| {
+            one.downloads += 1;
+            one.commits.get(&commit.sha).cloned()
+        })
     }
 }
 
@@ -440,6 +520,8 @@ struct Server {
     server: servers::Embedded,
     requests: Arc<Mutex<Vec<Request>>>,
     dark: Arc<AtomicBool>,
+    /// What is not served: a method, how the path ends, and the answer's code.
+    failing: Arc<Mutex<Vec<(Method, String, u16)>>>,
 }
 
 impl Server {
@@ -449,6 +531,7 @@ impl Server {
             server: servers::Embedded::new(clock),
             requests: Arc::default(),
             dark: Arc::default(),
+            failing: Arc::default(),
         }
     }
 
@@ -558,6 +641,13 @@ impl Note for Server {
 
     fn is_dark(&self) -> bool {
         self.dark.load(Ordering::Relaxed)
+    }
+
+    fn fails(&self, method: &Method, uri: &Uri) -> Option<u16> {
+        let failing = self.failing.lock().expect("what fails");
+        let mut failing = failing.iter();
+        let found = failing.find(|(fails, path, _)| fails == method && uri.path().ends_with(path));
+        found.map(|(_, _, code)| *code)
     }
 
     fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16) {

@@ -1,8 +1,9 @@
-//! `dependsOn`: who waits is woken by what becomes ready, nobody else is, and no hub is searched for it.
+//! Who waits is woken by what it waits for, nobody else is, and no hub is searched for it; and nobody is looked at twice.
 
 use crate::embedded::Embedded;
 use crate::site::*;
 use driftless_tests::github::Change;
+use serde_json::{Value, json};
 
 const FLEET: &str = "acme/waiting";
 const HUB: [HubSpec<'static>; 1] = [HubSpec {
@@ -93,4 +94,107 @@ fn what_becomes_ready_wakes_those_that_wait() {
         1,
         "one look at a push's consumers, none at dependents"
     );
+}
+
+/// Suspends every Kustomization but the root, or resumes them.
+fn suspend_all(hub: &dyn Node, names: &[&str], suspend: Value) {
+    for name in names {
+        let patch = json!({"spec": {"suspend": suspend}});
+        hub.patch(&path("Kustomization", "flux-system", name), &patch);
+    }
+}
+
+/// As Flux, where the dependency's change is an event for those that depend on it: nobody waits for a timer.
+#[test]
+fn resume_wakes_dependents() {
+    let world = Embedded::start(&HUB, &[]);
+    let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: default\n";
+    let changes = [
+        Change::write("apps/app.yaml", app),
+        sync("a", &["b"]),
+        sync("b", &["c"]),
+        sync("c", &["d"]),
+        sync("d", &[]),
+    ];
+    let head = world.commit(FLEET, &changes);
+    world.sweep();
+    world.settle();
+    let (hub, names) = (world.cluster("hub"), ["a", "b", "c", "d"]);
+    suspend_all(hub, &names, json!(true));
+    world.sweep();
+    world.pump();
+    suspend_all(hub, &names, Value::Null);
+    let (before, _) = (world.now(), world.steps());
+    world.sweep();
+    world.pump();
+    for name in names {
+        is_ready(hub, "flux-system", name, &head).expect("ready");
+        let object = hub.get(&path("Kustomization", "flux-system", name));
+        let observed = &object["status"]["observedGeneration"];
+        assert_eq!(observed, &object["metadata"]["generation"], "{name}");
+    }
+    assert_eq!(world.now(), before, "no time went by");
+    assert!(world.stored("waits/").is_empty(), "nobody waits any more");
+    let steps = world.steps();
+    assert!(steps.values().all(|count| *count <= 2), "{steps:?}");
+}
+
+/// The sweeps that a change of the hub causes, and the timer's, come between the steps.
+#[test]
+fn the_first_sync_looks_at_each_object_once() {
+    let world = Embedded::start(&HUB, &[]);
+    let app = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app\n  namespace: default\n";
+    let names: Vec<String> = (0..10).map(|number| format!("app-{number}")).collect();
+    let mut changes = vec![Change::write("apps/app.yaml", app)];
+    changes.extend(names.iter().map(|name| sync(name, &[])));
+    let head = world.commit(FLEET, &changes);
+    world.sweep();
+    while world.step() {
+        world.sweep();
+    }
+    let hub = world.cluster("hub");
+    for name in &names {
+        is_ready(hub, "flux-system", name, &head).expect("ready");
+    }
+    let steps = world.steps();
+    assert_eq!(steps.len(), 12, "{steps:?}");
+    assert!(steps.values().all(|count| *count == 1), "{steps:?}");
+    // A push: the source, and once each who follows it.
+    world.push(
+        FLEET,
+        &[Change::write(
+            "apps/app.yaml",
+            app.replace("app\n", "app2\n"),
+        )],
+    );
+    while world.step() {
+        world.sweep();
+    }
+    let steps = world.steps();
+    assert_eq!(steps.len(), 12, "{steps:?}");
+    assert!(steps.values().all(|count| *count == 1), "{steps:?}");
+}
+
+#[test]
+fn a_release_says_at_once_what_its_chart_says() {
+    let world = Embedded::start(&HUB, &[]);
+    let release = |chart: &str| {
+        let text = format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: web\n  namespace: flux-system\n\
+             spec:\n  interval: 10m\n  chart:\n    spec:\n      chart: {chart}\n      sourceRef:\n        kind: GitRepository\n        \
+             name: flux-system\n"
+        );
+        Change::write("clusters/hub/web.yaml", text)
+    };
+    world.commit(FLEET, &[release("./charts/absent")]);
+    let before = world.now();
+    world.sweep();
+    world.pump();
+    let hub = world.cluster("hub");
+    let (status, why, chart) = ready(hub, "HelmChart", "flux-system", "flux-system-web");
+    assert_eq!(status, "False", "{why}: {chart}");
+    let told = ready(hub, "HelmRelease", "flux-system", "web");
+    assert_eq!((&*told.0, &*told.1), ("False", "SourceNotReady"));
+    assert!(told.2.contains(&chart), "{} of {chart}", told.2);
+    assert_eq!(world.now(), before, "no time went by");
 }

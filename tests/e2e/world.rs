@@ -314,7 +314,7 @@ impl Site for World {
     }
 
     fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
-        World::request(self, hub, kind, namespace, name, "timer");
+        World::request(self, hub, kind, namespace, name, "changed");
     }
 
     fn settle(&self) {

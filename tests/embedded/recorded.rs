@@ -1,4 +1,4 @@
-//! An embedded API server whose requests are noted on their way, and that can go dark.
+//! An embedded API server whose requests are noted on their way, and that can go dark or fail.
 
 use driftless_adapters::embedded::{Embedded, ResponseBody};
 use driftless_apiserver::User;
@@ -13,6 +13,11 @@ pub trait Note: Send + Sync + 'static {
 
     /// A dark server answers nothing.
     fn is_dark(&self) -> bool;
+
+    /// The code that this request is answered with where it is not served.
+    fn fails(&self, _: &Method, _: &Uri) -> Option<u16> {
+        None
+    }
 
     /// Notes a request with the status of its answer.
     fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16);
@@ -45,10 +50,25 @@ where
             }
             let (method, uri) = (request.method().clone(), request.uri().clone());
             let headers = request.headers().clone();
+            if let Some(code) = server.fails(&method, &uri) {
+                server.note(&method, &uri, &headers, code);
+                return Ok(refusal(code)?);
+            }
             let mut service = server.server().service(User::admin("test"));
             let answer = service.call(request).await?;
             server.note(&method, &uri, &headers, answer.status().as_u16());
             Ok(answer)
         })
     }
+}
+
+/// What an API server answers when it, or a policy, serves no such request.
+fn refusal(code: u16) -> Result<Answered, http::Error> {
+    let status = format!(
+        r#"{{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "refused by the test", "code": {code}}}"#
+    );
+    http::Response::builder()
+        .status(code)
+        .header("content-type", "application/json")
+        .body(ResponseBody::new(http_body_util::Full::from(status)))
 }

@@ -8,6 +8,9 @@ use serde_json::Value;
 use ureq::http::{HeaderMap, Request};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
+/// How long a request may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A client with its trust and its default headers.
 #[derive(Clone, Debug)]
 pub struct Http {
@@ -29,28 +32,32 @@ pub struct Answer {
 impl Http {
     /// A client for plain HTTP on loopback.
     pub fn plain() -> Self {
-        Self::build(None)
+        Self::patient(PATIENCE)
+    }
+
+    /// A client for plain HTTP on loopback that gives up after `time`.
+    pub fn patient(time: Duration) -> Self {
+        Self::build(None, time)
     }
 
     /// A client that trusts this one certificate authority (PEM).
     pub fn trusting(ca: &str) -> Self {
         let ca = Certificate::from_pem(ca.as_bytes()).expect("a PEM certificate");
-        Self::build(Some(
-            TlsConfig::builder()
-                .root_certs(RootCerts::from([ca]))
-                .unversioned_rustls_crypto_provider(Arc::new(
-                    rustls::crypto::aws_lc_rs::default_provider(),
-                ))
-                .build(),
-        ))
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::from([ca]))
+            .unversioned_rustls_crypto_provider(Arc::new(
+                rustls::crypto::aws_lc_rs::default_provider(),
+            ))
+            .build();
+        Self::build(Some(tls), PATIENCE)
     }
 
-    fn build(tls: Option<TlsConfig>) -> Self {
+    fn build(tls: Option<TlsConfig>, time: Duration) -> Self {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
-            .timeout_global(Some(Duration::from_secs(60)));
+            .timeout_global(Some(time));
         if let Some(tls) = tls {
             config = config.tls_config(tls);
         }

@@ -260,7 +260,7 @@ fn a_chart_of_its_own() {
     assert_eq!(world.condition("Ready"), "False SourceNotReady");
     assert_eq!(
         world.message("Ready"),
-        "HelmChart 'apps/apps-web' is not ready: latest generation of object has not been reconciled"
+        "HelmChart 'apps/apps-web' is not ready: failed to get source: HelmRepository.source.toolkit.fluxcd.io \"charts\" not found"
     );
     assert_eq!(
         world.event("HelmChartCreated").expect("told"),
@@ -305,6 +305,7 @@ fn dependencies_and_the_timer() {
     world.sweep();
     world.work(MINUTE);
     world.chart(&charts::web("1.1.0"), "1.1.0");
+    world.work(MINUTE);
     world.sweep();
     world.work(Duration::ZERO);
     world.expect_ready("True UpgradeSucceeded");

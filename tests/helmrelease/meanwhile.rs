@@ -87,8 +87,14 @@ impl Blobs for CutOff {
     async fn delete(&self, key: &str) -> Result<()> {
         self.0.delete(key).await
     }
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         self.0.list(prefix).await
+    }
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        self.0.size(key).await
+    }
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
+        self.0.set_aside(key, version).await
     }
     fn url(&self, key: &str) -> String {
         self.0.url(key)

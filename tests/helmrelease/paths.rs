@@ -675,7 +675,7 @@ fn a_living_writer_is_left_alone() {
     world.look(MINUTE);
     assert_eq!(world.records("hub"), "v1 deployed, v2 pending-upgrade");
     assert_eq!(world.event("PendingRelease"), None);
-    world.work(driftless_core::lease::TERM);
+    world.work(driftless_core::schedule::TERM);
     assert_eq!(
         world.records("hub"),
         "v1 deployed, v2 failed, v3 pending-upgrade"
@@ -719,4 +719,20 @@ fn forced_and_reset() {
     );
     asked(json!({"reconcile.fluxcd.io/requestedAt": "b"}));
     assert_eq!(world.records("hub"), "v1 superseded, v2 deployed");
+}
+
+#[test]
+fn a_cleanup_without_the_record_of_before_deletes_nothing() {
+    let world = world();
+    let spec = json!({"timeout": "1m", "maxHistory": 1, "upgrade": {"cleanupOnFail": true}});
+    world.release(with(&spec, json!({"stuck": true})));
+    world.look(2 * MINUTE);
+    world.expect("False InstallFailed", "v1 failed install", "v1 failed");
+    assert!(world.hub().config("web-config").is_some());
+
+    // The one record that may be kept is the new one: what was there before it, nobody knows any more.
+    world.release(with(&spec, json!({"stuck": true, "extra": true})));
+    world.look(3 * MINUTE);
+    assert_eq!(world.records("hub"), "v2 failed");
+    assert!(world.hub().config("web-config").is_some(), "deleted");
 }

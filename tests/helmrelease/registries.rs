@@ -267,7 +267,7 @@ impl Site {
                 self.world.hub().must("PUT", &path, JSON, Some(&object))
             }
         };
-        self.world.request(kind, "web", Cause::Timer);
+        self.world.request(kind, "web", Cause::Changed);
         self.world.work(Duration::ZERO);
         let status = self.world.hub().get(&path)["status"].clone();
         let all = status["conditions"].as_array().cloned().unwrap_or_default();

@@ -12,9 +12,10 @@ use driftless_core::ports::{
     Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Login, Ports, Request, Result,
     Secret,
 };
+use driftless_core::schedule::{self, Begin};
 use driftless_core::source::artifact;
 use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
-use driftless_core::{lease, step, sweep};
+use driftless_core::{step, sweep};
 use driftless_helm::record::{RecordLimits, Release};
 use driftless_manifest::{FileTree, Object};
 use http::{HeaderMap, Method, Uri};
@@ -26,7 +27,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub const HUB: &str = "hub";
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_BUDGET: Duration = Duration::from_secs(5);
 
 /// Everything that a release needs.
 pub struct World {
@@ -186,16 +187,12 @@ impl World {
 
     /// Queues a look at the release and works for a while.
     pub fn look(&self, time: Duration) {
-        self.request(FluxKind::HelmRelease, "web", Cause::Timer);
+        self.request(FluxKind::HelmRelease, "web", Cause::Changed);
         self.work(time);
     }
 
     pub fn request(&self, kind: FluxKind, name: &str, cause: Cause) {
-        let request = Request {
-            hub: HUB.to_owned(),
-            object: ObjectRef::new(kind, "apps", name),
-            cause,
-        };
+        let request = Request::new(HUB, ObjectRef::new(kind, "apps", name), cause);
         let now = self.clock.now();
         self.waiting.lock().expect("the queue").push((now, request));
     }
@@ -224,7 +221,7 @@ impl World {
                 return;
             };
             self.clock.advance(at.saturating_sub(now));
-            let ran = step::run(&self.ports, &request, PATIENCE);
+            let ran = step::run(&self.ports, &request, WAIT_BUDGET);
             self.runtime.block_on(ran).expect("a step");
             self.play();
         }
@@ -266,9 +263,12 @@ impl World {
 
     /// Takes the lease of the release, as a worker that is at it.
     pub fn hold(&self) {
-        let key = format!("{HUB}/helmreleases/apps/web");
-        let held = self.runtime.block_on(lease::acquire(&self.ports, &key));
-        assert!(held.expect("asked").is_some(), "it is free");
+        let object = ObjectRef::new(FluxKind::HelmRelease, "apps", "web");
+        let request = Request::new(HUB, object, Cause::Changed);
+        let held = self
+            .runtime
+            .block_on(schedule::begin(&self.ports, &request));
+        assert!(matches!(held, Ok(Begin::Run(_))), "it is free");
     }
 
     /// Loses what steps remember.

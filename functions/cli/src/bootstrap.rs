@@ -1,14 +1,15 @@
 //! `driftless bootstrap`: makes a cluster a hub of an installation on AWS.
 
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::{Connection, load};
+use crate::hub::{Connection, access, load};
 use crate::serve::setup::{follow, install, repository};
 use crate::term;
 use driftless_adapters::aws::{self, SecretsManagerKeys};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
-use driftless_core::hub::{self, Settings};
+use driftless_core::hub::{self, Registered, Settings};
 use driftless_core::ports::Secret;
+use driftless_core::source::repository::Grant;
 use driftless_core::source::verify;
 
 const EXAMPLES: &str = "Examples:
@@ -34,7 +35,8 @@ pub struct Args {
     name: String,
     #[command(flatten)]
     rules: Rules,
-    /// The fleet repository: OWNER/NAME of GitHub, or a URL. Without it the hub's own sources are served
+    /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own GitHub App or token. Without
+    /// it the hub's own sources are served
     #[arg(long, value_name = "REPOSITORY", value_parser = repository)]
     repository: Option<String>,
     /// Its branch
@@ -69,9 +71,13 @@ pub struct Rules {
     /// Accept remote clusters at loopback and link-local addresses
     #[arg(long)]
     allow_local_clusters: bool,
-    /// Fetch the remote bases and files that kustomizations name, as the installation
+    /// Fetch the remote bases and files that kustomizations name
     #[arg(long)]
     allow_remote_bases: bool,
+    /// NAMESPACE=OWNER/NAME (or NAMESPACE=HOST/OWNER/NAME) of a Git repository that this namespace may read with the
+    /// installation's own GitHub App or token; * stands for any text in NAMESPACE, OWNER and NAME, as in 'team-a=acme/*'
+    #[arg(long, value_name = "REPOSITORY", value_parser = grant)]
+    allow_installation_repository: Vec<String>,
     /// NAMESPACE/NAME of a bucket that this namespace may read with the installation's own AWS role
     #[arg(long, value_name = "BUCKET")]
     allow_role_bucket: Vec<String>,
@@ -87,8 +93,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// As the registry keeps them.
-    pub fn settings(&self, name: &str) -> Settings {
+    /// As the registry keeps them, for a hub with this fleet repository.
+    pub fn settings(&self, name: &str, root: Option<&str>) -> Settings {
         Settings {
             name: name.to_owned(),
             no_cross_namespace_refs: self.no_cross_namespace_refs,
@@ -99,12 +105,21 @@ impl Rules {
             allow_insecure_kubeconfigs: self.allow_insecure_kubeconfigs,
             allow_local_clusters: self.allow_local_clusters,
             allow_remote_bases: self.allow_remote_bases,
+            installation_repositories: self.allow_installation_repository.clone(),
             role_buckets: self.allow_role_bucket.clone(),
             role_clusters: self.allow_role_cluster.clone(),
             role_registries: self.allow_role_registry.clone(),
             sigstore_root: self.sigstore_root.clone(),
+            root_repository: root.map(str::to_owned),
+            // Those of Flux's feature gates have no flags.
+            ..Settings::default()
         }
     }
+}
+
+/// A grant that can be read.
+fn grant(text: &str) -> Result<String, String> {
+    Grant::parse(text).map(|_| text.to_owned())
 }
 
 /// The text of a trusted root that can be used.
@@ -136,12 +151,19 @@ pub async fn run(args: Args) -> Result<(), Error> {
         args.connection.kubeconfig.as_deref(),
         args.connection.context.as_deref(),
     )?;
+    // A kubeconfig that a function cannot use is not stored.
+    access(&kubeconfig)?;
     let keys = SecretsManagerKeys::new(&aws::settings().await, config.secrets_prefix.as_str());
     keys.store(&format!("hubs/{}", args.name), &Secret::new(kubeconfig))
         .await?;
     let ports = config::aws_ports(&config).await?;
-    let settings = args.rules.settings(&args.name);
-    hub::register(&ports, &settings).await?;
+    let settings = args.rules.settings(&args.name, args.repository.as_deref());
+    if hub::register(&ports, &settings).await? == Registered::Restored {
+        term::failure(&format!(
+            "the registration of hub {} was damaged: it has the settings of this command's flags now",
+            args.name
+        ));
+    }
     let hub = hub::connect(&ports, &args.name).await?;
     install(&hub, &ports).await?;
     if let Some(url) = args.repository {

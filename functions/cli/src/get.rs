@@ -81,12 +81,16 @@ enum SourceKind {
     /// Sources of every kind
     All,
     /// Git repositories
+    #[command(alias = "gitrepository")]
     Git(Name),
     /// OCI repositories
+    #[command(alias = "ocirepository")]
     Oci(Name),
     /// Helm repositories
+    #[command(alias = "helmrepository")]
     Helm(Name),
     /// Helm charts
+    #[command(alias = "helmchart")]
     Chart(Name),
     /// Buckets
     Bucket(Name),

@@ -1,14 +1,16 @@
 //! The hub a command talks to: found as kubectl finds it.
 
 mod kubeconfig;
+mod plugin;
 
 use crate::error::Error;
 use driftless_adapters::cluster::KubeClusters;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::Clusters as _;
+use driftless_core::ports::{Cluster, Clusters as _};
 use driftless_manifest::Object;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use kubeconfig::{access, load};
 
@@ -34,11 +36,15 @@ pub struct Scope {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects as the person who runs the command: where their own kubeconfig says so, its credential plugin logs in.
     pub async fn connect(&self) -> Result<hub::Hub, Error> {
         let text = load(self.kubeconfig.as_deref(), self.context.as_deref())?;
+        let (text, plugin) = plugin::take(text)?;
         let access = access(&text)?;
-        let cluster = KubeClusters::new().connect(&access, None).await?;
+        let cluster: Arc<dyn Cluster> = match plugin {
+            Some(plugin) => Arc::new(plugin.connect(&access)?),
+            None => KubeClusters::new().connect(&access, None).await?,
+        };
         // What every command asks first anyway: a wrong address or wrong credentials are told with the server's name.
         let kind = FluxKind::Kustomization;
         let asked = cluster.versions(kind.group(), kind.as_str()).await;

@@ -1,5 +1,6 @@
 //! The `driftless` command. This file only wires: a subcommand is a file of its own.
 
+mod accepted;
 mod bootstrap;
 mod build;
 mod check;
@@ -11,6 +12,7 @@ mod get;
 mod gotemplate_vectors;
 mod hub;
 mod output;
+mod progress;
 mod ready;
 mod reconcile;
 mod serve;

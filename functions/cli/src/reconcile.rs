@@ -3,21 +3,24 @@
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::ready::{conditions, is_static, ready, revision, suspended, text};
 use crate::term;
 use clap::Subcommand;
-use driftless_core::flux::{FluxKind, REQUESTED_AT, parse_duration, reason};
+use driftless_core::flux::{
+    FORCE_AT, FluxKind, ObjectRef, REQUESTED_AT, RESET_AT, parse_duration, reason,
+};
 use driftless_core::hub::Hub;
 use driftless_core::ports::Patch;
 use driftless_manifest::Object;
-use indicatif::{ProgressBar, ProgressDrawTarget};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const EXAMPLES: &str = "Examples:
   driftless reconcile kustomization apps
   driftless reconcile kustomization apps -n team-a --with-source
+  driftless reconcile helmrelease podinfo -n team-a --force
   driftless reconcile source git flux-system --timeout 1m";
 
 /// How often the object is looked at while waiting.
@@ -36,19 +39,46 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     /// A Kustomization
-    #[command(alias = "ks")]
-    Kustomization(OneKustomization),
+    #[command(alias = "ks", alias = "kustomizations")]
+    Kustomization(WithSource),
+    /// A HelmRelease
+    #[command(alias = "hr", alias = "helmreleases")]
+    Helmrelease(Release),
     /// A source
+    #[command(alias = "sources")]
     Source(Source),
+    // The kinds of sources by themselves.
+    #[command(hide = true, alias = "gitrepository")]
+    Git(One),
+    #[command(hide = true, alias = "ocirepository")]
+    Oci(One),
+    #[command(hide = true, alias = "helmrepository")]
+    Helm(One),
+    #[command(hide = true, alias = "helmchart")]
+    Chart(WithSource),
+    #[command(hide = true)]
+    Bucket(One),
 }
 
 #[derive(clap::Args)]
-struct OneKustomization {
+struct WithSource {
     /// Its source first
     #[arg(long)]
     with_source: bool,
     #[command(flatten)]
     one: One,
+}
+
+#[derive(clap::Args)]
+struct Release {
+    /// Install or upgrade once, even if nothing has changed
+    #[arg(long)]
+    force: bool,
+    /// Forget the failures so far
+    #[arg(long)]
+    reset: bool,
+    #[command(flatten)]
+    object: WithSource,
 }
 
 #[derive(clap::Args)]
@@ -60,25 +90,70 @@ struct Source {
 #[derive(Subcommand)]
 enum SourceKind {
     /// A GitRepository
+    #[command(alias = "gitrepository")]
     Git(One),
     /// An OCIRepository
+    #[command(alias = "ocirepository")]
     Oci(One),
     /// A HelmRepository
+    #[command(alias = "helmrepository")]
     Helm(One),
     /// A HelmChart
-    Chart(One),
+    #[command(alias = "helmchart")]
+    Chart(WithSource),
     /// A Bucket
     Bucket(One),
 }
 
-impl SourceKind {
-    fn parts(self) -> (FluxKind, One) {
-        match self {
-            Self::Git(one) => (FluxKind::GitRepository, one),
-            Self::Oci(one) => (FluxKind::OCIRepository, one),
-            Self::Helm(one) => (FluxKind::HelmRepository, one),
-            Self::Chart(one) => (FluxKind::HelmChart, one),
-            Self::Bucket(one) => (FluxKind::Bucket, one),
+/// What is asked for.
+struct Asked {
+    kind: FluxKind,
+    one: One,
+    with_source: bool,
+    /// Annotations beside the request, with its value.
+    more: Vec<&'static str>,
+}
+
+impl From<What> for Asked {
+    fn from(what: What) -> Self {
+        let plain = |kind, one| Self {
+            kind,
+            one,
+            with_source: false,
+            more: Vec::new(),
+        };
+        let sourced = |kind, object: WithSource| Self {
+            with_source: object.with_source,
+            ..plain(kind, object.one)
+        };
+        use SourceKind as Of;
+        match what {
+            What::Kustomization(object) => sourced(FluxKind::Kustomization, object),
+            What::Helmrelease(release) => Self {
+                more: [(release.force, FORCE_AT), (release.reset, RESET_AT)]
+                    .into_iter()
+                    .filter_map(|(asked, name)| asked.then_some(name))
+                    .collect(),
+                ..sourced(FluxKind::HelmRelease, release.object)
+            },
+            What::Git(one) | What::Source(Source { kind: Of::Git(one) }) => {
+                plain(FluxKind::GitRepository, one)
+            }
+            What::Oci(one) | What::Source(Source { kind: Of::Oci(one) }) => {
+                plain(FluxKind::OCIRepository, one)
+            }
+            What::Helm(one)
+            | What::Source(Source {
+                kind: Of::Helm(one),
+            }) => plain(FluxKind::HelmRepository, one),
+            What::Chart(object)
+            | What::Source(Source {
+                kind: Of::Chart(object),
+            }) => sourced(FluxKind::HelmChart, object),
+            What::Bucket(one)
+            | What::Source(Source {
+                kind: Of::Bucket(one),
+            }) => plain(FluxKind::Bucket, one),
         }
     }
 }
@@ -98,47 +173,62 @@ struct One {
 
 /// Annotates, waits and tells.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let (kind, one, with_source) = match args.what {
-        What::Kustomization(args) => (FluxKind::Kustomization, args.one, args.with_source),
-        What::Source(source) => {
-            let (kind, one) = source.kind.parts();
-            (kind, one, false)
-        }
-    };
+    let Asked {
+        kind,
+        one,
+        with_source,
+        more,
+    } = args.what.into();
     let hub = one.scope.connection.connect().await?;
     let wait = Wait {
         hub: &hub,
         deadline: Instant::now() + one.timeout,
     };
+    let id = ObjectRef::new(kind, &one.scope.namespace, &one.name);
     if with_source {
-        let object = hub::object(&hub, kind, &one.scope.namespace, &one.name).await?;
-        let (kind, namespace, name) = source_of(&object)?;
-        wait.reconcile(kind, &namespace, &name).await?;
+        for source in sources(&hub, &id).await? {
+            wait.reconcile(&source, &[]).await?;
+        }
     }
-    let object = wait
-        .reconcile(kind, &one.scope.namespace, &one.name)
-        .await?;
+    let object = wait.reconcile(&id, &more).await?;
     one.output.print(vec![object], true)
 }
 
-/// The source of a Kustomization: kind, namespace, name.
-fn source_of(object: &Object) -> Result<(FluxKind, String, String), Error> {
-    let field = |name: &str| text(object, &format!("/spec/sourceRef/{name}"));
-    let name = field("name").ok_or_else(|| {
-        Error::new(format!(
-            "Kustomization {}: it names no source",
-            object.name()
-        ))
-    })?;
-    let kind = field("kind").unwrap_or_default();
+/// The sources behind an object, each after its own: a release's chart comes from one, too.
+async fn sources(hub: &Hub, id: &ObjectRef) -> Result<Vec<ObjectRef>, Error> {
+    let (mut found, mut next) = (Vec::new(), Some(id.clone()));
+    while let Some(id) = next {
+        let object = hub::object(hub, id.kind, &id.namespace, &id.name).await?;
+        next = source_of(&id, &object)?;
+        found.extend(next.clone());
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// The source of an object; `None` when it is one that has none of its own.
+fn source_of(id: &ObjectRef, object: &Object) -> Result<Option<ObjectRef>, Error> {
+    let field = |at: &str, name: &str| text(object, &format!("{at}/{name}"));
+    let place = match id.kind {
+        FluxKind::Kustomization | FluxKind::HelmChart => "/spec/sourceRef",
+        FluxKind::HelmRelease if object.pointer("/spec/chartRef").is_some() => "/spec/chartRef",
+        FluxKind::HelmRelease => "/spec/chart/spec/sourceRef",
+        _ => return Ok(None),
+    };
+    let namespace = field(place, "namespace").filter(|_| id.kind != FluxKind::HelmChart);
+    let namespace = namespace.unwrap_or_else(|| id.namespace.clone());
+    if place.starts_with("/spec/chart/") {
+        let name = format!("{}-{}", id.namespace, id.name);
+        return Ok(Some(ObjectRef::new(FluxKind::HelmChart, &namespace, &name)));
+    }
+    let (kind, name) = (field(place, "kind"), field(place, "name"));
+    let (kind, name) = (kind.unwrap_or_default(), name.unwrap_or_default());
     match FluxKind::parse(&kind) {
-        Some(kind @ (FluxKind::GitRepository | FluxKind::OCIRepository | FluxKind::Bucket)) => Ok((
-            kind,
-            field("namespace").unwrap_or_else(|| object.namespace().to_owned()),
-            name,
-        )),
+        Some(kind) if kind != FluxKind::ExternalArtifact && !name.is_empty() => {
+            Ok(Some(ObjectRef::new(kind, &namespace, &name)))
+        }
         _ => Err(Error::new(format!(
-            "source {kind}/{name}: only a GitRepository, an OCIRepository or a Bucket can be reconciled"
+            "{id}: its source '{kind}/{name}' cannot be reconciled"
         ))
         .next("leave --with-source out")),
     }
@@ -153,12 +243,9 @@ pub struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    async fn reconcile(
-        &self,
-        kind: FluxKind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Object, Error> {
+    /// Asks for a reconciliation, with these annotations beside the request, and waits for its end.
+    async fn reconcile(&self, id: &ObjectRef, more: &[&str]) -> Result<Object, Error> {
+        let (kind, namespace, name) = (id.kind, id.namespace.as_str(), id.name.as_str());
         let object = hub::object(self.hub, kind, namespace, name).await?;
         if is_static(&object) {
             term::success("a registry has no index to fetch: its charts look at it");
@@ -176,8 +263,12 @@ impl Wait<'_> {
             "annotating {kind} {name} in {namespace} namespace"
         ));
         let token = format!("{:.9}", jiff::Timestamp::now());
-        let annotations = json!({"metadata": {"annotations": {REQUESTED_AT: token}}});
-        patch(self.hub, kind, namespace, name, annotations).await?;
+        let names = [REQUESTED_AT].into_iter().chain(more.iter().copied());
+        let annotations: Map<String, Value> = names
+            .map(|name| (name.to_owned(), token.as_str().into()))
+            .collect();
+        let change = json!({"metadata": {"annotations": annotations}});
+        patch(self.hub, kind, namespace, name, change).await?;
         term::success(&format!("{kind} annotated"));
         term::waiting(&format!("waiting for {kind} reconciliation"));
         let handled = |object: &Object| {
@@ -200,22 +291,18 @@ impl Wait<'_> {
         name: &str,
         done: impl Fn(&Object) -> bool,
     ) -> Result<Object, Error> {
-        // Hidden by itself when stderr is no terminal.
-        let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        spinner.enable_steady_tick(Duration::from_millis(120));
+        let progress = Progress::new(format!("{kind} {namespace}/{name}"));
         loop {
             let object = hub::object(self.hub, kind, namespace, name).await?;
             if done(&object) {
-                spinner.finish_and_clear();
                 return Ok(object);
             }
             let (_, message) = ready(&object);
             if Instant::now() >= self.deadline {
-                spinner.finish_and_clear();
                 return Err(Error::new(format!("{kind} {namespace}/{name}: not reconciled in time; its status: {message}"))
                     .next("is anybody serving this hub? See the log of driftless serve, or of the reconcile function; or give a longer --timeout"));
             }
-            spinner.set_message(message);
+            progress.say(format!("{kind} {namespace}/{name}: {message}"));
             tokio::time::sleep(POLL).await;
         }
     }
@@ -249,7 +336,7 @@ pub fn succeeded(kind: FluxKind, object: &Object) -> Result<(), Error> {
     let (status, message) = ready(object);
     if status != "True" {
         let (namespace, name) = (object.namespace(), object.name());
-        let failed = format!("{kind} {namespace}/{name}: reconciliation failed: '{message}'");
+        let failed = format!("{kind} {namespace}/{name}: reconciliation failed: {message}");
         return Err(Error::new(failed).next(format!(
             "correct what the message names and push; driftless get {} -n {namespace} shows the state",
             hub::command(kind)
@@ -344,13 +431,61 @@ mod tests {
         let error = succeeded(FluxKind::Kustomization, &failed).unwrap_err();
         assert_eq!(
             error.message,
-            "Kustomization team/apps: reconciliation failed: 'no such folder'"
+            "Kustomization team/apps: reconciliation failed: no such folder"
         );
-        let source = (
-            FluxKind::GitRepository,
-            "team".to_owned(),
-            "fleet".to_owned(),
-        );
-        assert_eq!(source_of(&failed).unwrap(), source);
+    }
+
+    #[test]
+    fn sources_of_objects() {
+        let source = |kind: FluxKind, spec: Value| {
+            let id = ObjectRef::new(kind, "team", "apps");
+            let object = json!({"apiVersion": "x/v1", "kind": kind.as_str(), "metadata": {"name": "apps"}, "spec": spec});
+            let found = source_of(&id, &Object::new(object).unwrap());
+            found.map(|source| source.map(|id| id.to_string()).unwrap_or_default())
+        };
+        let git = json!({"kind": "GitRepository", "name": "fleet"});
+        let far = json!({"kind": "HelmRepository", "name": "charts", "namespace": "far"});
+        use FluxKind::{GitRepository, HelmChart, HelmRelease, Kustomization};
+        for (kind, spec, want) in [
+            (
+                Kustomization,
+                json!({"sourceRef": git}),
+                "GitRepository/team/fleet",
+            ),
+            (
+                Kustomization,
+                json!({"sourceRef": far}),
+                "HelmRepository/far/charts",
+            ),
+            (
+                HelmChart,
+                json!({"sourceRef": far}),
+                "HelmRepository/team/charts",
+            ),
+            (
+                HelmRelease,
+                json!({"chartRef": far}),
+                "HelmRepository/far/charts",
+            ),
+            (
+                HelmRelease,
+                json!({"chart": {"spec": {"chart": "x", "sourceRef": far}}}),
+                "HelmChart/far/team-apps",
+            ),
+            (GitRepository, json!({"url": "x"}), ""),
+        ] {
+            assert_eq!(source(kind, spec).unwrap(), want);
+        }
+        for none in [
+            json!({}),
+            json!({"sourceRef": {"kind": "ExternalArtifact", "name": "x"}}),
+        ] {
+            let error = source(Kustomization, none).unwrap_err();
+            assert!(
+                error.message.contains("Kustomization/team/apps"),
+                "{}",
+                error.message
+            );
+        }
     }
 }

@@ -44,12 +44,13 @@ pub struct ResumeArgs {
 #[derive(Subcommand)]
 enum What {
     /// Kustomizations
-    #[command(alias = "ks")]
+    #[command(alias = "ks", alias = "kustomizations")]
     Kustomization(Which),
     /// Helm releases
-    #[command(alias = "hr")]
+    #[command(alias = "hr", alias = "helmreleases")]
     Helmrelease(Which),
     /// Sources
+    #[command(alias = "sources")]
     Source(Source),
 }
 
@@ -62,12 +63,16 @@ struct Source {
 #[derive(Subcommand)]
 enum SourceKind {
     /// Git repositories
+    #[command(alias = "gitrepository")]
     Git(Which),
     /// OCI repositories
+    #[command(alias = "ocirepository")]
     Oci(Which),
     /// Helm repositories
+    #[command(alias = "helmrepository")]
     Helm(Which),
     /// Helm charts
+    #[command(alias = "helmchart")]
     Chart(Which),
     /// Buckets
     Bucket(Which),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Sweeps every hub. The event says only that a minute is over.
 ///
 /// # Errors
-/// The registry could not be read; the next minute tries again.
+/// The registry could not be read, or not all of a hub, after all others were swept; the next minute tries again.
 pub async fn handle(ports: &Ports, _event: LambdaEvent<Value>) -> Result<Value, Error> {
     let reports = sweep::sweep(ports).await?;
     let hubs = reports.iter().map(|report| {
@@ -22,7 +22,17 @@ pub async fn handle(ports: &Ports, _event: LambdaEvent<Value>) -> Result<Value, 
             "failure": report.failure.as_ref().map(|failure| &failure.message),
         })
     });
-    Ok(json!({"hubs": hubs.collect::<Vec<_>>()}))
+    let swept = json!({"hubs": hubs.collect::<Vec<_>>()});
+    let failed = reports.iter().filter_map(|report| {
+        let failure = report.failure.as_ref()?;
+        Some(format!("{}: {failure}", report.hub))
+    });
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() {
+        return Ok(swept);
+    }
+    let (count, all) = (failed.len(), reports.len());
+    Err(format!("{count} of {all} hubs failed: {}", failed.join("; ")).into())
 }
 
 #[cfg(test)]
@@ -33,20 +43,22 @@ mod tests {
     use driftless_core::hub::{self, Settings};
     use driftless_core::ports::{
         Abilities, Access, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
-        Impersonation, Patch, PortError, Resource, Result, Secret, Token, TokenAsk,
+        Impersonation, Patch, PortError, Precondition, Resource, Result, Secret, Token, TokenAsk,
     };
     use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
     use driftless_manifest::{Gvk, Object};
-    use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::time::Duration;
 
     const MINUTE: &str = include_str!("../../../events/drift-schedule.json");
 
-    /// A hub with one GitRepository that nobody looked at yet; the hub at `dark` does not answer.
-    struct Hubs;
+    /// Hubs with one GitRepository that nobody looked at yet. The hub at `dark` does not answer, the one at `hanging` never does, the
+    /// one at `forbidding` refuses a kind.
+    struct Hubs(Arc<TestClock>);
 
-    struct OneSource;
+    struct OneSource {
+        forbids: bool,
+    }
 
     #[async_trait]
     impl Clusters for Hubs {
@@ -55,9 +67,16 @@ mod tests {
             access: &Access,
             _: Option<&Impersonation>,
         ) -> Result<Arc<dyn Cluster>> {
+            if access.server.contains("hanging") {
+                // The time goes by, but not that of the whole sweep.
+                self.0.advance(Duration::from_secs(21));
+                std::future::pending::<()>().await;
+            }
             match access.server.contains("dark") {
                 true => refused(),
-                false => Ok(Arc::new(OneSource)),
+                false => Ok(Arc::new(OneSource {
+                    forbids: access.server.contains("forbidding"),
+                })),
             }
         }
     }
@@ -72,7 +91,8 @@ mod tests {
             Ok(self.versions(&gvk.group, &gvk.kind).await?.pop())
         }
         async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-            let served = kind == FluxKind::GitRepository.as_str();
+            let is_forbidden = self.forbids && kind == FluxKind::Alert.as_str();
+            let served = kind == FluxKind::GitRepository.as_str() || is_forbidden;
             let resource = Resource {
                 gvk: Gvk::new(&format!("{group}/v1"), kind),
                 plural: "gitrepositories".into(),
@@ -87,6 +107,9 @@ mod tests {
             refused()
         }
         async fn list(&self, resource: &Resource, _: &str, _: &str) -> Result<Vec<Object>> {
+            if resource.gvk.kind != FluxKind::GitRepository.as_str() {
+                return refused();
+            }
             let source = json!({
                 "apiVersion": resource.gvk.api_version(),
                 "kind": resource.gvk.kind,
@@ -131,16 +154,14 @@ mod tests {
 
     async fn world(hubs: &[&str]) -> (Ports, Arc<MemoryQueue>) {
         let queue = Arc::<MemoryQueue>::default();
-        let mut ports = testing::ports(
-            Arc::<MemoryBlobs>::default(),
-            queue.clone(),
-            Arc::<TestClock>::default(),
-        );
+        let clock = Arc::<TestClock>::default();
+        let blobs = Arc::<MemoryBlobs>::default();
+        let mut ports = testing::ports(blobs, queue.clone(), clock.clone());
         let keys = hubs
             .iter()
             .map(|hub| (format!("hubs/{hub}"), kubeconfig(hub)));
         ports.keys = Arc::new(MemoryKeys(keys.collect()));
-        ports.clusters = Arc::new(Hubs);
+        ports.clusters = Arc::new(Hubs(clock));
         for hub in hubs {
             let settings = Settings {
                 name: (*hub).into(),
@@ -151,12 +172,14 @@ mod tests {
         (ports, queue)
     }
 
-    async fn invoke(ports: &Ports) -> Value {
+    async fn invoke(ports: &Ports) -> Result<Value, String> {
         let event = LambdaEvent::new(
             serde_json::from_str(MINUTE).unwrap(),
             lambda_runtime::Context::default(),
         );
-        handle(ports, event).await.unwrap()
+        handle(ports, event)
+            .await
+            .map_err(|error| error.to_string())
     }
 
     #[tokio::test]
@@ -164,7 +187,7 @@ mod tests {
         let (ports, queue) = world(&["staging"]).await;
         let name = "GitRepository/flux-system/flux-system";
         let report = |queued: &[&str]| json!({"hubs": [{"hub": "staging", "queued": queued, "failure": null}]});
-        assert_eq!(invoke(&ports).await, report(&[name]));
+        assert_eq!(invoke(&ports).await, Ok(report(&[name])));
         let sent = queue.take();
         assert_eq!(sent.len(), 1);
         let (request, delay) = &sent[0];
@@ -175,20 +198,54 @@ mod tests {
         );
         assert!(request.cause == Cause::Timer && delay.is_zero());
         // A moment later nothing is due.
-        assert_eq!(invoke(&ports).await, report(&[]));
+        assert_eq!(invoke(&ports).await, Ok(report(&[])));
         assert!(queue.take().is_empty());
     }
 
     #[tokio::test]
-    async fn a_dark_hub_fails_alone() {
+    async fn a_dark_hub_fails_after_the_others_were_swept() {
         let (ports, queue) = world(&["dark", "staging"]).await;
-        let answer = invoke(&ports).await;
-        let hubs = BTreeMap::from([
-            (answer["hubs"][0]["hub"].as_str(), &answer["hubs"][0]),
-            (answer["hubs"][1]["hub"].as_str(), &answer["hubs"][1]),
-        ]);
-        assert_eq!(hubs[&Some("dark")]["failure"], "no answer");
-        assert_eq!(hubs[&Some("staging")]["failure"], Value::Null);
+        let failed = invoke(&ports).await.unwrap_err();
+        assert_eq!(failed, "1 of 2 hubs failed: dark: no answer");
+        let sent = queue.take();
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0].0.hub, "staging");
+    }
+
+    #[tokio::test]
+    async fn a_broken_document_of_the_registry_is_the_trouble_of_its_hub() {
+        let (ports, queue) = world(&["staging"]).await;
+        let put = ports
+            .blobs
+            .put("hubs/broken.json", "{".into(), Precondition::None);
+        put.await.unwrap();
+        let failed = invoke(&ports).await.unwrap_err();
+        let expected = "1 of 2 hubs failed: broken: the registration of hub 'broken' is damaged";
+        assert!(failed.starts_with(expected), "{failed}");
+        assert_eq!(queue.take().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_may_not_be_listed_does_not_stop_the_others() {
+        let (ports, queue) = world(&["forbidding"]).await;
+        let failed = invoke(&ports).await.unwrap_err();
+        assert_eq!(
+            failed,
+            "1 of 1 hubs failed: forbidding: not listed: Alert: no answer"
+        );
+        assert_eq!(queue.take().len(), 1);
+        // What is not listed is not forgotten, and what was queued is.
+        assert!(invoke(&ports).await.is_err());
+        assert!(queue.take().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_hangs_keeps_nobody_waiting() {
+        let (ports, queue) = world(&["hanging", "staging"]).await;
+        let failed = invoke(&ports).await.unwrap_err();
+        assert!(failed.starts_with(
+            "1 of 2 hubs failed: hanging: the hub was not looked at for what is due within"
+        ));
         assert_eq!(queue.take().len(), 1);
     }
 
@@ -196,11 +253,13 @@ mod tests {
     async fn a_queue_that_takes_nothing_is_told_and_tried_again_in_a_minute() {
         let (ports, queue) = world(&["staging"]).await;
         queue.set_broken(true);
-        let answer = invoke(&ports).await;
-        assert_eq!(answer["hubs"][0]["queued"], json!([]));
-        assert_eq!(answer["hubs"][0]["failure"], "the queue does not answer");
+        let failed = invoke(&ports).await.unwrap_err();
+        assert_eq!(
+            failed,
+            "1 of 1 hubs failed: staging: the queue does not answer"
+        );
         queue.set_broken(false);
-        let answer = invoke(&ports).await;
+        let answer = invoke(&ports).await.unwrap();
         assert_eq!(answer["hubs"][0]["queued"].as_array().unwrap().len(), 1);
     }
 }

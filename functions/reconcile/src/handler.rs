@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 /// How many messages of a batch are worked on at once.
 const CONCURRENCY: usize = 10;
 /// How long a step may wait for health before it puts itself back.
-const PATIENCE: Duration = Duration::from_secs(8);
+const WAIT_BUDGET: Duration = Duration::from_secs(8);
 /// What is left of the function's time for the writes behind a wait.
 const RESERVE: Duration = Duration::from_secs(60);
 /// What is left of it to say which messages are done: a function that is cut off says nothing, and all of them come again.
@@ -23,7 +23,7 @@ pub async fn handle(
     let left = left(event.context.deadline());
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
-        let step = one(ports, &message, patience(left));
+        let step = one(ports, &message, wait_budget(left));
         let done = tokio::time::timeout(left.saturating_sub(LAST_WORDS), step).await;
         match done.unwrap_or_else(|_| Err("the step did not end in time".to_owned())) {
             Ok(()) => None,
@@ -44,7 +44,7 @@ pub async fn handle(
     Ok(response)
 }
 
-async fn one(ports: &Ports, message: &SqsMessage, patience: Duration) -> Result<(), String> {
+async fn one(ports: &Ports, message: &SqsMessage, wait_budget: Duration) -> Result<(), String> {
     let body = message.body.as_deref().unwrap_or_default();
     // Where it is broken, and not what stands there: the message may be anybody's.
     let request: Request = serde_json::from_str(body).map_err(|error| {
@@ -54,7 +54,7 @@ async fn one(ports: &Ports, message: &SqsMessage, patience: Duration) -> Result<
             error.column()
         )
     })?;
-    step::run(ports, &request, patience)
+    step::run(ports, &request, wait_budget)
         .await
         .map(|_| ())
         .map_err(|error| format!("{}: {error}", request.object))
@@ -75,8 +75,8 @@ fn left(deadline: SystemTime) -> Duration {
 }
 
 /// A wait must leave time for what comes after it.
-fn patience(left: Duration) -> Duration {
-    left.saturating_sub(RESERVE).min(PATIENCE)
+fn wait_budget(left: Duration) -> Duration {
+    left.saturating_sub(RESERVE).min(WAIT_BUDGET)
 }
 
 #[cfg(test)]
@@ -84,11 +84,12 @@ mod tests {
     use super::*;
     use driftless_core::flux::{FluxKind, ObjectRef};
     use driftless_core::hub::{self, Settings};
+    use driftless_core::ports;
     use driftless_core::ports::{
         Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, PortError, Secret,
     };
+    use driftless_core::schedule::{self, Begin};
     use driftless_core::testing::{self, Fault, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
-    use driftless_core::{lease, ports};
     use lambda_runtime::Context;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -151,46 +152,48 @@ mod tests {
         for (request, delay) in &sent {
             assert_eq!(
                 (request.hub.as_str(), &request.cause),
-                ("staging", &Cause::Again)
+                ("staging", &Cause::Requeue)
             );
             assert!(*delay >= Duration::from_secs(10), "{delay:?}");
         }
     }
 
     #[tokio::test]
-    async fn an_object_that_another_worker_holds_comes_back_as_it_was() {
+    async fn an_object_that_another_worker_holds_is_not_bounced() {
         let world = world();
-        let key = format!("staging/{}", object(FluxKind::Kustomization, "apps").key());
-        let held = lease::acquire(&world.ports, &key).await.unwrap();
-        assert!(held.is_some());
-        assert!(invoke(&world, BATCH, 120).await.is_empty());
-        let sent = world.queue.take();
-        assert_eq!(sent.len(), 1, "{sent:?}");
-        assert_eq!(sent[0].0.object, object(FluxKind::Kustomization, "apps"));
-        assert_eq!(sent[0].0.cause, Cause::Source);
+        let apps = object(FluxKind::Kustomization, "apps");
+        let asked = Request::new("staging", apps.clone(), Cause::Changed);
+        let held = schedule::begin(&world.ports, &asked).await.unwrap();
+        assert!(matches!(held, Begin::Run(_)));
+        for expected in [1, 0] {
+            assert!(invoke(&world, BATCH, 120).await.is_empty());
+            let sent = world.queue.take();
+            assert_eq!(sent.len(), expected, "{sent:?}");
+            for (request, delay) in sent {
+                assert_eq!((&request.object, &request.cause), (&apps, &Cause::Source));
+                assert!(request.token.is_some());
+                assert!(delay >= schedule::TERM, "{delay:?}");
+            }
+        }
     }
 
     #[tokio::test]
     async fn a_message_that_is_no_request_fails_alone() {
         let world = world();
         assert_eq!(invoke(&world, BROKEN, 120).await, [SECOND]);
-        // The others were worked on: their leases were taken, and given back.
-        let leases = world.ports.blobs.list("leases/").await.unwrap();
-        assert_eq!(leases.len(), 2, "{leases:?}");
+        // The others were worked on.
+        let records = world.ports.blobs.list("objects/").await.unwrap();
+        assert_eq!(records.len(), 2, "{records:?}");
     }
 
     #[tokio::test]
-    async fn a_write_without_an_answer_costs_that_object_a_second_look() {
+    async fn a_write_without_an_answer_is_made_again() {
         let world = world();
         world.blobs.fail_next(Fault::Before);
         assert!(invoke(&world, BATCH, 120).await.is_empty());
-        let sent = world.queue.take();
-        assert_eq!(sent.len(), 1, "{sent:?}");
-        assert_eq!(
-            sent[0].0.object,
-            object(FluxKind::GitRepository, "flux-system")
-        );
-        assert_eq!(sent[0].0.cause, Cause::Push);
+        assert!(world.queue.take().is_empty());
+        let records = world.ports.blobs.list("objects/").await.unwrap();
+        assert_eq!(records.len(), 2, "{records:?}");
     }
 
     #[tokio::test]
@@ -243,11 +246,11 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends_before_the_deadline() {
+    fn wait_budget_ends_before_the_deadline() {
         let seconds = Duration::from_secs;
-        assert_eq!(patience(Duration::ZERO), Duration::ZERO);
-        assert_eq!(patience(seconds(120)), PATIENCE);
-        assert_eq!(patience(seconds(63)), seconds(3));
+        assert_eq!(wait_budget(Duration::ZERO), Duration::ZERO);
+        assert_eq!(wait_budget(seconds(120)), WAIT_BUDGET);
+        assert_eq!(wait_budget(seconds(63)), seconds(3));
         assert_eq!(left(SystemTime::now() - seconds(1)), Duration::ZERO);
     }
 }

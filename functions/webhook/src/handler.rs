@@ -1,7 +1,13 @@
 use driftless_core::ports::Ports;
-use driftless_core::webhook::{self, Answer, Delivery, Refusal};
+use driftless_core::webhook::{self, Answer, Delivery, Entrance, Refusal};
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
+
+/// A function URL: Lambda hands over no event of more than 6 MB, and answers a larger one itself.
+const ENTRANCE: Entrance = Entrance {
+    max_body: 6 << 20,
+    secret: "the secret manager under 'github/webhook'",
+};
 
 /// Turns an HTTP event into a delivery and its answer back into HTTP.
 pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, Error> {
@@ -17,7 +23,7 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
         signature: header("x-hub-signature-256"),
         body: request.body(),
     };
-    let (status, body) = match webhook::receive(ports, delivery).await {
+    let (status, body) = match webhook::receive(ports, &ENTRANCE, delivery).await {
         Ok(answer) => (
             if matches!(answer, Answer::Queued(_)) {
                 202

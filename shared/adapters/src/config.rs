@@ -187,8 +187,8 @@ pub struct LocalOptions {
     pub keys: Option<PathBuf>,
     /// Secrets by name, which win over the folder's.
     pub given_keys: BTreeMap<String, Secret>,
-    /// Folders whose Git repositories may be read as `file://`.
-    pub git_roots: Vec<PathBuf>,
+    /// Folders of Git repositories that may be read as `file://`.
+    pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
     pub hosts: Hosts,
     /// How many requests may wait.
@@ -202,7 +202,7 @@ impl LocalOptions {
             store: store.into(),
             keys: None,
             given_keys: BTreeMap::new(),
-            git_roots: Vec::new(),
+            git_repositories: Vec::new(),
             hosts: Hosts::default(),
             queue_capacity: 100_000,
         }
@@ -217,10 +217,10 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
     let keys: Arc<dyn Keys> = Arc::new(LocalKeys::new(options.given_keys, options.keys));
     let github = GitHub::new(options.hosts, keys.clone())?;
-    let local = if options.git_roots.is_empty() {
+    let local = if options.git_repositories.is_empty() {
         None
     } else {
-        Some(LocalGit::new(options.git_roots)?)
+        Some(LocalGit::new(options.git_repositories)?)
     };
     let ports = Ports {
         git: Arc::new(GitRouter::new(github, local)),
@@ -288,15 +288,10 @@ mod tests {
         let secret = ports.keys.secret("github/webhook").await.unwrap();
         assert_eq!(secret.unwrap().expose(), b"s");
         assert!(ports.blobs.url("a").contains("/store/"));
-        let request = driftless_core::ports::Request {
-            hub: "h".into(),
-            object: driftless_core::flux::ObjectRef::new(
-                driftless_core::flux::FluxKind::Kustomization,
-                "a",
-                "b",
-            ),
-            cause: driftless_core::ports::Cause::Timer,
-        };
+        let kind = driftless_core::flux::FluxKind::Kustomization;
+        let object = driftless_core::flux::ObjectRef::new(kind, "a", "b");
+        let cause = driftless_core::ports::Cause::Timer;
+        let request = driftless_core::ports::Request::new("h", object, cause);
         ports
             .queue
             .send(vec![(request, std::time::Duration::ZERO)])

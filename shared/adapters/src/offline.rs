@@ -15,8 +15,11 @@ use std::time::Duration;
 /// Hosts that users name where no network is used: each question is refused, and the refusal says so.
 pub struct Offline;
 
+/// What is said of a place that is not reached.
+pub const BEHIND_THE_NETWORK: &str = "is behind the network, which is not used here";
+
 fn refused<T>(place: &str) -> Result<T> {
-    let what = format!("'{place}' is behind the network, which is not used here");
+    let what = format!("'{place}' {BEHIND_THE_NETWORK}");
     Err(PortError::new(ErrorKind::Unsupported, what))
 }
 

@@ -291,3 +291,32 @@ async fn a_stale_group_is_not_an_absent_kind() {
     let gvk = Gvk::new("acme.example/v1", "Gadget");
     assert_eq!(unknown.cluster().resource(&gvk).await.unwrap(), None);
 }
+
+/// A server that hangs is waited for once, whatever it is asked for; when it answers, it is asked again.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_is_waited_for_once() {
+    let asked = Arc::new(Mutex::new(0));
+    let service = {
+        let asked = asked.clone();
+        tower::service_fn(move |_: Request<Body>| {
+            *asked.lock().unwrap() += 1;
+            async {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                Err::<Answer, _>(std::io::Error::other("no answer"))
+            }
+        })
+    };
+    let cluster = KubeCluster::from_service(service, "https://k8s.example", None).unwrap();
+    let kinds = ["Pod", "Service", "Secret", "ConfigMap"];
+    let start = tokio::time::Instant::now();
+    assert!(cluster.resource(&Gvk::new("v1", kinds[0])).await.is_err());
+    let (once, took) = (*asked.lock().unwrap(), start.elapsed());
+    for kind in kinds {
+        let error = cluster.resource(&Gvk::new("v1", kind)).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+    }
+    assert_eq!((*asked.lock().unwrap(), start.elapsed()), (once, took));
+    tokio::time::advance(took).await;
+    assert!(cluster.resource(&Gvk::new("v1", kinds[0])).await.is_err());
+    assert_eq!(*asked.lock().unwrap(), 2 * once);
+}

@@ -85,6 +85,33 @@ async fn a_refusal_is_an_answer() {
     assert!(blobs.get("k").await.unwrap().is_none());
 }
 
+/// A look at a blob reads none of it, and what is set aside is only the version that was meant.
+#[tokio::test]
+async fn a_look_and_a_damaged_blob() {
+    let damaged = Version("\"e\"".into());
+    for (status, code, found) in [
+        (404, "NoSuchKey", Ok(None)),
+        (403, "AccessDenied", Err(ErrorKind::Denied)),
+        (503, "SlowDown", Err(ErrorKind::Unavailable)),
+    ] {
+        let (blobs, asked) = bucket(status, code).await;
+        let size = blobs.size("k").await.map_err(|error| error.kind);
+        assert_eq!(size, found, "{status}");
+        assert!(asked.lock().unwrap()[0].starts_with("HEAD "));
+        let set_aside = blobs.set_aside("k", &damaged).await;
+        let set_aside = set_aside.map_err(|error| error.kind);
+        assert_eq!(set_aside, found.map(|_| ()), "{status}");
+        let asked = asked.lock().unwrap();
+        let last = asked.last().unwrap();
+        assert!(
+            last.starts_with("DELETE ") && last.contains("\\\"e\\\""),
+            "{last}"
+        );
+    }
+    let (blobs, _) = bucket(412, "PreconditionFailed").await;
+    blobs.set_aside("k", &damaged).await.unwrap();
+}
+
 #[tokio::test]
 async fn only_s3_itself_says_that_a_blob_is_absent() {
     for (status, code, kind) in [

@@ -11,8 +11,8 @@ use crate::request::{Body, Request, Response};
 use crate::server::Server;
 use crate::write::text;
 
-/// The version that this server says it has.
-const MINOR: &str = "36";
+/// The version that this server says it has, unless it is told another one.
+pub(crate) const KUBERNETES: [u64; 3] = [1, 36, 3];
 
 /// Answers a path that is no resource.
 pub(crate) fn answer(server: &Server, request: &Request, path: &str) -> Result<Response, ApiError> {
@@ -28,7 +28,7 @@ pub(crate) fn answer(server: &Server, request: &Request, path: &str) -> Result<R
         part.contains("g=apidiscovery.k8s.io") && part.contains("v=v2") && !part.contains("v2beta1")
     });
     match parts.as_slice() {
-        ["version"] => Ok(Response::json(200, version())),
+        ["version"] => Ok(Response::json(200, version(server.kubernetes))),
         ["healthz" | "livez" | "readyz", ..] => Ok(Response::text("ok")),
         [] => Ok(Response::json(200, json!({"paths": paths(server)}))),
         ["api"] if aggregated => Ok(aggregate(server, request, true)),
@@ -72,12 +72,14 @@ pub(crate) fn nowhere() -> Response {
     response
 }
 
-fn version() -> Value {
+fn version([major, minor, patch]: [u64; 3]) -> Value {
+    let (major, before) = (major.to_string(), minor.saturating_sub(1).to_string());
+    let minor = minor.to_string();
     json!({
-        "major": "1", "minor": MINOR,
-        "emulationMajor": "1", "emulationMinor": MINOR,
-        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-        "gitVersion": format!("v1.{MINOR}.3"), "gitCommit": "", "gitTreeState": "clean",
+        "major": major, "minor": minor,
+        "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": before,
+        "gitVersion": format!("v{major}.{minor}.{patch}"), "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "gc", "platform": "linux/amd64",
     })
 }

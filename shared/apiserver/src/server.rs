@@ -22,6 +22,10 @@ pub struct Server {
     pub(crate) next_port: u32,
     /// Tokens of service accounts.
     pub(crate) tokens: BTreeMap<String, Issued>,
+    /// The version up to which workloads have the status of ones whose pods run.
+    pub(crate) ran: u64,
+    /// Major, minor and patch version of Kubernetes that the server says it has.
+    pub(crate) kubernetes: [u64; 3],
 }
 
 /// Subresources that are a node's work.
@@ -55,6 +59,8 @@ impl Server {
             next_address: 1,
             next_port: 0,
             tokens: BTreeMap::new(),
+            ran: 0,
+            kubernetes: discovery::KUBERNETES,
         };
         bootstrap::fill(&mut server, moment);
         server
@@ -63,6 +69,11 @@ impl Server {
     /// The newest resourceVersion. It moves with every write, so a server of watches can wait for it.
     pub fn version(&self) -> u64 {
         self.store.version()
+    }
+
+    /// Says from now on that it has this version of Kubernetes, for clients that ask. What it serves stays the same.
+    pub fn tell_version(&mut self, kubernetes: [u64; 3]) {
+        self.kubernetes = kubernetes;
     }
 
     /// Answers a request.

@@ -1,6 +1,9 @@
 //! Workloads without pods: what the status of a Deployment and its like would say if every pod had been scheduled, pulled
 //! its image, started and become ready at once. A simulation, only done when asked: see [`Server::run_workloads`].
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::request::Moment;
@@ -32,27 +35,44 @@ impl Server {
     pub fn run_workloads(&mut self, moment: &Moment) -> usize {
         let now = moment.stamp();
         let mut changed = 0;
-        for (group, plural, status) in KINDS {
-            let key: Key = (group.to_owned(), plural.to_owned());
-            let stale: Vec<(Name, Value)> = self
-                .store
-                .list(&key, "", None)
-                .filter(|(_, object)| object["metadata"].get("deletionTimestamp").is_none())
-                .filter_map(|(name, object)| {
-                    let wanted = laid_over(&object["status"], status(object, &now));
-                    (wanted != object["status"]).then(|| {
-                        let mut object = Value::clone(object);
-                        object["status"] = wanted;
-                        (name.clone(), object)
-                    })
-                })
-                .collect();
-            changed += stale.len();
-            for (name, object) in stale {
+        for ((key, name), status) in self.changed_workloads() {
+            let object = self.store.get(&key, &name);
+            let running =
+                |object: &&Arc<Value>| object["metadata"].get("deletionTimestamp").is_none();
+            let Some(object) = object.filter(running) else {
+                continue;
+            };
+            let wanted = laid_over(&object["status"], status(object, &now));
+            if wanted != object["status"] {
+                let mut object = Value::clone(object);
+                object["status"] = wanted;
                 self.store.put(&key, &name, object);
+                changed += 1;
             }
         }
+        self.ran = self.store.version();
         changed
+    }
+
+    /// The workloads that changed since they were given a status the last time: a status depends on nothing else.
+    fn changed_workloads(&self) -> BTreeMap<(Key, Name), Status> {
+        let keys = KINDS.map(|(group, plural, status)| ((group.into(), plural.into()), status));
+        let keys = BTreeMap::<Key, Status>::from(keys);
+        if self.ran < self.store.forgotten() {
+            let all = keys.into_iter().flat_map(|(key, status)| {
+                let names = self.store.list(&key, "", None);
+                let names = names.map(|(name, _)| name.clone()).collect::<Vec<_>>();
+                names
+                    .into_iter()
+                    .map(move |name| ((key.clone(), name), status))
+            });
+            return all.collect();
+        }
+        let changed = self.store.since(self.ran).filter_map(|event| {
+            let status = keys.get(&event.key)?;
+            Some(((event.key.clone(), event.name.clone()), *status))
+        });
+        changed.collect()
     }
 }
 
@@ -176,4 +196,43 @@ fn claim(object: &Value, _: &str) -> Value {
         }
     }
     Value::Object(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::HISTORY;
+
+    fn put(server: &mut Server, plural: &str, name: &str) {
+        let key = ("apps".to_owned(), plural.to_owned());
+        let object = json!({"metadata": {"name": name}, "spec": {}});
+        server
+            .store
+            .put(&key, &("default".to_owned(), name.to_owned()), object);
+    }
+
+    #[test]
+    fn only_what_changed_is_looked_at() {
+        let moment = Moment {
+            now: jiff::Timestamp::UNIX_EPOCH,
+            seed: 1,
+        };
+        let mut server = Server::new(moment.clone());
+        for name in ["a", "b", "c"] {
+            put(&mut server, "deployments", name);
+        }
+        put(&mut server, "controllerrevisions", "a");
+        let names = |server: &Server| {
+            let changed = server.changed_workloads().into_keys();
+            changed.map(|(_, (_, name))| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&server), ["a", "b", "c"]);
+        assert_eq!(server.run_workloads(&moment), 3);
+        assert!(names(&server).is_empty());
+        put(&mut server, "deployments", "b");
+        assert_eq!(names(&server), ["b"]);
+        // More than is remembered: nobody knows which.
+        (0..=HISTORY).for_each(|_| put(&mut server, "controllerrevisions", "a"));
+        assert_eq!(names(&server), ["a", "b", "c"]);
+    }
 }

@@ -28,8 +28,10 @@ pub struct Root {
 /// What was made, and what stands in the way, one line each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Created or updated, as `Kind/name` or `Kind/namespace/name`.
+    /// Created, as `Kind/name` or `Kind/namespace/name`.
     pub made: Vec<String>,
+    /// There already, and brought up to date.
+    pub updated: Vec<String>,
     /// There already, and not as asked for: left as it is.
     pub different: Vec<String>,
 }
@@ -55,8 +57,14 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
         {
             continue;
         }
-        apply(cluster, &resource, &definition, live.is_some()).await?;
-        report.made.push(name(&definition));
+        let now = apply(cluster, &resource, &definition, live.is_some()).await?;
+        match live {
+            None => report.made.push(name(&definition)),
+            Some(live) if live.meta("resourceVersion") != now.meta("resourceVersion") => {
+                report.updated.push(name(&definition));
+            }
+            Some(_) => continue,
+        }
         made.push((resource, definition));
     }
     for (resource, definition) in &made {
@@ -168,19 +176,13 @@ async fn apply(
     resource: &Resource,
     object: &Object,
     force: bool,
-) -> Result<()> {
-    cluster
-        .apply(
-            resource,
-            object,
-            Apply {
-                manager: MANAGER,
-                force,
-                dry_run: false,
-            },
-        )
-        .await?;
-    Ok(())
+) -> Result<Object> {
+    let how = Apply {
+        manager: MANAGER,
+        force,
+        dry_run: false,
+    };
+    cluster.apply(resource, object, how).await
 }
 
 /// Returns the live object if there is one already.
@@ -209,9 +211,13 @@ fn serves(live: &Object, newest: &Object) -> bool {
 
 fn contains(live: &Value, part: &Value) -> bool {
     match (live, part) {
-        (Value::Object(live), Value::Object(part)) => part
-            .iter()
-            .all(|(key, value)| live.get(key).is_some_and(|live| contains(live, value))),
+        (Value::Object(live), Value::Object(part)) => {
+            part.iter().all(|(key, value)| match live.get(key) {
+                Some(live) => contains(live, value),
+                // The server leaves an empty list out.
+                None => value.as_array().is_some_and(Vec::is_empty),
+            })
+        }
         (Value::Array(live), Value::Array(part)) => {
             live.len() == part.len()
                 && live
@@ -281,6 +287,15 @@ mod tests {
         let newest = json!({"spec": {"names": {"kind": "A"}, "versions": [{"name": "v1"}]}});
         let live = json!({"spec": {"names": {"kind": "A", "listKind": "AList"}, "versions": [{"name": "v1", "x": 1}], "y": 1}});
         assert!(contains(&live, &newest));
+        let empty = json!({"spec": {"names": {"kind": "A", "shortNames": []}}});
+        assert!(
+            contains(&live, &empty),
+            "the server leaves an empty list out"
+        );
+        assert!(!contains(
+            &live,
+            &json!({"spec": {"names": {"shortNames": ["a"]}}})
+        ));
         assert!(!contains(
             &live,
             &json!({"spec": {"versions": [{"name": "v1"}, {"name": "v2"}]}})

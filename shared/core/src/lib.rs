@@ -1,7 +1,7 @@
 //! The core of driftless: Flux's objects and what is done with them, over ports that somebody else implements.
 //!
 //! - [`flux`]: the API, every served version in one model. [`ports`]: what the core needs from outside.
-//! - [`webhook`] and [`sweep`] find out which objects to look at; [`step`] looks at one.
+//! - [`webhook`] and [`sweep`] find out which objects to look at; [`step`] looks at one; [`schedule`] says who does, and when.
 //! - [`source`] makes artifacts; [`kustomization`] builds and applies them. [`helmrelease`] knows what a release needs next.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
@@ -20,8 +20,8 @@ pub mod hub;
 pub mod inventory;
 pub mod kubeconfig;
 pub mod kustomization;
-pub mod lease;
 pub mod ports;
+pub mod schedule;
 pub mod source;
 pub mod state;
 pub mod status;
@@ -31,5 +31,4 @@ pub mod sweep;
 pub mod target;
 pub mod testing;
 pub mod unsupported;
-pub mod waits;
 pub mod webhook;

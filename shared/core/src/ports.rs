@@ -121,8 +121,11 @@ pub struct GitReference {
 /// How to log in to a Git host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GitAuth {
-    /// The installation's own credentials for that host (its App or token), or none for a public repository.
+    /// Without a login: what everybody may read.
     #[default]
+    Anonymous,
+    /// The installation's own credentials for that host (its App or token), or none where it has none. Only for what the operator
+    /// named: see [`Settings::source_auth`](crate::hub::Settings::source_auth).
     Installation,
     /// A user and a password or token.
     Basic {
@@ -193,6 +196,7 @@ impl Default for FetchLimits {
 #[async_trait]
 pub trait Git: Send + Sync {
     /// The commit a reference leads to now. `known` is an earlier answer: with its validator an unchanged reference costs no rate limit.
+    /// The host is asked with `auth` whatever the reference is, a commit's own hash too: an answer proves that `auth` may read it.
     async fn resolve(
         &self,
         url: &str,
@@ -209,6 +213,12 @@ pub trait Git: Send + Sync {
         auth: &GitAuth,
         limits: FetchLimits,
     ) -> Result<FileTree>;
+
+    /// The files of a repository that a kustomization names as a base.
+    async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {
+        let commit = self.resolve(url, reference, auth, None).await?;
+        self.fetch(url, &commit, auth, FetchLimits::default()).await
+    }
 }
 
 /// The version of a stored blob, as the store names it.
@@ -244,8 +254,12 @@ pub trait Blobs: Send + Sync {
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put>;
     /// Removes a blob; absent is fine.
     async fn delete(&self, key: &str) -> Result<()>;
-    /// Every key that starts with `prefix`, in order, with its version.
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>>;
+    /// Every key that starts with `prefix`, in order, with the size of its blob. Reads no content.
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>>;
+    /// How many bytes a blob has; `None` when there is none. Reads no content.
+    async fn size(&self, key: &str) -> Result<Option<u64>>;
+    /// Takes a blob away that nobody can use, if it is still this version; its bytes are kept for people. Absent is fine.
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()>;
     /// An address of the blob for people and status fields (`s3://bucket/key`, `file:///folder/key`).
     fn url(&self, key: &str) -> String;
 }
@@ -256,18 +270,38 @@ pub trait Blobs: Send + Sync {
 pub enum Cause {
     /// A verified push.
     Push,
-    /// The timer: the interval is over, an annotation is new, a generation is not observed, a deletion is pending.
+    /// The timer: the interval is over, or a message may be lost.
     Timer,
     /// The live objects differ from what was applied.
     Drift,
     /// The source has a new artifact.
     Source,
-    /// A dependency became ready.
+    /// What the object waits for is ready, or failed.
     Dependency,
-    /// The object was created or changed by an apply.
+    /// The object is new, or somebody changed it, asked for it or deleted it.
     Changed,
     /// The step put itself back: a wait or a retry.
-    Again,
+    #[serde(alias = "again")]
+    Requeue,
+}
+
+impl Cause {
+    /// Whether the step looks at what is on the cluster even when no file has changed.
+    pub fn looks_at_cluster(&self) -> bool {
+        match self {
+            Self::Timer | Self::Drift | Self::Changed | Self::Requeue => true,
+            Self::Push | Self::Source | Self::Dependency => false,
+        }
+    }
+
+    /// Of two causes the one that makes the step do more.
+    #[must_use]
+    pub fn stronger(self, other: &Self) -> Self {
+        match !self.looks_at_cluster() && other.looks_at_cluster() {
+            true => other.clone(),
+            false => self,
+        }
+    }
 }
 
 /// One piece of work: look at this object. Duplicates and order do not matter.
@@ -280,6 +314,22 @@ pub struct Request {
     pub object: ObjectRef,
     /// Why.
     pub cause: Cause,
+    /// Which message it is, when it brings an object back ([`crate::schedule`]). Absent in what a webhook, a source, the timer or
+    /// a dependency asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+impl Request {
+    /// A request of somebody who asks.
+    pub fn new(hub: impl Into<String>, object: ObjectRef, cause: Cause) -> Self {
+        Self {
+            hub: hub.into(),
+            object,
+            cause,
+            token: None,
+        }
+    }
 }
 
 /// The queue of work.
@@ -481,6 +531,8 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
     /// Waits.
     async fn sleep(&self, time: Duration);
+    /// Ends when so much time is over. Whoever only bounds other work by it does not move a clock of tests.
+    async fn timeout(&self, time: Duration);
     /// Random bytes: nonces and event names.
     fn nonce(&self) -> [u8; 16];
 }

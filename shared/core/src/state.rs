@@ -3,6 +3,7 @@
 use crate::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
+use std::fmt::Display;
 
 /// One part of a key: every byte that is no letter, digit, `-`, `_` or `.` is written `%XX`, so that different names never
 /// meet in one key and no name climbs out of its folder.
@@ -18,10 +19,23 @@ pub fn key_part(text: &str) -> String {
     part
 }
 
-/// Reads a document and its version.
+/// The text that [`key_part`] wrote; none for a part that it cannot have written.
+pub fn text_of(part: &str) -> Option<String> {
+    let mut pieces = part.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend(rest.bytes());
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    (key_part(&text) == part).then_some(text)
+}
+
+/// Reads a document and its version. Where a lost document may be made anew, use [`recall`].
 ///
 /// # Errors
-/// The store's, or `Unreadable` when the bytes are no such document.
+/// The store's, or `Unreadable` when the bytes are not such a document.
 pub async fn read<T: DeserializeOwned>(
     blobs: &dyn Blobs,
     key: &str,
@@ -29,16 +43,60 @@ pub async fn read<T: DeserializeOwned>(
     let Some((bytes, version)) = blobs.get(key).await? else {
         return Ok(None);
     };
-    let document = serde_json::from_slice(&bytes).map_err(|error| {
+    Ok(Some((parse(key, &bytes)?, version)))
+}
+
+fn parse<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
         PortError::new(
             ErrorKind::Unreadable,
             format!("{key}: not the expected JSON: {error}"),
         )
-    })?;
-    Ok(Some((document, version)))
+    })
 }
 
-/// Reads what a step remembers; a lost or unreadable record is an empty one.
+/// Reads a document that may be lost: a damaged one is set aside, with a warning, and counts as absent.
+///
+/// # Errors
+/// The store cannot be reached.
+pub async fn recall<T: DeserializeOwned>(
+    blobs: &dyn Blobs,
+    key: &str,
+) -> Result<Option<(T, Version)>> {
+    let Some((bytes, version)) = blobs.get(key).await? else {
+        return Ok(None);
+    };
+    match parse(key, &bytes) {
+        Ok(document) => Ok(Some((document, version))),
+        Err(error) => {
+            set_aside(blobs, key, &version, &error).await;
+            Ok(None)
+        }
+    }
+}
+
+/// Takes a damaged record away, with a warning that says `why`; returns whether that worked. A record that stays is
+/// overwritten by whoever makes it anew.
+pub async fn set_aside(
+    blobs: &dyn Blobs,
+    key: &str,
+    version: &Version,
+    why: &(dyn Display + Sync),
+) -> bool {
+    tracing::warn!(
+        key,
+        "record is damaged, it is set aside and made anew: {why}"
+    );
+    match blobs.set_aside(key, version).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(key, %error, "damaged record not set aside");
+            false
+        }
+    }
+}
+
+/// Reads what a step remembers; a lost or damaged record is an empty one.
 ///
 /// # Errors
 /// The store cannot be reached.
@@ -46,15 +104,10 @@ pub async fn load<T: DeserializeOwned + Default>(
     blobs: &dyn Blobs,
     key: &str,
 ) -> Result<(T, Option<Version>)> {
-    match read::<T>(blobs, key).await {
-        Ok(Some((memory, version))) => Ok((memory, Some(version))),
-        Ok(None) => Ok((T::default(), None)),
-        Err(error) if error.kind == ErrorKind::Unreadable => {
-            tracing::warn!(key, %error, "record is unreadable, starting with an empty one");
-            Ok((T::default(), None))
-        }
-        Err(error) => Err(error),
-    }
+    let known = recall::<T>(blobs, key).await?;
+    Ok(known.map_or((T::default(), None), |(memory, version)| {
+        (memory, Some(version))
+    }))
 }
 
 /// Writes what a step remembers when it differs from `before`, and returns the version that is stored then. A newer record of
@@ -104,6 +157,9 @@ pub async fn write<T: Serialize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::MemoryBlobs;
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
 
     #[test]
     fn parts_are_injective() {
@@ -113,5 +169,36 @@ mod tests {
         assert_eq!(key_part(".."), "%2E.");
         assert_eq!(key_part("v1.2"), "v1.2");
         assert_ne!(key_part("ä"), key_part("a"));
+    }
+
+    #[test]
+    fn parts_lead_back_to_their_texts() {
+        for text in ["apps", "a/b", "a%2Fb", "..", "v1.2", "ä", "staging eu", ""] {
+            assert_eq!(text_of(&key_part(text)).as_deref(), Some(text));
+        }
+        for stray in ["a/b", "%2", "%zz", "%61", "a%FF", "."] {
+            assert_eq!(text_of(stray), None, "{stray}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_is_set_aside_and_counts_as_absent() {
+        let blobs = MemoryBlobs::default();
+        let now = |future: BoxFuture<'_, Result<()>>| future.now_or_never().unwrap().unwrap();
+        for damage in ["", "{\"a\": tr", "\u{0}\u{1}garbage"] {
+            now(async {
+                let bytes = Bytes::from(damage);
+                blobs.put("state/a.json", bytes, Precondition::None).await?;
+                let strict = read::<Vec<bool>>(&blobs, "state/a.json").await;
+                assert_eq!(strict.unwrap_err().kind, ErrorKind::Unreadable, "{damage}");
+                let found = recall::<Vec<bool>>(&blobs, "state/a.json").await?;
+                assert!(found.is_none(), "{damage}");
+                assert!(blobs.get("state/a.json").await?.is_none());
+                let kept = blobs.get("damaged/state/a.json").await?;
+                assert_eq!(kept.unwrap().0, damage);
+                Ok(())
+            }
+            .boxed());
+        }
     }
 }

@@ -212,24 +212,43 @@ fn is_local(server: &str) -> bool {
     address::is_local_host(host)
 }
 
+/// The account that an object acts as, when the hub does not have it (any more): nothing can be done in its name.
+///
+/// # Errors
+/// The hub's, or a name that is no service account.
+pub async fn missing_account(hub: &Hub, object: &impl Acts) -> Result<Option<NoTarget>, Failure> {
+    let Some(name) = account(hub, object)? else {
+        return Ok(None);
+    };
+    let namespace = object.namespace();
+    let found = credentials::read(hub, "ServiceAccount", namespace, name).await?;
+    Ok(found.is_none().then(|| {
+        let what = format!("ServiceAccount '{namespace}/{name}' not found");
+        NoTarget::Gone(Failure::retry(reason::FAILED, what))
+    }))
+}
+
 /// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
 /// without a user would be made with the hub's own rights.
 fn user(hub: &Hub, object: &impl Acts) -> Result<Option<Impersonation>, Failure> {
+    let name = account(hub, object)?;
+    Ok(name.map(|name| Impersonation::service_account(object.namespace(), name)))
+}
+
+/// The name of that account.
+fn account<'a>(hub: &'a Hub, object: &'a impl Acts) -> Result<Option<&'a str>, Failure> {
     let own = object.service_account().filter(|name| !name.is_empty());
     let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
         return Ok(None);
     };
     if !is_account_name(name) {
         let what = format!(
-            "spec.serviceAccountName '{}' is no name of a service account",
+            "spec.serviceAccountName '{}' is not a valid name of a service account",
             name.escape_debug()
         );
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
-    Ok(Some(Impersonation::service_account(
-        object.namespace(),
-        name,
-    )))
+    Ok(Some(name))
 }
 
 pub(crate) fn is_account_name(name: &str) -> bool {

@@ -2,23 +2,27 @@
 //! holds the store against the folder and the bucket.
 
 mod buckets;
+mod queue;
 
 pub use buckets::MemoryBuckets;
+pub use queue::{MemoryQueue, SqsModel, Taken};
 
 use crate::ports::{
     Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Blobs, Bucket, BucketAddress,
     Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit, Connection,
     EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git, GitAuth,
     GitReference, GkeCluster, Google, GoogleIdentity, Impersonation, Keys, Layer, Manifest,
-    PortError, Ports, Precondition, Put, Queue, Referrer, RegistryLogin, Request, Result, Secret,
-    Token, Validator, Version,
+    PortError, Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator,
+    Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::FileTree;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -34,6 +38,8 @@ pub enum Fault {
     After,
     /// It is written, and the answer says that it was refused: the client's own retry met its first try.
     Echo,
+    /// Nothing is written: another write of the key was under way.
+    Conflict,
 }
 
 /// The bucket, in memory.
@@ -68,6 +74,10 @@ impl Blobs for MemoryBlobs {
         if fault == Some(Fault::Before) {
             return Err(lost());
         }
+        if fault == Some(Fault::Conflict) {
+            let what = format!("{key}: another write is under way");
+            return Err(PortError::new(ErrorKind::Conflict, what));
+        }
         let mut blobs = lock(&self.blobs);
         let known = blobs.get(key).map(|(_, version)| version);
         let holds = match &when {
@@ -92,51 +102,33 @@ impl Blobs for MemoryBlobs {
         Ok(())
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         let blobs = lock(&self.blobs);
         let found = blobs
             .range(prefix.to_owned()..)
             .take_while(|(key, _)| key.starts_with(prefix));
         Ok(found
-            .map(|(key, (_, version))| (key.clone(), version.clone()))
+            .map(|(key, (content, _))| (key.clone(), content.len() as u64))
             .collect())
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        let blobs = lock(&self.blobs);
+        Ok(blobs.get(key).map(|(content, _)| content.len() as u64))
+    }
+
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
+        let mut blobs = lock(&self.blobs);
+        if blobs.get(key).is_some_and(|(_, now)| now == version)
+            && let Some(damaged) = blobs.remove(key)
+        {
+            blobs.insert(format!("damaged/{key}"), damaged);
+        }
+        Ok(())
     }
 
     fn url(&self, key: &str) -> String {
         format!("memory:///{key}")
-    }
-}
-
-/// A queue that keeps what it was given.
-#[derive(Default)]
-pub struct MemoryQueue {
-    sent: Mutex<Vec<(Request, Duration)>>,
-    broken: Mutex<bool>,
-}
-
-impl MemoryQueue {
-    /// Takes out everything that was sent.
-    pub fn take(&self) -> Vec<(Request, Duration)> {
-        std::mem::take(&mut lock(&self.sent))
-    }
-
-    /// From now on nothing can be sent, or everything again.
-    pub fn set_broken(&self, broken: bool) {
-        *lock(&self.broken) = broken;
-    }
-}
-
-#[async_trait]
-impl Queue for MemoryQueue {
-    async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
-        if *lock(&self.broken) {
-            return Err(PortError::new(
-                ErrorKind::Unavailable,
-                "the queue does not answer",
-            ));
-        }
-        lock(&self.sent).extend(requests);
-        Ok(())
     }
 }
 
@@ -156,6 +148,7 @@ impl Keys for MemoryKeys {
 pub struct TestClock {
     millis: AtomicU64,
     nonces: AtomicU64,
+    timeouts: Mutex<Vec<Waker>>,
 }
 
 impl TestClock {
@@ -165,6 +158,7 @@ impl TestClock {
             u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
             Ordering::Relaxed,
         );
+        lock(&self.timeouts).drain(..).for_each(Waker::wake);
     }
 }
 
@@ -176,6 +170,18 @@ impl Clock for TestClock {
 
     async fn sleep(&self, time: Duration) {
         self.advance(time);
+    }
+
+    async fn timeout(&self, time: Duration) {
+        let end = self.now() + time;
+        poll_fn(|context| {
+            lock(&self.timeouts).push(context.waker().clone());
+            match self.now() >= end {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
     }
 
     fn nonce(&self) -> [u8; 16] {

@@ -1,12 +1,13 @@
 //! Flux kinds that this version does not serve yet: each such object says so in its own status.
 
 use crate::failure::Failure;
-use crate::flux::{KUSTOMIZE_CONTROLLER, reason};
+use crate::flux::{Conditions, KUSTOMIZE_CONTROLLER, reason};
 use crate::step::{Context, Outcome};
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// Writes `Ready=False` with the reason `NotSupported`.
+/// Writes `Ready=False` with the reason `NotSupported`, and tells it in an event: not every client shows the status of such
+/// an object.
 ///
 /// # Errors
 /// The cluster's.
@@ -24,5 +25,19 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
     context
         .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
         .await?;
+    if !is_told(&object, &message) {
+        let event = context.event(&object, KUSTOMIZE_CONTROLLER);
+        event.send(true, reason::UNSUPPORTED, &message, "").await;
+    }
     Ok(Outcome::done(message))
+}
+
+/// Whether the object's status says so already.
+fn is_told(object: &Object, message: &str) -> bool {
+    let conditions = object.pointer("/status/conditions").cloned();
+    let conditions = conditions.and_then(|list| serde_json::from_value::<Conditions>(list).ok());
+    conditions.is_some_and(|conditions| {
+        let ready = conditions.get("Ready");
+        ready.is_some_and(|ready| ready.reason == reason::UNSUPPORTED && ready.message == message)
+    })
 }

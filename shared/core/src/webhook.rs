@@ -7,10 +7,17 @@ use serde::Deserialize;
 use sha2::Sha256;
 use std::time::Duration;
 
-/// GitHub sends no payload above 25 MB.
-pub const MAX_BODY: usize = 25 << 20;
 /// Where the secret manager keeps the webhook's secret.
 pub const SECRET: &str = "github/webhook";
+
+/// A way in for deliveries.
+#[derive(Clone, Copy, Debug)]
+pub struct Entrance {
+    /// The most bytes of a body.
+    pub max_body: usize,
+    /// Where this way in is given the webhook's secret, as the person reads it who set another one on GitHub.
+    pub secret: &'static str,
+}
 
 /// A delivery as it came in.
 #[derive(Clone, Copy, Debug)]
@@ -37,14 +44,14 @@ pub enum Answer {
 /// Why a delivery is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// 413.
-    #[error("the body is larger than {MAX_BODY} bytes")]
-    TooLarge,
-    /// 401: without a signature, with another than SHA-256, or a wrong one.
+    /// 413: more than this many bytes.
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(usize),
+    /// 401: without a signature, with another than SHA-256, or a wrong one; and where the secret is set.
     #[error(
-        "the signature is missing or wrong: set the same secret in GitHub's webhook and in the secret manager under '{SECRET}'"
+        "the signature is missing or wrong: set the same secret in GitHub's webhook and in {0}"
     )]
-    Unauthorized,
+    Unauthorized(&'static str),
     /// 400.
     #[error("not a {0} payload: {1}")]
     Malformed(String, String),
@@ -57,8 +64,8 @@ impl Refusal {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
-            Self::TooLarge => 413,
-            Self::Unauthorized => 401,
+            Self::TooLarge(_) => 413,
+            Self::Unauthorized(_) => 401,
             Self::Malformed(..) => 400,
             Self::Unavailable(_) => 503,
         }
@@ -84,9 +91,13 @@ struct Repository {
 ///
 /// # Errors
 /// See [`Refusal`]; nothing is queued then.
-pub async fn receive(ports: &Ports, delivery: Delivery<'_>) -> Result<Answer, Refusal> {
-    if delivery.body.len() > MAX_BODY {
-        return Err(Refusal::TooLarge);
+pub async fn receive(
+    ports: &Ports,
+    entrance: &Entrance,
+    delivery: Delivery<'_>,
+) -> Result<Answer, Refusal> {
+    if delivery.body.len() > entrance.max_body {
+        return Err(Refusal::TooLarge(entrance.max_body));
     }
     let secret = ports.keys.secret(SECRET).await?.ok_or_else(|| {
         PortError::new(
@@ -94,7 +105,9 @@ pub async fn receive(ports: &Ports, delivery: Delivery<'_>) -> Result<Answer, Re
             format!("the secret manager has no '{SECRET}'"),
         )
     })?;
-    verify(secret.expose(), delivery.body, delivery.signature)?;
+    if !is_signed(secret.expose(), delivery.body, delivery.signature) {
+        return Err(Refusal::Unauthorized(entrance.secret));
+    }
     match delivery.event {
         "ping" => Ok(Answer::Pong),
         "push" => push(ports, delivery.body).await,
@@ -105,17 +118,15 @@ pub async fn receive(ports: &Ports, delivery: Delivery<'_>) -> Result<Answer, Re
 }
 
 /// Checks `sha256=HEX` over the raw body in constant time. An empty secret verifies nothing.
-fn verify(secret: &[u8], body: &[u8], signature: Option<&str>) -> Result<(), Refusal> {
-    let given = signature
-        .and_then(|text| text.strip_prefix("sha256="))
-        .ok_or(Refusal::Unauthorized)?;
-    let given = hex::decode(given).map_err(|_| Refusal::Unauthorized)?;
-    if secret.is_empty() {
-        return Err(Refusal::Unauthorized);
-    }
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| Refusal::Unauthorized)?;
+fn is_signed(secret: &[u8], body: &[u8], signature: Option<&str>) -> bool {
+    let given = signature.and_then(|text| text.strip_prefix("sha256="));
+    let given = given.and_then(|text| hex::decode(text).ok());
+    let mac = Hmac::<Sha256>::new_from_slice(secret).ok();
+    let (Some(given), Some(mut mac), false) = (given, mac, secret.is_empty()) else {
+        return false;
+    };
     mac.update(body);
-    mac.verify_slice(&given).map_err(|_| Refusal::Unauthorized)
+    mac.verify_slice(&given).is_ok()
 }
 
 async fn push(ports: &Ports, body: &[u8]) -> Result<Answer, Refusal> {
@@ -145,11 +156,7 @@ async fn push(ports: &Ports, body: &[u8]) -> Result<Answer, Refusal> {
     }
     let requests: Vec<Request> = followers
         .into_iter()
-        .map(|one| Request {
-            hub: one.hub,
-            object: one.object,
-            cause: Cause::Push,
-        })
+        .map(|(hub, object)| Request::new(&hub, object, Cause::Push))
         .collect();
     ports
         .queue
@@ -177,10 +184,15 @@ mod tests {
     const SIGNATURE: &str =
         "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
+    const ENTRANCE: Entrance = Entrance {
+        max_body: 1 << 20,
+        secret: "the vault",
+    };
+
     #[test]
     fn signatures() {
         let body = b"Hello, World!";
-        assert!(verify(SECRET, body, Some(SIGNATURE)).is_ok());
+        assert!(is_signed(SECRET, body, Some(SIGNATURE)));
         for bad in [
             None,
             Some(""),
@@ -190,13 +202,10 @@ mod tests {
             Some(&SIGNATURE.replace("757", "758")),
             Some(&SIGNATURE[7..]),
         ] {
-            assert!(
-                matches!(verify(SECRET, body, bad), Err(Refusal::Unauthorized)),
-                "{bad:?}"
-            );
+            assert!(!is_signed(SECRET, body, bad), "{bad:?}");
         }
-        assert!(verify(SECRET, b"Hello, World?", Some(SIGNATURE)).is_err());
-        assert!(verify(b"", body, Some(SIGNATURE)).is_err());
+        assert!(!is_signed(SECRET, b"Hello, World?", Some(SIGNATURE)));
+        assert!(!is_signed(b"", body, Some(SIGNATURE)));
     }
 
     fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> Delivery<'a> {
@@ -224,7 +233,8 @@ mod tests {
         );
         let mut ports = testing::ports(blobs, queue.clone(), Arc::default());
         let receive = |ports: &Ports, one: Delivery<'_>| {
-            receive(ports, one).now_or_never().expect("nothing waits")
+            let received = receive(ports, &ENTRANCE, one);
+            received.now_or_never().expect("nothing waits")
         };
         let signed = sign(PUSH);
 
@@ -260,21 +270,16 @@ mod tests {
             );
             note.now_or_never().unwrap().unwrap();
         }
-        let request = Request {
-            hub: "staging".into(),
-            object,
-            cause: Cause::Push,
-        };
+        let request = Request::new("staging", object, Cause::Push);
         assert_eq!(
             receive(&ports, delivery("push", PUSH, &signed)).unwrap(),
             Answer::Queued(vec![request.clone()])
         );
         assert_eq!(queue.take(), [(request, Duration::ZERO)]);
 
-        assert!(matches!(
-            receive(&ports, delivery("push", PUSH, "sha256=00")),
-            Err(Refusal::Unauthorized)
-        ));
+        let refusal = receive(&ports, delivery("push", PUSH, "sha256=00")).unwrap_err();
+        assert_eq!(refusal.status(), 401);
+        assert!(refusal.to_string().ends_with("in the vault"), "{refusal}");
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(matches!(
             receive(&ports, delivery("push", &deep, &sign(&deep))),
@@ -284,7 +289,7 @@ mod tests {
             receive(&ports, delivery("ping", "{}", &sign("{}"))).unwrap(),
             Answer::Pong
         );
-        let large = "x".repeat(MAX_BODY + 1);
+        let large = "x".repeat(ENTRANCE.max_body + 1);
         assert_eq!(
             receive(&ports, delivery("push", &large, ""))
                 .unwrap_err()

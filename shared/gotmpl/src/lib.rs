@@ -25,6 +25,7 @@ pub mod fmt;
 mod function;
 mod lex;
 mod parse;
+mod scope;
 mod set;
 mod value;
 
@@ -42,4 +43,6 @@ pub use exec::{Exec, Limits};
 pub use function::{FuncError, Function, Functions, Native, Param};
 pub use parse::unquote;
 pub use set::{MissingKey, Templates};
-pub use value::{Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value, lossy};
+pub use value::{
+    Elem, IntType, Kind, List, Map, Method, Object, Str, TypeInfo, Value, freeing_cycles, lossy,
+};

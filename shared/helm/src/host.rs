@@ -18,6 +18,8 @@ pub(crate) struct Host {
     lookups: Option<Arc<BTreeMap<Lookup, Json>>>,
     /// What is random, from the seed in the options.
     pub random: crate::funcs::Random,
+    /// What new keys may still cost.
+    pub keys: crate::funcs::KeyBudget,
     /// The expressions that were paid for.
     pub compiled: crate::funcs::Compiled,
     needs: RefCell<BTreeSet<Lookup>>,
@@ -31,6 +33,7 @@ impl Host {
             now: options.now,
             lookups: options.lookups.clone(),
             random: crate::funcs::Random::new(options.entropy),
+            keys: crate::funcs::KeyBudget::default(),
             compiled: RefCell::default(),
             needs: RefCell::default(),
             included: RefCell::default(),

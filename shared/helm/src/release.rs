@@ -108,11 +108,13 @@ pub fn definitions(
     user_values: &Table,
     compat: Compat,
 ) -> Result<Vec<(String, String)>, HelmError> {
-    let mut work = Work::new(chart);
-    values::process_dependencies(&mut work, &to_map(user_values), compat)?;
-    let mut found = Vec::new();
-    collect_crds(&work, &mut found);
-    Ok(found)
+    on_large_stack(|| {
+        let mut work = Work::new(chart);
+        values::process_dependencies(&mut work, &to_map(user_values), compat)?;
+        let mut found = Vec::new();
+        collect_crds(&work, &mut found);
+        Ok(found)
+    })
 }
 
 fn templates<'c>(

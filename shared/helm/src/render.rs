@@ -10,7 +10,9 @@ use crate::objects::{
 };
 use crate::work::{Work, table};
 use driftless_gotmpl::fmt::quote;
-use driftless_gotmpl::{Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value, lossy};
+use driftless_gotmpl::{
+    Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value, freeing_cycles, lossy,
+};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,9 +78,10 @@ const STACK: usize = 256 << 20;
 /// one, and saves the pages of a new stack each time.
 const ENOUGH: usize = STACK - (16 << 20);
 
-/// Runs `f` on a stack that holds what hostile charts may nest.
+/// Runs `f` on a stack that holds what hostile charts may nest, and frees what their values held in rings at its end: `f`
+/// gives nothing that is made of them.
 pub(crate) fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(ENOUGH, STACK, f)
+    stacker::maybe_grow(ENOUGH, STACK, || freeing_cycles(f))
 }
 
 /// One template file with its scope.

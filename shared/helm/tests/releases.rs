@@ -237,3 +237,110 @@ fn what_is_wrong_behind_the_first_document_does_not_count() {
         assert_eq!(rendered.manifests[0].content, "a: 1.2.3\n", "{behind}");
     }
 }
+
+/// What charts that make their own keys do: a template with some is included again for the checksum of each workload, and by
+/// a hook. Thirty-two keys of 4,096 bits and more fit: see the budget's own test for the number.
+#[test]
+fn charts_with_many_keys_render() {
+    const WORKLOADS: usize = 4;
+    let keys = "apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData:
+  {{- $ca := genCA \"ca\" 365 }}
+  {{- $web := genSignedCert \"web\" nil (list \"web\") 365 $ca }}
+  jwt: {{ genPrivateKey \"rsa\" | quote }}
+  ca: {{ $ca.Cert | quote }}
+  key: {{ $web.Key | quote }}
+";
+    let workload = |number: usize| {
+        let sum = "{{ include (print $.Template.BasePath \"/keys.yaml\") . | sha256sum }}";
+        let text = format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}, annotations: {{sum: {sum}}}}}\n"
+        );
+        (format!("templates/p{number}.yaml"), text)
+    };
+    let workloads: Vec<(String, String)> = (0..WORKLOADS).map(workload).collect();
+    let mut files = vec![("templates/keys.yaml", keys)];
+    files.extend(workloads.iter().map(|(name, text)| (&**name, &**text)));
+    let rendered = done(render(&chart(&files), &Table::new(), &options(), true).unwrap());
+    assert_eq!(rendered.manifests.len(), WORKLOADS + 1);
+    let text = manifest_text(&rendered, false);
+    assert_eq!(text.matches("BEGIN RSA PRIVATE KEY").count(), 2);
+    assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 1);
+}
+
+/// A packed chart of these files.
+fn packed(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+        Vec::new(),
+        flate2::Compression::fast(),
+    ));
+    for (name, data) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(data.len() as u64);
+        tar.append_data(&mut header, name, &**data).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn packed_chart(name: &str, files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let chart = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
+    let mut all = vec![(format!("{name}/Chart.yaml"), chart.into_bytes())];
+    let files = files.iter().cloned();
+    all.extend(files.map(|(inner, data)| (format!("{name}/{inner}"), data)));
+    packed(&all)
+}
+
+/// Each archive has Helm's limit for itself, however little a packed subchart has of its own.
+#[test]
+fn large_packed_subcharts_are_held_to_helms_limits() {
+    const MIB: usize = 1 << 20;
+    let load = |data: &[u8], compat| {
+        let limits = LoadLimits::of(compat);
+        Chart::from_archive(data, "top.tgz", compat, &limits).map_err(|e| e.to_string())
+    };
+    let large = || vec![b'x'; 5 * MIB];
+    let small = packed_chart("small", &[]);
+    let sub = packed_chart(
+        "large",
+        &[("a", large()), ("b", large()), ("charts/small.tgz", small)],
+    );
+    let top = |more: &[(&str, Vec<u8>)]| {
+        let mut files = vec![("charts/large.tgz", sub.clone())];
+        files.extend(more.iter().cloned());
+        packed_chart("top", &files)
+    };
+    for compat in [Compat::Helm3, Compat::Helm4] {
+        let chart = load(&top(&[("a", large()), ("b", large())]), compat).unwrap();
+        let large = &chart.dependencies[0];
+        assert_eq!((large.name(), large.files.len()), ("large", 2));
+        assert_eq!(large.dependencies[0].name(), "small");
+    }
+
+    let larger = top(&[("a", vec![b'x'; 5 * MIB + 1])]);
+    assert!(
+        load(&larger, Compat::Helm4).is_ok(),
+        "Helm 4 has no limit on one file"
+    );
+    let error = load(&larger, Compat::Helm3).unwrap_err();
+    let want = "decompressed chart file \"top/a\" is larger than the maximum file size 5242880";
+    assert!(error.contains("top.tgz") && error.contains(want), "{error}");
+
+    // Helm refuses what is as large as its limit, too. A subchart has it for itself.
+    let with_limit = |bytes: u64, data: &[u8]| {
+        let limits = LoadLimits {
+            bytes,
+            ..LoadLimits::default()
+        };
+        let chart = Chart::from_archive(data, "top.tgz", Compat::Helm3, &limits);
+        chart.map_err(|error| error.to_string())
+    };
+    let name = b"apiVersion: v2\nname: top\nversion: 1.0.0\n".len() as u64;
+    let one = packed_chart("top", &[("a", vec![b'x'; 1_000])]);
+    assert!(with_limit(name + 1_001, &one).is_ok());
+    let error = with_limit(name + 1_000, &one).unwrap_err();
+    assert!(error.contains("larger than the maximum size"), "{error}");
+    let nested = packed_chart("top", &[("charts/top.tgz", one), ("a", vec![b'x'; 500])]);
+    assert!(with_limit(name + 1_001, &nested).is_ok());
+}

@@ -1,5 +1,5 @@
 use crate::remote::Remote;
-use driftless_manifest::yaml::YamlError;
+use driftless_manifest::yaml::{YamlError, YamlErrorKind};
 use driftless_manifest::{ReadError, TreePath};
 use std::fmt;
 
@@ -151,6 +151,15 @@ impl From<YamlError> for Error {
 }
 
 impl Error {
+    /// Whether a budget is used up: the build ends with it, whatever was tried.
+    pub(crate) fn is_budget(&self) -> bool {
+        match &self.kind {
+            ErrorKind::Budget { .. } => true,
+            ErrorKind::Yaml(error) => matches!(error.kind, YamlErrorKind::Budget { .. }),
+            _ => false,
+        }
+    }
+
     /// Puts the file in, unless an inner function knew it better or the text has it already.
     pub(crate) fn in_file(mut self, path: &TreePath) -> Self {
         let named = matches!(self.kind, ErrorKind::Yaml(_) | ErrorKind::Cycle(_));

@@ -1,5 +1,6 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Node, Scalar, Style, Tag};
+use crate::node::{self, MAP_VALUES, Node, Scalar, Style, Tag};
 use crate::resid::{Gvk, GvkFilter};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -68,15 +69,18 @@ impl FieldSpec {
         &self,
         object: &mut Node,
         make: Make,
+        budget: &Budget,
         set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        budget.spend_steps(1 + self.path.len() / 64)?;
+        budget.check_path_length(&self.path)?;
         let text = |field: &str| object.get(field).map_or("", Node::text);
         if !self.gvk.selects(Gvk::new(text("apiVersion"), text("kind"))) {
             return Ok(());
         }
         let make = if self.create { make } else { Make::Nothing };
         let path = self.path.strip_prefix('/').unwrap_or(&self.path);
-        self.walk(object, Some(path), make, set)
+        self.walk(object, Some(path), make, budget, set)
     }
 
     fn walk(
@@ -84,8 +88,10 @@ impl FieldSpec {
         node: &mut Node,
         path: Option<&str>,
         make: Make,
+        budget: &Budget,
         set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        budget.spend_steps(1)?;
         let Some(left) = path else {
             return set(node);
         };
@@ -95,7 +101,7 @@ impl FieldSpec {
         match node {
             Node::Seq(items) => items
                 .iter_mut()
-                .try_for_each(|item| self.walk(item, path, make, set)),
+                .try_for_each(|item| self.walk(item, path, make, budget, set)),
             Node::Map(map) => {
                 let (part, rest) = node::first_part(left, '/');
                 let (name, is_list) = part
@@ -104,7 +110,18 @@ impl FieldSpec {
                 if name.is_empty() {
                     return Err(self.fault("a part of the path is empty"));
                 }
+                // kyaml looks for an item of a list then, and refuses a map; wildcards it knows nowhere.
+                if name == "*" {
+                    return Err(self.fault("a wildcard is not supported here"));
+                }
+                if name == "-" || node::is_list_item(name) {
+                    return Err(self.fault(&format!("'{name}' is an item of a list, found a map")));
+                }
                 if make != Make::Nothing && !is_list {
+                    if map.get(name).is_none() {
+                        budget.spend_field(name, "")?;
+                        budget.spend_nodes(MAP_VALUES)?;
+                    }
                     prepare(map, name, if rest.is_none() { make } else { Make::Map });
                 }
                 if let (true, Some(field)) = (is_list, map.get_mut(name))
@@ -113,7 +130,7 @@ impl FieldSpec {
                     *field = Node::Seq(Vec::new());
                 }
                 match map.get_mut(name) {
-                    Some(field) => self.walk(field, rest, make, set),
+                    Some(field) => self.walk(field, rest, make, budget, set),
                     None => Ok(()),
                 }
             }

@@ -13,6 +13,7 @@
 //! refused, too, unless [`Options::remote`] allows them: then whoever builds fetches them ([`ErrorKind::Needs`]). Charts of
 //! the tree are rendered by whoever builds ([`Charts`]).
 
+mod budget;
 mod build;
 mod charts;
 mod config;
@@ -32,13 +33,15 @@ mod resource;
 mod scan;
 mod schema;
 mod selector;
+mod stack;
 mod transform;
 
 pub use charts::{ChartCall, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
 pub use remote::{REMOTE_FOLDER, Remote};
-pub use selector::ObjectSelector;
+pub use selector::{ObjectSelector, SelectorBudget};
+pub use stack::on_large_stack;
 
 use driftless_manifest::{Object, Reader, TreePath, yaml};
 use serde_json::Value;
@@ -126,23 +129,30 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
 /// # Errors
 /// A file that is no YAML, or a manifest that holds something that is no Kubernetes object.
 pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
-    scan::kustomization_of(reader, dir)
+    on_large_stack(|| scan::kustomization_of(reader, dir))
 }
 
 /// The output of the command line: documents joined by `---`.
 pub fn to_yaml(objects: &[Object]) -> String {
-    let documents: Vec<String> = objects
-        .iter()
-        .map(|object| yaml::to_string(&object.to_value()))
-        .collect();
-    documents.join("---\n")
+    joined(
+        objects
+            .iter()
+            .map(|object| yaml::to_string(&object.to_value())),
+    )
 }
 
 /// As [`to_yaml`], of the documents of [`build_documents`].
 pub fn documents_to_yaml(documents: &[Value]) -> String {
-    documents
-        .iter()
-        .map(yaml::to_string)
-        .collect::<Vec<_>>()
-        .join("---\n")
+    joined(documents.iter().map(yaml::to_string))
+}
+
+fn joined(documents: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for (at, document) in documents.enumerate() {
+        if at > 0 {
+            text.push_str("---\n");
+        }
+        text.push_str(&document);
+    }
+    text
 }

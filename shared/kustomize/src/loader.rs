@@ -1,11 +1,14 @@
+use crate::budget::{Budget, EMBEDDED};
 use crate::charts::Charts;
 use crate::error::{Error, ErrorKind};
+use crate::node::{self, Node};
 use crate::options::{LoadRestrictor, Options};
 use crate::remote::{self, Remote};
 use crate::schema::Schema;
+use crate::selector::Patterns;
 use driftless_manifest::yaml::{self, YamlError};
 use driftless_manifest::{Kind, ReadError, Reader, TreePath};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// The names of a kustomization file, in kustomize's order.
 pub(crate) const FILE_NAMES: [&str; 3] =
@@ -18,11 +21,8 @@ pub(crate) struct Context<'b, 't> {
     /// What renders charts.
     pub charts: Option<&'b dyn Charts>,
     pub schema: RefCell<Schema>,
-    bytes: Cell<usize>,
-    nodes: Cell<usize>,
-    kustomizations: Cell<usize>,
-    /// Steps of patches and replacements that are left.
-    steps: Cell<usize>,
+    pub budget: Budget,
+    pub patterns: Patterns,
 }
 
 impl<'b, 't> Context<'b, 't> {
@@ -36,68 +36,19 @@ impl<'b, 't> Context<'b, 't> {
             options,
             charts,
             schema: RefCell::new(Schema::new()),
-            bytes: Cell::new(0),
-            nodes: Cell::new(0),
-            kustomizations: Cell::new(0),
-            steps: Cell::new(options.limits.steps),
+            budget: Budget::new(options.limits),
+            patterns: Patterns::default(),
         }
     }
 
-    /// What one YAML text may still cost.
-    pub fn yaml_limits(&self) -> yaml::Limits {
-        yaml::Limits {
-            nodes: self.options.limits.nodes.saturating_sub(self.nodes.get()),
-            ..yaml::Limits::default()
-        }
+    /// YAML or JSON inside of a value, if it is that.
+    ///
+    /// # Errors
+    /// Reading it costs more than is left of the budget.
+    pub fn embedded(&self, text: &str) -> Result<Option<Node>, Error> {
+        self.budget.spend_steps(1 + text.len())?;
+        Ok(node::first_document(text, &EMBEDDED))
     }
-
-    /// Counts bytes that were read.
-    pub fn spend_bytes(&self, bytes: usize) -> Result<(), Error> {
-        spend(&self.bytes, bytes, self.options.limits.bytes, "bytes")
-    }
-
-    /// Counts values that were read.
-    pub fn spend_nodes(&self, nodes: usize) -> Result<(), Error> {
-        spend(&self.nodes, nodes, self.options.limits.nodes, "values")
-    }
-
-    /// Counts the text of a value that was written: long texts count as several values.
-    pub fn spend_text(&self, text: &str) -> Result<(), Error> {
-        self.spend_nodes(text.len() / crate::node::TEXT_PER_VALUE)
-    }
-
-    /// Counts steps of work.
-    pub fn spend_steps(&self, steps: usize) -> Result<(), Error> {
-        let left = self.steps.get().checked_sub(steps);
-        self.steps.set(left.ok_or(ErrorKind::Budget {
-            what: "steps",
-            limit: self.options.limits.steps,
-        })?);
-        Ok(())
-    }
-
-    /// Counts a kustomization.
-    pub fn spend_kustomization(&self) -> Result<(), Error> {
-        spend(
-            &self.kustomizations,
-            1,
-            self.options.limits.kustomizations,
-            "kustomizations",
-        )
-    }
-}
-
-fn spend(
-    counter: &Cell<usize>,
-    more: usize,
-    limit: usize,
-    what: &'static str,
-) -> Result<(), Error> {
-    counter.set(counter.get().saturating_add(more));
-    if counter.get() > limit {
-        return Err(ErrorKind::Budget { what, limit }.into());
-    }
-    Ok(())
 }
 
 /// Reads the files that the kustomization of one folder names.
@@ -178,14 +129,7 @@ impl<'c> Loader<'c> {
     {
         self.refuse_cycle(&root)?;
         stay_in(repository.as_ref(), &root)?;
-        let limit = self.context.options.limits.depth;
-        if self.depth + 1 > limit {
-            return Err(ErrorKind::Budget {
-                what: "levels of kustomizations",
-                limit,
-            }
-            .into());
-        }
+        self.context.budget.check_depth(self.depth + 1)?;
         Ok(Loader {
             context: self.context,
             root,
@@ -265,7 +209,7 @@ impl<'c> Loader<'c> {
     pub fn load(&self, entry: &str, field: &'static str) -> Result<(TreePath, Vec<u8>), Error> {
         let path = self.path_of(entry, field)?;
         let bytes = self.context.reader.read(&path)?;
-        self.context.spend_bytes(bytes.len())?;
+        self.context.budget.spend_bytes(bytes.len())?;
         Ok((path, bytes.to_vec()))
     }
 

@@ -81,37 +81,42 @@ pub enum Reorder {
 /// | bases that are entered again and again | `kustomizations` |
 /// | files, also one that is read many times | `bytes` |
 /// | one YAML text, its nesting and its aliases | [`yaml::Limits`](driftless_manifest::yaml::Limits), with no more nodes than `nodes` leaves |
-/// | what generators, patches, labels and replacements add | `nodes` |
+/// | objects and patches, and what generators, patches, labels, prefixes and replacements add | `nodes` |
 /// | objects | `resources` |
-/// | patches and replacements that compare much and add little | `steps` |
-/// | regular expressions | an engine of linear time |
+/// | transformers that look at much and change little | `steps` |
+/// | regular expressions | `steps` for what compiling and matching them costs, and an engine of linear time |
+/// | texts of many lines in deep objects | `output` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Folders that lead to folders.
     pub depth: usize,
     /// Bytes of all files read, a file that is read twice counted twice.
     pub bytes: usize,
-    /// Values (maps, lists, scalars; 64 bytes of text count as one more) that are read, and added by patches,
-    /// replacements, labels and so on.
+    /// Values (maps, lists, scalars; 64 bytes of text count as one more, and a map as four more) that are read, and added
+    /// by patches, replacements, labels and so on.
     pub nodes: usize,
     /// Objects at any one time.
     pub resources: usize,
     /// Kustomizations entered, one that is entered twice counted twice.
     pub kustomizations: usize,
-    /// Values compared, copied or visited by patches and replacements.
+    /// Values compared, copied or visited.
     pub steps: usize,
+    /// Bytes of all objects as YAML, with the indentation of their lines.
+    pub output: usize,
 }
 
 impl Default for Limits {
-    /// 64 levels, 64 MiB, 4 million values, 50,000 objects, 5,000 kustomizations, 200 million steps.
+    /// 64 levels, 64 MiB, 1.5 million values, 50,000 objects, 5,000 kustomizations, 40 million steps, 64 MiB of output: a
+    /// build ends within two seconds and 256 MiB.
     fn default() -> Self {
         Self {
             depth: 64,
             bytes: 64 << 20,
-            nodes: 4_000_000,
+            nodes: 1_500_000,
             resources: 50_000,
             kustomizations: 5_000,
-            steps: 200_000_000,
+            steps: 40_000_000,
+            output: 64 << 20,
         }
     }
 }

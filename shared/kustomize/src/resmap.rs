@@ -1,5 +1,5 @@
 use crate::error::{Error, ErrorKind};
-use crate::node::{Map, Node, Scalar, Style};
+use crate::node::{Node, Scalar, Style};
 use crate::resid::Id;
 use crate::resource::{Behavior, Resource};
 use crate::schema::Schema;
@@ -155,7 +155,7 @@ fn texts(node: &Node, field: &str) -> BTreeMap<String, String> {
     };
     let map = node.get(field).and_then(Node::as_map);
     map.map_or_else(BTreeMap::new, |map| {
-        map.0
+        map.fields()
             .iter()
             .map(|(key, node)| (key.clone(), value(node)))
             .collect()
@@ -167,7 +167,7 @@ fn add_string_data(old: &Node, data: &mut BTreeMap<String, String>) -> Result<()
     let Some(map) = old.get("stringData").and_then(Node::as_map) else {
         return Ok(());
     };
-    for (key, value) in &map.0 {
+    for (key, value) in map.fields() {
         if !matches!(value, Node::Scalar(_)) {
             return Err(format!(
                 "stringData value of '{key}' in the Secret is {}, expected a text",
@@ -201,7 +201,7 @@ pub(crate) fn data_map(data: BTreeMap<String, String>) -> Node {
             }),
         )
     };
-    Node::Map(Map(data.into_iter().map(pair).collect()))
+    Node::Map(data.into_iter().map(pair).collect())
 }
 
 /// Base64 as kustomize writes it: lines of 70 characters as soon as there is more than one line.

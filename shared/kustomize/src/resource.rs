@@ -1,9 +1,10 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::node::{self, Map, Node, Scalar, Shares, Style};
 use crate::resid::{Gvk, Id};
 use crate::schema::Schema;
-use driftless_manifest::yaml;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// An object on its way through the build, with what kustomize remembers of it.
 #[derive(Clone, Debug)]
@@ -13,8 +14,8 @@ pub(crate) struct Resource {
     pub previous: Vec<PreviousId>,
     /// Whether it was to be remembered when it had no name.
     was_nameless: bool,
-    pub prefixes: Vec<String>,
-    pub suffixes: Vec<String>,
+    pub prefixes: Vec<Rc<str>>,
+    pub suffixes: Vec<Rc<str>>,
     pub behavior: Behavior,
     /// Whether a generator made it.
     pub generated: bool,
@@ -30,9 +31,9 @@ pub(crate) struct Resource {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PreviousId {
-    pub kind: String,
-    pub name: String,
-    pub namespace: String,
+    pub kind: Rc<str>,
+    pub name: Rc<str>,
+    pub namespace: Rc<str>,
 }
 
 /// What a generated object does to one that is there.
@@ -87,7 +88,7 @@ impl Resource {
             return;
         };
         if !annotations
-            .0
+            .fields()
             .iter()
             .any(|(key, _)| key.starts_with(INTERNAL))
         {
@@ -109,12 +110,13 @@ impl Resource {
             .zip(list("previousNamespaces"))
             .zip(kinds);
         let previous = ids.map(|((name, namespace), kind)| PreviousId {
-            kind,
-            name,
-            namespace,
+            kind: kind.into(),
+            name: name.into(),
+            namespace: namespace.into(),
         });
         let previous = previous.collect();
-        let (prefixes, suffixes) = (list("prefixes"), list("suffixes"));
+        let shared = |name: &str| list(name).into_iter().map(Rc::from).collect();
+        let (prefixes, suffixes) = (shared("prefixes"), shared("suffixes"));
         let generated = text("generatorBehavior").is_some();
         let behavior = Behavior::new(text("generatorBehavior").unwrap_or_default());
         let needs_hash = text("needsHashSuffix") == Some("enabled");
@@ -200,8 +202,8 @@ impl Resource {
     ///
     /// # Errors
     /// It has or had no name or no kind, which kustomize does not survive: it keeps names, namespaces and kinds in lists of
-    /// their own, without those that are empty.
-    pub fn remember_id(&mut self, schema: &Schema) -> Result<(), Error> {
+    /// their own, without those that are empty. Or the budget is used up.
+    pub fn remember_id(&mut self, schema: &Schema, budget: &Budget) -> Result<(), Error> {
         let id = self.id(schema);
         if id.name.is_empty() && self.previous.is_empty() {
             self.was_nameless = true;
@@ -218,10 +220,11 @@ impl Resource {
             let reason = format!("{shown} has lost its name or kind, and is to be renamed");
             return Err(ErrorKind::Object(reason).into());
         }
+        budget.spend_text(id.gvk.kind.len() + id.name.len() + id.namespace.len())?;
         let previous = PreviousId {
-            kind: id.gvk.kind.to_owned(),
-            name: id.name.to_owned(),
-            namespace: id.effective_namespace().to_owned(),
+            kind: id.gvk.kind.into(),
+            name: id.name.into(),
+            namespace: id.effective_namespace().into(),
         };
         self.previous.push(previous);
         Ok(())
@@ -232,7 +235,7 @@ impl Resource {
         let ids = |part: fn(&PreviousId) -> &str| -> Vec<&str> {
             self.previous.iter().map(part).collect()
         };
-        let texts = |list: &[String]| list.join(",");
+        let texts = |list: &[Rc<str>]| list.join(",");
         let behavior = match (self.generated, self.behavior) {
             (false, _) => "",
             (true, Behavior::Create) => "unspecified",
@@ -296,7 +299,7 @@ impl Resource {
             .and_then(|meta| meta.get(field))
             .and_then(Node::as_map);
         map.map_or_else(BTreeMap::new, |map| {
-            map.0
+            map.fields()
                 .iter()
                 .map(|(key, value)| (key.clone(), value.text().to_owned()))
                 .collect()
@@ -359,23 +362,23 @@ pub(crate) fn text_map(texts: BTreeMap<String, String>) -> Node {
             }),
         )
     };
-    Node::Map(Map(texts.into_iter().map(pair).collect()))
+    Node::Map(texts.into_iter().map(pair).collect())
 }
 
 /// Prefixes and suffixes tell layers apart: whether two objects went through the same ones at the end.
 pub(crate) fn same_layers(
-    mine: (&[String], &[String]),
-    theirs: (&[String], &[String]),
+    mine: (&[Rc<str>], &[Rc<str>]),
+    theirs: (&[Rc<str>], &[Rc<str>]),
     allow_empty: bool,
 ) -> bool {
-    let fits = |mine: &[String], theirs: &[String]| {
+    let fits = |mine: &[Rc<str>], theirs: &[Rc<str>]| {
         (allow_empty && (mine.is_empty() || theirs.is_empty())) || same_ending(mine, theirs)
     };
     fits(mine.0, theirs.0) && fits(mine.1, theirs.1)
 }
 
 /// Whether the shorter list is the end of the longer. An empty one is the end of an empty one only.
-fn same_ending(a: &[String], b: &[String]) -> bool {
+fn same_ending(a: &[Rc<str>], b: &[Rc<str>]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.is_empty() {
         long.is_empty()
@@ -387,9 +390,11 @@ fn same_ending(a: &[String], b: &[String]) -> bool {
 /// The objects in a text: documents, with lists taken apart.
 ///
 /// # Errors
-/// No YAML, or a document without kind or name.
-pub(crate) fn parse(text: &str, file: &str, limits: &yaml::Limits) -> Result<Vec<Resource>, Error> {
-    let nodes = keep_objects(node::documents(text, file, limits)?)?;
+/// Not YAML, a document without kind or name, or more than is left of the budget.
+pub(crate) fn parse(text: &str, file: &str, budget: &Budget) -> Result<Vec<Resource>, Error> {
+    let nodes = node::documents(text, file, &budget.yaml_limits())?;
+    nodes.iter().try_for_each(|node| budget.spend_tree(node))?;
+    let nodes = keep_objects(nodes)?;
     let mut resources: Vec<Resource> = inline_lists(nodes)?
         .into_iter()
         .map(Resource::new)

@@ -1,6 +1,8 @@
+use crate::budget::Budget;
 use crate::error::{Error, InFile as _};
 use crate::kustomization;
 use crate::loader::FILE_NAMES;
+use crate::options::Limits;
 use crate::remote::REMOTE_FOLDER;
 use crate::resource;
 use driftless_manifest::yaml::{self, YamlError};
@@ -9,14 +11,16 @@ use serde_json::{Map, Value, json};
 
 /// See [`crate::kustomization_of`].
 pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
-    let limits = yaml::Limits::default();
+    let budget = Budget::new(Limits::default());
     for name in FILE_NAMES {
         let path = join(dir, name)?;
         if reader.kind(&path)? != Some(Kind::File) {
             continue;
         }
-        let mut fields = kustomization::to_document(&text(reader, &path)?, path.as_str(), &limits)
-            .in_file(&path)?;
+        let text = text(reader, &path)?;
+        let limits = budget.kustomization_limits();
+        let mut fields =
+            kustomization::to_document(&text, path.as_str(), &limits).in_file(&path)?;
         with_kind(&mut fields);
         let resources = fields.get("resources").and_then(Value::as_array);
         if resources.is_none_or(Vec::is_empty) {
@@ -25,7 +29,7 @@ pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Va
         return Ok(Value::Object(fields));
     }
     let mut found = Vec::new();
-    scan(reader, dir, dir, &limits, &mut found)?;
+    scan(reader, dir, dir, &budget, &mut found)?;
     let mut fields = Map::new();
     with_kind(&mut fields);
     if found.is_empty() {
@@ -70,7 +74,7 @@ fn scan(
     reader: &Reader<'_>,
     base: &TreePath,
     dir: &TreePath,
-    limits: &yaml::Limits,
+    budget: &Budget,
     found: &mut Vec<String>,
 ) -> Result<(), Error> {
     for (name, kind) in reader.list(dir)? {
@@ -82,9 +86,11 @@ fn scan(
             // What was fetched for an earlier try is no part of the folder.
             Kind::Dir if path.as_str() == REMOTE_FOLDER => {}
             Kind::Dir if has_kustomization(reader, &path)? => found.push(relative(base, &path)),
-            Kind::Dir => scan(reader, base, &path, limits, found)?,
+            Kind::Dir => scan(reader, base, &path, budget, found)?,
             Kind::File if name.ends_with(".yaml") || name.ends_with(".yml") => {
-                resource::parse(&text(reader, &path)?, path.as_str(), limits).in_file(&path)?;
+                let text = text(reader, &path)?;
+                budget.spend_bytes(text.len()).in_file(&path)?;
+                resource::parse(&text, path.as_str(), budget).in_file(&path)?;
                 found.push(relative(base, &path));
             }
             Kind::File => {}

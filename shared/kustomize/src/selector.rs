@@ -1,11 +1,16 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::labels;
+use crate::node::Node;
+use crate::options::Limits;
 use crate::resid::{Gvk, Id};
 use crate::resource::Resource;
 use crate::schema::Schema;
 use driftless_manifest::{Object, re2};
 use regex::Regex;
 use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// Which objects a patch or replacement is for. Group to namespace are regular expressions that must match as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -31,6 +36,8 @@ pub(crate) struct Matcher {
     pub annotations: labels::Selector,
     /// Whether it says nothing of kind, name and namespace.
     pub no_id: bool,
+    /// Steps that an object costs, whatever its names.
+    steps: usize,
 }
 
 /// A pattern; most need no automaton, which costs more to make than a small build.
@@ -38,27 +45,116 @@ enum Pattern {
     Any,
     /// Texts, one of which it is: the pieces of each, with anything but line ends in between.
     Texts(Vec<Vec<String>>),
-    Regex(Box<Regex>),
+    Regex(Expression),
+}
+
+/// A compiled expression, and the steps that a byte of text costs.
+#[derive(Clone)]
+pub(crate) struct Expression {
+    regex: Regex,
+    steps: usize,
+}
+
+impl Expression {
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Steps that matching a text costs.
+    pub fn steps(&self, text: &str) -> usize {
+        self.steps.saturating_mul(1 + text.len())
+    }
+}
+
+/// The expressions that a build has compiled.
+#[derive(Default)]
+pub(crate) struct Patterns(RefCell<HashMap<String, Expression>>);
+
+/// Expressions that are kept: kustomizations use the same few again and again. A large one takes 5 MiB when it is compiled.
+const KEPT: usize = 16;
+/// Bytes of an expression. Names of objects have at most 253.
+const LONGEST: usize = 64 << 10;
+/// Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
+const MOST_CLASSES: usize = 1_000;
+/// Steps that compiling takes at most: an expression that is too large is given up.
+const MOST_STEPS: u64 = 5_000_000;
+/// How large an expression is, written out, for a step that each byte of a text costs more.
+const SIZE_PER_STEP: usize = 4_096;
+
+impl Patterns {
+    /// Compiles an expression of the user, in Go's syntax.
+    ///
+    /// # Errors
+    /// One that cannot be read, is too large, or costs more steps than are left.
+    pub fn compile(&self, pattern: &str, budget: &Budget) -> Result<Expression, Error> {
+        budget.spend_steps(1 + pattern.len() / 16)?;
+        if let Some(known) = self.0.borrow().get(pattern) {
+            return Ok(known.clone());
+        }
+        let size = re2::expansion(pattern).min(MOST_STEPS);
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        budget.spend_steps(COMPILING.saturating_add(size))?;
+        let expression = Expression {
+            regex: compile(pattern).map_err(|reason| ErrorKind::Selector {
+                selector: shortened(pattern),
+                reason,
+            })?,
+            steps: 1 + size / SIZE_PER_STEP,
+        };
+        let mut kept = self.0.borrow_mut();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(pattern.to_owned(), expression.clone());
+        Ok(expression)
+    }
+}
+
+/// Steps that compiling the smallest expression costs.
+const COMPILING: usize = 500;
+
+fn compile(pattern: &str) -> Result<Regex, String> {
+    if pattern.len() > LONGEST {
+        return Err(format!("it has more than {LONGEST} bytes"));
+    }
+    if re2::classes(pattern) > MOST_CLASSES {
+        return Err(format!("it has more than {MOST_CLASSES} Unicode classes"));
+    }
+    let translated = re2::translate(pattern)?;
+    Regex::new(&translated).map_err(|_| "it is too large".to_owned())
+}
+
+/// The beginning of a long expression, for messages.
+pub(crate) fn shortened(text: &str) -> String {
+    const SHOWN: usize = 200;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 impl Pattern {
-    fn new(text: &str) -> Result<Self, Error> {
+    fn new(text: &str, patterns: &Patterns, budget: &Budget) -> Result<Self, Error> {
         if text.is_empty() {
             return Ok(Self::Any);
         }
+        budget.spend_steps(1 + text.len() / 16)?;
         let is_literal = |piece: &str| {
             piece
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_/:".contains(&byte))
         };
-        let texts: Vec<Vec<String>> = text
+        if text
             .split('|')
-            .map(|text| text.split(".*").map(str::to_owned).collect())
-            .collect();
-        if texts.iter().flatten().all(|piece| is_literal(piece)) {
-            return Ok(Self::Texts(texts));
+            .flat_map(|text| text.split(".*"))
+            .all(is_literal)
+        {
+            let pieces = |text: &str| text.split(".*").map(str::to_owned).collect();
+            return Ok(Self::Texts(text.split('|').map(pieces).collect()));
         }
-        compile(&format!("^(?:{text})$")).map(|regex| Self::Regex(Box::new(regex)))
+        patterns
+            .compile(&format!("^(?:{text})$"), budget)
+            .map(Self::Regex)
     }
 
     fn matches(&self, text: &str) -> bool {
@@ -66,6 +162,15 @@ impl Pattern {
             Self::Any => true,
             Self::Texts(texts) => texts.iter().any(|pieces| fits(pieces, text)),
             Self::Regex(regex) => regex.is_match(text),
+        }
+    }
+
+    /// Steps that matching a text costs.
+    fn steps(&self, text: &str) -> usize {
+        match self {
+            Self::Any => 0,
+            Self::Texts(texts) => texts.len() + text.len() / 32,
+            Self::Regex(regex) => regex.steps(text),
         }
     }
 }
@@ -90,31 +195,22 @@ fn fits(pieces: &[String], text: &str) -> bool {
     })
 }
 
-/// Compiles an expression of the user, in Go's syntax.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
-    let compiled = re2::translate(pattern)
-        .and_then(|pattern| Regex::new(&pattern).map_err(|_| "it is too large".to_owned()));
-    compiled.map_err(|reason| {
-        ErrorKind::Selector {
-            selector: pattern.to_owned(),
-            reason,
-        }
-        .into()
-    })
-}
-
 impl Selector {
     /// # Errors
-    /// An expression that cannot be read.
-    pub fn compile(&self) -> Result<Matcher, Error> {
+    /// An expression that cannot be read, or that costs more than is left.
+    pub fn compile(&self, patterns: &Patterns, budget: &Budget) -> Result<Matcher, Error> {
+        let pattern = |text: &str| Pattern::new(text, patterns, budget);
+        let marks = self.label_selector.len() + self.annotation_selector.len();
+        budget.spend_steps(marks)?;
         Ok(Matcher {
-            group: Pattern::new(&self.group)?,
-            version: Pattern::new(&self.version)?,
-            kind: Pattern::new(&self.kind)?,
-            name: Pattern::new(&self.name)?,
-            namespace: Pattern::new(&self.namespace)?,
+            group: pattern(&self.group)?,
+            version: pattern(&self.version)?,
+            kind: pattern(&self.kind)?,
+            name: pattern(&self.name)?,
+            namespace: pattern(&self.namespace)?,
             labels: labels::Selector::parse(&self.label_selector)?,
             annotations: labels::Selector::parse(&self.annotation_selector)?,
+            steps: 2 + marks / 8,
             no_id: [
                 &self.group,
                 &self.version,
@@ -142,9 +238,27 @@ impl Matcher {
 
     /// Labels and annotations.
     pub fn marks(&self, resource: &Resource) -> bool {
-        (self.labels.is_empty() || self.labels.matches(&resource.texts("labels")))
-            && (self.annotations.is_empty()
-                || self.annotations.matches(&resource.texts("annotations")))
+        let metadata = resource.node.get("metadata");
+        let fits = |selector: &labels::Selector, field: &str| {
+            let map = metadata.and_then(|metadata| metadata.get(field));
+            selector.matches(|key| map?.get(key).map(Node::text))
+        };
+        fits(&self.labels, "labels") && fits(&self.annotations, "annotations")
+    }
+
+    /// Counts what it costs to compare an object.
+    pub fn spend(&self, resource: &Resource, budget: &Budget) -> Result<(), Error> {
+        let gvk = resource.gvk();
+        let previous = resource.previous.iter().map(|id| {
+            let steps = self.name.steps(&id.name) + self.namespace.steps(&id.namespace);
+            steps + self.kind.steps(&id.kind)
+        });
+        let patterns = self.group.steps(gvk.group)
+            + self.version.steps(gvk.version)
+            + self.kind.steps(gvk.kind)
+            + self.name.steps(resource.name())
+            + self.namespace.steps(resource.namespace());
+        budget.spend_steps(self.steps + patterns + previous.sum::<usize>())
     }
 
     /// Whether a patch is for this object: by its first or its present name and namespace, and its present kind.
@@ -155,6 +269,27 @@ impl Matcher {
             && (self.name.matches(first.name) || self.name.matches(now.name))
             && self.gvk(resource.gvk())
             && self.marks(resource)
+    }
+}
+
+/// What reading selectors may cost, all together: as much as one build.
+pub struct SelectorBudget {
+    budget: Budget,
+    patterns: Patterns,
+}
+
+impl Default for SelectorBudget {
+    fn default() -> Self {
+        Self {
+            budget: Budget::new(Limits::default()),
+            patterns: Patterns::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for SelectorBudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SelectorBudget")
     }
 }
 
@@ -172,36 +307,42 @@ impl ObjectSelector {
     /// Reads a `target`.
     ///
     /// # Errors
-    /// A field that is no text, an expression or selector that cannot be read.
-    pub fn new(target: &serde_json::Value) -> Result<Self, String> {
+    /// A field that is not a string, an expression or selector that cannot be read, or expressions that cost more than
+    /// the budget has left.
+    pub fn new(target: &serde_json::Value, budget: &SelectorBudget) -> Result<Self, String> {
         let selector = Selector::deserialize(target).map_err(|error| error.to_string())?;
         selector
-            .compile()
+            .compile(&budget.patterns, &budget.budget)
             .map(Self)
             .map_err(|error| error.to_string())
     }
 
     /// Whether the rule is for this object.
     pub fn matches(&self, object: &Object) -> bool {
-        let texts = |field: &str| {
-            let pairs = object.meta_map(field).into_iter().flatten();
-            pairs
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                .collect()
-        };
         let Self(matcher) = self;
+        let fits = |selector: &labels::Selector, field: &str| {
+            let map = object.meta_map(field);
+            selector.matches(|key| map?.get(key)?.as_str())
+        };
         matcher.gvk(Gvk::new(object.api_version(), object.kind()))
             && matcher.name.matches(object.name())
             && matcher.namespace.matches(object.namespace())
-            && (matcher.labels.is_empty() || matcher.labels.matches(&texts("labels")))
-            && (matcher.annotations.is_empty()
-                || matcher.annotations.matches(&texts("annotations")))
+            && fits(&matcher.labels, "labels")
+            && fits(&matcher.annotations, "annotations")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn new(pattern: &str) -> Result<Pattern, Error> {
+        Pattern::new(
+            pattern,
+            &Patterns::default(),
+            &Budget::new(Limits::default()),
+        )
+    }
 
     #[test]
     fn patterns_match_as_gos_do() {
@@ -226,11 +367,11 @@ mod tests {
             (r"\w+", "\u{e9}", false),
             ("[a[]", "[", true),
         ] {
-            let Ok(compiled) = Pattern::new(pattern) else {
+            let Ok(compiled) = new(pattern) else {
                 panic!("{pattern} is read");
             };
             assert_eq!(compiled.matches(text), matches, "{pattern:?} on {text:?}");
         }
-        assert!(Pattern::new("(?=a)").is_err(), "Go has no look-ahead");
+        assert!(new("(?=a)").is_err(), "Go has no look-ahead");
     }
 }

@@ -142,6 +142,40 @@ fn texts_that_must_be_read_cost_steps() {
     assert!(render(&tree, "", &with(2_000_000)).is_ok());
 }
 
+/// kustomize looks for no item of a list where it goes along field paths, and knows no wildcard there.
+#[test]
+fn wildcards_in_field_paths_are_refused() {
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: $(V), '0': y}}";
+    let var = |path: &str| {
+        format!(
+            "resources: [r.yaml]\nconfigurations: [c.yaml]\n\
+             vars: [{{name: V, objref: {{apiVersion: v1, kind: ConfigMap, name: a}}, fieldref: {{fieldpath: '{path}'}}}}]\n"
+        )
+    };
+    let reference = |path: &str| format!("varReference:\n- kind: ConfigMap\n  path: '{path}'\n");
+    let built = |var: &str, reference: &str| {
+        let tree = tree(&[
+            ("kustomization.yaml", var),
+            ("c.yaml", reference),
+            ("r.yaml", object),
+        ]);
+        render(&tree, "", &Options::default())
+    };
+    let fine = built(&var("metadata.name"), &reference("data/x")).unwrap();
+    assert_eq!(fine[0].pointer("/data/x"), Some(&json!("a")));
+    let error = built(&var("data.*"), &reference("data/x")).unwrap_err();
+    assert!(error.contains("has no field 'data.*'"), "{error}");
+    for (path, want) in [
+        ("data/*", "'data/*': a wildcard is not supported here"),
+        ("data/0", "'0' is an item of a list, found a map"),
+        ("data/-", "'-' is an item of a list, found a map"),
+        ("data/[a=b]", "'[a=b]' is an item of a list, found a map"),
+    ] {
+        let error = built(&var("metadata.name"), &reference(path)).unwrap_err();
+        assert!(error.contains(want), "{path}: {error}");
+    }
+}
+
 #[test]
 fn expressions_take_linear_time() {
     let name = "a".repeat(200);

@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A Kubernetes object: a JSON map with `apiVersion`, `kind` and `metadata.name`. Keys are kept in order of name.
@@ -226,7 +227,7 @@ impl Object {
         let (first, rest) = pointer
             .strip_prefix('/')?
             .split_at(pointer[1..].find('/').unwrap_or(pointer.len() - 1));
-        let value = self.0.get(first)?;
+        let value = self.0.get(&*unescaped(first))?;
         if rest.is_empty() {
             Some(value)
         } else {
@@ -257,6 +258,14 @@ impl Object {
     fn set_meta(&mut self, field: &str, key: &str, value: &str) {
         let metadata = entry_map(&mut self.0, "metadata");
         entry_map(metadata, field).insert(key.to_owned(), value.into());
+    }
+}
+
+/// A token of a JSON pointer as the key that it stands for.
+fn unescaped(token: &str) -> Cow<'_, str> {
+    match token.contains('~') {
+        true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(token),
     }
 }
 
@@ -322,11 +331,12 @@ mod tests {
     #[test]
     fn pointers() {
         let object = Object::new(
-            json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "spec": {"a": [1]}}),
+            json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "spec": {"a": [1]}, "a/b~c": 2}),
         )
         .unwrap();
         assert_eq!(object.pointer("/spec/a/0"), Some(&json!(1)));
         assert_eq!(object.pointer("/kind"), Some(&json!("X")));
         assert_eq!(object.pointer("/none/x"), None);
+        assert_eq!(object.pointer("/a~1b~0c"), Some(&json!(2)));
     }
 }

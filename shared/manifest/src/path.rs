@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::fmt;
 
 /// A clean path inside a [`FileTree`](crate::FileTree): relative, `/`-separated, without `.`, `..` or empty parts. The root is the empty path.
@@ -66,14 +67,18 @@ impl TreePath {
     /// # Errors
     /// A NUL byte.
     pub fn within(text: &str) -> Result<Self, PathError> {
-        let mut path = Self::root();
-        for part in text.split('/') {
-            path = match part {
-                ".." => path.parent(),
-                part => path.join(part)?,
-            };
+        if text.contains('\0') {
+            return Err(PathError::Nul(text.replace('\0', "\\0")));
         }
-        Ok(path)
+        let mut parts = Vec::new();
+        for part in text.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => drop(parts.pop()),
+                name => parts.push(name),
+            }
+        }
+        Ok(Self(parts.join("/")))
     }
 
     /// The folder that holds this path; the root's is the root.
@@ -112,6 +117,13 @@ impl TreePath {
 
     /// The path as text, without a leading `./`.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Paths are ordered as their texts.
+impl Borrow<str> for TreePath {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

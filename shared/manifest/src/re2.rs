@@ -2,9 +2,32 @@
 //! what a backslash, a bracket or a brace may mean.
 
 use regex::Regex;
+use std::collections::{HashMap, HashSet};
 
 /// Go's limit of repetitions, also of those that stand in each other.
 const MAX_REPEAT: u32 = 1_000;
+
+/// Bytes of the longest name of a Unicode class or property, with room to spare.
+const MAX_PROPERTY: usize = 64;
+
+/// How many bytes a Unicode class counts as in [`expansion`]: its ranges become hundreds of states.
+const PROPERTY_SIZE: u64 = 10_000;
+
+/// How many classes of Unicode an expression names.
+pub fn classes(pattern: &str) -> usize {
+    pattern.matches("\\p").count() + pattern.matches("\\P").count()
+}
+
+/// How large an expression is when its counted repetitions are written out, if they all stand in each other: what compiling
+/// it takes grows with that.
+pub fn expansion(pattern: &str) -> u64 {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| {
+        let counts = rest.split('}').next()?.split(',');
+        counts.filter_map(|n| n.parse::<u64>().ok()).max()
+    });
+    let size = pattern.len() as u64 + PROPERTY_SIZE.saturating_mul(classes(pattern) as u64);
+    counts.fold(size, |size, count| size.saturating_mul(count.max(1)))
+}
 
 /// The expression in the `regex` crate's syntax.
 ///
@@ -15,6 +38,9 @@ pub fn translate(pattern: &str) -> Result<String, String> {
         pattern,
         at: 0,
         out: String::with_capacity(pattern.len() + 16),
+        last_posix: pattern.rfind(":]").unwrap_or(0),
+        names: HashSet::new(),
+        properties: HashMap::new(),
         open: Vec::new(),
         can_repeat: false,
         repeated_from: None,
@@ -28,6 +54,12 @@ struct Translator<'p> {
     pattern: &'p str,
     at: usize,
     out: String,
+    /// Where the last `:]` stands.
+    last_posix: usize,
+    /// The names of groups so far.
+    names: HashSet<String>,
+    /// Whether there is a property of a name, for those that were asked for.
+    properties: HashMap<String, bool>,
     /// Groups that are open: how often the most repeated thing in each stands there.
     open: Vec<u32>,
     /// Whether there is something that a repetition can repeat.
@@ -158,10 +190,15 @@ impl<'p> Translator<'p> {
 
     /// `{n}`, `{n,}`, `{n,m}` and the copies it stands for; nothing if it is none of them.
     fn counted(&mut self) -> Step<Option<(String, u32)>> {
-        let Some(end) = self.rest().find('}') else {
+        let tail = &self.rest()[1..];
+        let length = tail
+            .bytes()
+            .take_while(|b| b.is_ascii_digit() || *b == b',')
+            .count();
+        if tail.as_bytes().get(length) != Some(&b'}') {
             return Ok(None);
-        };
-        let body = &self.rest()[1..end];
+        }
+        let (body, end) = (&tail[..length], length + 1);
         let number = |s: &str| -> Option<u32> {
             let fine = !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
             let zero = s.len() > 1 && s.starts_with('0');
@@ -209,15 +246,16 @@ impl<'p> Translator<'p> {
             return Err(format!("invalid named capture: `{}`", self.rest()));
         };
         let name = &tail[head..end];
-        let fine = name.chars().all(|c| c == '_' || c.is_alphanumeric()) && !name.is_empty();
+        let fine = name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric()) && !name.is_empty();
         if !fine {
             return Err(format!("invalid named capture: `(?{}`", &tail[..=end]));
         }
-        let open = format!("(?P<{}>", group_name(name));
-        // Go lets a name stand twice, and takes the first group of that name.
-        let again = self.out.contains(&open);
+        let name = group_name(name);
+        let open = format!("(?P<{name}>");
+        // The first of two groups with one name is the one that counts.
+        let is_new = self.names.insert(name);
         self.at += 2 + end + 1;
-        self.opened(if again { "(" } else { &open });
+        self.opened(if is_new { &open } else { "(" });
         Ok(())
     }
 
@@ -323,11 +361,23 @@ impl<'p> Translator<'p> {
         };
         let letter = if negated != (letter == 'P') { 'P' } else { 'p' };
         let class = format!("\\{letter}{{{name}}}");
-        if name.contains(['=', ':', '!']) || Regex::new(&class).is_err() {
+        if !self.is_property(name) {
             return Err(format!("invalid character class range: `{written}`"));
         }
         self.at += written.len();
         Ok(class)
+    }
+
+    /// Whether there is a Unicode class or property of this name: compiled once, however often it stands there.
+    fn is_property(&mut self, name: &str) -> bool {
+        if let Some(known) = self.properties.get(name) {
+            return *known;
+        }
+        let is_known = name.len() <= MAX_PROPERTY
+            && !name.contains(['=', ':', '!'])
+            && Regex::new(&format!("\\p{{{name}}}")).is_ok();
+        self.properties.insert(name.to_owned(), is_known);
+        is_known
     }
 
     /// A character behind a backslash.
@@ -433,7 +483,8 @@ impl<'p> Translator<'p> {
 
     fn posix(&mut self) -> Step<Option<String>> {
         let rest = self.rest();
-        if !rest.starts_with("[:") {
+        // Without a `:]` behind it nothing is looked for: an expression may be full of `[:`.
+        if !rest.starts_with("[:") || self.last_posix < self.at + 2 {
             return Ok(None);
         }
         let Some(end) = rest[2..].find(":]") else {
@@ -487,8 +538,8 @@ impl<'p> Translator<'p> {
 
 /// A name that the `regex` crate takes for a group: it does not begin with a digit there.
 fn group_name(name: &str) -> String {
-    match name.chars().next() {
-        Some(c) if c == '_' || c.is_alphabetic() => name.to_owned(),
+    match name.bytes().next() {
+        Some(b) if b == b'_' || b.is_ascii_alphabetic() => name.to_owned(),
         _ => format!("_{name}"),
     }
 }
@@ -505,7 +556,40 @@ fn push_hex(out: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
-    use super::translate;
+    use super::{expansion, translate};
+
+    #[test]
+    fn names_of_groups_are_ascii() {
+        assert!(translate("(?P<a_1>x)").is_ok());
+        for name in ["\u{e9}", "a\u{660}", "a-b", ""] {
+            let message = format!("invalid named capture: `(?P<{name}>`");
+            assert_eq!(translate(&format!("(?P<{name}>x)")), Err(message), "{name}");
+        }
+        assert_eq!(translate("(?P<a>x)(?P<a>y)").as_deref(), Ok("(?P<a>x)(y)"));
+    }
+
+    /// Each of these took time that grows with the square of its length, or compiled a class for each time that it stands there.
+    #[test]
+    fn what_is_repeated_is_looked_for_once() {
+        const TIMES: usize = 1 << 20;
+        for (piece, fine) in [
+            ("{", true),
+            ("{1", true),
+            ("\\pL", true),
+            ("[[:a]", true),
+            ("(?P<a>x)", true),
+            ("\\p{", false),
+        ] {
+            assert_eq!(translate(&piece.repeat(TIMES)).is_ok(), fine, "{piece}");
+        }
+    }
+
+    #[test]
+    fn repetitions_and_classes_are_large() {
+        assert_eq!(expansion("abc"), 3);
+        assert!(expansion("(\\pL{50}){3}N") > 15_000);
+        assert_eq!(expansion(&"{9999}".repeat(100)), u64::MAX);
+    }
 
     #[test]
     fn repetitions_in_each_other() {

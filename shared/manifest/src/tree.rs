@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::ops::Bound;
 
 /// Git's id of a file's content: SHA-1 over `blob LENGTH\0CONTENT`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -127,14 +128,9 @@ impl TreeIndex {
         } else {
             format!("{}/", dir.as_str())
         };
-        // `dir/` is no clean path, so the range starts at the first name behind it: `dir` itself sorts before.
-        let start = dir.clone();
+        // What sorts between `dir` and `dir/`, such as `dir-2` and all that is below it, is passed over.
         self.0
-            .range(start..)
-            .skip_while({
-                let prefix = prefix.clone();
-                move |(path, _)| path.as_str() < prefix.as_str()
-            })
+            .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
             .take_while(move |(path, _)| path.as_str().starts_with(&prefix))
     }
 
@@ -190,12 +186,12 @@ impl FileTree {
             id: BlobId::of(&content),
             size: content.len() as u64,
         };
-        let mut parent = path.parent();
-        while !parent.is_root() {
-            if self.index.0.contains_key(&parent) {
+        let mut below = path.as_str();
+        while let Some((parent, _)) = below.rsplit_once('/') {
+            if self.index.0.contains_key(parent) {
                 return Err(TreeError::Duplicate(path));
             }
-            parent = parent.parent();
+            below = parent;
         }
         if path.is_root() || self.index.0.contains_key(&path) || self.index.is_dir(&path) {
             return Err(TreeError::Duplicate(path));
@@ -265,6 +261,7 @@ mod tests {
         );
         assert_eq!(tree.index().children(&TreePath::root()).len(), 3);
         assert_eq!(tree.index().below(&a).count(), 2);
+        assert_eq!(tree.index().below(&TreePath::root()).count(), 4);
         assert!(tree.index().is_dir(&a));
         assert!(!tree.index().is_dir(&TreePath::new("a.yaml").unwrap()));
     }

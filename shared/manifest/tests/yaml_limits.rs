@@ -30,9 +30,12 @@ fn budget_of(text: &str) -> Option<Budget> {
     }
 }
 
+fn lines(count: usize, line: &dyn Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
 #[test]
 fn limits_hold() {
-    let lines = |n: usize, f: &dyn Fn(usize) -> String| (0..n).map(f).collect::<String>();
     let bomb = (1..20).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
         let refs = vec![format!("*a{}", i - 1); 10].join(", ");
         format!("{text}a{i}: &a{i} [{refs}]\n")
@@ -73,7 +76,21 @@ fn limits_hold() {
         ("explicit keys", "? ".repeat(100_000), Budget::Depth),
         ("documents", "---\n".repeat(1_000_000), Budget::Documents),
         ("nodes", "- \n".repeat(1_100_000), Budget::Nodes),
+        (
+            "small mappings",
+            "- {a: 1}\n".repeat(200_000),
+            Budget::Nodes,
+        ),
         ("alias bomb", bomb, Budget::Nodes),
+        (
+            "long tag",
+            format!(
+                "%TAG !e! {}\n---\n{}",
+                "w".repeat(1 << 20),
+                "- !e!x\n".repeat(100_000)
+            ),
+            Budget::Bytes,
+        ),
         ("long alias", long, Budget::Bytes),
         ("bytes", "#".repeat(17 << 20), Budget::Bytes),
     ];
@@ -93,6 +110,9 @@ fn large_but_simple_texts_take_linear_time() {
         format!("a: {}", "x\n  ".repeat(1 << 20)),
         "# c\n".repeat(1 << 20),
         format!("a: |\n{}", "  x\n".repeat(1 << 20)),
+        lines(100_000, &|i| format!("%TAG !e{i}! x\n"))
+            + "---\n"
+            + &lines(300_000, &|i| format!("- !e{}!x\n", i % 100_000)),
     ] {
         assert!(documents(text.as_bytes(), "in.yaml", Dialect::V2, &Limits::default()).is_ok());
     }

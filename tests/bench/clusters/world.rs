@@ -110,11 +110,7 @@ impl World {
                 .map(|number| ObjectRef::new(FluxKind::Kustomization, FLUX_SYSTEM, name(number)))
                 .collect(),
         };
-        let request = |object| Request {
-            hub: HUB.to_owned(),
-            object,
-            cause: cause.clone(),
-        };
+        let request = |object| Request::new(HUB, object, cause.clone());
         let asked = ids.into_iter().map(|id| (request(id), Duration::ZERO));
         self.queue.send(asked.collect()).await.expect("queued");
         let (mut due, mut running, mut steps) = (VecDeque::new(), FuturesUnordered::new(), 0);

@@ -15,8 +15,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// Bytes of one file; what is larger is no manifest.
-const FILE_LIMIT: u64 = 256 << 20;
+/// Bytes of all files of a build: as many as the engine reads.
+const FILES_LIMIT: u64 = 64 << 20;
+/// Words that are looked for before the first build. What is named behind them is found by the builds.
+const MAX_WORDS: usize = 100_000;
 /// Links in one path, as Linux allows.
 const MAX_LINKS: usize = 40;
 
@@ -104,7 +106,13 @@ impl BuildError {
             Self::Disk(error) => return error,
             Self::Engine(error) => error,
         };
-        let text = Error::new(&error);
+        let text = match &error.file {
+            // The root's own name says more than a dot.
+            Some(file) if file.is_root() => {
+                Error::new(format!("{}: {}", place.root.display(), error.kind))
+            }
+            _ => Error::new(&error),
+        };
         match error.kind {
             ErrorKind::NoKustomization => {
                 let folder = place.root.join(place.dir.as_str());
@@ -127,6 +135,8 @@ pub struct Files<'r> {
     folders: HashSet<TreePath>,
     /// Paths that were looked for already.
     asked: HashSet<TreePath>,
+    /// Bytes of the files in the tree.
+    bytes: u64,
 }
 
 impl<'r> Files<'r> {
@@ -138,6 +148,7 @@ impl<'r> Files<'r> {
             tree: FileTree::new(),
             folders: HashSet::new(),
             asked: HashSet::new(),
+            bytes: 0,
         }
     }
 
@@ -183,6 +194,7 @@ impl<'r> Files<'r> {
     fn guess(&mut self, dir: &TreePath) -> Result<(), Error> {
         let mut folders = vec![dir.clone()];
         let mut done = HashSet::new();
+        let mut left = MAX_WORDS;
         while let Some(folder) = folders.pop() {
             if !done.insert(folder.clone()) {
                 continue;
@@ -196,11 +208,13 @@ impl<'r> Files<'r> {
                     continue;
                 };
                 let text = String::from_utf8_lossy(&content);
-                for word in text.lines().flat_map(words) {
+                for word in text.lines().flat_map(words).take(left) {
+                    left -= 1;
                     let Ok(path) = folder.join(word) else {
                         continue;
                     };
-                    if !folder.is_within(&path) {
+                    // A file that is too large is refused when a build asks for it: the word may be none of its names.
+                    if !folder.is_within(&path) && !self.is_too_large(&path) {
                         self.look(&path)?;
                         folders.extend(self.folders.get(&path).cloned());
                     }
@@ -208,6 +222,15 @@ impl<'r> Files<'r> {
             }
         }
         Ok(())
+    }
+
+    fn is_too_large(&self, path: &TreePath) -> bool {
+        let meta = fs::metadata(self.root.join(path.as_str()));
+        meta.is_ok_and(|meta| meta.is_file() && !self.has_room(meta.len()))
+    }
+
+    fn has_room(&self, bytes: u64) -> bool {
+        self.bytes.saturating_add(bytes) <= FILES_LIMIT
     }
 
     /// Reads what stands at a path. Returns whether the tree has grown by it.
@@ -294,12 +317,13 @@ impl<'r> Files<'r> {
                 "read {}: it is no ordinary file",
                 disk.display()
             )));
-        } else if meta.len() > FILE_LIMIT {
+        } else if !self.has_room(meta.len()) {
             return Err(Error::new(format!(
-                "read {}: it has more than {FILE_LIMIT} bytes",
+                "read {}: the files that the kustomizations name have more than {FILES_LIMIT} bytes: the limit of one build",
                 disk.display()
             )));
         } else {
+            self.bytes += meta.len();
             (EntryKind::File, fs::read(&disk).map_err(failed)?)
         };
         self.tree

@@ -3,13 +3,15 @@
 mod charts;
 mod files;
 mod output;
-mod remote;
+pub mod remote;
 
+use crate::accepted::{Accepted, Flags, switch};
 use crate::error::{EXIT_CODES, Error};
 use crate::term;
-use clap::ValueEnum;
+use clap::{Arg, ValueEnum};
 use driftless_kustomize::{LoadRestrictor, Options, Reorder};
 use files::{Files, Place};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "Examples:
@@ -58,6 +60,8 @@ pub struct Args {
     enable_managedby_label: bool,
     #[command(flatten)]
     refused: Refused,
+    #[command(flatten)]
+    _accepted: Accepted<OfMessages>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -96,18 +100,29 @@ struct Refused {
     #[arg(long, hide = true)]
     network_name: Option<String>,
     #[arg(long, hide = true)]
-    helm_command: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    helm_debug: Option<bool>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    stack_trace: Option<bool>,
+    helm_command: Option<PathBuf>,
+}
+
+/// kustomize's flags for what it tells of its own work.
+struct OfMessages;
+
+impl Flags for OfMessages {
+    fn flags() -> Vec<Arg> {
+        vec![switch("helm-debug"), switch("stack-trace")]
+    }
 }
 
 impl Refused {
     /// The first flag that asks for something driftless does not do, and why it does not.
     fn first(&self) -> Option<(&'static str, &'static str)> {
         const PLUGINS: &str = "driftless runs no plugins, programs or containers";
-        const HELM: &str = "driftless runs no helm program";
+        const CONTAINERS: &str = "driftless runs no function containers";
+        const HELM: &str = "driftless runs no program for charts, it renders them as Helm 3 does";
+        // A path to Helm 3 asks for what is done anyway.
+        let names_another = |command: &PathBuf| {
+            let name = command.file_name().and_then(OsStr::to_str);
+            !matches!(name, Some("helm" | "helm3"))
+        };
         let asked = |flag: Option<bool>| flag == Some(true);
         let flags = [
             (
@@ -116,17 +131,15 @@ impl Refused {
                 PLUGINS,
             ),
             ("--enable-exec", asked(self.enable_exec), PLUGINS),
-            ("--as-current-user", asked(self.as_current_user), PLUGINS),
-            ("--env", !self.env.is_empty(), PLUGINS),
-            ("--mount", !self.mount.is_empty(), PLUGINS),
-            ("--network", asked(self.network), PLUGINS),
-            ("--network-name", self.network_name.is_some(), PLUGINS),
-            ("--helm-command", self.helm_command.is_some(), HELM),
-            ("--helm-debug", asked(self.helm_debug), HELM),
+            ("--as-current-user", asked(self.as_current_user), CONTAINERS),
+            ("--env", !self.env.is_empty(), CONTAINERS),
+            ("--mount", !self.mount.is_empty(), CONTAINERS),
+            ("--network", asked(self.network), CONTAINERS),
+            ("--network-name", self.network_name.is_some(), CONTAINERS),
             (
-                "--stack-trace",
-                asked(self.stack_trace),
-                "there is no Go stack to print",
+                "--helm-command",
+                self.helm_command.as_ref().is_some_and(names_another),
+                HELM,
             ),
         ];
         flags

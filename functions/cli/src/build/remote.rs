@@ -5,7 +5,7 @@ use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{GitHub, GitRouter, Hosts as Addresses};
 use driftless_adapters::local::LocalKeys;
 use driftless_core::kustomization::remote::{Hosts, MOST};
-use driftless_core::ports::Secret;
+use driftless_core::ports::{GitAuth, Secret};
 use driftless_kustomize::Remote;
 use driftless_manifest::FileTree;
 use std::collections::BTreeMap;
@@ -35,21 +35,10 @@ impl Client {
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| Error::new(format!("start: {error}")))?;
-        let (mut addresses, mut key) = (Addresses::default(), "github/token".to_owned());
-        if let Some((host, url)) = api {
-            addresses = addresses.with(host, url);
-            if host != "github.com" {
-                key = format!("github/{}/token", host.replace(':', "_"));
-            }
-        }
-        let token = std::env::var("GITHUB_TOKEN").unwrap_or_default();
-        let given = (!token.is_empty()).then(|| (key, Secret::new(token)));
-        let keys = given.into_iter().collect::<BTreeMap<_, _>>();
-        let keys = Arc::new(LocalKeys::new(keys, None));
         let git = {
             // The client starts its worker in the runtime.
             let _inside = runtime.enter();
-            GitRouter::new(GitHub::new(addresses, keys)?, None)
+            git(api)?
         };
         Ok(Self {
             runtime,
@@ -70,10 +59,32 @@ impl Client {
         }
         let hosts = Hosts {
             git: &self.git,
+            // The user's own token, and the user's own files.
+            auth: &|_| GitAuth::Installation,
             files: &self.files,
             allow_local: true,
         };
         let done = self.runtime.block_on(hosts.fetch(wanted, tree));
         done.map_err(|error| Error::new(format!("{wanted}: {error}")))
     }
+}
+
+/// Repositories of GitHub, with `GITHUB_TOKEN` for those of the host whose API is named, or else of github.com. A runtime must be
+/// there.
+///
+/// # Errors
+/// An address that is none.
+pub fn git(api: Option<&(String, String)>) -> Result<GitRouter, Error> {
+    let (mut addresses, mut key) = (Addresses::default(), "github/token".to_owned());
+    if let Some((host, url)) = api {
+        addresses = addresses.with(host, url);
+        if host != "github.com" {
+            key = format!("github/{}/token", host.replace(':', "_"));
+        }
+    }
+    let token = std::env::var("GITHUB_TOKEN").unwrap_or_default();
+    let given = (!token.is_empty()).then(|| (key, Secret::new(token)));
+    let keys = given.into_iter().collect::<BTreeMap<_, _>>();
+    let keys = Arc::new(LocalKeys::new(keys, None));
+    Ok(GitRouter::new(GitHub::new(addresses, keys)?, None))
 }

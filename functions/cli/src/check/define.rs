@@ -1,152 +1,310 @@
-//! Kinds that nothing in the repository defines: each gets a definition that allows everything, so that the objects beside
-//! it are checked, and is remembered.
+//! Kinds that nothing defines: each gets a definition that allows everything, so that the objects beside it are checked, and is
+//! remembered.
 
-use crate::embedded::{Row, State, Told, World};
+use super::cause::{Cause, Causes};
+use super::scope;
+use crate::embedded::{Objects, Row, State, World, object_of};
 use crate::error::Error;
-use driftless_core::ports::Apply;
-use driftless_manifest::{Gvk, Object};
+use driftless_core::ports::Cluster as _;
+use driftless_manifest::{Gvk, Object, ObjectId};
 use regex::Regex;
-use serde_json::json;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// Kinds without a definition, by cluster and API type.
-#[derive(Default)]
-pub struct Definitions(BTreeMap<(String, String, String), Missing>);
+/// The groups of Kubernetes' own kinds that are named like a domain. A definition cannot have one without a dot.
+const BUILTIN: [&str; 20] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "auditregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "settings.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
 
-/// A kind without a definition.
-pub struct Missing {
-    /// The first object that was refused for it.
-    pub row: Row,
-    /// Each object of the kind.
-    pub told: Vec<Told>,
-    what: String,
+/// Whether definitions may bring kinds of a group.
+fn is_custom(group: &str) -> bool {
+    group.contains('.') && !BUILTIN.contains(&group)
 }
 
-impl Missing {
-    /// For a cluster where something that was not checked may bring the definition.
-    pub fn why(&self) -> String {
-        format!(
-            "the repository does not define {}; what was not checked may",
-            self.what
-        )
-    }
+/// A kind on a cluster: the cluster, the group and the kind.
+type Key = (String, String, String);
+
+/// Kinds without a definition.
+#[derive(Default)]
+pub struct Definitions(BTreeMap<Key, Missing>);
+
+struct Missing {
+    hubs: BTreeSet<String>,
+    /// The objects that were refused for it.
+    objects: BTreeSet<String>,
+    names: Names,
+    versions: BTreeSet<String>,
+}
+
+/// How a definition names its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// In paths.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// A refusal for want of a definition.
+struct Undefined<'r> {
+    row: &'r Row,
+    gvk: Gvk,
+    object: Option<ObjectId>,
 }
 
 impl Definitions {
-    /// Defines what an object was refused for. Whether there was anything new.
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Defines what objects were refused for. Whether there was anything new.
     ///
     /// # Errors
     /// What a server refuses.
-    pub async fn add(&mut self, world: &World, row: &Row) -> Result<bool, Error> {
-        if row.state != State::Failed {
-            return Ok(false);
-        }
-        let mut any = false;
-        for (line, told) in row.message.lines().zip(&row.told) {
-            let Some((gvk, namespaced)) = undefined(line) else {
-                continue;
-            };
-            let key = (row.cluster.clone(), gvk.group.clone(), gvk.kind.clone());
-            let told = Told {
-                place: told.place.clone(),
-                message: format!(
-                    "no definition of {} {} in cluster {}",
-                    gvk.api_version(),
-                    gvk.kind,
-                    row.cluster
-                ),
-            };
-            if let Some(known) = self.0.get_mut(&key) {
-                if !known.told.contains(&told) {
-                    known.told.push(told);
-                }
+    pub async fn add(
+        &mut self,
+        world: &World,
+        rows: &[Row],
+        objects: &Objects,
+    ) -> Result<bool, Error> {
+        let mut any = self.rescope(world, rows).await?;
+        let failed = rows.iter().filter(|row| row.state == State::Failed);
+        let all: Vec<Undefined<'_>> = failed.flat_map(undefined).collect();
+        for one in &all {
+            let Gvk {
+                group,
+                version,
+                kind,
+            } = one.gvk.clone();
+            let key = (one.row.cluster.clone(), group.clone(), kind.clone());
+            let served = world
+                .admin(&one.row.cluster)?
+                .versions(&group, &kind)
+                .await?;
+            if !self.0.contains_key(&key) && !served.is_empty() {
+                // Something defines it, without this version: that is for its user to mend.
                 continue;
             }
-            define(world, row, &gvk, namespaced).await?;
-            let missing = Missing {
-                row: row.clone(),
-                told: vec![told],
-                what: format!("{} {}", gvk.api_version(), gvk.kind),
+            if !self.0.contains_key(&key) {
+                let same =
+                    |other: &&Undefined<'_>| (&other.gvk.group, &other.gvk.kind) == (&group, &kind);
+                let ids = all
+                    .iter()
+                    .filter(same)
+                    .filter_map(|other| other.object.clone());
+                let ids: Vec<ObjectId> = ids.collect();
+                let names = scope::names(world, &one.gvk, &ids, objects);
+                self.0.insert(key.clone(), Missing::new(names));
+            }
+            let Some(missing) = self.0.get_mut(&key) else {
+                continue;
             };
-            self.0.insert(key, missing);
-            any = true;
+            missing.hubs.insert(one.row.hub.clone());
+            missing
+                .objects
+                .extend(one.object.as_ref().map(ToString::to_string));
+            if missing.versions.insert(version) {
+                any = true;
+                world.give(&key.0, &missing.definition(&key)?).await?;
+            }
         }
         Ok(any)
     }
 
-    /// What was defined.
-    pub fn missing(&self) -> impl Iterator<Item = &Missing> {
-        self.0.values()
+    /// Takes kinds for those of a cluster that were taken for those of namespaces, when an object turns up that has none.
+    async fn rescope(&mut self, world: &World, rows: &[Row]) -> Result<bool, Error> {
+        let mut any = false;
+        for row in rows.iter().filter(|row| row.state == State::Failed) {
+            for kind in row.message.lines().filter_map(without_namespace) {
+                let mut known = self.0.iter_mut();
+                let found = known.find(|((cluster, _, own), missing)| {
+                    *cluster == row.cluster && *own == kind && missing.names.namespaced
+                });
+                if let Some((key, missing)) = found {
+                    missing.names.namespaced = false;
+                    world.replace(&key.0, &missing.definition(key)?).await?;
+                    any = true;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Tells what was defined, and for which objects.
+    pub fn tell(&self, rows: &[Row], causes: &mut Causes) {
+        for ((cluster, group, kind), missing) in &self.0 {
+            let versions = missing
+                .versions
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>();
+            let about = format!("{group}/{} {kind}", versions.join(","));
+            let met = causes.entry(cause(group, kind, about)).or_default();
+            met.hubs.extend(missing.hubs.iter().cloned());
+            let of_cluster = rows.iter().filter(|row| row.cluster == *cluster);
+            let applied = of_cluster.flat_map(|row| row.inventory.iter().map(|(id, _)| id));
+            let applied = applied.filter(|id| id.group == *group && id.kind == *kind);
+            met.users.extend(applied.map(ToString::to_string));
+            if met.users.is_empty() {
+                met.users.extend(missing.objects.iter().cloned());
+            }
+        }
     }
 }
 
-/// The type that an apply was refused for, and whether its objects live in namespaces.
-fn undefined(line: &str) -> Option<(Gvk, bool)> {
-    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r#"^([^ ]+) .*no matches for kind "([^"]+)" in version "([^"]+)""#).ok()
-    });
-    let found = FORM.as_ref()?.captures(line)?;
-    let gvk = Gvk::new(&found[3], &found[2]);
-    // Kubernetes' own groups are served in all versions that there are.
-    let custom = gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io");
-    custom.then(|| (gvk, found[1].matches('/').count() > 1))
-}
+impl Missing {
+    fn new(names: Names) -> Self {
+        Self {
+            hubs: BTreeSet::new(),
+            objects: BTreeSet::new(),
+            names,
+            versions: BTreeSet::new(),
+        }
+    }
 
-async fn define(world: &World, row: &Row, gvk: &Gvk, namespaced: bool) -> Result<(), Error> {
-    let hub = world.hub(&row.hub).await?;
-    let Some(target) = world.target_of(&hub, &row.id).await? else {
-        return Ok(());
-    };
-    let plural = format!("{}s", gvk.kind.to_lowercase());
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{}", gvk.group)},
-        "spec": {
-            "group": gvk.group, "scope": if namespaced { "Namespaced" } else { "Cluster" },
-            "names": {"kind": gvk.kind, "listKind": format!("{}List", gvk.kind), "plural": plural, "singular": gvk.kind.to_lowercase()},
-            "versions": [{"name": gvk.version, "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    });
-    let definition = Object::new(definition).map_err(Error::new)?;
-    let resource = target.cluster.resource(&definition.gvk()).await?;
-    if let Some(resource) = resource {
-        let how = Apply {
-            manager: "driftless-check",
-            force: true,
-            dry_run: false,
+    fn definition(&self, (_, group, kind): &Key) -> Result<Object, Error> {
+        let Names { plural, namespaced } = &self.names;
+        let version = |(at, name): (usize, &String)| {
+            json!({"name": name, "served": true, "storage": at == 0,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
         };
-        target.cluster.apply(&resource, &definition, how).await?;
+        let versions: Vec<Value> = self.versions.iter().enumerate().map(version).collect();
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group, "scope": if *namespaced { "Namespaced" } else { "Cluster" },
+                "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+                "versions": versions,
+            },
+        });
+        Object::new(definition).map_err(Error::new)
     }
-    Ok(())
+}
+
+/// Why a kind is not defined, as far as that is known.
+fn cause(group: &str, kind: &str, about: String) -> Cause {
+    match group {
+        "fluxcd.controlplane.io" => Cause::unchecked(
+            about,
+            format!("Flux Operator is not served: what a {kind} makes is not here"),
+        ),
+        "source.extensions.fluxcd.io" => Cause::unchecked(
+            about,
+            format!("source-watcher is not served: what a {kind} makes is not here"),
+        ),
+        "image.toolkit.fluxcd.io" => Cause::unchecked(
+            about,
+            "Flux's image automation is not served: nothing is done for these objects",
+        ),
+        _ => Cause::unchecked(
+            about,
+            "nothing that was applied defines it (a chart may): any content of its objects is taken",
+        ),
+    }
+}
+
+/// What the message of a row says that is not defined.
+fn undefined(row: &Row) -> Vec<Undefined<'_>> {
+    static FORM: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"no matches for kind "([^"]+)" in version "([^"]+)""#).ok());
+    let Some(form) = FORM.as_ref() else {
+        return Vec::new();
+    };
+    let lines = row.message.lines().flat_map(|line| {
+        form.captures_iter(line).map(move |found| Undefined {
+            row,
+            gvk: Gvk::new(&found[2], &found[1]),
+            object: object_of(line).filter(|id| id.kind == found[1]),
+        })
+    });
+    lines.filter(|one| is_custom(&one.gvk.group)).collect()
+}
+
+/// The kind of an object that a line says to have no namespace.
+fn without_namespace(line: &str) -> Option<String> {
+    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"\b([A-Z][A-Za-z0-9]*)/\S+ (?:namespace not specified|has no namespace, and its kind needs one)").ok()
+    });
+    Some(FORM.as_ref()?.captures(line)?[1].to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_adapters::embedded::Embedded;
+    use driftless_apiserver::User;
+    use driftless_core::testing::TestClock;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn every_group_of_a_new_cluster_is_kubernetes_own() {
+        let server = Embedded::new(Arc::new(TestClock::default()));
+        let cluster = server.cluster(User::admin("admin"), "new").unwrap();
+        let served = cluster.abilities().await.unwrap().api_versions;
+        assert!(
+            served
+                .iter()
+                .any(|one| one.starts_with("networking.k8s.io/")),
+            "{served:?}"
+        );
+        for one in &served {
+            let group = Gvk::new(
+                one.split('/')
+                    .take(2)
+                    .collect::<Vec<_>>()
+                    .join("/")
+                    .as_str(),
+                "",
+            )
+            .group;
+            assert!(!is_custom(&group), "{one}");
+        }
+        for group in [
+            "gateway.networking.k8s.io",
+            "snapshot.storage.k8s.io",
+            "externaldns.k8s.io",
+        ] {
+            assert!(is_custom(group), "{group}");
+        }
+        assert!(!is_custom("extensions") && !is_custom("policy"));
+    }
 
     #[test]
-    fn refusals() {
-        let line = |id: &str, version: &str| {
-            let line = format!(
-                "{id} dry-run failed: no matches for kind \"ClusterPolicy\" in version \"{version}\""
-            );
-            undefined(&line).map(|(gvk, namespaced)| (gvk.group, namespaced))
-        };
-        assert_eq!(
-            line("ClusterPolicy/a", "kyverno.io/v1"),
-            Some(("kyverno.io".into(), false))
-        );
-        assert_eq!(
-            line("ClusterPolicy/ns/a", "kyverno.io/v1"),
-            Some(("kyverno.io".into(), true))
-        );
-        assert_eq!(line("ClusterPolicy/ns/a", "policy/v1beta1"), None);
-        assert_eq!(
-            line("ClusterPolicy/ns/a", "networking.k8s.io/v1beta1"),
-            None
-        );
-        assert!(undefined("Deployment/a dry-run failed: invalid").is_none());
+    fn objects_without_a_namespace() {
+        for (line, kind) in [
+            (
+                "Realm/a namespace not specified: set metadata.namespace, or spec.targetNamespace",
+                Some("Realm"),
+            ),
+            (
+                "ClusterIssuer/a has no namespace, and its kind needs one",
+                Some("ClusterIssuer"),
+            ),
+            ("ConfigMap/apps/a dry-run failed", None),
+        ] {
+            assert_eq!(without_namespace(line).as_deref(), kind, "{line}");
+        }
     }
 }

@@ -1,38 +1,75 @@
 //! `driftless check`: a whole fleet repository, applied to API servers in this process.
 
+mod assume;
+mod cause;
 mod define;
 mod drive;
+mod gates;
+mod hosts;
+mod lenient;
+mod make;
 mod report;
+mod scope;
+mod steps;
+mod supply;
+mod values;
 
+use crate::build::remote;
 use crate::embedded::World;
 use crate::error::{EXIT_CODES, Error};
-use crate::fleet::Options;
+use crate::fleet::{Fleet, Options};
+use crate::progress::Progress;
+use crate::term;
 use clap::ValueEnum;
+use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::offline::Offline;
 use driftless_core::testing::{MemoryQueue, TestClock};
-use drive::Drive;
+use drive::{Drive, Plan};
+use gates::{Gate, Gates};
+use hosts::FilesAlone;
+use lenient::{Lenient, Refused};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use supply::Supply;
 
 const EXAMPLES: &str = "Examples:
   driftless check                                  # the repository in the working folder
   driftless check fleet --path clusters/staging
   driftless check fleet --source https://github.com/acme/apps=../apps -o json
+  driftless check fleet --with cluster-vars.yaml   # a Secret that the cluster has and Git has not
+  driftless check fleet --allow-remote-bases --feature-gates ExternalArtifact=true --kube-version 1.33
 
 Every hub that the repository describes, and every remote cluster, is an API server in this process; nothing else is asked,
 and nothing is changed. What Git does not have stands in: a server for each kubeconfig Secret, placeholders for encrypted
-values, pods that always run. What cannot be had offline, and what comes from it, is told as a note.";
+values and for variables, definitions and namespaces that something else makes, pods that always run. What cannot be had offline,
+and what stands in, is told as a note, once for all objects that it concerns.";
 
 /// Apply a fleet repository to API servers in this process and tell every error
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The folder of the fleet repository
+    /// The folder of the fleet repository, or one where it stands beside the repositories that it needs
     #[arg(default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
     fleet: Options,
+    /// ConfigMaps, Secrets and definitions that the clusters have and the repository does not: a file or a folder of manifests;
+    /// may be given several times. Each hub gets them, in flux-system where they name no namespace
+    #[arg(long = "with", value_name = "FILE|DIR")]
+    supply: Vec<PathBuf>,
+    /// Fetch the remote bases and files that kustomizations name
+    #[arg(long)]
+    allow_remote_bases: bool,
+    /// Where GitHub's API is, for remote bases of GitHub Enterprise: HOST=URL
+    #[arg(long, value_name = "HOST=URL", requires = "allow_remote_bases", value_parser = remote::host)]
+    github_api: Option<(String, String)>,
+    /// Feature gates of Flux's controllers, as they are set there
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = gates::parse)]
+    feature_gates: Vec<Gate>,
+    /// The version of Kubernetes that clusters say they have, and charts see
+    #[arg(long, value_name = "VERSION", value_parser = kube_version)]
+    kube_version: Option<[u64; 3]>,
     /// What could not be checked is an error, too
     #[arg(long)]
     strict: bool,
@@ -49,23 +86,85 @@ enum Format {
     Json,
 }
 
+/// Reads `1.33`, `v1.33.2`, or such a version with a suffix.
+fn kube_version(text: &str) -> Result<[u64; 3], String> {
+    let wrong = || format!("'{text}' is not a version of Kubernetes, such as 1.33 or v1.33.2");
+    let plain = text.strip_prefix('v').unwrap_or(text);
+    let plain = plain.split(['-', '+']).next().unwrap_or_default();
+    let parts: Result<Vec<u64>, _> = plain.split('.').map(str::parse).collect();
+    match parts.map_err(|_| wrong())?[..] {
+        [major, minor] => Ok([major, minor, 0]),
+        [major, minor, patch] => Ok([major, minor, patch]),
+        _ => Err(wrong()),
+    }
+}
+
 /// Checks.
 pub async fn run(args: Args) -> Result<(), Error> {
     let start = Instant::now();
-    let fleet = args.fleet.open(&args.dir, Duration::ZERO).await?;
+    let supply = Supply::read(&args.supply)?;
+    let reading = Progress::new(format!("reading {}", args.dir.display()));
+    let fleet = args.open().await?;
+    drop(reading);
+    fleet.told.iter().for_each(|line| term::action(line));
     let queue = Arc::new(MemoryQueue::default());
     let clock = Arc::new(TestClock::default());
-    let world = World::start(
+    let mut world = World::start(
         &fleet,
-        Arc::new(Offline),
+        Arc::new(FilesAlone(args.allow_remote_bases.then(HttpCharts::new))),
         Arc::new(Offline),
         queue.clone(),
         clock.clone(),
         false,
     )
     .await?;
-    let mut drive = Drive::new(&world, queue, clock);
+    let refused = Refused::default();
+    world.ports.clusters = Arc::new(Lenient {
+        inner: world.ports.clusters.clone(),
+        refused: refused.clone(),
+    });
+    let plan = Plan {
+        fleet: &fleet,
+        supply,
+        refused,
+        external_artifacts: Gates::new(&args.feature_gates).external_artifacts(),
+    };
+    let mut drive = Drive::new(&world, plan, queue, clock);
     drive.run().await?;
-    let report = drive.report(&fleet).await?;
+    let report = drive.report().await?;
     report.print(args.output == Format::Json, args.strict, start.elapsed())
+}
+
+impl Args {
+    /// The fleet, with what only a check asks for.
+    async fn open(&self) -> Result<Fleet, Error> {
+        let mut fleet = self.fleet.open(&self.dir, Duration::ZERO).await?;
+        fleet.kube_version = self.kube_version;
+        Gates::new(&self.feature_gates).apply(&mut fleet.rules);
+        // Those that --source stands in for are built in any case.
+        fleet.rules.allow_remote_bases = true;
+        if self.allow_remote_bases {
+            let github = remote::git(self.github_api.as_ref())?;
+            fleet.git = fleet.git.with_bases(Arc::new(github));
+        }
+        Ok(fleet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_kubernetes() {
+        for (text, version) in [
+            ("1.33", Some([1, 33, 0])),
+            ("v1.31.2", Some([1, 31, 2])),
+            ("v1.30.4-eks-1", Some([1, 30, 4])),
+            ("1", None),
+            ("latest", None),
+        ] {
+            assert_eq!(kube_version(text).ok(), version, "{text}");
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! `driftless demo`: a hub, its remote clusters and a fleet, all in this process, and what happens to them.
 
 mod kubeconfigs;
+mod line;
+mod region;
 mod screen;
 mod summary;
+mod tree;
 mod watch;
 
-use crate::embedded::{State, World};
+use crate::embedded::{Row, State, World};
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet::{self, Fleet};
 use crate::serve::{End, log, metrics::Metrics, work};
@@ -15,6 +18,7 @@ use driftless_adapters::aws::S3Buckets;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::local::{LocalQueue, SystemClock};
 use driftless_core::flux::parse_duration;
+use line::Line;
 use screen::Screen;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,16 +79,16 @@ enum Format {
 
 /// Runs until the end is asked for, or with `--once` until the fleet is synced.
 pub fn run(args: Args) -> Result<(), Error> {
-    log::start_if_asked()?;
+    let logs = log::start_if_asked()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
     runtime
         .map_err(|error| Error::new(format!("start: {error}")))?
-        .block_on(demo(&args))
+        .block_on(demo(&args, logs))
 }
 
-async fn demo(args: &Args) -> Result<(), Error> {
+async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let mut end = End::new()?;
     let (fleet, folder) = prepare(args).await?;
     let queue = LocalQueue::new(100_000);
@@ -111,7 +115,7 @@ async fn demo(args: &Args) -> Result<(), Error> {
         world: &world,
         queue: shared.queue.clone(),
         watch: Watch::new(&world),
-        screen: Screen::new(),
+        screen: Screen::new(logs),
     };
     let done = tokio::select! {
         done = show.run() => done,
@@ -153,7 +157,7 @@ struct Show<'a> {
 impl Show<'_> {
     async fn run(mut self) -> Result<(), Error> {
         let start = Instant::now();
-        let (mut rows, mut changed, mut synced) = (Vec::new(), start, false);
+        let (mut rows, mut changed, mut synced) = (Vec::new(), start, None);
         let (mut kubeconfig, mut known) = (PathBuf::new(), 0);
         loop {
             if self.watch.look().await? {
@@ -170,35 +174,76 @@ impl Show<'_> {
                 kubeconfig = kubeconfigs::write(&self.args.dir, self.world)?;
                 known = remotes;
             }
-            self.screen.draw(&rows);
             let ready = !rows.is_empty() && rows.iter().all(|row| row.state == State::Ready);
             let took = start.elapsed();
             let is_over = ready || changed.elapsed() >= QUIET || took >= self.args.timeout;
-            if is_over && !synced {
-                synced = true;
-                if self.args.once {
-                    drop(self.screen);
-                    let as_json = self.args.output == Format::Json;
-                    return summary::print(self.world, &rows, as_json, took).await;
-                }
-                let what = if ready {
-                    "synced in"
-                } else {
-                    "not all of it is ready after"
-                };
-                self.screen.say(&[
-                    format!("{what} {:.1} s; ctrl-c ends it", took.as_secs_f64()),
-                    format!(
-                        "export KUBECONFIG={}; kubectl get kustomizations -A",
-                        kubeconfig.display()
-                    ),
-                    format!(
-                        "edit a file in {}: it is applied within a second",
-                        self.folder.display()
-                    ),
-                ]);
+            if is_over && self.args.once {
+                self.screen.draw(&rows, &[]);
+                let as_json = self.args.output == Format::Json;
+                return summary::print(self.world, &rows, as_json, took).await;
             }
+            if is_over && synced.is_none() {
+                // The time in which nothing moved any more was not needed.
+                synced = Some(changed.duration_since(start));
+            }
+            let footer = synced.map(|took| self.footer(&rows, took, &kubeconfig));
+            self.screen.draw(&rows, &footer.unwrap_or_default());
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// What is said below the tree once the first sync is over: how it went, and what to do next.
+    fn footer(&self, rows: &[Row], took: Duration, kubeconfig: &Path) -> Vec<Line> {
+        let lines = [
+            format!("{}; ctrl-c ends it", told(rows, took)),
+            format!("export KUBECONFIG={}", kubeconfig.display()),
+            "kubectl get kustomizations -A".to_owned(),
+            format!(
+                "edit a file in {}: it is applied within a second",
+                self.folder.display()
+            ),
+        ];
+        lines.into_iter().map(Line::plain).collect()
+    }
+}
+
+/// How long the first sync took, and how many objects are not ready now.
+fn told(rows: &[Row], took: Duration) -> String {
+    let count = |state: &[State]| rows.iter().filter(|row| state.contains(&row.state)).count();
+    let counts = [
+        (count(&[State::Failed]), "failed"),
+        (count(&[State::Waiting, State::Progressing]), "not ready"),
+        (count(&[State::Suspended]), "suspended"),
+    ];
+    let mut text = format!("synced in {:.1} s", took.as_secs_f64());
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} {what}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::flux::FluxKind;
+
+    #[test]
+    fn what_is_not_ready_is_told_beside_the_time() {
+        let rows = |states: &[State]| -> Vec<Row> {
+            let row = |state| tree::tests::row(FluxKind::Kustomization, "a", None, state);
+            states.iter().copied().map(row).collect()
+        };
+        let took = Duration::from_millis(740);
+        use State::{Failed, Progressing, Ready, Suspended, Waiting};
+        for (states, want) in [
+            (&[Ready, Ready][..], "synced in 0.7 s"),
+            (&[Ready, Failed], "synced in 0.7 s, 1 failed"),
+            (
+                &[Failed, Failed, Waiting, Progressing, Suspended],
+                "synced in 0.7 s, 2 failed, 2 not ready, 1 suspended",
+            ),
+        ] {
+            assert_eq!(told(&rows(states), took), want);
         }
     }
 }

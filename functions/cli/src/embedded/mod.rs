@@ -1,13 +1,15 @@
 //! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are folders.
 //! Nothing else is needed, and nothing of it outlives the process.
 
+pub mod needs;
 mod opened;
 mod snapshot;
 mod stand_in;
 mod told;
 
 use crate::error::Error;
-use crate::fleet::{Fleet, HubPlan};
+use crate::fleet::{Files, Fleet, HubPlan};
+use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
 use driftless_adapters::git::FolderGit;
 use driftless_adapters::local::LocalKeys;
@@ -17,16 +19,17 @@ use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
 use driftless_core::ports::{Buckets, Cause, Charts, Clock, Clouds, Ports, Queue, Request, Secret};
 use driftless_core::testing::MemoryBlobs;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use opened::Described;
 
-pub use snapshot::{Row, State};
+pub use snapshot::{Objects, Row, State};
 pub use stand_in::{Made, StandIn};
-pub use told::Told;
+pub use told::{Told, object_of};
 
 /// Who the installation and its user are on every cluster.
 const ADMIN: &str = "admin";
@@ -44,6 +47,11 @@ pub struct World {
     clouds: Arc<Described>,
     clusters: Arc<EmbeddedClusters>,
     age_keys: Option<Secret>,
+    kube_version: Option<[u64; 3]>,
+    /// Clusters as an administrator has them.
+    admins: Mutex<BTreeMap<String, KubeCluster>>,
+    /// Files that messages were looked up in, by their folder.
+    files: Mutex<BTreeMap<PathBuf, Arc<Files>>>,
     listens: bool,
 }
 
@@ -54,6 +62,8 @@ struct Remotes {
     places: BTreeMap<(String, String), String>,
     /// By address, of those that tokens open.
     addresses: BTreeMap<String, String>,
+    /// Who may do everything on a cluster: `NAMESPACE:SERVICE-ACCOUNT`.
+    admitted: BTreeSet<(String, String)>,
 }
 
 /// One API server.
@@ -112,8 +122,14 @@ impl World {
             clouds: described,
             clusters,
             age_keys: fleet.age_keys.clone(),
+            kube_version: fleet.kube_version,
+            admins: Mutex::default(),
+            files: Mutex::default(),
             listens,
         };
+        for hub in &world.hubs {
+            world.tell_version(hub);
+        }
         for plan in &fleet.hubs {
             world.install(plan, fleet).await?;
         }
@@ -160,11 +176,7 @@ impl World {
     /// # Errors
     /// The queue's.
     pub async fn ask(&self, hub: &str, object: &ObjectRef, cause: Cause) -> Result<(), Error> {
-        let request = Request {
-            hub: hub.to_owned(),
-            object: object.clone(),
-            cause,
-        };
+        let request = Request::new(hub, object.clone(), cause);
         let sent = self.ports.queue.send(vec![(request, Duration::ZERO)]);
         Ok(sent.await?)
     }
@@ -181,8 +193,15 @@ impl World {
             return Ok(known);
         }
         let new = Cluster::start(name, &self.ports.clock, &self.clusters, self.listens).await?;
+        self.tell_version(&new);
         self.lock().clusters.insert(name.to_owned(), new.clone());
         Ok(new)
+    }
+
+    fn tell_version(&self, cluster: &Cluster) {
+        if let Some(version) = self.kube_version {
+            cluster.server.tell_version(version);
+        }
     }
 
     /// The remote cluster that a Secret or ConfigMap leads to.

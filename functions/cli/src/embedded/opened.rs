@@ -2,7 +2,7 @@
 //! in this process stands at the address, and takes every token.
 
 use super::World;
-use super::stand_in::{MANAGER, Made, StandIn, admit, apply, stand_in};
+use super::stand_in::{MANAGER, Made, StandIn, apply, stand_in};
 use crate::error::Error;
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
@@ -185,7 +185,9 @@ impl World {
         }
         let told = format!("ConfigMap/{}/{name}", id.namespace);
         let place = (hub.settings.name.clone(), told.clone());
-        if self.lock().places.contains_key(&place) {
+        let known = self.lock().places.get(&place).cloned();
+        if let Some(cluster) = known {
+            self.admit(hub, one, &cluster).await?;
             return Ok(None);
         }
         let known = self.lock().addresses.get(&server).cloned();
@@ -196,7 +198,7 @@ impl World {
             .add_trusting(&server, &cluster.server, User::admin(MANAGER));
         self.lock().addresses.insert(server, cluster.name.clone());
         self.lock().places.insert(place, cluster.name.clone());
-        admit(hub, one, &cluster).await?;
+        self.admit(hub, one, &cluster.name).await?;
         let made = Made::Cluster(cluster.name);
         Ok(Some(stand_in(&hub.settings.name, id, told, made)))
     }
@@ -209,7 +211,8 @@ impl World {
             return Ok(());
         }
         settings.role_clusters.push(cluster.to_owned());
-        Ok(hub::register(&self.ports, &settings).await?)
+        hub::register(&self.ports, &settings).await?;
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use driftless_core::kustomization::live::{OWNER_NAME, OWNER_NAMESPACE};
 use driftless_core::target::{self, Target};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A Flux object of a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,20 +76,16 @@ pub struct Applied {
     pub health: String,
 }
 
+/// Flux objects by hub and reference.
+pub type Objects = BTreeMap<(String, ObjectRef), Object>;
+
 impl World {
-    /// Every Flux object of every hub.
+    /// Every Flux object of every hub, and what is wrong with those that failed.
     ///
     /// # Errors
     /// What a server refuses.
     pub async fn snapshot(&self) -> Result<Vec<Row>, Error> {
-        let mut rows = Vec::new();
-        for cluster in &self.hubs {
-            let hub = self.hub(&cluster.name).await?;
-            for kind in FluxKind::ALL {
-                let objects = hub.list(kind).await?;
-                rows.extend(objects.iter().filter_map(|object| self.row(&hub, object)));
-            }
-        }
+        let mut rows = self.rows(&self.objects().await?);
         for row in &mut rows {
             if row.state == State::Failed {
                 row.told = self.tell(row).await?;
@@ -97,9 +94,37 @@ impl World {
         Ok(rows)
     }
 
-    fn row(&self, hub: &Hub, object: &Object) -> Option<Row> {
+    /// Every Flux object of every hub.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn objects(&self) -> Result<Objects, Error> {
+        let mut all = Objects::new();
+        for cluster in &self.hubs {
+            let hub = self.hub(&cluster.name).await?;
+            for kind in FluxKind::ALL {
+                let objects = hub.list(kind).await?.into_iter();
+                all.extend(objects.filter_map(|object| {
+                    Some(((cluster.name.clone(), ObjectRef::of(&object)?), object))
+                }));
+            }
+        }
+        Ok(all)
+    }
+
+    /// How they stand, hub by hub, without a word on what is wrong.
+    pub fn rows(&self, objects: &Objects) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for hub in self.hubs.iter().map(|cluster| &*cluster.name) {
+            let of_hub = objects.iter().filter(|((of, _), _)| of == hub);
+            rows.extend(of_hub.filter_map(|(_, object)| self.row(hub, object)));
+        }
+        rows
+    }
+
+    fn row(&self, hub: &str, object: &Object) -> Option<Row> {
         let id = ObjectRef::of(object)?;
-        let name = &hub.settings.name;
+        let name = hub.to_owned();
         let told = ["secretRef", "configMapRef"].into_iter().find_map(|field| {
             let path = format!("/spec/kubeConfig/{field}/name");
             let named = object.pointer(&path)?.as_str()?;
@@ -112,13 +137,13 @@ impl World {
         });
         let cluster = match told {
             None => name.clone(),
-            Some((told, named)) => self.place(name, &told).unwrap_or_else(|| named.to_owned()),
+            Some((told, named)) => self.place(&name, &told).unwrap_or_else(|| named.to_owned()),
         };
         let inventory = Inventory::from_status(object.pointer("/status/inventory"));
         let conditions = conditions(object);
         let ready = conditions.get("Ready");
         Some(Row {
-            hub: name.clone(),
+            hub: name,
             owner: owner(object),
             source: source(object),
             cluster,
@@ -210,8 +235,12 @@ fn owner(object: &Object) -> Option<ObjectRef> {
     (ObjectRef::of(object).as_ref() != Some(&owner)).then_some(owner)
 }
 
-/// The source that an object names: a Kustomization's, a chart's or a release's.
+/// The source that an object names: a Kustomization's or a chart's; that of a release is its chart.
 fn source(object: &Object) -> Option<ObjectRef> {
+    let chart = object.pointer("/status/helmChart").and_then(Value::as_str);
+    if let Some((namespace, name)) = chart.and_then(|chart| chart.split_once('/')) {
+        return Some(ObjectRef::new(FluxKind::HelmChart, namespace, name));
+    }
     let places = [
         "/spec/sourceRef",
         "/spec/chartRef",

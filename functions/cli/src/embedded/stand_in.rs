@@ -1,17 +1,20 @@
 //! What a fleet expects on its hub and no repository has: Secrets with kubeconfigs, keys and credentials, which a platform
 //! team puts there by hand. Each that is missing is made up, and so is the remote cluster behind a kubeconfig.
 
-use super::{Cluster, World};
+use super::World;
+use super::needs::{self, Place, Purpose};
 use crate::error::Error;
+use driftless_adapters::cluster::KubeCluster;
 use driftless_core::bootstrap::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
-use driftless_core::ports::{self, Apply, Resource};
+use driftless_core::ports::{self, Apply, Cluster as _, Delete, Resource};
 use driftless_core::source::credentials;
 use driftless_core::target::Acts;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 pub(super) const MANAGER: &str = "driftless-stand-in";
 
@@ -39,31 +42,6 @@ pub enum Made {
     Login,
 }
 
-/// The Secrets that a source names: a login, certificates.
-async fn logins(hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
-    let mut made = Vec::new();
-    let Some(id) = ObjectRef::of(object) else {
-        return Ok(made);
-    };
-    let login = match id.kind {
-        FluxKind::Bucket => json!({"accesskey": "stand-in", "secretkey": "stand-in"}),
-        _ => json!({"username": "git", "password": "stand-in"}),
-    };
-    for (field, data) in [
-        ("/spec/secretRef/name", login),
-        ("/spec/certSecretRef/name", json!({"ca.crt": "stand-in"})),
-    ] {
-        let name = object.pointer(field).and_then(Value::as_str);
-        if let Some(name) = name
-            && create(hub, &id.namespace, name, data).await?
-        {
-            let told = format!("Secret/{}/{name}", id.namespace);
-            made.push(stand_in(&hub.settings.name, &id, told, Made::Login));
-        }
-    }
-    Ok(made)
-}
-
 impl World {
     /// Makes up every Secret that objects of the hub refer to and that is not there.
     ///
@@ -72,46 +50,76 @@ impl World {
     pub async fn stand_in(&self, hub: &str) -> Result<Vec<StandIn>, Error> {
         let handle = self.hub(hub).await?;
         let mut made = Vec::new();
-        for kind in [
-            FluxKind::GitRepository,
-            FluxKind::OCIRepository,
-            FluxKind::Bucket,
-            FluxKind::HelmRepository,
-        ] {
+        for kind in FluxKind::ALL {
             for object in handle.list(kind).await? {
-                made.extend(logins(&handle, &object).await?);
-            }
-        }
-        for object in handle.list(FluxKind::Kustomization).await? {
-            if let Ok(one) = Kustomization::from_object(object) {
-                made.extend(self.keys(&handle, &one).await?);
-                made.extend(self.cluster(&handle, &one.id, &one).await?);
-            }
-        }
-        for object in handle.list(FluxKind::HelmRelease).await? {
-            if let Ok(one) = HelmRelease::from_object(object) {
-                made.extend(self.cluster(&handle, &one.id, &one).await?);
+                made.extend(self.stand_in_for(&handle, &object).await?);
             }
         }
         Ok(made)
     }
 
-    async fn keys(&self, hub: &Hub, one: &Kustomization) -> Result<Option<StandIn>, Error> {
-        let reference = one
-            .spec
-            .decryption
-            .as_ref()
-            .and_then(|decryption| decryption.secret_ref.as_ref());
-        let Some(reference) = reference else {
-            return Ok(None);
+    /// The same for one object: logins, keys and ways to clusters. What an object takes values from is not made up here.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn stand_in_for(&self, hub: &Hub, object: &Object) -> Result<Vec<StandIn>, Error> {
+        let Some(id) = ObjectRef::of(object) else {
+            return Ok(Vec::new());
         };
-        let data = match self.age_keys.as_ref().and_then(|keys| keys.expose_str()) {
+        let mut all = Vec::new();
+        for need in needs::of(object) {
+            let made = match need.purpose {
+                Purpose::Login => login(hub, &need.what, id.kind).await?,
+                Purpose::Certificates => {
+                    create(hub, &need.what, json!({"ca.crt": "stand-in"})).await?
+                }
+                Purpose::Keys => create(hub, &need.what, self.keys()).await?,
+                Purpose::Cluster => {
+                    all.extend(self.way(hub, &id, object).await?);
+                    false
+                }
+                Purpose::Variables | Purpose::Values { .. } => false,
+            };
+            if made {
+                let what = match need.purpose {
+                    Purpose::Keys => Made::Keys,
+                    _ => Made::Login,
+                };
+                all.push(stand_in(
+                    &hub.settings.name,
+                    &id,
+                    need.what.to_string(),
+                    what,
+                ));
+            }
+        }
+        Ok(all)
+    }
+
+    fn keys(&self) -> Value {
+        match self.age_keys.as_ref().and_then(|keys| keys.expose_str()) {
             Some(keys) => json!({"age.agekey": keys}),
             None => json!({}),
-        };
-        let made = create(hub, &one.id.namespace, &reference.name, data).await?;
-        let told = format!("Secret/{}/{}", one.id.namespace, reference.name);
-        Ok(made.then(|| stand_in(&hub.settings.name, &one.id, told, Made::Keys)))
+        }
+    }
+
+    async fn way(
+        &self,
+        hub: &Hub,
+        id: &ObjectRef,
+        object: &Object,
+    ) -> Result<Option<StandIn>, Error> {
+        let object = object.clone();
+        match id.kind {
+            FluxKind::HelmRelease => match HelmRelease::from_object(object) {
+                Ok(one) => self.cluster(hub, id, &one).await,
+                Err(_) => Ok(None),
+            },
+            _ => match Kustomization::from_object(object) {
+                Ok(one) => self.cluster(hub, id, &one).await,
+                Err(_) => Ok(None),
+            },
+        }
     }
 
     async fn cluster(
@@ -128,14 +136,18 @@ impl World {
             (None, Some(map)) => return self.opened(hub, id, one, &map.name).await,
             _ => return Ok(None),
         };
-        let namespace = &id.namespace;
-        if credentials::secret(hub, namespace, &reference.name)
-            .await?
-            .is_some()
-        {
+        let secret = Place {
+            kind: "Secret",
+            namespace: id.namespace.clone(),
+            name: reference.name.clone(),
+        };
+        let (told, name) = (secret.to_string(), self.named(hub, &reference.name));
+        if find(hub, &secret).await?.is_some() {
+            if self.place(&hub.settings.name, &told).is_some() {
+                self.admit(hub, one, &name).await?;
+            }
             return Ok(None);
         }
-        let name = self.named(hub, &reference.name);
         let cluster = self.remote(&name).await?;
         let key = reference
             .key
@@ -143,13 +155,117 @@ impl World {
             .filter(|key| !key.is_empty())
             .unwrap_or("value");
         let data = BTreeMap::from([(key, cluster.kubeconfig.expose_str().unwrap_or_default())]);
-        create(hub, namespace, &reference.name, json!(data)).await?;
-        let told = format!("Secret/{namespace}/{}", reference.name);
+        create(hub, &secret, json!(data)).await?;
         let place = (hub.settings.name.clone(), told.clone());
         self.lock().places.insert(place, name.clone());
-        admit(hub, one, &cluster).await?;
+        self.admit(hub, one, &name).await?;
         let made = Made::Cluster(name);
         Ok(Some(stand_in(&hub.settings.name, id, told, made)))
+    }
+
+    /// Lets whom an object acts as do everything on a remote cluster: what a tenant may do there is said there, not in the
+    /// fleet's repository.
+    pub(super) async fn admit(
+        &self,
+        hub: &Hub,
+        one: &impl Acts,
+        cluster: &str,
+    ) -> Result<(), Error> {
+        let own = one.service_account().filter(|name| !name.is_empty());
+        let Some(account) = own.or(hub.settings.default_service_account.as_deref()) else {
+            return Ok(());
+        };
+        let who = (cluster.to_owned(), format!("{}:{account}", one.namespace()));
+        if !self.lock().admitted.insert(who) {
+            return Ok(());
+        }
+        self.remote(cluster).await?;
+        self.give(cluster, &binding(one.namespace(), account)?)
+            .await
+    }
+
+    /// Whether something stands at a place of a hub.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub async fn has(&self, hub: &str, place: &Place) -> Result<bool, Error> {
+        Ok(find(&self.hub(hub).await?, place).await?.is_some())
+    }
+
+    /// Makes up a Secret or ConfigMap of a hub, or changes the one that was made up.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub async fn put(&self, hub: &str, place: &Place, data: Value) -> Result<(), Error> {
+        self.give(hub, &made_up(place, data)?).await
+    }
+
+    /// Puts an object on a cluster, as an administrator.
+    ///
+    /// # Errors
+    /// What the server refuses; no such cluster.
+    pub async fn give(&self, cluster: &str, object: &Object) -> Result<(), Error> {
+        apply(&self.admin(cluster)?, object).await
+    }
+
+    /// Takes an object away and puts another one in its place.
+    ///
+    /// # Errors
+    /// What the server refuses; no such cluster.
+    pub async fn replace(&self, cluster: &str, object: &Object) -> Result<(), Error> {
+        let admin = self.admin(cluster)?;
+        if let Some(resource) = admin.resource(&object.gvk()).await? {
+            let (namespace, name) = (object.namespace(), object.name());
+            let how = Delete::default();
+            ports::Cluster::delete(&admin, &resource, namespace, name, &how).await?;
+        }
+        self.give(cluster, object).await?;
+        self.clusters.forget();
+        self.admins
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        Ok(())
+    }
+
+    /// Makes a namespace that is not there; whether it did.
+    ///
+    /// # Errors
+    /// What the server refuses; no such cluster.
+    pub async fn ensure_namespace(&self, cluster: &str, name: &str) -> Result<bool, Error> {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespace = Object::new(namespace).map_err(Error::new)?;
+        let admin = self.admin(cluster)?;
+        let resource = admin.resource(&namespace.gvk()).await?;
+        if let Some(resource) = resource
+            && ports::Cluster::get(&admin, &resource, "", name)
+                .await?
+                .is_some()
+        {
+            return Ok(false);
+        }
+        apply(&admin, &namespace).await?;
+        Ok(true)
+    }
+
+    /// A cluster as an administrator, who is nobody of the fleet.
+    ///
+    /// # Errors
+    /// No such cluster.
+    pub fn admin(&self, cluster: &str) -> Result<KubeCluster, Error> {
+        let mut known = self.admins.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(admin) = known.get(cluster) {
+            return Ok(admin.clone());
+        }
+        let hubs = self.hubs.iter().cloned();
+        let found = hubs.chain(self.remotes()).find(|one| one.name == cluster);
+        let found =
+            found.ok_or_else(|| Error::new(format!("no cluster '{cluster}' stands in here")))?;
+        let admin = driftless_apiserver::User::admin(MANAGER);
+        let admin = found.server.cluster(admin, cluster)?;
+        known.insert(cluster.to_owned(), admin.clone());
+        Ok(admin)
     }
 
     /// The cluster of a Secret or ConfigMap. One name is one cluster, whichever namespace asks for it; a hub's clusters are its
@@ -176,17 +292,6 @@ pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     apply(hub.cluster.as_ref(), &kustomization).await
 }
 
-/// Lets whom an object acts as do everything on a cluster.
-pub(super) async fn admit(hub: &Hub, one: &impl Acts, cluster: &Cluster) -> Result<(), Error> {
-    let own = one.service_account().filter(|name| !name.is_empty());
-    let Some(account) = own.or(hub.settings.default_service_account.as_deref()) else {
-        return Ok(());
-    };
-    let admin = driftless_apiserver::User::admin(MANAGER);
-    let admin = cluster.server.cluster(admin, &cluster.name)?;
-    apply(&admin, &binding(one.namespace(), account)?).await
-}
-
 pub(super) fn stand_in(hub: &str, object: &ObjectRef, told: String, what: Made) -> StandIn {
     StandIn {
         hub: hub.to_owned(),
@@ -196,7 +301,6 @@ pub(super) fn stand_in(hub: &str, object: &ObjectRef, told: String, what: Made) 
     }
 }
 
-/// What a tenant may do on a remote cluster is said there, not in the fleet's repository: everything, here.
 fn binding(namespace: &str, account: &str) -> Result<Object, Error> {
     let user = format!("system:serviceaccount:{namespace}:{account}");
     let binding = json!({
@@ -208,15 +312,41 @@ fn binding(namespace: &str, account: &str) -> Result<Object, Error> {
     Object::new(binding).map_err(Error::new)
 }
 
-/// Creates a Secret that is not there; whether it did.
-async fn create(hub: &Hub, namespace: &str, name: &str, data: Value) -> Result<bool, Error> {
-    if credentials::secret(hub, namespace, name).await?.is_some() {
+async fn login(hub: &Hub, place: &Place, kind: FluxKind) -> Result<bool, Error> {
+    let data = match kind {
+        FluxKind::Bucket => json!({"accesskey": "stand-in", "secretkey": "stand-in"}),
+        _ => json!({"username": "git", "password": "stand-in"}),
+    };
+    create(hub, place, data).await
+}
+
+/// What stands at a place of the hub.
+async fn find(hub: &Hub, place: &Place) -> Result<Option<Object>, Error> {
+    Ok(credentials::read(hub, place.kind, &place.namespace, &place.name).await?)
+}
+
+/// Creates what is not there, a Secret with this data; whether it did.
+async fn create(hub: &Hub, place: &Place, data: Value) -> Result<bool, Error> {
+    if find(hub, place).await?.is_some() {
         return Ok(false);
     }
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "stringData": data});
-    let secret = Object::new(secret).map_err(Error::new)?;
-    apply(hub.cluster.as_ref(), &secret).await?;
+    apply(hub.cluster.as_ref(), &made_up(place, data)?).await?;
     Ok(true)
+}
+
+fn made_up(place: &Place, data: Value) -> Result<Object, Error> {
+    let Place {
+        kind,
+        namespace,
+        name,
+    } = place;
+    let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+    match *kind {
+        "Secret" => object["stringData"] = data,
+        "ConfigMap" => object["data"] = data,
+        _ => {}
+    }
+    Object::new(object).map_err(Error::new)
 }
 
 pub(super) async fn apply(cluster: &dyn ports::Cluster, object: &Object) -> Result<(), Error> {

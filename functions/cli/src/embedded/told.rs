@@ -2,14 +2,16 @@
 
 use super::{Row, World};
 use crate::error::Error;
-use crate::fleet::{Files, Place};
+use crate::fleet::{Build, Files, Place};
 use crate::ready::shorten;
 use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
-use driftless_manifest::{ObjectId, TreePath};
+use driftless_manifest::yaml::Node;
+use driftless_manifest::{FileTree, ObjectId};
 use regex::Regex;
 use std::fmt;
-use std::sync::LazyLock;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, PoisonError};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,8 +76,8 @@ impl World {
             .collect())
     }
 
-    /// The files that a Kustomization builds from, and its folder in them.
-    async fn files(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<(Files, TreePath)>, Error> {
+    /// The files that a Kustomization builds from, and where its build begins.
+    async fn files(&self, hub: &Hub, id: &ObjectRef) -> Result<Option<(Arc<Files>, Build)>, Error> {
         if id.kind != FluxKind::Kustomization {
             return Ok(None);
         }
@@ -95,9 +97,38 @@ impl World {
         };
         let reference = source.reference().unwrap_or_default();
         let taken = self.git.taken(&source.spec.url, &reference);
-        let near = TreePath::new(one.spec.path.trim_start_matches('/'))
-            .unwrap_or_else(|_| TreePath::root());
-        Ok(taken.map(|(root, tree)| (Files::new(&root, tree), near)))
+        let build = Build {
+            components: one.spec.components.clone(),
+            ..Build::of(&one.spec.path)
+        };
+        Ok(taken.map(|(root, tree)| (self.files_of(&root, tree), build)))
+    }
+
+    /// The documents of every file that may have a definition in it.
+    pub fn definitions(&self) -> Vec<Arc<Vec<Node>>> {
+        let mut all = Vec::new();
+        for (root, tree) in self.git.trees() {
+            let files = self.files_of(&root, tree.clone());
+            let defines = tree.index().iter().filter(|(path, _)| {
+                let content = tree
+                    .content(path)
+                    .map(|content| String::from_utf8_lossy(content));
+                content.is_some_and(|content| content.contains("CustomResourceDefinition"))
+            });
+            all.extend(defines.map(|(path, _)| files.documents(path)));
+        }
+        all
+    }
+
+    /// The files of a tree, as they were read before.
+    fn files_of(&self, root: &Path, tree: Arc<FileTree>) -> Arc<Files> {
+        let mut known = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = known.get(root).filter(|files| files.are_of(&tree)) {
+            return files.clone();
+        }
+        let files = Arc::new(Files::new(root, tree));
+        known.insert(root.to_owned(), files.clone());
+        files
     }
 }
 

@@ -1,8 +1,10 @@
 //! Finds the hubs of a fleet repository, and the repository's own address, in its files.
 
 use super::HubPlan;
+use super::reach::{KUSTOMIZATIONS, entries};
+use super::roots;
 use driftless_core::source::index;
-use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const SYNC: &str = "gotk-sync.yaml";
 /// Where hubs are by convention when no such file says it.
 const CLUSTERS: &str = "clusters";
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 const SOURCE: &str = "source.toolkit.fluxcd.io/";
+const OPERATOR: &str = "fluxcd.controlplane.io/";
 const FLUX_SYSTEM: &str = "flux-system";
 
 /// What the files say.
@@ -48,6 +50,18 @@ impl<'t> Documents<'t> {
         Self { tree, by_file }
     }
 
+    /// The tree.
+    pub fn tree(&self) -> &'t FileTree {
+        self.tree
+    }
+
+    /// Whether a GitRepository is the repository at this address.
+    pub fn states(&self, url: &str) -> bool {
+        let repository = index::repository(url);
+        self.sources()
+            .any(|(_, other, _)| index::repository(&other) == repository)
+    }
+
     /// The hubs and the repository's address.
     pub fn find(&self) -> Found {
         let mut found = Found::default();
@@ -61,8 +75,17 @@ impl<'t> Documents<'t> {
                 });
             }
         }
+        for (path, origin) in self.instances() {
+            if !found.hubs.iter().any(|hub| hub.is_within(&path)) {
+                found.hubs.push(path);
+            }
+            found.origin = found.origin.or(Some(origin));
+        }
         let others = self.of_convention(&found.hubs);
         found.hubs.extend(others);
+        if found.hubs.is_empty() {
+            found.hubs = roots::unambiguous(&self.roots());
+        }
         found.hubs.sort();
         found.hubs.dedup();
         found.origin = found.origin.or_else(|| self.guess());
@@ -140,24 +163,92 @@ impl<'t> Documents<'t> {
     fn used(&self) -> BTreeSet<TreePath> {
         let mut used = BTreeSet::new();
         for (file, documents) in &self.by_file {
-            if !KUSTOMIZATIONS.contains(&file.file_name()) {
-                continue;
-            }
-            for field in ["resources", "bases", "components"] {
-                let lists = documents.iter().filter_map(|document| document.get(field));
-                let entries = lists.flat_map(|list| match &list.kind {
-                    NodeKind::Seq(entries) => entries.as_slice(),
-                    _ => &[],
-                });
-                let paths = entries.filter_map(|entry| file.parent().join(entry.text()?).ok());
-                used.extend(paths);
+            if KUSTOMIZATIONS.contains(&file.file_name()) {
+                let entries = documents.iter().flat_map(entries);
+                used.extend(entries.filter_map(|entry| file.parent().join(entry).ok()));
             }
         }
         used
     }
 
+    /// The folder, and the repository's address and branch, that a FluxInstance of Flux Operator synchronises: in the object,
+    /// or in the values of its chart.
+    fn instances(&self) -> Vec<(TreePath, (String, String))> {
+        let places: [(&str, &[&str]); 3] = [
+            ("FluxInstance", &["spec", "sync"]),
+            ("HelmRelease", &["spec", "values", "instance", "sync"]),
+            ("", &["instance", "sync"]),
+        ];
+        let sync = |document: &Node| {
+            let (_, path) = places.iter().find(|(kind, _)| {
+                text(document, &["kind"]).unwrap_or_default() == *kind
+                    && (*kind != "FluxInstance" || is(document, OPERATOR, kind))
+            })?;
+            let sync = path.iter().try_fold(document, |node, key| node.get(key))?;
+            let path = TreePath::new(text(sync, &["path"])?).ok()?;
+            let name = text(sync, &["ref"])?;
+            let branch = name.strip_prefix("refs/heads/").unwrap_or(name);
+            let is_here = text(sync, &["kind"]) == Some("GitRepository")
+                && (path.is_root() || self.tree.index().is_dir(&path));
+            let origin = (text(sync, &["url"])?.to_owned(), branch.to_owned());
+            is_here.then_some((path, origin))
+        };
+        self.by_file.values().flatten().filter_map(sync).collect()
+    }
+
+    /// The files of Flux Kustomizations, each with the folder of this tree that it names. The whole of a repository may be that of
+    /// another one.
+    fn ways(&self) -> Vec<(TreePath, TreePath)> {
+        let mut ways = Vec::new();
+        for (file, documents) in &self.by_file {
+            let documents = documents.iter();
+            let paths = documents
+                .filter(|document| is(document, KUSTOMIZE, "Kustomization"))
+                .filter_map(|document| TreePath::new(text(document, &["spec", "path"])?).ok());
+            let paths = paths.filter(|path| !path.is_root() && self.tree.index().is_dir(path));
+            ways.extend(paths.map(|path| (file.clone(), path)));
+        }
+        ways
+    }
+
+    /// Whether Flux Kustomizations name folders of this tree.
+    pub fn leads_on(&self) -> bool {
+        !self.ways().is_empty()
+    }
+
+    /// The folders that Flux Kustomizations lead from, and that none leads to.
+    fn roots(&self) -> Vec<TreePath> {
+        roots::of(&self.ways(), &self.used())
+    }
+
+    /// The folders that may be hubs: where Flux's objects stand that nothing leads to, or else that stand anywhere.
+    pub fn candidates(&self) -> Vec<TreePath> {
+        let roots = self.roots();
+        if !roots.is_empty() {
+            return roots;
+        }
+        let of_flux = |documents: &[Node]| {
+            let groups = [KUSTOMIZE, SOURCE, OPERATOR];
+            let mut all = documents.iter();
+            all.any(|document| groups.iter().any(|group| is(document, group, "")))
+        };
+        let files = self.by_file.iter().filter(|(file, documents)| {
+            of_flux(documents) || file.file_name().starts_with("gotk-")
+        });
+        let folders: BTreeSet<TreePath> = files.map(|(file, _)| file.parent()).collect();
+        let is_below = |folder: &TreePath| {
+            let mut others = folders.iter();
+            others.any(|other| other != folder && folder.is_within(other))
+        };
+        folders
+            .iter()
+            .filter(|folder| !is_below(folder))
+            .cloned()
+            .collect()
+    }
+
     /// Name, address and branch of each GitRepository.
-    fn sources(&self) -> impl Iterator<Item = (String, String, String)> {
+    pub fn sources(&self) -> impl Iterator<Item = (String, String, String)> {
         let all = self
             .by_file
             .values()

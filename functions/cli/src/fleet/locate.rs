@@ -1,11 +1,13 @@
 //! Where in the files something stands that a message speaks of.
 
+use super::reach::{self, Build};
 use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
 use driftless_manifest::{FileTree, ObjectId, TreePath};
 use regex::Regex;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// A place in a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,17 +28,41 @@ impl fmt::Display for Place {
     }
 }
 
-/// The files of one source.
+/// The files of one source. Each is read as YAML once.
 pub struct Files {
     root: PathBuf,
-    tree: FileTree,
+    tree: Arc<FileTree>,
+    read: Mutex<BTreeMap<TreePath, Arc<Vec<Node>>>>,
 }
 
 impl Files {
     /// The files that stand in the folder `root`.
-    pub fn new(root: &Path, tree: FileTree) -> Self {
-        let root = shown(root);
-        Self { root, tree }
+    pub fn new(root: &Path, tree: Arc<FileTree>) -> Self {
+        Self {
+            root: shown(root),
+            tree,
+            read: Mutex::default(),
+        }
+    }
+
+    /// Whether these are the files of that tree.
+    pub fn are_of(&self, tree: &Arc<FileTree>) -> bool {
+        Arc::ptr_eq(&self.tree, tree)
+    }
+
+    /// The documents of a file; none when it cannot be read.
+    pub fn documents(&self, path: &TreePath) -> Arc<Vec<Node>> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.get(path) {
+            return known.clone();
+        }
+        let documents = self
+            .tree
+            .content(path)
+            .and_then(|content| yaml::parse(content, path.as_str(), &Limits::default()).ok());
+        let documents = Arc::new(documents.unwrap_or_default());
+        read.insert(path.clone(), documents.clone());
+        documents
     }
 
     /// The place of a file or folder.
@@ -64,26 +90,21 @@ impl Files {
         Some((self.place(&path, line), text))
     }
 
-    /// The place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix
-    /// or hash by the name it is made of. Of several, the one nearest to the folder `near`.
-    pub fn of_object(&self, near: &TreePath, id: &ObjectId) -> Option<Place> {
-        let mut best: Option<(usize, Place)> = None;
+    /// The place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash
+    /// or variable by the name it is made of. Of several, one that the build reads, and the one nearest to its folder.
+    pub fn of_object(&self, build: &Build, id: &ObjectId) -> Option<Place> {
+        let read = reach::files(self, self.tree.index(), build);
+        let mut best: Option<((bool, Fit, usize), Place)> = None;
         for (path, _) in self.tree.index().iter() {
-            let is_yaml = [".yaml", ".yml", ".json"]
-                .iter()
-                .any(|end| path.as_str().ends_with(end));
-            let content = self.tree.content(path).filter(|_| is_yaml);
-            let Some(content) = content.filter(|content| mentions(content, &id.kind)) else {
+            let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
+            if !content.is_some_and(|content| mentions(content, &id.kind)) {
                 continue;
-            };
-            let Ok(documents) = yaml::parse(content, path.as_str(), &Limits::default()) else {
-                continue;
-            };
-            for document in &documents {
-                let Some((score, line)) = fits(document, id) else {
+            }
+            for document in self.documents(path).iter() {
+                let Some((fit, line)) = fits(document, id) else {
                     continue;
                 };
-                let score = score * 100 + nearness(path, near);
+                let score = (read.contains(path), fit, nearness(path, &build.folder));
                 if best.as_ref().is_none_or(|(known, _)| score > *known) {
                     best = Some((score, self.place(path, Some(line))));
                 }
@@ -109,8 +130,7 @@ impl Files {
     /// The line of the last key of a path that is there.
     fn line_of_path(&self, object: &Place, fields: &str) -> Option<usize> {
         let path = object.file.strip_prefix(&self.root).ok()?.to_str()?;
-        let content = self.tree.content(&TreePath::new(path).ok()?)?;
-        let documents = yaml::parse(content, path, &Limits::default()).ok()?;
+        let documents = self.documents(&TreePath::new(path).ok()?);
         let mut documents = documents
             .iter()
             .filter(|document| Some(document.line) <= object.line);
@@ -144,8 +164,7 @@ impl Files {
     /// The line of the field that the text begins with, as a transformer's refusal does: `namespace: two objects ...`.
     fn line_of_key(&self, path: &TreePath, text: &str) -> Option<usize> {
         let (field, _) = text.split_once(':')?;
-        let documents = yaml::parse(self.tree.content(path)?, path.as_str(), &Limits::default());
-        let documents = documents.ok()?;
+        let documents = self.documents(path);
         let found = documents.iter().find_map(|document| document.get(field));
         found.map(|node| node.line)
     }
@@ -177,8 +196,40 @@ fn mentions(content: &[u8], kind: &str) -> bool {
     text.contains(kind) || text.contains("Generator")
 }
 
+/// How well a document fits an object: by its name, and whether the namespace is the same.
+type Fit = (Named, bool);
+
+/// What the name of a document has to do with that of an object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    /// It is a part of it: the rest is a prefix, a suffix or a hash.
+    Part,
+    /// It has variables, and the rest of it stands in the object's name.
+    Template,
+    /// It is the same.
+    Same,
+}
+
+fn named(pattern: &str, name: &str) -> Option<Named> {
+    if pattern == name {
+        return Some(Named::Same);
+    }
+    if !pattern.contains("${") {
+        return name.contains(pattern).then_some(Named::Part);
+    }
+    let mut rest = name;
+    for (at, piece) in pattern.split("${").enumerate() {
+        let text = match at {
+            0 => piece,
+            _ => piece.split_once('}').map_or("", |(_, text)| text),
+        };
+        rest = &rest[rest.find(text)? + text.len()..];
+    }
+    Some(Named::Template)
+}
+
 /// How well a document fits an object, and its line.
-fn fits(document: &Node, id: &ObjectId) -> Option<(usize, usize)> {
+fn fits(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     let text = |node: &Node, key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
     if text(document, "kind").as_deref() != Some(&id.kind) {
         return generated(document, id);
@@ -189,17 +240,12 @@ fn fits(document: &Node, id: &ObjectId) -> Option<(usize, usize)> {
     let group = group.rsplit_once('/').map_or("", |(group, _)| group);
     let same_group = id.group.is_empty() || group == id.group;
     let namespace = text(metadata, "namespace").unwrap_or_default();
-    let named = match () {
-        () if name == id.name => 3,
-        () if id.name.contains(&name) => 1,
-        () => return None,
-    };
-    let placed = usize::from(namespace == id.namespace);
-    same_group.then_some((named * 2 + placed, document.line))
+    let named = named(&name, &id.name)?;
+    same_group.then_some(((named, namespace == id.namespace), document.line))
 }
 
 /// A kustomization that generates a ConfigMap or Secret.
-fn generated(document: &Node, id: &ObjectId) -> Option<(usize, usize)> {
+fn generated(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     let field = match id.kind.as_str() {
         "ConfigMap" => "configMapGenerator",
         "Secret" => "secretGenerator",
@@ -212,7 +258,7 @@ fn generated(document: &Node, id: &ObjectId) -> Option<(usize, usize)> {
     let found = names
         .into_iter()
         .find(|name| name.text().is_some_and(|name| id.name.contains(name)))?;
-    Some((2, found.line))
+    Some(((Named::Part, true), found.line))
 }
 
 /// How many folders two paths have in common.
@@ -244,8 +290,25 @@ mod tests {
                 "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n",
             ),
             ("broken.yaml", "kind: Deployment\na: [\n"),
+            (
+                "apps/c/kustomization.yaml",
+                "components: [../../components/scale]\nresources: [web.yaml]\n",
+            ),
+            ("apps/c/web.yaml", "kind: Service\nmetadata: {name: web}\n"),
+            (
+                "apps/d/scaler.yaml",
+                "kind: Scaler\nmetadata: {name: web}\n",
+            ),
+            (
+                "components/scale/kustomization.yaml",
+                "kind: Component\nresources: [scaler.yaml]\n",
+            ),
+            (
+                "components/scale/scaler.yaml",
+                "kind: Scaler\nmetadata: {name: 'x-${APP}'}\n---\nkind: Scaler\nmetadata: {name: '${APP}'}\n",
+            ),
         ]);
-        Files::new(Path::new("/fleet"), tree.unwrap())
+        Files::new(Path::new("/fleet"), Arc::new(tree.unwrap()))
     }
 
     fn object(kind: &str, group: &str, name: &str, near: &str) -> Option<String> {
@@ -255,7 +318,7 @@ mod tests {
             name: name.into(),
             namespace: String::new(),
         };
-        let place = files().of_object(&TreePath::new(near).unwrap(), &id)?;
+        let place = files().of_object(&Build::of(near), &id)?;
         Some(place.to_string())
     }
 
@@ -308,6 +371,9 @@ mod tests {
             object("ConfigMap", "", "settings-abc", "b").unwrap(),
             "/fleet/a/kustomization.yaml:5"
         );
+        let scaler = |near| object("Scaler", "", "web", near).unwrap();
+        assert_eq!(scaler("apps/c"), "/fleet/components/scale/scaler.yaml:4");
+        assert_eq!(scaler("apps/d"), "/fleet/apps/d/scaler.yaml:1");
         let field = |message: &str| {
             let object = Place {
                 file: PathBuf::from("/fleet/a/web.yaml"),

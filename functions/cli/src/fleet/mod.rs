@@ -4,6 +4,8 @@ pub mod encrypted;
 mod find;
 mod locate;
 mod open;
+mod reach;
+mod roots;
 mod sample;
 
 use crate::error::Error;
@@ -15,6 +17,7 @@ use std::time::Duration;
 
 pub use locate::{Files, Place};
 pub use open::Options;
+pub use reach::Build;
 pub use sample::write as write_sample;
 
 /// A fleet repository, and what else its hubs need.
@@ -23,6 +26,8 @@ pub struct Fleet {
     pub url: String,
     /// Its branch.
     pub branch: String,
+    /// Whether a GitRepository in its files is the fleet repository itself.
+    pub is_stated: bool,
     /// Folders in place of repositories.
     pub git: FolderGit,
     /// The hubs.
@@ -31,6 +36,10 @@ pub struct Fleet {
     pub rules: Settings,
     /// age keys for every namespace that asks for keys.
     pub age_keys: Option<Secret>,
+    /// The version of Kubernetes that its clusters say they have; that of the embedded server when absent.
+    pub kube_version: Option<[u64; 3]>,
+    /// What was found out about the folder that its user should know, one line each.
+    pub told: Vec<String>,
 }
 
 /// A hub of a fleet.
@@ -64,6 +73,7 @@ impl Fleet {
         Ok(Self {
             url: url("fleet"),
             branch: "main".to_owned(),
+            is_stated: false,
             git,
             hubs: vec![HubPlan {
                 name: "hub".to_owned(),
@@ -72,6 +82,8 @@ impl Fleet {
             }],
             rules: Settings::default(),
             age_keys: Some(Secret::new(key)),
+            kube_version: None,
+            told: Vec::new(),
         })
     }
 }

@@ -1,12 +1,14 @@
 //! A fleet repository of the user's own, in a folder.
 
-use super::find::{Documents, plans};
-use super::{Fleet, encrypted};
+use super::find::{Documents, Found, plans};
+use super::{Fleet, HubPlan, encrypted};
 use crate::error::Error;
 use driftless_adapters::git::FolderGit;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{FetchLimits, Git as _, GitAuth, GitReference, Secret};
+use driftless_core::source::index;
 use driftless_manifest::{FileTree, TreePath};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ const NOWHERE: &str = "https://fleet.internal/this/repository";
 #[derive(clap::Args)]
 pub struct Options {
     /// The folder of a hub in the repository; may be given several times. Without it the hubs are found: folders with a
-    /// gotk-sync.yaml, and those of clusters/
+    /// gotk-sync.yaml, that a FluxInstance synchronises, those of clusters/, or the one that leads to all other Kustomizations
     #[arg(long = "path", value_name = "FOLDER")]
     paths: Vec<String>,
     /// The repository's own address, if its files do not tell it
@@ -82,44 +84,54 @@ impl Options {
         }
     }
 
-    /// Reads the folder.
+    /// Reads the folder: a fleet repository, or one that stands beside the repositories that it needs.
     ///
     /// # Errors
     /// A folder that is not there, a key that cannot be read, no hub.
     pub async fn open(&self, dir: &Path, quiet: Duration) -> Result<Fleet, Error> {
-        let age_keys = match &self.age_key {
-            Some(file) => Some(
-                std::fs::read(file)
-                    .map_err(|error| Error::new(format!("{}: {error}", file.display())))?,
-            ),
-            None => None,
-        };
-        let mut git = FolderGit::new(quiet);
-        if age_keys.is_none() {
-            git = git.through(encrypted::hide);
+        if dir.is_file() {
+            let what = format!("{} is a file, and not a folder", dir.display());
+            return Err(Error::new(what).next("give the folder of the fleet repository"));
         }
         let files = files(dir).await?;
         let documents = Documents::of(&files);
         let found = documents.find();
-        let folders = if self.paths.is_empty() {
-            found.hubs
-        } else {
-            named(&self.paths, &files)?
+        let has_hub = match self.paths.is_empty() {
+            true => !found.hubs.is_empty(),
+            false => self.paths.iter().all(|path| is_folder(path, &files)),
         };
-        if folders.is_empty() {
-            let what = format!(
-                "{} has no hub: no folder with a gotk-sync.yaml, and none in clusters/",
-                dir.display()
-            );
-            return Err(Error::new(what).next("name the folder of a hub with --path"));
+        if !has_hub
+            && !documents.leads_on()
+            && let Some(beside) = self.beside(dir, &files)
+        {
+            let files = self::files(&beside.fleet).await?;
+            let documents = Documents::of(&files);
+            let found = documents.find();
+            return self.fleet(&beside.fleet, quiet, &documents, found, Some(&beside));
         }
-        let mut hubs = plans(&folders);
-        for (hub, folder) in hubs.iter_mut().zip(&folders) {
-            let left = documents.left_out(folder);
-            hub.more = left
-                .into_iter()
-                .map(|folder| folder.as_str().to_owned())
-                .collect();
+        self.fleet(dir, quiet, &documents, found, None)
+    }
+
+    fn fleet(
+        &self,
+        dir: &Path,
+        quiet: Duration,
+        documents: &Documents<'_>,
+        found: Found,
+        beside: Option<&Beside>,
+    ) -> Result<Fleet, Error> {
+        let hubs = self.hubs(dir, documents, found.hubs)?;
+        let age_key = self
+            .age_key
+            .as_ref()
+            .or(beside.and_then(|one| one.age_key.as_ref()));
+        let age_keys = age_key.map(|file| {
+            std::fs::read(file).map_err(|error| Error::new(format!("{}: {error}", file.display())))
+        });
+        let age_keys = age_keys.transpose()?;
+        let mut git = FolderGit::new(quiet);
+        if age_keys.is_none() {
+            git = git.through(encrypted::hide);
         }
         let (url, branch) = match (&self.url, found.origin) {
             (Some(url), origin) => (url.clone(), origin.map(|origin| origin.1)),
@@ -129,9 +141,18 @@ impl Options {
         for source in &self.sources {
             git = git.with(&source.url, source.reference.as_deref(), &source.folder)?;
         }
+        let mut told = Vec::new();
+        if let Some(beside) = beside {
+            told.push(format!("{} is the fleet repository", dir.display()));
+            for (url, folder) in beside.sources(documents) {
+                git = git.with(&url, None, &folder)?;
+                told.push(format!("{} stands in for {url}", folder.display()));
+            }
+        }
         // Last: --source may name another folder for one of its branches.
         git = git.with(&url, branch.as_deref(), dir)?;
         Ok(Fleet {
+            is_stated: documents.states(&url),
             url,
             branch: branch.unwrap_or_else(|| "main".to_owned()),
             git,
@@ -142,14 +163,132 @@ impl Options {
                 ..Settings::default()
             },
             age_keys: age_keys.map(Secret::new),
+            kube_version: None,
+            told,
         })
     }
+
+    /// The hubs that were named, or else found.
+    fn hubs(
+        &self,
+        dir: &Path,
+        documents: &Documents<'_>,
+        found: Vec<TreePath>,
+    ) -> Result<Vec<HubPlan>, Error> {
+        let folders = match self.paths.is_empty() {
+            true => found,
+            false => named(&self.paths, documents.tree())?,
+        };
+        if folders.is_empty() {
+            return Err(no_hub(dir, &documents.candidates()));
+        }
+        let mut hubs = plans(&folders);
+        for (hub, folder) in hubs.iter_mut().zip(&folders) {
+            let left = documents.left_out(folder).into_iter();
+            hub.more = left.map(|folder| folder.as_str().to_owned()).collect();
+        }
+        Ok(hubs)
+    }
+
+    /// The one folder in a folder that is a fleet repository, as it was asked for; the others are repositories beside it.
+    fn beside(&self, dir: &Path, files: &FileTree) -> Option<Beside> {
+        let children = files.index().children(&TreePath::root());
+        let (folders, rest): (Vec<_>, Vec<_>) =
+            children.into_iter().partition(|(_, is_folder)| *is_folder);
+        let folders: Vec<String> = folders.into_iter().map(|(name, _)| name).collect();
+        let is_fleet = |name: &&String| {
+            let Some(part) = below(files, name) else {
+                return false;
+            };
+            match self.paths.is_empty() {
+                true => !Documents::of(&part).find().hubs.is_empty(),
+                false => self.paths.iter().all(|path| is_folder(path, &part)),
+            }
+        };
+        let fleets: Vec<&String> = folders.iter().filter(is_fleet).collect();
+        let [fleet] = fleets[..] else {
+            return None;
+        };
+        let others = folders.iter().filter(|name| *name != fleet);
+        let keys = rest.iter().find(|(name, _)| name.ends_with(".agekey"));
+        Some(Beside {
+            fleet: dir.join(fleet),
+            others: others.map(|name| (name.clone(), dir.join(name))).collect(),
+            age_key: keys.map(|(name, _)| dir.join(name)),
+        })
+    }
+}
+
+/// A fleet repository in a folder, and what else stands there.
+struct Beside {
+    fleet: PathBuf,
+    /// The other folders by name.
+    others: BTreeMap<String, PathBuf>,
+    age_key: Option<PathBuf>,
+}
+
+impl Beside {
+    /// The repositories that the fleet names and that one of the folders is called after.
+    fn sources(&self, documents: &Documents<'_>) -> Vec<(String, PathBuf)> {
+        let urls: BTreeSet<String> = documents.sources().map(|(_, url, _)| url).collect();
+        let stands_in = |url: String| {
+            let name = url.trim_end_matches('/').rsplit('/').next()?;
+            let folder = self.others.get(name.trim_end_matches(".git"))?.clone();
+            index::repository(&url).is_some().then_some((url, folder))
+        };
+        urls.into_iter().filter_map(stands_in).collect()
+    }
+}
+
+/// The most folders that an error lists.
+const LISTED: usize = 12;
+
+fn no_hub(dir: &Path, candidates: &[TreePath]) -> Error {
+    let what = format!(
+        "{} has no hub that can be told: no folder with a gotk-sync.yaml, no FluxInstance that synchronises a folder of it, none \
+         in clusters/, and not one folder that leads to all others",
+        dir.display()
+    );
+    if candidates.is_empty() {
+        let what = format!("{what}; no file of it has objects of Flux");
+        return Error::new(what).next("name the folder of a hub with --path");
+    }
+    let listed = candidates
+        .iter()
+        .take(LISTED)
+        .map(|folder| match folder.is_root() {
+            true => ".".to_owned(),
+            false => folder.to_string(),
+        });
+    let mut list = listed.collect::<Vec<_>>().join(", ");
+    if candidates.len() > LISTED {
+        list.push_str(&format!(" and {} more", candidates.len() - LISTED));
+    }
+    let what = format!("{what}. Folders with Kustomizations or sources of Flux: {list}");
+    Error::new(what)
+        .next("name the folder of a hub with --path; each cluster is a --path of its own")
+}
+
+/// The files of a folder of a tree.
+fn below(files: &FileTree, name: &str) -> Option<FileTree> {
+    let folder = TreePath::new(name).ok()?;
+    let mut part = FileTree::new();
+    for (path, entry) in files.index().below(&folder) {
+        let content = files.content(path).cloned().unwrap_or_default();
+        let path = TreePath::new(path.as_str().strip_prefix(name)?.trim_start_matches('/')).ok()?;
+        part.insert(path, entry.kind.clone(), content).ok()?;
+    }
+    Some(part)
+}
+
+fn is_folder(path: &str, files: &FileTree) -> bool {
+    TreePath::new(path).is_ok_and(|path| path.is_root() || files.index().is_dir(&path))
 }
 
 /// The files of a folder as a source has them.
 async fn files(dir: &Path) -> Result<FileTree, Error> {
     let git = FolderGit::new(Duration::ZERO).with(NOWHERE, None, dir)?;
-    let auth = GitAuth::Installation;
+    let auth = GitAuth::Anonymous;
     let commit = git
         .resolve(NOWHERE, &GitReference::default(), &auth, None)
         .await?;

@@ -39,11 +39,34 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
     if let Some(context) = context {
         merged.insert("current-context".to_owned(), context.into());
     }
+    has_context(&merged, &files)?;
     let text = yaml::to_string(&Value::Object(merged));
     kubeconfig::inline_files(text.as_bytes(), |file| {
         fs::read(file).map_err(|error| format!("{file}: {error}"))
     })
     .map_err(|error| refused(&error))
+}
+
+/// Refuses a current context that is not there, and says which are.
+fn has_context(merged: &Map<String, Value>, files: &[PathBuf]) -> Result<(), Error> {
+    let entries = merged.get("contexts").and_then(Value::as_array);
+    let names = entries.into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(|entry| entry["name"].as_str()).collect();
+    let current = merged.get("current-context").and_then(Value::as_str);
+    let what = match current.unwrap_or_default() {
+        current if names.contains(&current) => return Ok(()),
+        "" => "no context is current".to_owned(),
+        current => format!("there is no context '{current}'"),
+    };
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let next = match names.as_slice() {
+        [] => "give --kubeconfig FILE: this one has no contexts".to_owned(),
+        names => format!("give --context NAME, one of: {}", names.join(", ")),
+    };
+    Err(Error::new(format!("kubeconfig {}: {what}", files.join(":"))).next(next))
 }
 
 /// Where a kubeconfig from [`load`] leads.
@@ -63,7 +86,7 @@ fn refused(error: &kubeconfig::KubeconfigError) -> Error {
     let refused = Error::new(error);
     let text = error.to_string();
     if text.contains("exec") || text.contains("auth-provider") {
-        return refused.next("no program is run to log in: write a kubeconfig with a token (kubectl create token NAME) or a client certificate, and give it with --kubeconfig");
+        return refused.next("write a kubeconfig with a token (kubectl create token NAME) or a client certificate, and give it with --kubeconfig: what serves a hub runs no program to log in");
     }
     if text.contains("current-context") {
         return refused.next("give --context NAME");
@@ -84,25 +107,30 @@ fn default_files() -> Vec<PathBuf> {
     }
 }
 
+/// The one document of a kubeconfig. Why there is none is not told: the parser's own words may quote the text, which has
+/// credentials in it.
+pub fn document(text: &[u8]) -> Option<Map<String, Value>> {
+    let limits = yaml::Limits::default();
+    let mut documents = yaml::documents(text, "kubeconfig", yaml::Dialect::V2, &limits).ok()?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(Value::Object(config)), true) => Some(config),
+        _ => None,
+    }
+}
+
 /// Adds a file: of two entries with one name, and of two current contexts, the first counts.
 fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<(), Error> {
-    let unreadable = || {
-        Error::new(format!(
-            "{}: it is not one YAML document with a map",
-            file.display()
-        ))
+    let Some(config) = document(text) else {
+        let what = "is not a kubeconfig: it is not one YAML document that is a map";
+        return Err(Error::new(format!("{} {what}", file.display())));
     };
-    // The parser's own words may quote the text, which has credentials in it.
-    let documents = yaml::documents(
-        text,
-        "kubeconfig",
-        yaml::Dialect::V2,
-        &yaml::Limits::default(),
-    );
-    let mut documents = documents.map_err(|_| unreadable())?;
-    let (Some(Value::Object(config)), true) = (documents.pop(), documents.is_empty()) else {
-        return Err(unreadable());
-    };
+    if !matches!(
+        config.get("kind").map(Value::as_str),
+        None | Some(Some("Config" | ""))
+    ) {
+        let what = "is not a kubeconfig: its kind is not Config";
+        return Err(Error::new(format!("{} {what}", file.display())));
+    }
     let folder = file.parent().unwrap_or(Path::new(""));
     for (key, mut value) in config {
         match (&mut value, merged.get_mut(&key)) {
@@ -124,8 +152,14 @@ fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<()
     Ok(())
 }
 
-/// Makes the files that an entry names relative to nothing but the disk.
+/// Makes the files that an entry names relative to nothing but the disk; a program that is named without a folder is looked for
+/// in PATH.
 fn locate(item: &mut Value, folder: &Path) {
+    if let Some(Value::String(command)) = item.pointer_mut("/user/exec/command")
+        && command.contains('/')
+    {
+        *command = folder.join(&*command).display().to_string();
+    }
     for entry in ["cluster", "user"] {
         let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else {
             continue;
@@ -148,7 +182,7 @@ mod tests {
     fn files_are_merged_as_kubectl_merges_them() {
         let mut merged = Map::new();
         let first = b"current-context: a\nclusters:\n- name: a\n  cluster: {server: 'https://a', certificate-authority: ca.pem}\n";
-        let second = b"current-context: b\nclusters:\n- name: a\n  cluster: {server: 'https://b'}\nusers: [{name: u, user: {client-key: /k}}]\n";
+        let second = b"current-context: b\nclusters:\n- name: a\n  cluster: {server: 'https://b'}\nusers: [{name: u, user: {client-key: /k, exec: {command: ./login}}}, {name: v, user: {exec: {command: aws}}}]\n";
         merge(&mut merged, first, Path::new("/one/config")).unwrap();
         merge(&mut merged, second, Path::new("/two/config")).unwrap();
         assert_eq!(merged["current-context"], "a");
@@ -158,6 +192,11 @@ mod tests {
         );
         assert_eq!(merged["clusters"][1]["cluster"]["server"], "https://b");
         assert_eq!(merged["users"][0]["user"]["client-key"], "/k");
+        let command = |at: usize| &merged["users"][at]["user"]["exec"]["command"];
+        assert_eq!(
+            (command(0), command(1)),
+            (&"/two/./login".into(), &"aws".into())
+        );
     }
 
     #[test]

@@ -2,14 +2,12 @@
 
 use crate::error::Error;
 use crate::term;
+use driftless_adapters::local::{OF_A_PROCESS, set_aside};
 use driftless_core::ports::{Ports, Result as PortResult};
 use driftless_core::state::key_part;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-
-/// What is about the queue, which is in memory, and about workers that are gone: when an object was queued, who works on it.
-const OF_A_PROCESS: [&str; 2] = ["schedule/", "leases/"];
 
 /// A folder that no other process uses.
 pub struct Data {
@@ -32,8 +30,12 @@ pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Erro
     };
     let shown = folder.display();
     fs::create_dir_all(&folder).map_err(|error| Error::new(format!("make {shown}: {error}")))?;
-    let lock = File::create(folder.join("lock"))
-        .map_err(|error| Error::new(format!("{shown}/lock: {error}")))?;
+    let file = folder.join("lock");
+    let opened = match file.is_dir() {
+        true => set_aside(&folder, &file).and_then(|()| File::create(&file)),
+        false => File::create(&file),
+    };
+    let lock = opened.map_err(|error| Error::new(format!("{shown}/lock: {error}")))?;
     lock.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => Error::new(format!("another driftless serve uses {shown}"))
             .next("end it, or give another folder with --data"),

@@ -1,44 +1,45 @@
 //! The HTTP side: GitHub's webhook for the world; metrics, objects and the sweep for the own machine.
 
+use super::body::{Room, Unread, discard};
+use super::door::Caller;
+use super::local;
+use super::setup::WEBHOOK_SECRET_PLACE;
 use super::work::Shared;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use driftless_core::flux::FluxKind;
 use driftless_core::hub;
-use driftless_core::webhook::{self, Answer, Delivery, MAX_BODY, Refusal};
+use driftless_core::sweep::Report;
+use driftless_core::webhook::{self, Answer, Delivery, Entrance, Refusal};
 use driftless_manifest::Object;
-use futures::StreamExt as _;
-use http_body_util::LengthLimitError;
 use serde_json::{Value, json};
-use std::error::Error as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Semaphore;
 
-/// Bodies that are read at one time: an unknown sender can make us hold this many times 25 MiB.
-const BODIES: usize = 4;
-/// How long a body may take.
-const BODY_TIME: Duration = Duration::from_secs(10);
+/// GitHub sends no payload above 25 MB.
+const ENTRANCE: Entrance = Entrance {
+    max_body: 25 << 20,
+    secret: WEBHOOK_SECRET_PLACE,
+};
 
 struct Site {
     shared: Arc<Shared>,
     hub: String,
-    bodies: Semaphore,
+    room: Room,
 }
 
 type Sited = State<Arc<Site>>;
 
-/// Every path. To be served with [`Router::into_make_service_with_connect_info`].
+/// Every path. Requests carry a [`Caller`].
 pub fn router(shared: Arc<Shared>, hub: String) -> Router {
     let site = Arc::new(Site {
         shared,
         hub,
-        bodies: Semaphore::new(BODIES),
+        room: Room::default(),
     });
     Router::new()
         .route("/webhook", post(webhook))
@@ -57,79 +58,102 @@ impl Site {
     }
 }
 
-async fn webhook(State(site): Sited, headers: HeaderMap, request: Request) -> Response {
-    let answer = match receive(&site, &headers, request.into_body()).await {
+/// Why a delivery was not taken in.
+enum Refused {
+    /// The core's reason.
+    Delivery(Refusal),
+    /// The body came too slowly: 408.
+    Slow,
+    /// There is no room for a body of its size: 503.
+    NoRoom,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::Delivery(refusal)
+    }
+}
+
+impl From<Unread> for Refused {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::TooLarge => Refusal::TooLarge(ENTRANCE.max_body).into(),
+            Unread::Slow => Self::Slow,
+            Unread::NoRoom => Self::NoRoom,
+            Unread::Broken => {
+                let what = "the body could not be read".to_owned();
+                Refusal::Malformed("webhook".to_owned(), what).into()
+            }
+        }
+    }
+}
+
+impl Refused {
+    fn status(&self) -> u16 {
+        match self {
+            Self::Delivery(refusal) => refusal.status(),
+            Self::Slow => 408,
+            Self::NoRoom => 503,
+        }
+    }
+
+    /// What the log says.
+    fn reason(&self) -> String {
+        match self {
+            Self::Delivery(refusal) => refusal.to_string(),
+            Self::Slow => "the body came too slowly".to_owned(),
+            Self::NoRoom => "other large bodies are read, try again".to_owned(),
+        }
+    }
+
+    /// What the sender is told: a stranger learns nothing of the inside.
+    fn told(&self) -> String {
+        match self {
+            Self::Delivery(Refusal::Unavailable(_)) => "not queued, try again".to_owned(),
+            other => other.reason(),
+        }
+    }
+}
+
+async fn webhook(
+    State(site): Sited,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    let answer = match receive(&site, &caller, &headers, request.into_body()).await {
         Ok(answer) => answered(&answer).into_response(),
-        Err(refusal) => {
-            tracing::warn!(status = refusal.status(), "webhook refused: {refusal}");
-            let status =
-                StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            // A stranger learns nothing of the inside.
-            let told = match refusal {
-                Refusal::Unavailable(_) => "not queued, try again".to_owned(),
-                refusal => refusal.to_string(),
-            };
-            (status, Json(json!({"error": told}))).into_response()
+        Err(refused) => {
+            let status = refused.status();
+            tracing::warn!(status, "webhook refused: {}", refused.reason());
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, Json(json!({"error": refused.told()}))).into_response()
         }
     };
     site.counted("/webhook", answer)
 }
 
-async fn receive(site: &Site, headers: &HeaderMap, body: Body) -> Result<Answer, Refusal> {
+async fn receive(
+    site: &Site,
+    caller: &Caller,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Answer, Refused> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let signature = text("x-hub-signature-256").ok_or(Refusal::Unauthorized)?;
-    let announced =
-        text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > MAX_BODY as u64) {
-        discard(body).await;
-        return Err(Refusal::TooLarge);
+    let signature = text("x-hub-signature-256").ok_or(Refusal::Unauthorized(ENTRANCE.secret))?;
+    let announced = text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+    if announced.is_some_and(|length: u64| length > ENTRANCE.max_body as u64) {
+        discard(body, 2 * ENTRANCE.max_body).await;
+        return Err(Unread::TooLarge.into());
     }
-    let malformed = |why: &str| Refusal::Malformed("webhook".to_owned(), why.to_owned());
-    let _turn = site
-        .bodies
-        .acquire()
-        .await
-        .map_err(|_| malformed("the server is ending"))?;
-    let body = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await;
-    let body = body
-        .map_err(|_| malformed("the body took too long"))?
-        .map_err(|error| {
-            let too_large = error
-                .source()
-                .is_some_and(|source| source.is::<LengthLimitError>());
-            if too_large {
-                Refusal::TooLarge
-            } else {
-                malformed("the body could not be read")
-            }
-        })?;
-    let event = text("x-github-event").unwrap_or_default();
-    webhook::receive(
-        &site.shared.ports,
-        Delivery {
-            event,
-            signature: Some(signature),
-            body: &body,
-        },
-    )
-    .await
-}
-
-/// Reads a body that is refused, within bounds and keeping nothing: a sender that is cut off never sees the answer.
-async fn discard(body: Body) {
-    let mut frames = body.into_data_stream();
-    let mut left = 2 * MAX_BODY;
-    let reading = async {
-        while let Some(Ok(bytes)) = frames.next().await {
-            left = left.saturating_sub(bytes.len());
-            if left == 0 {
-                break;
-            }
-        }
+    let body = site.room.read(body, ENTRANCE.max_body).await?;
+    caller.has_sent();
+    let delivery = Delivery {
+        event: text("x-github-event").unwrap_or_default(),
+        signature: Some(signature),
+        body: &body.bytes,
     };
-    if tokio::time::timeout(BODY_TIME, reading).await.is_err() {
-        tracing::debug!("a refused body took too long");
-    }
+    Ok(webhook::receive(&site.shared.ports, &ENTRANCE, delivery).await?)
 }
 
 fn answered(answer: &Answer) -> (StatusCode, Json<Value>) {
@@ -159,16 +183,15 @@ async fn metrics(State(site): Sited) -> Response {
 
 async fn objects(
     State(site): Sited,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
+    parts: Parts,
 ) -> Response {
-    let answer = if is_local(&peer, &headers) {
-        match list(&site).await {
+    let answer = match local::why_not(&caller.address, &parts) {
+        Some(why) => forbidden(&why),
+        None => match list(&site).await {
             Ok(objects) => Json(objects).into_response(),
             Err(why) => unavailable(&why),
-        }
-    } else {
-        forbidden()
+        },
     };
     site.counted("/api/objects", answer)
 }
@@ -200,45 +223,29 @@ fn summary(object: &Object) -> Value {
     })
 }
 
-async fn sweep(
-    State(site): Sited,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-) -> Response {
-    let answer = if is_local(&peer, &headers) {
-        match site.shared.sweep().await {
+async fn sweep(State(site): Sited, Extension(caller): Extension<Caller>, parts: Parts) -> Response {
+    let answer = match local::why_not(&caller.address, &parts) {
+        Some(why) => forbidden(&why),
+        None => match site.shared.sweep().await {
             Ok(reports) => {
-                let reports: Vec<Value> = reports
-                    .iter()
-                    .map(|report| {
-                        let queued: Vec<String> = report.queued.iter().map(|one| one.object.to_string()).collect();
-                        json!({"hub": report.hub, "queued": queued, "error": report.failure.as_ref().map(ToString::to_string)})
-                    })
-                    .collect();
-                Json(json!({"hubs": reports})).into_response()
+                Json(json!({"hubs": reports.iter().map(swept).collect::<Vec<_>>()})).into_response()
             }
             Err(why) => unavailable(&why),
-        }
-    } else {
-        forbidden()
+        },
     };
     site.counted("/sweep", answer)
 }
 
-/// Whether a request comes from this machine itself, and not through a proxy on it.
-fn is_local(peer: &SocketAddr, headers: &HeaderMap) -> bool {
-    let proxied = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
-        .iter()
-        .any(|name| headers.contains_key(*name));
-    peer.ip().to_canonical().is_loopback() && !proxied
+fn swept(report: &Report) -> Value {
+    let queued = report.queued.iter();
+    let queued: Vec<String> = queued.map(|one| one.object.to_string()).collect();
+    let error = report.failure.as_ref().map(ToString::to_string);
+    json!({"hub": report.hub, "queued": queued, "error": error})
 }
 
-fn forbidden() -> Response {
-    (
-        StatusCode::FORBIDDEN,
-        Json(json!({"error": "only from the machine that driftless runs on"})),
-    )
-        .into_response()
+fn forbidden(why: &str) -> Response {
+    let error = format!("this path answers only the machine that driftless runs on: {why}");
+    (StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response()
 }
 
 fn unavailable(why: &str) -> Response {
@@ -248,18 +255,6 @@ fn unavailable(why: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn local_is_loopback_without_a_proxy() {
-        let none = HeaderMap::new();
-        let peer = |text: &str| text.parse::<SocketAddr>().unwrap();
-        assert!(is_local(&peer("127.0.0.1:5000"), &none));
-        assert!(is_local(&peer("[::1]:5000"), &none));
-        assert!(is_local(&peer("[::ffff:127.0.0.1]:5000"), &none));
-        assert!(!is_local(&peer("10.0.0.1:5000"), &none));
-        let proxied = HeaderMap::from_iter([(header::FORWARDED, "for=10.0.0.1".parse().unwrap())]);
-        assert!(!is_local(&peer("127.0.0.1:5000"), &proxied));
-    }
 
     #[test]
     fn summaries() {

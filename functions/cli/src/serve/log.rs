@@ -22,12 +22,13 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging when the environment asks for it: for a command that draws on the terminal.
-pub fn start_if_asked() -> Result<(), Error> {
-    match std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty()) {
-        true => start(Format::Auto),
-        false => Ok(()),
+/// Starts logging when the environment asks for it: for a command that draws on the terminal. Whether it did.
+pub fn start_if_asked() -> Result<bool, Error> {
+    let asked = std::env::var_os(LEVELS).is_some_and(|levels| !levels.is_empty());
+    if asked {
+        start(Format::Auto)?;
     }
+    Ok(asked)
 }
 
 /// Starts logging.

@@ -21,6 +21,8 @@ struct State {
     requests: BTreeMap<(&'static str, u16), u64>,
     /// By result.
     sweeps: BTreeMap<&'static str, u64>,
+    /// Connections for which there was no place, by what became of it.
+    crowded: BTreeMap<&'static str, u64>,
 }
 
 impl Metrics {
@@ -40,6 +42,11 @@ impl Metrics {
     /// A request was answered.
     pub fn request(&self, path: &'static str, status: u16) {
         *self.lock().requests.entry((path, status)).or_default() += 1;
+    }
+
+    /// A connection came when there was no place for it.
+    pub fn crowded(&self, result: &'static str) {
+        *self.lock().crowded.entry(result).or_default() += 1;
     }
 
     /// A sweep came to an end.
@@ -105,6 +112,18 @@ impl Metrics {
         }
         head(
             &mut text,
+            "driftless_http_crowded_connections_total",
+            "counter",
+            "Connections that came when all places were taken, by whether they replaced another one or were refused.",
+        );
+        for (result, count) in &state.crowded {
+            let _ = writeln!(
+                text,
+                "driftless_http_crowded_connections_total{{result=\"{result}\"}} {count}"
+            );
+        }
+        head(
+            &mut text,
             "driftless_queue_length",
             "gauge",
             "Requests that wait in the queue.",
@@ -129,6 +148,7 @@ mod tests {
         metrics.step("Kustomization", "failed", Duration::from_millis(250));
         metrics.request("/webhook", 202);
         metrics.sweep("done");
+        metrics.crowded("replaced");
         let text = metrics.render(3);
         for line in [
             "driftless_steps_total{kind=\"Kustomization\",result=\"failed\"} 1",
@@ -136,6 +156,7 @@ mod tests {
             "driftless_step_seconds_count{kind=\"Kustomization\"} 2",
             "driftless_http_requests_total{path=\"/webhook\",status=\"202\"} 1",
             "driftless_sweeps_total{result=\"done\"} 1",
+            "driftless_http_crowded_connections_total{result=\"replaced\"} 1",
             "driftless_queue_length 3",
         ] {
             assert!(

@@ -1,11 +1,19 @@
 //! `driftless serve`: a whole installation in one process.
 
+mod body;
+#[cfg(test)]
+mod damaged_state_starts;
 mod data;
+mod door;
+mod garbage;
 mod http;
+mod local;
 pub mod log;
 mod look;
 pub mod metrics;
 pub mod setup;
+#[cfg(test)]
+mod testing;
 pub mod work;
 
 use crate::error::{EXIT_CODES, Error};
@@ -27,7 +35,7 @@ const EXAMPLES: &str = "Examples:
 
 Environment:
   DRIFTLESS_WEBHOOK_SECRET      the secret of GitHub's webhook
-  GITHUB_TOKEN                  a token that may read the repositories, or:
+  GITHUB_TOKEN                  a token for the fleet repository and those of --allow-installation-repository, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
   DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
@@ -47,7 +55,8 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct Args {
     #[command(flatten)]
     connection: Connection,
-    /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. Without it the hub's own sources are served
+    /// The fleet repository: OWNER/NAME of GitHub, a URL, or file:///PATH. It is read with GITHUB_TOKEN or the GitHub App. Without
+    /// it the hub's own sources are served
     #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
     repository: Option<String>,
     /// Its branch
@@ -114,33 +123,33 @@ async fn serve(args: &Args) -> Result<(), Error> {
 
     let workers = work::workers(&shared, usize::from(args.workers));
     let timer = work::timer(&shared, &[&args.name], args.sweep_interval);
+    let garbage = garbage::timer(shared.ports.clone(), installation.store, args.name.clone());
     let site = http::router(shared.clone(), args.name.clone());
-    let site = site.into_make_service_with_connect_info::<SocketAddr>();
     let mut end = End::new()?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = axum::serve(listener, site).with_graceful_shutdown(async {
+    let metrics = shared.clone();
+    let count: door::Count = Arc::new(move |result| metrics.metrics.crowded(result));
+    let server = door::serve(listener, site, count, door::Places::default(), async {
         // Told, or its sender is gone: the end in both cases.
         stopped.await.unwrap_or_default();
     });
-    let mut server = tokio::spawn(async move { server.await });
+    let mut server = tokio::spawn(server);
     tokio::select! {
         () = end.asked() => {}
-        done = &mut server => {
-            let why = done.map_err(|error| error.to_string()).and_then(|done| done.map_err(|error| error.to_string()));
-            return Err(Error::new(format!("the server ended: {why:?}")));
-        }
+        done = &mut server => return Err(Error::new(format!("the server ended: {done:?}"))),
     }
     tracing::info!(
         "ending: steps that run may take {} s more; the same again ends at once",
         GRACE.as_secs()
     );
     timer.abort();
+    garbage.abort();
     shared.queue.close();
     drop(stop);
     let rest = futures::future::join(server, futures::future::join_all(workers));
     tokio::select! {
         rest = tokio::time::timeout(GRACE, rest) => match rest {
-            Ok((Ok(Ok(())), _)) => tracing::info!("ended"),
+            Ok((Ok(()), _)) => tracing::info!("ended"),
             Ok((served, _)) => tracing::warn!("the server did not end well: {served:?}"),
             Err(_) => tracing::warn!("steps still ran: the next start repeats them"),
         },
@@ -159,6 +168,12 @@ fn announce(args: &Args, address: SocketAddr, server: &str) {
     term::success(&format!(
         "webhook: http://{address}/webhook (content type application/json, the push event)"
     ));
+    if let Some(variable) = setup::unused_login(args) {
+        term::failure(&format!(
+            "{variable} is set, and no repository is named that is read with it: give --repository, or \
+             --allow-installation-repository flux-system=OWNER/NAME"
+        ));
+    }
     if std::env::var_os(setup::WEBHOOK_SECRET).is_none_or(|secret| secret.is_empty()) {
         let why = "webhooks are refused until it is set; the timer looks every";
         term::failure(&format!(

@@ -7,17 +7,22 @@ use crate::hub::{access, load};
 use crate::term;
 use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
-use driftless_adapters::local::LocalQueue;
+use driftless_adapters::local::{FolderBlobs, LocalQueue};
 use driftless_core::bootstrap::{self, Report, Root};
-use driftless_core::hub::{self, Hub};
-use driftless_core::ports::{Cluster, Ports, Secret};
-use driftless_core::webhook;
+use driftless_core::hub::{self, Hub, Settings};
+use driftless_core::ports::{Cluster, Ports, Precondition, Secret};
+use driftless_core::{state, webhook};
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
 /// The variable with the webhook's secret.
 pub const WEBHOOK_SECRET: &str = "DRIFTLESS_WEBHOOK_SECRET";
+/// Where the webhook's secret is set, as an operator reads it.
+pub const WEBHOOK_SECRET_PLACE: &str =
+    "the environment variable DRIFTLESS_WEBHOOK_SECRET of driftless serve";
+/// Where the store keeps what the last `--repository` was.
+const REPOSITORY: &str = "serve/repository.json";
 const TOKEN: &str = "GITHUB_TOKEN";
 const APP_ID: &str = "DRIFTLESS_GITHUB_APP_ID";
 const APP_KEY_FILE: &str = "DRIFTLESS_GITHUB_APP_KEY_FILE";
@@ -32,6 +37,8 @@ pub struct Installation {
     pub server: String,
     /// The folder of `ports`.
     pub data: Data,
+    /// The store in it.
+    pub store: FolderBlobs,
 }
 
 /// The URL of `--repository`.
@@ -59,16 +66,16 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
         args.connection.kubeconfig.as_deref(),
         args.connection.context.as_deref(),
     )?;
-    let mut settings = args.rules.settings(&args.name);
+    let mut settings = args.rules.settings(&args.name, args.repository.as_deref());
     // A hub on this machine: its remote clusters are on this machine, too.
     let server = access(&kubeconfig)?.server;
     settings.allow_local_clusters |= is_loopback(&server);
     let data = data::open(args.data.as_deref(), &args.name, &server)?;
-    let (ports, queue) = config::local_ports(options(args, &data.folder, kubeconfig)?)?;
-    data::forget(&ports).await?;
-    hub::register(&ports, &settings).await?;
-    let hub = hub::connect(&ports, &args.name).await?;
-    install(&hub, &ports).await?;
+    let store = FolderBlobs::open(&data.folder)?;
+    let folder = local_repository(&store, args.repository.as_deref()).await?;
+    let options = options(args, &data.folder, kubeconfig, folder)?;
+    let (ports, queue) = config::local_ports(options)?;
+    let hub = begin(&ports, &settings).await?;
     if let Some(url) = &args.repository {
         let root = Root {
             url: url.clone(),
@@ -76,13 +83,24 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
             path: args.path.clone(),
         };
         follow(hub.cluster.as_ref(), &root).await?;
+        remember_repository(&store, url).await?;
     }
     Ok(Installation {
         ports,
         queue,
         server,
+        store,
         data,
     })
+}
+
+/// Takes up a hub with the state that an earlier process left behind, or with none: registers it and installs what it lacks.
+pub async fn begin(ports: &Ports, settings: &Settings) -> Result<Hub, Error> {
+    data::forget(ports).await?;
+    hub::register(ports, settings).await?;
+    let hub = hub::connect(ports, &settings.name).await?;
+    install(&hub, ports).await?;
+    Ok(hub)
 }
 
 /// Installs what a hub needs, and says so.
@@ -107,15 +125,55 @@ pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
     )
 }
 
-/// Says what was made on the hub.
+/// Says what was made or changed on the hub.
 fn tell(report: &Report) {
     for made in &report.made {
         term::success(&format!("created {made}"));
     }
+    for updated in &report.updated {
+        term::success(&format!("updated {updated}"));
+    }
 }
 
-/// GitHub's API; repositories in folders only when `--repository` names one, and only that one.
-fn options(args: &Args, data: &Path, kubeconfig: Vec<u8>) -> Result<LocalOptions, Error> {
+/// The folder that may be read as a repository: the one that `--repository` names, or named at the last start that was given
+/// one. Objects on the hub may name any folder, and are not believed.
+async fn local_repository(
+    store: &FolderBlobs,
+    given: Option<&str>,
+) -> Result<Option<PathBuf>, Error> {
+    let folder = |url: &str| url.strip_prefix("file://").map(PathBuf::from);
+    if let Some(given) = given {
+        return Ok(folder(given));
+    }
+    let known = state::recall::<String>(store, REPOSITORY).await?;
+    let Some(folder) = known.and_then(|(url, _)| folder(&url)) else {
+        return Ok(None);
+    };
+    let shown = folder.display();
+    if !folder.is_dir() {
+        let what = format!("file://{shown}, the last --repository, is not there any more");
+        term::failure(&what);
+        return Ok(None);
+    }
+    term::success(&format!(
+        "file://{shown} is read, as the last --repository said"
+    ));
+    Ok(Some(folder))
+}
+
+/// Keeps what `--repository` was for starts without it.
+async fn remember_repository(store: &FolderBlobs, url: &str) -> Result<(), Error> {
+    state::write(store, REPOSITORY, &url, Precondition::None).await?;
+    Ok(())
+}
+
+/// GitHub's API; of the repositories in folders only this one.
+fn options(
+    args: &Args,
+    data: &Path,
+    kubeconfig: Vec<u8>,
+    folder: Option<PathBuf>,
+) -> Result<LocalOptions, Error> {
     let url = args.repository.as_deref().unwrap_or_default();
     let hosts = match &args.github_api {
         Some(api) => Hosts::default().with(host(url), api),
@@ -123,14 +181,22 @@ fn options(args: &Args, data: &Path, kubeconfig: Vec<u8>) -> Result<LocalOptions
     };
     Ok(LocalOptions {
         given_keys: secrets(args, kubeconfig)?,
-        git_roots: url
-            .strip_prefix("file://")
-            .map(PathBuf::from)
-            .into_iter()
-            .collect(),
+        git_repositories: folder.into_iter().collect(),
         hosts,
         ..LocalOptions::new(data)
     })
+}
+
+/// The variable with a login of the installation's own that reads nothing, because no repository was named for it.
+pub fn unused_login(args: &Args) -> Option<&'static str> {
+    let settings = args.rules.settings(&args.name, args.repository.as_deref());
+    let is_named =
+        settings.root_repository.is_some() || !settings.installation_repositories.is_empty();
+    let is_set = |name: &&str| env::var_os(name).is_some_and(|text| !text.is_empty());
+    match is_named {
+        true => None,
+        false => [TOKEN, APP_ID].into_iter().find(is_set),
+    }
 }
 
 /// Whether a server's address is this machine's own.
@@ -205,6 +271,33 @@ mod tests {
         for server in ["https://10.0.0.1:6443", "https://localhost.acme.dev", ""] {
             assert!(!is_loopback(server), "{server}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_read_as_long_as_no_other_repository_is_given() {
+        let home = tempfile::tempdir().unwrap();
+        let store = FolderBlobs::open(&home.path().join("state")).unwrap();
+        let fleet = home.path().join("fleet");
+        std::fs::create_dir(&fleet).unwrap();
+        let url = format!("file://{}", fleet.display());
+        let read = async |given: Option<&str>| match local_repository(&store, given).await {
+            Ok(folder) => folder,
+            Err(error) => panic!("{}", error.message),
+        };
+        let remember = async |url: &str| assert!(remember_repository(&store, url).await.is_ok());
+        assert_eq!(read(None).await, None);
+        assert_eq!(read(Some(&url)).await, Some(fleet.clone()));
+        assert_eq!(read(None).await, None, "that start may have failed");
+        remember(&url).await;
+        assert_eq!(read(None).await, Some(fleet.clone()));
+        std::fs::rename(&fleet, home.path().join("moved")).unwrap();
+        assert_eq!(read(None).await, None);
+        std::fs::rename(home.path().join("moved"), &fleet).unwrap();
+        assert_eq!(read(None).await, Some(fleet));
+        let other = "https://github.com/acme/fleet";
+        assert_eq!(read(Some(other)).await, None);
+        remember(other).await;
+        assert_eq!(read(None).await, None);
     }
 
     #[test]

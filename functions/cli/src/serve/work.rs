@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// How long a step may wait for health before it puts itself back.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_BUDGET: Duration = Duration::from_secs(5);
 /// How long a step may take at all, as in a function.
 const LONGEST: Duration = Duration::from_secs(120);
 /// When a step that could not even be ended properly, or a sweep that failed as a whole, is tried again.
@@ -87,6 +87,9 @@ impl Shared {
         let start = Instant::now();
         let step = AssertUnwindSafe(run(&self.ports, request)).catch_unwind();
         let result = match tokio::time::timeout(LONGEST, step).await {
+            Ok(Ok(Ok(Outcome {
+                is_skipped: true, ..
+            }))) => "skipped",
             Ok(Ok(Ok(Outcome { failure: None, .. }))) => "done",
             // The step has logged it, and the object's status says it.
             Ok(Ok(Ok(Outcome {
@@ -106,8 +109,13 @@ impl Shared {
             }
         };
         self.metrics.step(kind, result, start.elapsed());
+        // As somebody who asks: the message itself is used up.
+        let again = Request {
+            token: None,
+            ..request.clone()
+        };
         if matches!(result, "error" | "panic" | "timeout")
-            && let Err(error) = self.queue.send(vec![(request.clone(), AGAIN)]).await
+            && let Err(error) = self.queue.send(vec![(again, AGAIN)]).await
         {
             tracing::warn!(object = %request.object, "not queued again, the timer will find it: {error}");
         }
@@ -143,7 +151,7 @@ impl Shared {
 
 /// The step as one boxed future: its many parts are too much for the compiler to see that it may move between threads.
 fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outcome>> {
-    Box::pin(step::run(ports, request, PATIENCE))
+    Box::pin(step::run(ports, request, WAIT_BUDGET))
 }
 
 /// The sweep, likewise.

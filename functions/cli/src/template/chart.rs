@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Loads a folder or a .tgz.
 pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
-    let limits = LoadLimits::default();
+    let limits = LoadLimits::of(compat);
     let name = path.display().to_string();
     let meta = fs::metadata(path).map_err(|error| {
         Error::new(format!("chart '{name}': {error}")).next("name a folder or a .tgz file")
@@ -93,11 +93,8 @@ impl Walk {
             return Err(fail(&"not a regular file"));
         }
         self.bytes += meta.len();
-        if meta.len() > self.limits.file_bytes {
-            return Err(fail(&format!(
-                "larger than a chart's file may be ({} bytes)",
-                self.limits.file_bytes
-            )));
+        if self.limits.is_large_file(meta.len()) {
+            return Err(fail(&self.limits.large_file(&name)));
         }
         if self.bytes > self.limits.bytes || self.files.len() >= self.limits.files {
             return Err(fail(&"the chart has more files or bytes than are allowed"));

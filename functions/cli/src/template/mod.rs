@@ -1,9 +1,11 @@
 //! `driftless template`: what `helm template` does, with its flags.
 
 mod chart;
+mod flags;
 mod print;
 mod values;
 
+use crate::accepted::Accepted;
 use crate::error::{EXIT_CODES, Error};
 use driftless_helm::values::Table;
 use driftless_helm::{Capabilities, Compat, Options, Outcome, ReleaseInfo, Rendered};
@@ -15,7 +17,8 @@ const EXAMPLES: &str = "Examples:
   driftless template my-release chart-1.2.3.tgz -f values.yaml --set image.tag=1.2
   driftless template my-release ./chart --kube-version 1.34.0 --helm4
 
-Charts are folders or .tgz files of this machine; a repository is not asked, and no cluster.";
+Charts are folders or .tgz files of this machine; a repository is not asked, and no cluster. Helm's flags for an installation,
+such as --wait, --timeout, --atomic or --create-namespace, are accepted and change nothing.";
 
 /// Render a chart, as `helm template` does
 #[derive(clap::Args)]
@@ -46,77 +49,25 @@ pub struct Args {
     skip_schema_validation: bool,
     #[command(flatten)]
     shown: print::Args,
-    #[command(flatten)]
-    refused: Refused,
-}
-
-/// Helm's flags for what driftless leaves out: known, so that the refusal can say why.
-#[derive(clap::Args)]
-struct Refused {
-    #[arg(long, hide = true)]
-    validate: bool,
-    #[arg(long, hide = true)]
-    post_renderer: Option<String>,
-    #[arg(long, hide = true)]
-    repo: Option<String>,
-    #[arg(long, hide = true)]
-    version: Option<String>,
-    #[arg(long, hide = true)]
-    dependency_update: bool,
-    #[arg(long, hide = true)]
-    verify: bool,
-    #[arg(long, hide = true)]
-    enable_dns: bool,
-    #[arg(long, hide = true)]
-    name_template: Option<String>,
-    #[arg(short, long, hide = true)]
+    /// Leave the name out, as without a name; not together with one
+    #[arg(short, long)]
     generate_name: bool,
-}
-
-impl Refused {
-    /// The first flag that asks for something driftless does not do, and why it does not.
-    fn first(&self) -> Option<(&'static str, &'static str)> {
-        const REMOTE: &str = "driftless template asks no repository";
-        let flags = [
-            ("--validate", self.validate, "it asks no cluster"),
-            (
-                "--post-renderer",
-                self.post_renderer.is_some(),
-                "driftless runs no programs",
-            ),
-            ("--repo", self.repo.is_some(), REMOTE),
-            ("--version", self.version.is_some(), REMOTE),
-            ("--dependency-update", self.dependency_update, REMOTE),
-            ("--verify", self.verify, "it reads no keyring"),
-            (
-                "--enable-dns",
-                self.enable_dns,
-                "templates reach no network",
-            ),
-            (
-                "--name-template",
-                self.name_template.is_some(),
-                "give the name itself",
-            ),
-            (
-                "--generate-name",
-                self.generate_name,
-                "give the name itself",
-            ),
-        ];
-        flags
-            .into_iter()
-            .find(|(_, asked, _)| *asked)
-            .map(|(flag, _, why)| (flag, why))
-    }
+    #[command(flatten)]
+    refused: flags::Refused,
+    #[command(flatten)]
+    _accepted: Accepted<flags::OfInstallation>,
 }
 
 /// Renders, and writes to stdout or to `--output-dir`.
 pub fn run(args: &Args) -> Result<(), Error> {
-    if let Some((flag, why)) = args.refused.first() {
-        return Err(Error::unsupported(flag, why));
-    }
+    args.refused.check()?;
     let (name, path) = match args.name_and_chart.as_slice() {
+        // Helm's words. With --generate-name, too, `helm template` takes the name that it has for a release without one.
+        [_, _] if args.generate_name => {
+            return Err(Error::usage(
+                "cannot set --generate-name and also specify a name",
+            ));
+        }
         [name, chart] => (name.as_str(), chart),
         [chart] => ("release-name", chart),
         _ => return Err(Error::usage("give a name and a chart")),

@@ -165,14 +165,16 @@ fn flags_for_programs_and_plugins_are_refused() {
     for (flags, words) in [
         (&["--enable-alpha-plugins"][..], "runs no plugins"),
         (&["--enable-exec"], "runs no plugins"),
-        (&["--as-current-user"], "runs no plugins"),
-        (&["--env", "A=B"], "runs no plugins"),
-        (&["--mount", "type=bind"], "runs no plugins"),
-        (&["--network"], "runs no plugins"),
-        (&["--network-name", "host"], "runs no plugins"),
-        (&["--helm-command", "helm"], "runs no helm program"),
-        (&["--helm-debug"], "runs no helm program"),
-        (&["--stack-trace"], "no Go stack"),
+        (&["--as-current-user"], "runs no function containers"),
+        (&["--env", "A=B"], "runs no function containers"),
+        (&["--mount", "type=bind"], "runs no function containers"),
+        (&["--network"], "runs no function containers"),
+        (&["--network-name", "host"], "runs no function containers"),
+        (
+            &["--helm-command", "/opt/helm4"],
+            "renders them as Helm 3 does",
+        ),
+        (&["--helm-debug=maybe"], "--helm-debug"),
     ] {
         let mut args = vec!["build", "."];
         args.extend(flags);
@@ -184,6 +186,46 @@ fn flags_for_programs_and_plugins_are_refused() {
             done.err
         );
     }
+}
+
+/// Rust alone is needed.
+#[test]
+fn flags_that_say_what_is_done_anyway_are_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    write("kustomization.yaml", "resources: [r.yaml]\n").expect("write");
+    write(
+        "r.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: n\n",
+    )
+    .expect("write");
+    let dir = folder.path().to_str().expect("UTF-8");
+    let plain = run(&["build", dir]).ok();
+    for flags in [
+        &["--helm-debug", "--stack-trace"][..],
+        &[
+            "--helm-debug=true",
+            "--stack-trace=false",
+            "--network=false",
+        ],
+        &["--enable-helm", "--helm-command", "helm"],
+        &["--enable-helm", "--helm-command=/opt/helm-3.22/helm"],
+    ] {
+        let args = [&["build", dir], flags].concat();
+        assert_eq!(run(&args).ok(), plain, "{flags:?}");
+    }
+}
+
+/// Rust alone is needed.
+#[test]
+fn a_folder_without_a_kustomization_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().canonicalize().expect("its path");
+    std::fs::create_dir(dir.join(".git")).expect("make the folder of a work tree");
+    let dir = dir.to_str().expect("UTF-8");
+    let done = run(&["build", dir]);
+    let words = format!("Error: {dir}: the folder has no kustomization.yaml");
+    done.refused(1, &[&words]);
 }
 
 #[test]

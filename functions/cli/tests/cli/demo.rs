@@ -60,17 +60,19 @@ fn once_ends_with_a_table_of_every_object() {
 }
 
 /// A demo that stays up; ends with it.
-struct Demo {
+pub struct Demo {
     child: Child,
     said: Arc<Mutex<String>>,
 }
 
 impl Demo {
-    fn start(home: &Path) -> Self {
+    /// Starts it in the home's folder `demo`.
+    pub fn start(home: &Path, more: &[&str]) -> Self {
         let mut command = driftless(home);
         command
             .args(["demo", "--dir"])
             .arg(home.join("demo"))
+            .args(more)
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("start the demo");
         let said = Arc::new(Mutex::new(String::new()));
@@ -86,7 +88,7 @@ impl Demo {
     }
 
     /// Waits until it has said something; how long that took.
-    fn says(&self, what: &str) -> Duration {
+    pub fn says(&self, what: &str) -> Duration {
         let start = Instant::now();
         loop {
             let said = self.said.lock().expect("the text").clone();
@@ -109,7 +111,7 @@ impl Drop for Demo {
 #[test]
 fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
     let home = tempfile::tempdir().expect("a home");
-    let mut demo = Demo::start(home.path());
+    let mut demo = Demo::start(home.path(), &[]);
     demo.says("export KUBECONFIG=");
     let kubeconfig = home.path().join("demo/kubeconfig");
     let mode = std::fs::metadata(&kubeconfig)

@@ -535,6 +535,22 @@ fn a_folder_is_a_source_and_the_end_is_graceful(world: &World) {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("DRIFTLESS_WEBHOOK_SECRET is not set"), "{log}");
     assert!(log.contains("ending"), "{log}");
+
+    // The same again without the repository: nothing is made, and the folder is still the source.
+    write("after a restart");
+    let again = ["--kubeconfig", config, "--listen", &address];
+    let serve = Foreground::start(world.home.path(), &again);
+    wait("the folder is read again", || text() == "after a restart");
+    let (code, log) = serve.end("TERM");
+    assert_eq!(code, Some(0), "{log}");
+    assert!(
+        log.contains(&format!("{url} is read, as the last --repository said")),
+        "{log}"
+    );
+    assert!(
+        !log.contains("created ") && !log.contains("updated "),
+        "{log}"
+    );
 }
 
 fn wait(what: &str, done: impl Fn() -> bool) {

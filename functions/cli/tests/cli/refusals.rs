@@ -43,6 +43,10 @@ fn wrong_usage_is_2() {
         ),
         (&["serve", "--repository", "fleet"], "expected OWNER/NAME"),
         (&["serve", "--branch", "main"], "--repository"),
+        (
+            &["serve", "--allow-installation-repository", "acme/fleet"],
+            "expected NAMESPACE=OWNER/NAME",
+        ),
         (&["serve", "--listen", "nowhere"], "--listen"),
         (
             &["serve", "--sweep-interval", "1ms"],
@@ -75,12 +79,78 @@ fn no_kubeconfig() {
 }
 
 #[test]
-fn a_program_is_never_run_for_a_login() {
-    let text = kubeconfig(
-        "https://127.0.0.1:1",
-        "{exec: {command: touch, args: [ran]}}",
+fn what_serves_runs_no_program_to_log_in() {
+    let home = tempfile::tempdir().expect("a home");
+    let ran = home.path().join("ran");
+    let program = format!("{{exec: {{command: touch, args: ['{}']}}}}", ran.display());
+    let text = kubeconfig("https://127.0.0.1:1", &program);
+    let file = home.path().join("config");
+    std::fs::write(&file, text).expect("write");
+    let environment = [
+        ("KUBECONFIG", file.to_str().expect("UTF-8")),
+        ("PATH", "/usr/bin:/bin"),
+        ("DRIFTLESS_BUCKET", "bucket"),
+        ("DRIFTLESS_QUEUE_URL", "http://127.0.0.1:1/queue"),
+    ];
+    for args in [
+        &["serve", "--listen", "127.0.0.1:0"][..],
+        &["bootstrap", "--name", "staging"],
+    ] {
+        let done = run_in(home.path(), args, &environment);
+        done.refused(1, &["user.exec is refused", "kubectl create token"]);
+        assert!(!ran.exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_context_that_is_not_there() {
+    let text = kubeconfig("https://127.0.0.1:1", "{token: t}");
+    let more = text.replace("contexts: [", "contexts: [{name: dev, context: {}}, ");
+    let done = with(&more, &["get", "all", "--context", "production"]);
+    done.refused(
+        1,
+        &[
+            "config: there is no context 'production'",
+            "give --context NAME, one of: dev, c",
+        ],
     );
-    with(&text, &["get", "all"]).refused(1, &["exec", "kubectl create token"]);
+    let done = with(&more.replace("current-context: c", ""), &["get", "all"]);
+    done.refused(1, &["config: no context is current", "one of: dev, c"]);
+    let none = "apiVersion: v1\nkind: Config\ncurrent-context: c\n";
+    with(none, &["get", "all"]).refused(1, &["no context 'c'", "this one has no contexts"]);
+}
+
+#[test]
+fn a_file_that_is_not_a_kubeconfig() {
+    for (text, why) in [
+        ("- a list", "it is not one YAML document that is a map"),
+        (
+            "a: 1\n---\nb: 2\n",
+            "it is not one YAML document that is a map",
+        ),
+        ("kind: Secret\ndata: {}\n", "its kind is not Config"),
+    ] {
+        let words = format!("config is not a kubeconfig: {why}");
+        with(text, &["get", "all"]).refused(1, &[&words]);
+    }
+}
+
+#[test]
+fn a_file_in_place_of_a_fleet() {
+    let home = tempfile::tempdir().expect("a home");
+    let file = home.path().join("g.yaml");
+    std::fs::write(&file, "kind: Namespace\n").expect("write");
+    let file = file.to_str().expect("UTF-8");
+    for args in [&["check", file][..], &["demo", "--once", "--fleet", file]] {
+        let done = run_in(home.path(), args, &[]);
+        done.refused(
+            1,
+            &[
+                &format!("{file} is a file, and not a folder"),
+                "the folder of the fleet",
+            ],
+        );
+    }
 }
 
 #[test]

@@ -50,6 +50,11 @@ impl Serve {
         format!("{}{path}", self.url)
     }
 
+    /// Where it listens, as `HOST:PORT`.
+    pub fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
     pub fn get(&self, path: &str) -> Answer {
         Http::plain().get(&self.url(path))
     }
@@ -58,6 +63,19 @@ impl Serve {
     pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let url = self.url(path);
         let answer = Http::plain().send("POST", &url, headers, Some(body));
+        answer.unwrap_or_else(|error| panic!("POST {url}: {error}"))
+    }
+
+    /// The same by a client that gives up after `time`.
+    pub fn post_within(
+        &self,
+        time: Duration,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let url = self.url(path);
+        let answer = Http::patient(time).send("POST", &url, headers, Some(body));
         answer.unwrap_or_else(|error| panic!("POST {url}: {error}"))
     }
 

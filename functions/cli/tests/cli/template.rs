@@ -188,6 +188,56 @@ fn what_helm_refuses_is_refused() {
 }
 
 #[test]
+fn flags_of_an_installation_change_nothing() {
+    let (_home, plain) = template(&[]);
+    let plain = plain.ok();
+    for flags in [
+        "--debug",
+        "--debug=false --dry-run",
+        "--dry-run=client --skip-crds",
+        "--dry-run=none --create-namespace --replace --force --devel",
+        "--wait --wait-for-jobs --timeout 5m0s --atomic",
+        "--wait=watcher --rollback-on-failure --take-ownership",
+        "--hide-notes --render-subchart-notes --disable-openapi-validation",
+        "--description text --labels a=b,c=d -l e=f --kube-context here --kubeconfig missing.yaml",
+        "--version 9.9.9",
+    ] {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let (_home, done) = template(&flags);
+        assert_eq!(done.ok(), plain, "{flags:?}");
+    }
+    for (flag, words) in [
+        ("--dry-run=server", "driftless template asks no cluster"),
+        ("--dry-run=later", "expected client, none, true or false"),
+        ("--wait=ordered", "resource groups are not rendered"),
+        ("--timeout=5", "--timeout"),
+        ("--debug=maybe", "--debug"),
+    ] {
+        template(&[flag]).1.refused(2, &[words]);
+    }
+}
+
+#[test]
+fn a_generated_name_is_the_one_that_helm_takes_for_templates() {
+    template(&["--generate-name"])
+        .1
+        .refused(2, &["cannot set --generate-name and also specify a name"]);
+    let (home, _done) = template(&[]);
+    let chart = home.path().join("chart");
+    let chart = chart.to_str().expect("UTF-8");
+    for flags in [&["--generate-name"][..], &["-g"], &[]] {
+        let mut args = vec!["template", chart];
+        args.extend(ASKED.split(' '));
+        args.extend(flags);
+        let text = run_in(home.path(), &args, &[]).ok();
+        assert!(
+            text.contains("release: release-name/default true"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn what_driftless_leaves_out_says_why() {
     for (flags, words) in [
         (&["--repo", "https://x"][..], "asks no repository"),

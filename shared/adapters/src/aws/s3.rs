@@ -108,7 +108,33 @@ impl Blobs for S3Blobs {
             .map_err(|error| to_error(&self.what("delete", key), &error))
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        key::check(key)?;
+        let what = self.what("look at", key);
+        let request = self.client.head_object().bucket(&self.bucket).key(key);
+        match request.send().await {
+            Ok(answer) => size(&what, answer.content_length).map(Some),
+            // The answer to a HEAD has no body, so it does not tell a missing object from a missing bucket.
+            Err(error) if said(&error).is_some_and(|(status, _)| status == 404) => Ok(None),
+            Err(error) => Err(to_error(&what, &error)),
+        }
+    }
+
+    /// The bucket keeps superseded versions for a while: a deleted object is one of them.
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
+        key::check(key)?;
+        let request = self.client.delete_object().bucket(&self.bucket).key(key);
+        match request.if_match(&version.0).send().await {
+            Ok(_) => Ok(()),
+            // Gone, or another one by now.
+            Err(error) if said(&error).is_some_and(|(status, _)| matches!(status, 404 | 412)) => {
+                Ok(())
+            }
+            Err(error) => Err(to_error(&self.what("set aside", key), &error)),
+        }
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         let what = self.what("list", prefix);
         let mut found = Vec::new();
         let mut next = None;
@@ -130,7 +156,7 @@ impl Blobs for S3Blobs {
                         format!("{what}: an entry has no key"),
                     )
                 })?;
-                found.push((key, version(&what, object.e_tag)?));
+                found.push((key, size(&what, object.size)?));
             }
             next = page.next_continuation_token;
             match (page.is_truncated.unwrap_or_default(), &next) {
@@ -154,6 +180,16 @@ fn version(what: &str, etag: Option<String>) -> Result<Version> {
         PortError::new(
             ErrorKind::Unreadable,
             format!("{what}: the answer has no ETag"),
+        )
+    })
+}
+
+fn size(what: &str, size: Option<i64>) -> Result<u64> {
+    let size = size.and_then(|size| u64::try_from(size).ok());
+    size.ok_or_else(|| {
+        PortError::new(
+            ErrorKind::Unreadable,
+            format!("{what}: the answer has no size"),
         )
     })
 }

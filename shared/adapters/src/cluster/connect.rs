@@ -11,6 +11,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioExecutor;
 use kube::client::ConfigExt;
+use kube::client::middleware::AuthLayer;
 use kube::config::AuthInfo;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -30,12 +31,24 @@ pub(crate) const AGENT: &str = concat!("driftless/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// A server that is not https, certificates or keys that cannot be read.
 pub fn client(access: &Access) -> Result<kube::Client> {
-    let refuse = |what: &str| {
-        PortError::new(
-            ErrorKind::Invalid,
-            format!("cluster {}: {what}", access.server),
-        )
-    };
+    let config = config(access)?;
+    // kube's message may quote the input, which holds keys.
+    assemble(&config, None, access.allow_local)
+        .map_err(|_| refusal(access, "its certificates or keys cannot be used for TLS"))
+}
+
+/// An access that cannot be used.
+pub fn refusal(access: &Access, what: &str) -> PortError {
+    let message = format!("cluster {}: {what}", access.server);
+    PortError::new(ErrorKind::Invalid, message)
+}
+
+/// What kube's parts of a client are made from.
+///
+/// # Errors
+/// As [`client`].
+pub fn config(access: &Access) -> Result<kube::Config> {
+    let refuse = |what: &str| refusal(access, what);
     let url: Uri = access
         .server
         .parse()
@@ -90,13 +103,19 @@ pub fn client(access: &Access) -> Result<kube::Client> {
             };
         }
     }
-    // kube's message may quote the input, which holds keys.
-    assemble(&config, access.allow_local)
-        .map_err(|_| refuse("its certificates or keys cannot be used for TLS"))
+    Ok(config)
 }
 
-/// kube's own client, but for how names are looked up.
-fn assemble(config: &kube::Config, allow_local: bool) -> kube::Result<kube::Client> {
+/// kube's own client, but for how names are looked up. `auth` writes the login into each request, where it is no header of the
+/// configuration.
+///
+/// # Errors
+/// Certificates or keys that cannot be used. The message may quote them.
+pub fn assemble(
+    config: &kube::Config,
+    auth: Option<AuthLayer>,
+    allow_local: bool,
+) -> kube::Result<kube::Client> {
     // Without one in the process the library panics. One that is there already serves as well.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let names = tower::service_fn(move |name: Name| async move {
@@ -113,7 +132,9 @@ fn assemble(config: &kube::Config, allow_local: bool) -> kube::Result<kube::Clie
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
+        .option_layer(auth)
         .layer(config.extra_headers_layer()?)
+        .map_err(tower::BoxError::from)
         .service(Client::builder(TokioExecutor::new()).build(connector));
     Ok(kube::Client::new(service, "default"))
 }

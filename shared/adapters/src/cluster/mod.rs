@@ -7,8 +7,11 @@ mod answer;
 pub(crate) mod connect;
 mod discovery;
 mod path;
+mod plugin;
 mod requests;
 mod tokens;
+
+pub use plugin::Plugin;
 
 use crate::fresh::Fresh;
 use async_trait::async_trait;

@@ -61,6 +61,13 @@ impl EmbeddedClusters {
         lock(&self.servers).insert(trimmed(address), known);
     }
 
+    /// Drops the clients, and what they discovered: somebody replaced a definition by another one of the same kind, which a real
+    /// API server does not allow.
+    pub fn forget(&self) {
+        let mut servers = lock(&self.servers);
+        servers.values_mut().for_each(|known| known.clients.clear());
+    }
+
     /// The server of an address.
     pub fn get(&self, address: &str) -> Option<Embedded> {
         let servers = lock(&self.servers);

@@ -72,6 +72,11 @@ impl Embedded {
         }
     }
 
+    /// Says from now on that it has this version of Kubernetes: major, minor and patch.
+    pub fn tell_version(&self, kubernetes: [u64; 3]) {
+        self.with(|server, _| server.tell_version(kubernetes));
+    }
+
     /// Answers a request, then lets the controllers work that every cluster has.
     pub fn handle(&self, request: &Request) -> Response {
         let moment = moment(self.shared.clock.as_ref());

@@ -24,6 +24,7 @@ pub struct FolderGit {
     folders: Vec<Arc<Folder>>,
     quiet: Duration,
     change: Option<fn(&mut FileTree)>,
+    bases: Option<Arc<dyn Git>>,
 }
 
 /// A folder and the repository it stands in for.
@@ -41,7 +42,7 @@ struct Folder {
 struct Taken {
     look: Look,
     sha: String,
-    tree: FileTree,
+    tree: Arc<FileTree>,
 }
 
 /// What a folder looks like without reading its files.
@@ -55,7 +56,15 @@ impl FolderGit {
             folders: Vec::new(),
             quiet,
             change: None,
+            bases: None,
         }
+    }
+
+    /// The same, with remote bases that no folder stands in for taken from elsewhere.
+    #[must_use]
+    pub fn with_bases(mut self, bases: Arc<dyn Git>) -> Self {
+        self.bases = Some(bases);
+        self
     }
 
     /// The same, with a change of what is read from folders that are added from now on. Revisions stay those of the files.
@@ -77,6 +86,10 @@ impl FolderGit {
         let path = path.canonicalize().map_err(|error| {
             PortError::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
         })?;
+        if !path.is_dir() {
+            let what = format!("{} is not a folder", path.display());
+            return Err(PortError::new(ErrorKind::Invalid, what));
+        }
         self.folders.push(Arc::new(Folder {
             repository,
             reference: reference.map(str::to_owned),
@@ -88,10 +101,19 @@ impl FolderGit {
     }
 
     /// The folder in place of a repository, and its files as they were taken last; `None` when nothing stands in for it.
-    pub fn taken(&self, url: &str, reference: &GitReference) -> Option<(PathBuf, FileTree)> {
+    pub fn taken(&self, url: &str, reference: &GitReference) -> Option<(PathBuf, Arc<FileTree>)> {
         let folder = self.find(url, reference)?;
         let taken = folder.lock();
         Some((folder.path.clone(), taken.as_ref()?.tree.clone()))
+    }
+
+    /// The folders, and their files as they were taken last.
+    pub fn trees(&self) -> Vec<(PathBuf, Arc<FileTree>)> {
+        let taken = |folder: &Arc<Folder>| {
+            let tree = folder.lock().as_ref()?.tree.clone();
+            Some((folder.path.clone(), tree))
+        };
+        self.folders.iter().filter_map(taken).collect()
     }
 
     /// Every folder, and its files as they stand in it now, whatever [`FolderGit::through`] makes of them.
@@ -209,14 +231,28 @@ impl Git for FolderGit {
         let folder = self.must_find(url, &reference)?;
         self.take(&folder, limits).await?;
         match folder.lock().as_ref() {
-            Some(taken) if taken.sha == commit.sha => Ok(taken.tree.clone()),
+            Some(taken) if taken.sha == commit.sha => Ok(FileTree::clone(&taken.tree)),
             _ => {
                 let what = format!("{} changed while it was fetched", folder.path.display());
                 Err(PortError::new(ErrorKind::Unavailable, what))
             }
         }
     }
+
+    async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {
+        match (self.find(url, reference), &self.bases) {
+            (None, Some(bases)) => bases.base(url, reference, auth).await,
+            (None, None) => Err(PortError::new(ErrorKind::Unsupported, BASE_NOT_FETCHED)),
+            (Some(_), _) => {
+                let commit = self.resolve(url, reference, auth, None).await?;
+                self.fetch(url, &commit, auth, FetchLimits::default()).await
+            }
+        }
+    }
 }
+
+/// The end of the message about a remote base that nothing stands in for.
+pub const BASE_NOT_FETCHED: &str = "remote bases are not fetched here";
 
 impl Folder {
     fn lock(&self) -> MutexGuard<'_, Option<Taken>> {
@@ -255,7 +291,7 @@ impl Folder {
         *self.lock() = Some(Taken {
             look,
             sha: sha.clone(),
-            tree,
+            tree: Arc::new(tree),
         });
         Ok(Some(sha))
     }
@@ -403,7 +439,7 @@ mod tests {
     }
 
     async fn resolve(git: &FolderGit, name: &str) -> Result<Commit> {
-        git.resolve(URL, &branch(name), &GitAuth::Installation, None)
+        git.resolve(URL, &branch(name), &GitAuth::Anonymous, None)
             .await
     }
 
@@ -434,7 +470,7 @@ mod tests {
         assert_eq!(git.changed().await, ["github.com/acme/fleet"]);
         let second = resolve(&git, "main").await.unwrap();
         assert_ne!(second.sha, first.sha);
-        let auth = GitAuth::Installation;
+        let auth = GitAuth::Anonymous;
         let tree = git
             .fetch(URL, &second, &auth, FetchLimits::default())
             .await
@@ -462,7 +498,7 @@ mod tests {
         writer.await.unwrap();
         let limits = FetchLimits::default();
         let tree = git
-            .fetch(URL, &commit, &GitAuth::Installation, limits)
+            .fetch(URL, &commit, &GitAuth::Anonymous, limits)
             .await
             .unwrap();
         assert_eq!(
@@ -494,7 +530,14 @@ mod tests {
             "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
         );
         assert!(git.clone().with("nonsense", None, all.path()).is_err());
-        assert!(git.with(URL, None, Path::new("/nowhere/at/all")).is_err());
+        let file = dev.path().join("dev.yaml");
+        for (path, what) in [
+            (Path::new("/nowhere/at/all"), "No such file"),
+            (&file, "dev.yaml is not a folder"),
+        ] {
+            let refused = git.clone().with(URL, None, path).err().unwrap();
+            assert!(refused.message.contains(what), "{refused}");
+        }
     }
 
     #[tokio::test]

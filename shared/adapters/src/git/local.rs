@@ -8,30 +8,31 @@ use std::path::{Path, PathBuf};
 /// Folders that a tree may be deep.
 const DEPTH: usize = 256;
 
-/// Git repositories in folders of this machine, worktrees or bare, below folders that the operator allows.
+/// Git repositories in folders of this machine, worktrees or bare: those that the operator names, and no other. Objects of
+/// tenants name folders, too, and are told nothing of what else there is on this machine.
 ///
 /// Only commits count, not what stands in the worktree. A repository's own configuration runs nothing.
 #[derive(Clone, Debug)]
 pub struct LocalGit {
-    roots: Vec<PathBuf>,
+    repositories: Vec<PathBuf>,
 }
 
 impl LocalGit {
-    /// Allows the repositories at or below `roots`.
+    /// Allows these repositories, each by its folder.
     ///
     /// # Errors
-    /// A root that is not there.
-    pub fn new(roots: Vec<PathBuf>) -> Result<Self> {
-        let real = |root: PathBuf| {
-            root.canonicalize().map_err(|error| {
+    /// A folder that is not there.
+    pub fn new(repositories: Vec<PathBuf>) -> Result<Self> {
+        let real = |folder: PathBuf| {
+            folder.canonicalize().map_err(|error| {
                 PortError::new(
                     ErrorKind::Invalid,
-                    format!("repositories in {}: {error}", root.display()),
+                    format!("repository in {}: {error}", folder.display()),
                 )
             })
         };
         Ok(Self {
-            roots: roots.into_iter().map(real).collect::<Result<_>>()?,
+            repositories: repositories.into_iter().map(real).collect::<Result<_>>()?,
         })
     }
 
@@ -65,8 +66,8 @@ impl LocalGit {
         folder: &str,
         work: impl FnOnce(&Repository) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (roots, folder) = (self.roots.clone(), folder.to_owned());
-        let task = tokio::task::spawn_blocking(move || work(&open(&roots, &folder)?));
+        let (allowed, folder) = (self.repositories.clone(), folder.to_owned());
+        let task = tokio::task::spawn_blocking(move || work(&open(&allowed, &folder)?));
         task.await.unwrap_or_else(|error| {
             Err(PortError::new(
                 ErrorKind::Unavailable,
@@ -76,20 +77,23 @@ impl LocalGit {
     }
 }
 
-fn open(roots: &[PathBuf], folder: &str) -> Result<Repository> {
-    let missing = || {
+/// Opens a repository that is allowed, also by its `.git`. Whether anything else is there is not told.
+fn open(allowed: &[PathBuf], folder: &str) -> Result<Repository> {
+    let real = Path::new(folder).canonicalize().ok();
+    let named = |real: &PathBuf| {
+        let is_named = |one: &PathBuf| real == one || *real == one.join(".git");
+        allowed.iter().any(is_named)
+    };
+    let Some(real) = real.filter(named) else {
+        let what = format!("the repository at {folder} is not one that the operator allows");
+        return Err(PortError::new(ErrorKind::Denied, what));
+    };
+    gix::open_opts(real, gix::open::Options::isolated()).map_err(|_| {
         PortError::new(
             ErrorKind::NotFound,
             format!("no Git repository at {folder}"),
         )
-    };
-    let real = Path::new(folder).canonicalize().map_err(|_| missing())?;
-    if !roots.iter().any(|root| real.starts_with(root)) {
-        let what =
-            format!("the repository at {folder} is not in a folder that the operator allows");
-        return Err(PortError::new(ErrorKind::Denied, what));
-    }
-    gix::open_opts(real, gix::open::Options::isolated()).map_err(|_| missing())
+    })
 }
 
 fn resolve(repository: &Repository, reference: &GitReference) -> Result<Commit> {
@@ -230,4 +234,39 @@ fn unreadable(error: impl std::fmt::Display) -> PortError {
         ErrorKind::Unreadable,
         format!("the Git repository cannot be read: {error}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_named_repository_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["fleet", "fleet/private", "other"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+            gix::init(path(name)).unwrap();
+        }
+        std::fs::write(path("file"), "").unwrap();
+        std::os::unix::fs::symlink(path("other"), path("fleet/link")).unwrap();
+        let git = LocalGit::new(vec![path("fleet")]).unwrap();
+        let ask = async |name: &str| {
+            let folder = path(name).display().to_string();
+            let found = git.resolve(&folder, &GitReference::default()).await;
+            let error = found.expect_err("nothing is committed");
+            (error.kind, error.message.replace(&folder, "FOLDER"))
+        };
+        for named in ["fleet", "fleet/.git", "fleet/private/.."] {
+            let (kind, message) = ask(named).await;
+            assert_eq!(kind, ErrorKind::NotFound, "{named}: {message}");
+            assert!(message.contains("refs/heads/master"), "{named}: {message}");
+        }
+        // What is below it, beside it, or nowhere: nobody learns which.
+        let denied = ask("fleet/absent").await;
+        assert_eq!(denied.0, ErrorKind::Denied);
+        for other in ["fleet/private", "fleet/link", "other", "file", "."] {
+            assert_eq!(ask(other).await, denied, "{other}");
+        }
+    }
 }

@@ -3,10 +3,9 @@
 mod folder;
 mod github;
 mod local;
-mod url;
 mod versions;
 
-pub use folder::FolderGit;
+pub use folder::{BASE_NOT_FETCHED, FolderGit};
 pub use github::{GitHub, Hosts};
 pub use local::LocalGit;
 
@@ -14,8 +13,8 @@ use async_trait::async_trait;
 use driftless_core::ports::{
     Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Result,
 };
+use driftless_core::source::repository::{self, Place};
 use driftless_manifest::FileTree;
-use url::Place;
 
 /// Sends each repository to whoever can read it, by its URL.
 pub struct GitRouter {
@@ -33,7 +32,8 @@ impl GitRouter {
         self.local.as_ref().ok_or_else(|| {
             PortError::new(
                 ErrorKind::Unsupported,
-                "file:// repositories are not allowed here: use https://HOST/OWNER/NAME",
+                "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve with this \
+                 address as its --repository",
             )
         })
     }
@@ -48,7 +48,7 @@ impl Git for GitRouter {
         auth: &GitAuth,
         known: Option<&Commit>,
     ) -> Result<Commit> {
-        match url::place(url)? {
+        match repository::place(url)? {
             Place::Hosted(repository) => {
                 self.github
                     .resolve(&repository, reference, auth, known)
@@ -71,7 +71,7 @@ impl Git for GitRouter {
                 format!("'{}' is no commit: 40 hex digits are", commit.sha),
             ));
         }
-        match url::place(url)? {
+        match repository::place(url)? {
             Place::Hosted(repository) => self.github.fetch(&repository, commit, auth, limits).await,
             Place::Folder(folder) => self.local()?.fetch(&folder, commit, limits).await,
         }

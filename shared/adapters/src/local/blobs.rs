@@ -1,34 +1,27 @@
+use super::folder::{Folder, age, present};
 use super::names;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Numbers the files that this process wrote aside, whichever handle it used.
-static ASIDE: AtomicU64 = AtomicU64::new(0);
+/// Blobs about work that runs. They are worth nothing after a power loss, when nothing runs: a file of theirs may tear, and
+/// nobody waits for the disk.
+pub const OF_A_PROCESS: [&str; 2] = ["schedule/", "objects/"];
 
 /// A folder in place of the bucket, with the same conditional writes, for any number of processes on one machine.
 ///
-/// A blob's version is a hash of its content. A blob appears at once and whole (written aside, then renamed). Nothing is
-/// forced to the disk: after a power loss the newest blobs may be missing, and the next steps write them again.
+/// A blob's version is a hash of its content. A blob appears at once and whole: it is written aside, forced to the disk and
+/// renamed. After a power loss the newest blobs may be missing, and the next steps write them again. What stands in a
+/// blob's place and is no file, or is set aside by [`Blobs::set_aside`], is kept in the folder `damaged`.
 #[derive(Clone, Debug)]
 pub struct FolderBlobs {
     folder: Arc<Folder>,
-}
-
-#[derive(Debug)]
-struct Folder {
-    blobs: PathBuf,
-    /// Files whose locks serialise writers, one for each first byte of the key's hash.
-    locks: PathBuf,
-    /// Where blobs are written before they get their name.
-    aside: PathBuf,
 }
 
 impl FolderBlobs {
@@ -37,21 +30,7 @@ impl FolderBlobs {
     /// # Errors
     /// The folder cannot be made.
     pub fn open(root: &Path) -> Result<Self> {
-        let open = || {
-            fs::create_dir_all(root)?;
-            let root = root.canonicalize()?;
-            let folder = Folder {
-                blobs: root.join("blobs"),
-                locks: root.join("locks"),
-                aside: root.join("aside"),
-            };
-            for dir in [&folder.blobs, &folder.locks, &folder.aside] {
-                fs::create_dir_all(dir)?;
-            }
-            folder.sweep()?;
-            Ok(folder)
-        };
-        let folder = open().map_err(|error: io::Error| {
+        let folder = Folder::open(root).map_err(|error| {
             PortError::new(
                 ErrorKind::Invalid,
                 format!("open the store in {}: {error}", root.display()),
@@ -60,6 +39,25 @@ impl FolderBlobs {
         Ok(Self {
             folder: Arc::new(folder),
         })
+    }
+
+    /// Removes a blob that nobody has written for `age`; returns whether it did. No writer of the same key comes in between.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub async fn expire(&self, key: &str, unwritten: Duration) -> Result<bool> {
+        let file = names::file_of(key)?;
+        let locked = key.to_owned();
+        let expire = move |folder: &Folder| {
+            let _lock = folder.lock(&locked)?;
+            let meta = folder.look(&file)?;
+            let is_old = meta.is_some_and(|meta| age(&meta).is_some_and(|age| age >= unwritten));
+            if is_old {
+                folder.remove(&file)?;
+            }
+            Ok(is_old)
+        };
+        self.run("expire", key, expire).await
     }
 
     /// Runs blocking work away from the async threads.
@@ -73,9 +71,11 @@ impl FolderBlobs {
         let done = tokio::task::spawn_blocking(move || work(&folder)).await;
         done.unwrap_or_else(|error| Err(io::Error::other(error)))
             .map_err(|error| {
+                let file = names::file_of(key).unwrap_or_default();
+                let file = self.folder.blobs.join(file);
                 PortError::new(
                     ErrorKind::Unavailable,
-                    format!("{what} '{key}' in the store: {error}"),
+                    format!("{what} '{key}' in the store: {}: {error}", file.display()),
                 )
             })
     }
@@ -85,7 +85,7 @@ impl FolderBlobs {
 impl Blobs for FolderBlobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         let file = names::file_of(key)?;
-        self.run("read", key, move |folder| read(&folder.blobs.join(file)))
+        self.run("read", key, move |folder| read(folder, &file))
             .await
     }
 
@@ -93,7 +93,7 @@ impl Blobs for FolderBlobs {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
         self.run("write", key, move |folder| {
-            folder.put(&locked, &file, &content, &when)
+            put(folder, &locked, &file, &content, &when)
         })
         .await
     }
@@ -103,16 +103,34 @@ impl Blobs for FolderBlobs {
         let locked = key.to_owned();
         let remove = move |folder: &Folder| {
             let _lock = folder.lock(&locked)?;
-            // Empty folders stay: removing them would race with writers of their other keys.
-            fs::remove_file(folder.blobs.join(file)).or_else(absent)
+            folder.remove(&file)
         };
         self.run("delete", key, remove).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         let wanted = prefix.to_owned();
-        self.run("list", prefix, move |folder| folder.list(&wanted))
+        self.run("list", prefix, move |folder| list(folder, &wanted))
             .await
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        let file = names::file_of(key)?;
+        let size = move |folder: &Folder| Ok(folder.look(&file)?.map(|meta| meta.len()));
+        self.run("look at", key, size).await
+    }
+
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
+        let file = names::file_of(key)?;
+        let (locked, version) = (key.to_owned(), version.clone());
+        let set_aside = move |folder: &Folder| {
+            let _lock = folder.lock(&locked)?;
+            match read(folder, &file)? {
+                Some((_, now)) if now == version => folder.set_aside(&folder.blobs.join(file)),
+                _ => Ok(()),
+            }
+        };
+        self.run("set aside", key, set_aside).await
     }
 
     fn url(&self, key: &str) -> String {
@@ -122,116 +140,72 @@ impl Blobs for FolderBlobs {
     }
 }
 
-impl Folder {
-    fn lock(&self, key: &str) -> io::Result<File> {
-        let name = hex::encode(&Sha256::digest(key)[..1]);
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(self.locks.join(name))?;
-        file.lock()?;
-        Ok(file)
+fn put(
+    folder: &Folder,
+    key: &str,
+    file: &Path,
+    content: &[u8],
+    when: &Precondition,
+) -> io::Result<Put> {
+    let _lock = folder.lock(key)?;
+    let holds = match when {
+        Precondition::None => true,
+        Precondition::Absent => folder.look(file)?.is_none(),
+        Precondition::Is(version) => read(folder, file)?.is_some_and(|(_, now)| now == *version),
+    };
+    if !holds {
+        return Ok(Put::Refused);
     }
-
-    fn put(&self, key: &str, file: &Path, content: &[u8], when: &Precondition) -> io::Result<Put> {
-        let file = self.blobs.join(file);
-        let _lock = self.lock(key)?;
-        let holds = match when {
-            Precondition::None => true,
-            Precondition::Absent => !file.try_exists()?,
-            Precondition::Is(version) => read(&file)?.is_some_and(|(_, now)| now == *version),
-        };
-        if !holds {
-            return Ok(Put::Refused);
-        }
-        let count = ASIDE.fetch_add(1, Ordering::Relaxed);
-        let aside = self.aside.join(format!("{}-{count}", std::process::id()));
-        let written = fs::write(&aside, content)
-            .and_then(|()| file.parent().map_or(Ok(()), fs::create_dir_all))
-            .and_then(|()| fs::rename(&aside, &file));
-        if let Err(error) = written {
-            fs::remove_file(&aside).or_else(absent)?;
-            return Err(error);
-        }
-        Ok(Put::Done(version(content)))
-    }
-
-    fn list(&self, prefix: &str) -> io::Result<Vec<(String, Version)>> {
-        let mut found = Vec::new();
-        // Whole parts of the prefix name folders; only the last part may be cut short.
-        let start = prefix
-            .rsplit_once('/')
-            .and_then(|(dir, _)| names::file_of(&format!("{dir}/x")).ok());
-        let start = start
-            .as_deref()
-            .and_then(Path::parent)
-            .map_or(self.blobs.clone(), |dir| self.blobs.join(dir));
-        let mut folders = vec![start];
-        while let Some(dir) = folders.pop() {
-            let entries = match fs::read_dir(&dir) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    absent(error)?;
-                    continue;
-                }
-            };
-            for entry in entries {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.path());
-                    continue;
-                }
-                let path = entry.path();
-                let key = path.strip_prefix(&self.blobs).ok().and_then(names::key_of);
-                let Some(key) = key.filter(|key| key.starts_with(prefix)) else {
-                    continue;
-                };
-                if let Some((_, version)) = read(&path)? {
-                    found.push((key, version));
-                }
-            }
-        }
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok(found)
-    }
-
-    /// Removes what writers that died left aside.
-    fn sweep(&self) -> io::Result<()> {
-        for entry in fs::read_dir(&self.aside)? {
-            let entry = entry?;
-            let age = entry
-                .metadata()
-                .and_then(|meta| meta.modified())
-                .map(|time| time.elapsed().unwrap_or_default());
-            if age.is_ok_and(|age| age > Duration::from_secs(3600)) {
-                fs::remove_file(entry.path()).or_else(absent)?;
-            }
-        }
-        Ok(())
-    }
+    let may_tear = OF_A_PROCESS.iter().any(|prefix| key.starts_with(prefix));
+    folder.write(file, content, may_tear)?;
+    Ok(Put::Done(version(content)))
 }
 
-fn read(file: &Path) -> io::Result<Option<(Bytes, Version)>> {
-    match fs::read(file) {
-        Ok(content) => {
-            let version = version(&content);
-            Ok(Some((Bytes::from(content), version)))
+fn list(folder: &Folder, prefix: &str) -> io::Result<Vec<(String, u64)>> {
+    let mut found = Vec::new();
+    // Whole parts of the prefix name folders; only the last part may be cut short.
+    let start = prefix
+        .rsplit_once('/')
+        .and_then(|(dir, _)| names::file_of(&format!("{dir}/x")).ok());
+    let start = start
+        .as_deref()
+        .and_then(Path::parent)
+        .map_or(folder.blobs.clone(), |dir| folder.blobs.join(dir));
+    let mut folders: Vec<PathBuf> = vec![start];
+    while let Some(dir) = folders.pop() {
+        let Some(entries) = present(fs::read_dir(&dir))? else {
+            continue;
+        };
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let path = entry.path();
+            let file = path.strip_prefix(&folder.blobs).unwrap_or(&path);
+            let Some(key) = names::key_of(file).filter(|key| key.starts_with(prefix)) else {
+                continue;
+            };
+            if let Some(meta) = folder.look(file)? {
+                found.push((key, meta.len()));
+            }
         }
-        Err(error) => absent(error).map(|()| None),
     }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+fn read(folder: &Folder, file: &Path) -> io::Result<Option<(Bytes, Version)>> {
+    let content = folder.read(file)?;
+    Ok(content.map(|content| {
+        let version = version(&content);
+        (Bytes::from(content), version)
+    }))
 }
 
 fn version(content: &[u8]) -> Version {
     Version(hex::encode(&Sha256::digest(content)[..16]))
-}
-
-/// What is not there is no failure.
-fn absent(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound {
-        Ok(())
-    } else {
-        Err(error)
-    }
 }
 
 #[cfg(test)]
@@ -283,14 +257,17 @@ mod tests {
         done(put("a", "parent", Precondition::None).await.unwrap());
         done(put("a/bc", "", Precondition::None).await.unwrap());
         let keys =
-            |list: Vec<(String, Version)>| list.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+            |list: Vec<(String, u64)>| list.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         assert_eq!(keys(blobs.list("").await.unwrap()), ["a", "a/b", "a/bc"]);
         assert_eq!(keys(blobs.list("a/b").await.unwrap()), ["a/b", "a/bc"]);
         assert_eq!(keys(blobs.list("a/bc/").await.unwrap()), [""; 0]);
-        assert_eq!(blobs.list("a/b").await.unwrap()[0].1, second);
+        assert_eq!(blobs.list("a/b").await.unwrap()[0].1, 1);
+        assert_eq!(blobs.size("a/b").await.unwrap(), Some(1));
+        assert_eq!(blobs.get("a/b").await.unwrap().unwrap().1, second);
         blobs.delete("a/b").await.unwrap();
         blobs.delete("a/b").await.unwrap();
         assert_eq!(blobs.get("a/b").await.unwrap(), None);
+        assert_eq!(blobs.size("a/b").await.unwrap(), None);
         assert!(blobs.url("a/bc").starts_with("file:///"));
     }
 

@@ -20,6 +20,10 @@ impl Clock for SystemClock {
         tokio::time::sleep(time).await;
     }
 
+    async fn timeout(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
     fn nonce(&self) -> [u8; 16] {
         let mut nonce = [0; 16];
         if getrandom::fill(&mut nonce).is_err() {

@@ -2,13 +2,15 @@
 
 mod blobs;
 mod clock;
+mod folder;
 mod keys;
 mod names;
 mod outbox;
 mod queue;
 
-pub use blobs::FolderBlobs;
+pub use blobs::{FolderBlobs, OF_A_PROCESS};
 pub use clock::SystemClock;
+pub use folder::set_aside;
 pub use keys::LocalKeys;
 pub use outbox::OutboxQueue;
 pub use queue::{LocalQueue, Work};

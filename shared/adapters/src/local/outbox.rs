@@ -1,3 +1,4 @@
+use super::folder::write_whole;
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ impl OutboxQueue {
         let event = event(&id, &serde_json::to_string(request)?);
         // A file that is there is whole.
         let part = self.folder.join(format!("{id}.part"));
-        std::fs::write(&part, event.to_string())?;
+        write_whole(&part, event.to_string().as_bytes(), false)?;
         std::fs::rename(part, self.folder.join(format!("{id}.json")))
     }
 }
@@ -77,10 +78,9 @@ mod tests {
     async fn what_is_sent_can_be_handed_on() {
         let folder = tempfile::tempdir().unwrap();
         let queue = OutboxQueue::open(&folder.path().join("queue")).unwrap();
-        let request = |name: &str| Request {
-            hub: "staging".into(),
-            object: ObjectRef::new(FluxKind::Kustomization, "apps", name),
-            cause: Cause::Push,
+        let request = |name: &str| {
+            let object = ObjectRef::new(FluxKind::Kustomization, "apps", name);
+            Request::new("staging", object, Cause::Push)
         };
         let later = Duration::from_secs(60);
         queue

@@ -12,8 +12,9 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// A queue in this process.
 ///
-/// Equal requests that wait are one, at the earlier of their times. An object is worked on by one worker at a time: what
-/// is sent for it meanwhile waits, and runs afterwards. Requests do not outlive the process; the timer finds what is due.
+/// Requests for an object that wait are one, at the earliest of their times; but a message that brings an object back is one of
+/// its own. An object is worked on by one worker at a time: what is sent for it meanwhile waits, and runs afterwards. Requests do
+/// not outlive the process; the timer finds what is due.
 #[derive(Clone)]
 pub struct LocalQueue {
     shared: Arc<Shared>,
@@ -25,11 +26,14 @@ struct Shared {
     capacity: usize,
 }
 
+/// The hub, the object, and the token of a message that brings it back.
+type Key = (String, ObjectRef, Option<String>);
+
 #[derive(Default)]
 struct State {
     /// What waits, by its time; the number keeps requests of one time in the order they came.
     due: BTreeMap<(Instant, u64), Request>,
-    waiting: HashMap<Request, (Instant, u64)>,
+    waiting: HashMap<Key, (Instant, u64)>,
     working: HashSet<(String, ObjectRef)>,
     count: u64,
     closed: bool,
@@ -62,16 +66,17 @@ impl Shared {
 }
 
 impl State {
-    fn put(&mut self, request: Request, at: Instant) {
-        if let Some(known) = self.waiting.get(&request) {
-            if known.0 <= at {
-                return;
-            }
-            self.due.remove(known);
-        }
+    fn put(&mut self, mut request: Request, at: Instant) {
         self.count += 1;
-        self.waiting.insert(request.clone(), (at, self.count));
-        self.due.insert((at, self.count), request);
+        let mut place = (at, self.count);
+        let known = self.waiting.get(&key(&request));
+        if let Some((place_of_known, known)) = known.and_then(|known| self.due.remove_entry(known))
+        {
+            request.cause = known.cause.stronger(&request.cause);
+            place = place.min(place_of_known);
+        }
+        self.waiting.insert(key(&request), place);
+        self.due.insert(place, request);
     }
 
     /// Takes the first request that is due and whose object nobody works on.
@@ -82,7 +87,7 @@ impl State {
             .find(|(_, request)| !self.working.contains(&object(request)))?;
         let place = *place;
         let request = self.due.remove(&place)?;
-        self.waiting.remove(&request);
+        self.waiting.remove(&key(&request));
         self.working.insert(object(&request));
         Some(request)
     }
@@ -94,6 +99,13 @@ impl State {
             .find(|(_, request)| !self.working.contains(&object(request)))
             .map(|((at, _), _)| *at)
     }
+}
+
+fn key(request: &Request) -> Key {
+    let Request {
+        hub, object, token, ..
+    } = request;
+    (hub.clone(), object.clone(), token.clone())
 }
 
 fn object(request: &Request) -> (String, ObjectRef) {
@@ -182,10 +194,10 @@ impl Queue for LocalQueue {
                     "the queue is closed",
                 ));
             }
-            let new: HashSet<&Request> = requests
+            let new: HashSet<Key> = requests
                 .iter()
-                .map(|(r, _)| r)
-                .filter(|r| !state.waiting.contains_key(*r))
+                .map(|(request, _)| key(request))
+                .filter(|key| !state.waiting.contains_key(key))
                 .collect();
             if state.due.len() + new.len() > self.shared.capacity {
                 return Err(PortError::new(
@@ -209,11 +221,8 @@ mod tests {
     use driftless_core::ports::Cause;
 
     fn request(name: &str, cause: Cause) -> Request {
-        Request {
-            hub: "hub".into(),
-            object: ObjectRef::new(FluxKind::Kustomization, "apps", name),
-            cause,
-        }
+        let object = ObjectRef::new(FluxKind::Kustomization, "apps", name);
+        Request::new("hub", object, cause)
     }
 
     fn seconds(n: u64) -> Duration {
@@ -255,11 +264,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn sent_again_while_worked_on_runs_again_afterwards() {
         let queue = LocalQueue::new(100);
-        let (a, other) = (request("a", Cause::Push), request("a", Cause::Drift));
+        let (a, mut other) = (request("a", Cause::Push), request("a", Cause::Drift));
         queue.send(vec![(a.clone(), Duration::ZERO)]).await.unwrap();
         let work = queue.next().await.unwrap();
         queue
-            .send(vec![(a.clone(), Duration::ZERO), (other, Duration::ZERO)])
+            .send(vec![(a, Duration::ZERO), (other.clone(), Duration::ZERO)])
             .await
             .unwrap();
         let blocked = tokio::time::timeout(seconds(5), queue.next()).await;
@@ -270,7 +279,22 @@ mod tests {
         });
         tokio::time::sleep(seconds(1)).await;
         drop(work);
-        assert_eq!(waiting.await.unwrap(), Some(a));
+        // Both are one, for the cause that makes a step do more.
+        assert_eq!(waiting.await.unwrap().as_ref(), Some(&other));
+        assert!(queue.is_quiet());
+        // A message that brings the object back is another.
+        other.token = Some("t".into());
+        queue
+            .send(vec![
+                (other.clone(), seconds(600)),
+                (other.clone(), seconds(600)),
+                (request("a", Cause::Push), Duration::ZERO),
+            ])
+            .await
+            .unwrap();
+        assert_eq!(queue.waiting(), 2);
+        assert_eq!(queue.next().await.unwrap().request().token, None);
+        assert_eq!(queue.next().await.unwrap().request(), &other);
     }
 
     #[tokio::test]

@@ -7,6 +7,9 @@ use crate::error::ApiError;
 
 const MOST_OPERATIONS: usize = 10_000;
 
+/// The real server's `JSONPatchMaxCopyBytes`: what all copies of one patch may come to.
+const MOST_COPIED: usize = 3 << 20;
+
 pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
     let raw: Value = serde_json::from_slice(body)
         .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
@@ -27,11 +30,43 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
         ));
     }
     let mut out = live.clone();
+    let mut copied = 0;
     for operation in patch.0 {
         let operation = as_the_real_server(operation, &out);
+        copied += copied_bytes(&operation, &out)?;
+        if copied > MOST_COPIED {
+            return Err(refused());
+        }
         json_patch::patch(&mut out, &[operation]).map_err(|_| refused())?;
     }
     Ok(out)
+}
+
+/// Bytes of JSON that an operation copies: forty copies that double an object would be a trillion times as large.
+fn copied_bytes(operation: &PatchOperation, document: &Value) -> Result<usize, ApiError> {
+    let PatchOperation::Copy(copy) = operation else {
+        return Ok(0);
+    };
+    let Some(value) = document.pointer(copy.from.as_str()) else {
+        return Ok(0);
+    };
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, value).map_err(|_| refused())?;
+    Ok(length.0)
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A replace of a field that is not there adds it.
@@ -54,4 +89,32 @@ fn refused() -> ApiError {
         "the server rejected our request due to an error in our request",
     )
     .with_details()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn patched(operations: &[Value]) -> Result<Value, ApiError> {
+        apply(
+            &json!({"data": {"a": "x".repeat(1 << 20)}}),
+            json!(operations).to_string().as_bytes(),
+        )
+    }
+
+    #[test]
+    fn hostile_inputs_are_refused() {
+        let copy =
+            |at: usize| json!({"op": "copy", "from": "/data", "path": format!("/data/x{at}")});
+        let one = patched(&[copy(0)]).unwrap();
+        assert_eq!(one.pointer("/data/a"), one.pointer("/data/x0/a"));
+        let doubling: Vec<Value> = (0..40).map(copy).collect();
+        for count in [2, 40] {
+            let Err(error) = patched(&doubling[..count]) else {
+                panic!("{count} copies that double an object of 1 MiB are made");
+            };
+            assert_eq!(error.to_status()["code"], 422);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Strategic merge: lists by merge key, and the `$` directives.
 
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 use crate::error::ApiError;
 use crate::schema::{DEDUCED, Field, Id, Schema, Type};
@@ -203,20 +204,27 @@ fn without_directives(patch: &Value) -> Value {
 /// The items that the order names stand in that order; the others keep theirs, and a place in front of those that
 /// they stood in front of.
 fn sort(items: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> Vec<Value> {
-    let id = |value: &Value| {
-        if key.is_empty() {
-            value.clone()
-        } else {
-            value.get(key).cloned().unwrap_or_default()
-        }
+    let id = |value: &Value| match key.is_empty() {
+        true => value.to_string(),
+        false => value.get(key).unwrap_or(&Value::Null).to_string(),
     };
-    let place =
-        |list: &[Value], value: &Value| list.iter().position(|known| id(known) == id(value));
-    let (mut named, mut others): (Vec<Value>, Vec<Value>) = items
-        .into_iter()
-        .partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(before, item));
+    let places = |list: &[Value]| {
+        let mut places = HashMap::with_capacity(list.len());
+        for (at, value) in list.iter().enumerate() {
+            places.entry(id(value)).or_insert(at);
+        }
+        places
+    };
+    let (in_order, in_before) = (places(order), places(before));
+    let placed = items.into_iter().map(|value| {
+        let id = id(&value);
+        let place = |places: &HashMap<String, usize>| places.get(&id).copied();
+        (place(&in_order), place(&in_before), value)
+    });
+    let (mut named, mut others): (Vec<Placed>, Vec<Placed>) =
+        placed.partition(|(ordered, _, _)| ordered.is_some());
+    named.sort_by_key(|(ordered, _, _)| *ordered);
+    others.sort_by_key(|(_, before, _)| *before);
     let mut out = Vec::with_capacity(named.len() + others.len());
     let mut named = named.into_iter().peekable();
     let mut others = others.into_iter().peekable();
@@ -225,15 +233,16 @@ fn sort(items: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> Vec<
             (None, None) => return out,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(other), Some(named)) => match (place(before, other), place(before, named)) {
-                (Some(other), Some(named)) => other < named,
-                _ => false,
-            },
+            (Some((_, Some(other), _)), Some((_, Some(named), _))) => other < named,
+            _ => false,
         };
-        out.extend(if other_first {
-            others.next()
-        } else {
-            named.next()
-        });
+        let next = match other_first {
+            true => others.next(),
+            false => named.next(),
+        };
+        out.extend(next.map(|(_, _, value)| value));
     }
 }
+
+/// An item with its places in the order and among what stood there before.
+type Placed = (Option<usize>, Option<usize>, Value);

@@ -230,7 +230,7 @@ impl ObjectRef {
         )
     }
 
-    /// A key for blobs and leases. Names of Kubernetes objects have no `/`, so the parts cannot run into each other.
+    /// A key for blobs. Names of Kubernetes objects have no `/`, so the parts cannot run into each other.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.kind.plural(), self.namespace, self.name)
     }

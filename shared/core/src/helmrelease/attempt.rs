@@ -63,7 +63,7 @@ pub struct Attempt<'a> {
     pub loaded: Option<Arc<Chart>>,
     /// The actions of this attempt so far.
     pub done: Vec<ActionKind>,
-    /// When the step's patience ends.
+    /// Until when the step may wait.
     pub deadline: Duration,
     /// The record in memory is newer than the one in the cluster.
     pub dirty: bool,
@@ -96,7 +96,7 @@ impl<'a> Attempt<'a> {
             wanted: None,
             loaded: None,
             done: Vec::new(),
-            deadline: context.ports.clock.now() + context.patience,
+            deadline: context.ports.clock.now() + context.wait_budget,
             dirty: false,
             purged: Vec::new(),
             drifted: Vec::new(),

@@ -3,12 +3,13 @@
 use super::conditions::reasons;
 use super::memory::ChartFacts;
 use crate::apply::drift::{Drift, compare};
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::flux::{
     ArtifactStatus, ChartTemplate, FluxKind, HELM_CONTROLLER, HelmRelease, ObjectRef,
     duration_text, parse_duration, reason,
 };
 use crate::ports::{Apply, Delete, ErrorKind};
+use crate::schedule;
 use crate::source::artifact;
 use crate::source::git::{artifact_of, find};
 use crate::step::Context;
@@ -174,7 +175,7 @@ fn check_reference(
 /// The chart's artifact, when its object is ready.
 ///
 /// # Errors
-/// `ArtifactFailed` or `SourceNotReady`: the object wakes the release when it has one.
+/// `ArtifactFailed` or `SourceNotReady`: the object wakes the release when it has one, and when it cannot have one.
 pub async fn find_artifact(
     context: &Context<'_>,
     release: &HelmRelease,
@@ -183,7 +184,19 @@ pub async fn find_artifact(
         .chart_source()
         .map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
     check_reference(context, release, &id)?;
-    let Some(object) = find(context, &id).await? else {
+    match look(context, &id).await {
+        Err(failure) if failure.class == Class::Waiting => {
+            schedule::register(context, &id).await?;
+            // Its step may have ended before it was known that somebody waits.
+            look(context, &id).await
+        }
+        done => done,
+    }
+    .map(|artifact| (id, artifact))
+}
+
+async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, Failure> {
+    let Some(object) = find(context, id).await? else {
         let what = format!("could not get Source object: {id} not found");
         return Err(Failure::waiting(reason::ARTIFACT_FAILED, what));
     };
@@ -215,7 +228,7 @@ pub async fn find_artifact(
         return Err(not_ready(&why));
     }
     match artifact_of(&object) {
-        Some(artifact) => Ok((id, artifact)),
+        Some(artifact) => Ok(artifact),
         None => Err(not_ready("does not have an artifact")),
     }
 }
@@ -236,15 +249,15 @@ pub async fn load(
             format!("Could not load chart: {what}"),
         )
     };
-    let bytes = artifact::bytes(context.ports, status)
-        .await
-        .map_err(|error| match error.kind {
-            ErrorKind::NotFound => Failure::waiting(
-                reason::ARTIFACT_FAILED,
-                "Source not ready: artifact not found: the source must store it again",
-            ),
-            _ => Failure::port(reason::ARTIFACT_FAILED, &error),
-        })?;
+    let bytes = artifact::bytes(context.ports, status).await;
+    let bytes = artifact::or_ask(context, id, bytes).await;
+    let bytes = bytes.map_err(|error| match error.kind {
+        ErrorKind::NotFound => Failure::waiting(
+            reason::ARTIFACT_FAILED,
+            "Source not ready: artifact not found: the source must store it again",
+        ),
+        _ => Failure::port(reason::ARTIFACT_FAILED, &error),
+    })?;
     let name = id.to_string();
     let mut chart = Chart::from_archive(&bytes, &name, Compat::Helm4, &LoadLimits::default())
         .map_err(|error| failed(&error))?;

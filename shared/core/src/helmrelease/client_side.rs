@@ -39,7 +39,10 @@ impl Attempt<'_> {
     pub fn applies_on_server(&self, action: &Action) -> bool {
         let was = |record: Option<&Release>| record.is_some_and(Release::is_server_side);
         match action {
-            Action::Install => self.release.install_server_side(),
+            Action::Install => {
+                let helm3 = self.context.hub.settings.helm3_defaults;
+                self.release.install_server_side(!helm3)
+            }
             Action::Upgrade => self.release.upgrade_server_side(was(self.storage.last())),
             Action::Rollback(target) => {
                 let target = self.storage.get(target.version);

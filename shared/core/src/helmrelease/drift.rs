@@ -6,7 +6,7 @@
 use crate::apply::{drift, normalize};
 use crate::flux::{HELM_CONTROLLER, IgnoreRule};
 use driftless_helm::record::Release;
-use driftless_kustomize::ObjectSelector;
+use driftless_kustomize::{ObjectSelector, SelectorBudget};
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
@@ -79,6 +79,7 @@ impl IgnoreRules {
     /// # Errors
     /// A selector that cannot be read, with the rule's place.
     pub fn new(rules: &[IgnoreRule]) -> Result<Self, String> {
+        let budget = SelectorBudget::default();
         let one = |(at, rule): (usize, &IgnoreRule)| {
             let failed = |error: &dyn std::fmt::Display| {
                 format!("spec.driftDetection.ignore[{at}].target: {error}")
@@ -87,7 +88,8 @@ impl IgnoreRules {
                 None => None,
                 Some(target) => {
                     let target = serde_json::to_value(target).map_err(|error| failed(&error))?;
-                    Some(ObjectSelector::new(&target).map_err(|error| failed(&error))?)
+                    let selector = ObjectSelector::new(&target, &budget);
+                    Some(selector.map_err(|error| failed(&error))?)
                 }
             };
             Ok((target, rule.paths.clone()))

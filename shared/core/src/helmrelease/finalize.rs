@@ -10,7 +10,7 @@ use crate::flux::{HELM_CONTROLLER, HelmRelease};
 use crate::ports::Cause;
 use crate::state;
 use crate::step::{Context, Outcome};
-use crate::target::{self, NoTarget};
+use crate::target::{self, NoTarget, Target};
 use std::time::Duration;
 
 /// How soon an uninstall that is not over is looked at again.
@@ -35,10 +35,20 @@ pub async fn finalize(context: &Context<'_>, release: HelmRelease) -> Result<Out
     context
         .remove_finalizer(&release.object, HELM_CONTROLLER)
         .await?;
-    let mut outcome = Outcome::done("deleted");
+    let mut outcome = Outcome::gone("deleted");
     let look = |id| context.request(id, Cause::Changed);
-    outcome.next.extend(chart.map(look));
+    outcome.enqueue.extend(chart.map(look));
     Ok(outcome)
+}
+
+/// Connects as an account that is still there. As in Flux, the account of another cluster is not looked for.
+async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, NoTarget> {
+    if release.spec.kube_config.is_none()
+        && let Some(gone) = target::missing_account(&context.hub, release).await?
+    {
+        return Err(gone);
+    }
+    target::connect(context, release).await
 }
 
 /// Uninstalls the release; the outcome of the step when that is not over.
@@ -53,7 +63,7 @@ async fn uninstall(
     if status.storage_namespace.is_empty() {
         return Ok(None);
     }
-    let target = match target::connect(context, release).await {
+    let target = match connect(context, release).await {
         Ok(target) => target,
         Err(NoTarget::Gone(failure)) => {
             // The way to the cluster is gone for good, as after the end of a tenant's cluster.
@@ -85,7 +95,7 @@ async fn uninstall(
         End::Waiting(what) => {
             attempt.remember().await?;
             Ok(Some(Outcome {
-                again: Some(AGAIN),
+                requeue_after: Some(AGAIN),
                 ..Outcome::done(format!("uninstalling, waiting for: {what}"))
             }))
         }

@@ -7,8 +7,8 @@ use super::conditions::{mark, mark_stalled, reasons};
 use crate::failure::{Class, Failure};
 use crate::flux::{HELM_CONTROLLER, HelmRelease, HelmReleaseStatus, REQUESTED_AT, reason, rfc3339};
 use crate::ports::Cause;
+use crate::status;
 use crate::step::{Context, Outcome};
-use crate::{status, waits};
 use std::time::Duration;
 
 /// The failures before an action that helm-controller sends an event about; actions tell of themselves.
@@ -57,7 +57,7 @@ impl Report {
         let mut outcome = Outcome::default();
         let observed = match end {
             End::Waiting(what) => {
-                outcome.again = Some(WAIT_AGAIN);
+                outcome.requeue_after = Some(WAIT_AGAIN);
                 outcome.summary = format!("waiting for: {what}");
                 false
             }
@@ -66,12 +66,12 @@ impl Report {
                 status.history.clear();
                 status.clear_failures();
                 status.storage_namespace.clear();
-                outcome.again = Some(Duration::ZERO);
+                outcome.requeue_after = Some(Duration::ZERO);
                 outcome.summary = "uninstalled: the release is another one now".to_owned();
                 false
             }
             End::UninstallFailed(what) => {
-                outcome.again = Some(self.backoff(&work));
+                outcome.requeue_after = Some(self.backoff(&work));
                 outcome.summary = format!("uninstall failed: {what}");
                 false
             }
@@ -80,12 +80,8 @@ impl Report {
         if observed {
             work.release.status.observed_generation = Some(work.release.generation());
         }
-        let becomes_ready = work.release.status.conditions.is_true("Ready") && self.is_news(&work);
-        let mut outcome = self.write(context, work, outcome).await?;
-        if becomes_ready {
-            outcome.next.extend(waits::wake(context).await?);
-        }
-        Ok(outcome)
+        outcome.notifies = work.release.status.conditions.is_true("Ready");
+        self.write(context, work, outcome).await
     }
 
     /// Returns whether the generation was dealt with.
@@ -96,11 +92,11 @@ impl Report {
         match pause {
             Pause::Done => true,
             Pause::Again => {
-                outcome.again = Some(self.backoff(work));
+                outcome.requeue_after = Some(self.backoff(work));
                 false
             }
             Pause::After(interval) => {
-                outcome.again = Some(interval.min(LONGEST_DELAY));
+                outcome.requeue_after = Some(interval.min(LONGEST_DELAY));
                 true
             }
             Pause::Stalled(what) => {
@@ -114,15 +110,6 @@ impl Report {
         let failures = u32::try_from(work.release.status.failures).unwrap_or(0);
         let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
         FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
-    }
-
-    /// Whether somebody who depends on the release has something to look at.
-    fn is_news(&self, work: &Work) -> bool {
-        let now = &work.release.status;
-        let last = |status: &HelmReleaseStatus| status.history.first().map(|first| first.version);
-        !self.before.conditions.is_true("Ready")
-            || last(&self.before) != last(now)
-            || self.before.observed_generation != now.observed_generation
     }
 
     /// The end with a failure of the step.
@@ -169,7 +156,7 @@ impl Report {
     ) -> Result<Outcome, Failure> {
         let requests = work.woken.drain(..);
         let requests = requests.map(|id| context.request(id, Cause::Changed));
-        outcome.next.extend(requests.collect::<Vec<_>>());
+        outcome.enqueue.extend(requests.collect::<Vec<_>>());
         let HelmRelease { object, status, .. } = &mut work.release;
         if let Some(requested) = object.annotation(REQUESTED_AT) {
             requested.clone_into(&mut status.last_handled_reconcile_at);

@@ -1,4 +1,4 @@
-//! Running an action phase by phase. What takes longer than the step's patience goes on with another message: the cursor says where.
+//! Running an action phase by phase. What takes longer than the step may wait goes on with another message: the cursor says where.
 
 use super::action::Action;
 use super::attempt::Attempt;
@@ -191,11 +191,10 @@ impl Attempt<'_> {
     /// Deletes what the failed release has and the one before has not.
     async fn clean_up(&self, record: &Release) -> Result<(), Broken> {
         let (items, _) = objects::known_items(&self.target, record).await?;
-        let before = match self.replaced() {
-            Ok(before) => objects::known_items(&self.target, &before).await?.0,
-            Err(_) => Vec::new(),
-        };
-        let before: BTreeSet<ObjectId> = before.iter().map(|item| item.object.id()).collect();
+        // Without the record of before, nobody knows what was there already.
+        let before = objects::known_items(&self.target, &self.replaced()?).await?;
+        let before = before.0.into_iter().map(|item| item.object.id());
+        let before: BTreeSet<ObjectId> = before.collect();
         let created = items
             .into_iter()
             .filter(|item| !before.contains(&item.object.id()));

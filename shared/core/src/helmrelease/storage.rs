@@ -133,7 +133,8 @@ impl Storage {
         let mut labels = secret.meta_map("labels").cloned().unwrap_or_default();
         labels.insert("createdAt".to_owned(), Value::Null);
         let data = secret.pointer("/data");
-        let metadata = json!({"labels": labels, "uid": known.uid, "resourceVersion": known.resource_version});
+        let metadata =
+            json!({"labels": labels, "uid": known.uid, "resourceVersion": known.resource_version});
         let patch = Patch::Merge(json!({"metadata": metadata, "data": data}));
         let name = secret.name();
         target

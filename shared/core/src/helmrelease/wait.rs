@@ -31,7 +31,7 @@ impl Attempt<'_> {
         timeout.map_err(Broken::Failed)
     }
 
-    /// Whether what is waited for took too long; else pauses if the step has the patience for it.
+    /// Whether what is waited for took too long; else pauses if the step may wait so long.
     pub async fn pause(&mut self, pause: &mut Duration) -> Result<Paused, Broken> {
         let timeout = self.timeout()?;
         let clock = self.context.ports.clock.clone();

@@ -8,6 +8,8 @@
 //! 3. more than 5 objects that take others' data with them: Namespaces, CustomResourceDefinitions, PersistentVolumes and
 //!    PersistentVolumeClaims.
 //!
+//! What a deleted Kustomization or HelmRelease takes with it counts as if it stood in the inventory: see [`Below`].
+//!
 //! The annotation [`PRUNE_APPROVED`] on the Kustomization, with the revision as its value, lets exactly that revision pass.
 
 use super::Inventory;
@@ -16,6 +18,9 @@ use std::fmt;
 
 /// The annotation that lets a held prune of one revision pass; its value is that revision.
 pub const PRUNE_APPROVED: &str = "driftless.dev/prune-approved";
+
+/// So many Kustomizations and HelmReleases are named in a message.
+const CHILDREN: usize = 3;
 
 /// From where on a prune is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,31 @@ impl Default for Limits {
     }
 }
 
+/// What goes with the Kustomizations and HelmReleases that a prune would delete, at every depth.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Below {
+    /// Each of them, with the objects that go with it.
+    pub children: Vec<(ObjectId, Vec<ObjectId>)>,
+    /// There are more: it was enough.
+    pub is_cut: bool,
+}
+
+impl Below {
+    /// How many objects.
+    pub fn len(&self) -> usize {
+        self.children.iter().map(|(_, objects)| objects.len()).sum()
+    }
+
+    /// Whether nothing goes with them.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &ObjectId> {
+        self.children.iter().flat_map(|(_, objects)| objects)
+    }
+}
+
 /// A prune that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -51,6 +81,8 @@ pub struct Held {
     pub of: usize,
     /// Those of them that take others' data with them.
     pub data: Vec<ObjectId>,
+    /// Those that go with a Kustomization or HelmRelease.
+    pub below: Below,
     why: Why,
 }
 
@@ -76,9 +108,14 @@ impl fmt::Display for Held {
             stale,
             of,
             data,
+            below,
             why,
         } = self;
-        write!(f, "prune held: {stale} of {of} objects would be deleted, ")?;
+        let least = if below.is_cut { "at least " } else { "" };
+        write!(
+            f,
+            "prune held: {least}{stale} of {of} objects would be deleted, "
+        )?;
         match why {
             Why::Share(percent) => write!(f, "more than {percent}%"),
             Why::Objects(limit) => write!(f, "more than {limit}"),
@@ -99,18 +136,27 @@ impl fmt::Display for Held {
                     ")"
                 })
             }
+        }?;
+        let with = below.children.iter();
+        let mut with = with.filter(|(_, objects)| !objects.is_empty());
+        for (child, objects) in with.by_ref().take(CHILDREN) {
+            write!(f, ", {} of them with {child}", objects.len())?;
+        }
+        match with.next() {
+            Some(_) => f.write_str(", …"),
+            None => Ok(()),
         }
     }
 }
 
 impl std::error::Error for Held {}
 
-/// Whether what goes from `old` to `new` may be deleted; `approved` when the annotation names this very revision.
+/// Whether what goes from `old` to `new` may be deleted, with what goes `below` it, when nobody approved it.
 ///
 /// # Errors
 /// [`Held`], by the default [`Limits`].
-pub fn guard(old: &Inventory, new: &Inventory, approved: bool) -> Result<(), Held> {
-    guard_within(Limits::default(), old, new, approved)
+pub fn guard(old: &Inventory, new: &Inventory, below: &Below) -> Result<(), Held> {
+    guard_within(Limits::default(), old, new, below)
 }
 
 /// As [`guard`], with limits of the operator.
@@ -121,15 +167,15 @@ pub fn guard_within(
     limits: Limits,
     old: &Inventory,
     new: &Inventory,
-    approved: bool,
+    below: &Below,
 ) -> Result<(), Held> {
     let stale = old.minus(new);
-    let (count, of) = (stale.len(), old.len());
-    let data: Vec<ObjectId> = stale
+    let (count, of) = (stale.len() + below.len(), old.len() + below.len());
+    let all = stale
         .iter()
         .map(|entry| entry.id)
-        .filter(has_data)
-        .collect();
+        .chain(below.iter().cloned());
+    let data: Vec<ObjectId> = all.filter(has_data).collect();
     let why =
         if count > limits.free && count.saturating_mul(100) > of.saturating_mul(limits.percent) {
             Why::Share(limits.percent)
@@ -140,16 +186,13 @@ pub fn guard_within(
         } else {
             return Ok(());
         };
-    if approved {
-        Ok(())
-    } else {
-        Err(Held {
-            stale: count,
-            of,
-            data,
-            why,
-        })
-    }
+    Err(Held {
+        stale: count,
+        of,
+        data,
+        below: below.clone(),
+        why,
+    })
 }
 
 fn has_data(id: &ObjectId) -> bool {
@@ -201,21 +244,22 @@ mod tests {
             (5, 9, None),
         ] {
             let (old, new) = (inventory("ConfigMap", old), inventory("ConfigMap", left));
-            let found = guard(&old, &new, false).err().map(|held| held.to_string());
+            let found = guard(&old, &new, &Below::default())
+                .err()
+                .map(|held| held.to_string());
             let held = held.map(|text| format!("prune held: {text}"));
             assert_eq!(found, held);
-            assert_eq!(guard(&old, &new, true), Ok(()));
         }
     }
 
     #[test]
     fn data_counts_more() {
-        let rest = inventory("ConfigMap", 50);
+        let (rest, nothing) = (inventory("ConfigMap", 50), Below::default());
         assert_eq!(
-            guard(&rest.union(&inventory("Namespace", 5)), &rest, false),
+            guard(&rest.union(&inventory("Namespace", 5)), &rest, &nothing),
             Ok(())
         );
-        let held = guard(&rest.union(&inventory("Namespace", 8)), &rest, false).unwrap_err();
+        let held = guard(&rest.union(&inventory("Namespace", 8)), &rest, &nothing).unwrap_err();
         let message = held.message("main@sha1:abc");
         assert!(
             message.contains("more than 5 of them with others' data (Namespace/ns/0, "),
@@ -224,6 +268,43 @@ mod tests {
         assert!(
             message.ends_with("driftless.dev/prune-approved=main@sha1:abc"),
             "{message}"
+        );
+    }
+
+    #[test]
+    fn what_goes_with_children_counts() {
+        let (old, left) = (inventory("ConfigMap", 4), inventory("ConfigMap", 3));
+        let child = |name: &str, kind: &str, count: usize| {
+            let id = format!("flux-system_{name}_kustomize.toolkit.fluxcd.io_Kustomization");
+            let objects = inventory(kind, count);
+            let objects: Vec<ObjectId> = objects.iter().map(|entry| entry.id).collect();
+            (ObjectId::from_inventory_id(&id).unwrap(), objects)
+        };
+        let held = |children: Vec<(ObjectId, Vec<ObjectId>)>, is_cut: bool| {
+            let below = Below { children, is_cut };
+            guard(&old, &left, &below)
+                .err()
+                .map(|held| held.to_string())
+        };
+        assert_eq!(held(vec![child("a", "Service", 9)], false), None);
+        assert_eq!(
+            held(vec![child("a", "Service", 10), child("b", "Pod", 0)], false).as_deref(),
+            Some(
+                "prune held: 11 of 14 objects would be deleted, more than 50%, 10 of them with \
+                 Kustomization/flux-system/a"
+            )
+        );
+        let many = ["a", "b", "c", "d"].map(|name| child(name, "Service", 30));
+        let many = held(many.to_vec(), true).unwrap();
+        assert!(
+            many.starts_with("prune held: at least 121 of 124 objects would be deleted, ")
+                && many.ends_with("30 of them with Kustomization/flux-system/c, …"),
+            "{many}"
+        );
+        let data = held(vec![child("a", "PersistentVolumeClaim", 6)], false).unwrap();
+        assert!(
+            data.contains("more than 5 of them with others' data"),
+            "{data}"
         );
     }
 }

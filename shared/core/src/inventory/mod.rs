@@ -2,7 +2,7 @@
 
 mod guard;
 
-pub use guard::{Held, Limits, PRUNE_APPROVED, guard, guard_within};
+pub use guard::{Below, Held, Limits, PRUNE_APPROVED, guard, guard_within};
 
 use crate::apply::stage;
 use driftless_manifest::{Object, ObjectId};
@@ -115,18 +115,21 @@ impl Inventory {
         }
     }
 
+    /// Takes over what cannot be read of another inventory: it is kept as it is.
+    pub fn keep_unreadable(&mut self, other: &Self) {
+        for entry in &other.unreadable {
+            if !self.unreadable.contains(entry) {
+                self.unreadable.push(entry.clone());
+            }
+        }
+    }
+
     /// Everything of both; versions of `newer` win. This is what is written ahead of an apply.
     #[must_use]
     pub fn union(&self, newer: &Self) -> Self {
         let mut all = self.clone();
         all.entries.extend(newer.entries.clone());
-        all.unreadable.extend(
-            newer
-                .unreadable
-                .iter()
-                .filter(|entry| !self.unreadable.contains(entry))
-                .cloned(),
-        );
+        all.keep_unreadable(newer);
         all
     }
 
@@ -148,20 +151,11 @@ impl Inventory {
     }
 }
 
-/// A delete that only hits the object that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preconditions {
-    /// `metadata.uid` of the live object.
-    pub uid: String,
-    /// `metadata.resourceVersion` of the live object.
-    pub resource_version: String,
-}
-
 /// What may be done with a live object that nothing renders any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Eligibility {
-    /// It is ours and may go, under these conditions.
-    Delete(Preconditions),
+    /// It is ours and may go: this very object, by its uid and resourceVersion.
+    Delete,
     /// It is already on its way out.
     Terminating,
     /// Its labels name another owner, or none.
@@ -180,10 +174,7 @@ pub fn eligibility(live: &Object, namespace: &str, name: &str) -> Eligibility {
     } else if !live.meta("deletionTimestamp").is_empty() {
         Eligibility::Terminating
     } else {
-        Eligibility::Delete(Preconditions {
-            uid: live.meta("uid").to_owned(),
-            resource_version: live.meta("resourceVersion").to_owned(),
-        })
+        Eligibility::Delete
     }
 }
 
@@ -249,6 +240,11 @@ mod tests {
             Some(3)
         );
         assert_eq!(odd.minus(&Inventory::default()).len(), 1);
+        let mut next = Inventory::default();
+        next.keep_unreadable(&odd);
+        next.keep_unreadable(&odd);
+        let entries = next.to_status()["entries"].as_array().map(Vec::len);
+        assert_eq!(entries, Some(2));
     }
 
     #[test]
@@ -260,12 +256,8 @@ mod tests {
                 "annotations": {annotation: "disabled"}}}))
             .unwrap()
         };
-        let conditions = Preconditions {
-            uid: "u".to_owned(),
-            resource_version: "7".to_owned(),
-        };
         for (live, expected) in [
-            (live("k", "ns", "x", None), Eligibility::Delete(conditions)),
+            (live("k", "ns", "x", None), Eligibility::Delete),
             (live("other", "ns", "x", None), Eligibility::NotOurs),
             (live("k", "other", "x", None), Eligibility::NotOurs),
             (

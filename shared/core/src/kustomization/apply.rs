@@ -82,7 +82,10 @@ pub async fn apply(
                 break;
             }
         };
-        live.keep_living_owners(context, owner, &mut items).await;
+        if let Err(failure) = live.keep_living_owners(context, owner, &mut items).await {
+            report.fail(failure);
+            break;
+        }
         for group in by_kind(items) {
             let work = group
                 .into_iter()
@@ -355,17 +358,18 @@ async fn recreate(
         object, resource, ..
     } = item;
     let (namespace, name) = (object.namespace(), object.name());
-    let old = target.cluster.get(resource, namespace, name).await?;
-    let uid = old.as_ref().map(|old| old.meta("uid").to_owned());
-    let how = Delete {
-        uid,
-        resource_version: None,
-        propagation: Some("Background"),
-    };
-    target
-        .cluster
-        .delete(resource, namespace, name, &how)
-        .await?;
+    // What went meanwhile needs no delete: one without a uid would hit whatever has just come.
+    if let Some(old) = target.cluster.get(resource, namespace, name).await? {
+        let how = Delete {
+            uid: Some(old.meta("uid").to_owned()),
+            resource_version: None,
+            propagation: Some("Background"),
+        };
+        target
+            .cluster
+            .delete(resource, namespace, name, &how)
+            .await?;
+    }
     let clock = context.ports.clock.as_ref();
     let end = clock.now() + RECREATE_WAIT;
     while target

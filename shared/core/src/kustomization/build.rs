@@ -4,10 +4,10 @@ use super::decrypt::Decryptor;
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::substitute::{self, SubstituteOptions};
-use driftless_kustomize::{ErrorKind, Options, Remote};
+use driftless_kustomize::{ErrorKind, Options, Remote, on_large_stack};
 use driftless_manifest::{FileTree, Object, ReadSet, Reader, TreePath};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a build needs beside the files.
 #[derive(Default)]
@@ -16,6 +16,8 @@ pub struct Inputs {
     pub variables: BTreeMap<String, String>,
     /// Keys, when the object asks for decryption.
     pub decryptor: Option<Decryptor>,
+    /// A variable without a value and without a default is empty text, and no failure.
+    pub lenient: bool,
 }
 
 /// What a build gives.
@@ -52,11 +54,56 @@ pub fn build(
     inputs: &Inputs,
     remote: bool,
 ) -> Result<Built, Stop> {
-    let path = folder(kustomization)?;
+    on_large_stack(|| built(tree, kustomization, inputs, remote))
+}
+
+fn built(
+    tree: &FileTree,
+    kustomization: &Kustomization,
+    inputs: &Inputs,
+    remote: bool,
+) -> Result<Built, Stop> {
     let reader = match &inputs.decryptor {
         Some(decryptor) => Reader::with_filter(tree, decryptor),
         None => Reader::new(tree),
     };
+    let objects = render(&reader, kustomization, inputs, remote)?
+        .into_iter()
+        .map(|object| substituted(object, kustomization, inputs))
+        .collect::<Result<_, Failure>>()?;
+    Ok(Built {
+        objects,
+        read_set: reader.into_read_set(),
+    })
+}
+
+/// The variables that a build names and that have neither a value nor a default.
+///
+/// # Errors
+/// As [`build`].
+pub fn unset(
+    tree: &FileTree,
+    kustomization: &Kustomization,
+    inputs: &Inputs,
+    remote: bool,
+) -> Result<BTreeSet<String>, Stop> {
+    let reader = match &inputs.decryptor {
+        Some(decryptor) => Reader::with_filter(tree, decryptor),
+        None => Reader::new(tree),
+    };
+    let objects = on_large_stack(|| render(&reader, kustomization, inputs, remote))?;
+    let unset = |object| substitute::unset(object, &inputs.variables);
+    Ok(objects.iter().flat_map(unset).collect())
+}
+
+/// The objects, decrypted and not yet substituted.
+fn render(
+    reader: &Reader<'_>,
+    kustomization: &Kustomization,
+    inputs: &Inputs,
+    remote: bool,
+) -> Result<Vec<Object>, Stop> {
+    let path = folder(kustomization)?;
     match reader.kind(&path).map_err(failed)? {
         Some(driftless_manifest::Kind::Dir) => {}
         _ => {
@@ -68,25 +115,19 @@ pub fn build(
             .into());
         }
     }
-    let mut overlay = driftless_kustomize::kustomization_of(&reader, &path).map_err(failed)?;
-    lay_over(&mut overlay, kustomization, &reader, &path)?;
+    let mut overlay = driftless_kustomize::kustomization_of(reader, &path).map_err(failed)?;
+    lay_over(&mut overlay, kustomization, reader, &path)?;
     let options = Options {
         remote,
         ..Options::flux()
     };
-    let objects = driftless_kustomize::build_with(&reader, &path, &overlay, &options);
+    let objects = driftless_kustomize::build_with(reader, &path, &overlay, &options);
     let objects = objects.map_err(|error| match error.kind {
         ErrorKind::Needs(wanted) => Stop::Needs(wanted),
         _ => Stop::Failed(failed(error)),
     })?;
-    let objects = objects
-        .into_iter()
-        .map(|object| finish(object, kustomization, inputs))
-        .collect::<Result<_, Failure>>()?;
-    Ok(Built {
-        objects,
-        read_set: reader.into_read_set(),
-    })
+    let objects = objects.into_iter().map(|object| decrypted(object, inputs));
+    Ok(objects.collect::<Result<_, Failure>>()?)
 }
 
 fn folder(kustomization: &Kustomization) -> Result<TreePath, Failure> {
@@ -98,12 +139,8 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::retry(reason::BUILD_FAILED, error)
 }
 
-/// Decrypts what the files' own encryption left, substitutes, and sets the common metadata.
-fn finish(
-    object: Object,
-    kustomization: &Kustomization,
-    inputs: &Inputs,
-) -> Result<Object, Failure> {
+/// Decrypts what the files' own encryption left.
+fn decrypted(object: Object, inputs: &Inputs) -> Result<Object, Failure> {
     let id = object.id();
     let object = match &inputs.decryptor {
         Some(decryptor) => decryptor
@@ -120,6 +157,15 @@ fn finish(
         let what = "is SOPS encrypted, configuring decryption is required for this secret to be reconciled";
         return Err(failed(format!("{id} {what}")));
     }
+    Ok(object)
+}
+
+fn substituted(
+    object: Object,
+    kustomization: &Kustomization,
+    inputs: &Inputs,
+) -> Result<Object, Failure> {
+    let id = object.id();
     let Some(post_build) = &kustomization.spec.post_build else {
         return Ok(object);
     };
@@ -135,6 +181,7 @@ fn finish(
     };
     let options = SubstituteOptions {
         always,
+        strict: !inputs.lenient,
         ..SubstituteOptions::default()
     };
     substitute::object(&object, &inputs.variables, options)

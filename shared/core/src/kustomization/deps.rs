@@ -4,9 +4,14 @@ use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, FluxKind, Kustomization, ObjectRef, reason};
 use crate::health::ReadyExpr;
 use crate::step::Context;
-use crate::{status, waits};
+use crate::{schedule, status};
 use driftless_manifest::Object;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// What is said of an expression that sees less than it would elsewhere.
+const SHUT: &str = "; of a dependency in another namespace it sees metadata.name, namespace and generation, \
+                    status.observedGeneration and the conditions without their messages, because the hub refuses cross-namespace \
+                    references";
 
 /// Checks the dependencies of a Kustomization.
 ///
@@ -47,8 +52,8 @@ pub async fn check_all(
         if look().await?.is_none() {
             continue;
         }
-        waits::note(context, &id).await?;
-        // It may have become ready between the look and the note.
+        schedule::register(context, &id).await?;
+        // It may have become ready before it was known that somebody waits.
         if let Some(what) = look().await? {
             return Err(Failure::waiting(reason::DEPENDENCY_NOT_READY, what));
         }
@@ -76,18 +81,57 @@ async fn unmet(
         let invalid =
             |error| Failure::terminal(reason::INVALID_CEL, format!("dependency '{name}': {error}"));
         let expression = ReadyExpr::parse(expression).map_err(invalid)?;
+        let is_shut =
+            context.hub.settings.no_cross_namespace_refs && id.namespace != context.id.namespace;
+        let (dependency, note) = match is_shut {
+            true => (public(&object), SHUT),
+            false => (object.to_value(), ""),
+        };
         // As in Flux, an expression takes the place of the built-in check. No answer, such as for a field that is not there
         // yet, is no readiness.
         let is_ready = expression
-            .is_ready(&own.to_value(), &object.to_value())
+            .is_ready(&own.to_value(), &dependency)
             .unwrap_or(false);
-        return Ok((!is_ready)
-            .then(|| format!("dependency '{name}' is not ready according to readyExpr eval")));
+        if !is_ready || !context.hub.settings.additive_dependency_check {
+            return Ok((!is_ready).then(|| {
+                format!("dependency '{name}' is not ready according to readyExpr eval{note}")
+            }));
+        }
     }
     if !is_ready(&object) {
         return Ok(Some(format!("dependency '{name}' is not ready")));
     }
     Ok(is_behind(&object).then(|| format!("dependency '{name}' revision is not up to date")))
+}
+
+/// What an expression sees of an object of another namespace where references into other namespaces are refused: enough to tell
+/// whether it is ready. An expression answers about whatever it sees, letter by letter.
+fn public(object: &Object) -> Value {
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let condition = |condition: &Value| {
+        let fields = ["type", "status", "reason", "observedGeneration"];
+        let seen = fields
+            .into_iter()
+            .filter_map(|field| Some((field.to_owned(), condition.get(field)?.clone())));
+        Value::Object(seen.collect())
+    };
+    let conditions: Vec<Value> = conditions.into_iter().flatten().map(condition).collect();
+    let mut status = json!({"conditions": conditions});
+    if let Some(observed) = object.pointer("/status/observedGeneration") {
+        status["observedGeneration"] = observed.clone();
+    }
+    json!({
+        "apiVersion": object.api_version(),
+        "kind": object.kind(),
+        "metadata": {
+            "name": object.name(),
+            "namespace": object.namespace(),
+            "generation": status::generation(object),
+        },
+        "status": status,
+    })
 }
 
 /// Ready, and for the generation that the object has now.

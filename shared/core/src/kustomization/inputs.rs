@@ -19,6 +19,7 @@ pub async fn read(context: &Context<'_>, kustomization: &Kustomization) -> Resul
     Ok(Inputs {
         variables: variables(context, kustomization).await?,
         decryptor: decryptor(context, kustomization).await?,
+        lenient: context.hub.settings.lenient_substitutions,
     })
 }
 

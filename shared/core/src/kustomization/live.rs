@@ -1,6 +1,7 @@
 //! Reading what is there: a LIST a kind where there are several objects of it, never a request an object in a large build.
 
 use super::apply::Item;
+use super::heirs::Acting;
 use crate::concurrent;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
@@ -64,12 +65,15 @@ impl Live {
 
     /// Two Kustomizations may render the same object. The one whose labels stand on it keeps it as long as it lives and
     /// lists it; the other applies the same content without fighting over the labels.
+    ///
+    /// # Errors
+    /// The hub's: it is not known whether the owner lives.
     pub async fn keep_living_owners(
         &self,
         context: &Context<'_>,
         us: &Kustomization,
         items: &mut [Item],
-    ) {
+    ) -> Result<(), Failure> {
         let mut owners: BTreeMap<(String, String), Option<Inventory>> = BTreeMap::new();
         for item in items {
             let Some(live) = self.get(&item.object) else {
@@ -85,7 +89,7 @@ impl Live {
             }
             let key = (namespace.to_owned(), name.to_owned());
             if !owners.contains_key(&key) {
-                let inventory = living_inventory(context, us, &key).await;
+                let inventory = living_inventory(context, us, &key).await?;
                 owners.insert(key.clone(), inventory);
             }
             let lists_it = owners
@@ -97,24 +101,28 @@ impl Live {
                 item.object.set_label(OWNER_NAMESPACE, namespace);
             }
         }
+        Ok(())
     }
 }
 
 /// The inventory of another Kustomization on the same target that is not being deleted.
-pub async fn living_inventory(
+async fn living_inventory(
     context: &Context<'_>,
     us: &Kustomization,
     owner: &(String, String),
-) -> Option<Inventory> {
+) -> Result<Option<Inventory>, Failure> {
     let id = ObjectRef::new(FluxKind::Kustomization, owner.0.clone(), owner.1.clone());
-    let other = context.hub.get(&id).await.ok().flatten()?;
-    if !other.meta("deletionTimestamp").is_empty() {
-        return None;
-    }
-    let other = Kustomization::from_object(other).ok()?;
-    let same_target = other.spec.kube_config == us.spec.kube_config
-        && (us.spec.kube_config.is_none() || other.id.namespace == us.id.namespace);
-    same_target.then(|| Inventory::from_status(other.status.inventory.as_ref()))
+    let other = match context.hub.get(&id).await {
+        Ok(other) => other,
+        // Labels that are no name of an object: nobody's.
+        Err(error) if error.kind == ErrorKind::Invalid => None,
+        Err(error) => return Err(Failure::port(reason::FAILED, &error).context(id)),
+    };
+    let living = other.filter(|other| other.meta("deletionTimestamp").is_empty());
+    let living = living.filter(|other| {
+        Acting::of(other).is_ok_and(|acting| acting.is_beside(other.namespace(), us))
+    });
+    Ok(living.map(|other| Inventory::from_status(other.pointer("/status/inventory"))))
 }
 
 async fn read_group(

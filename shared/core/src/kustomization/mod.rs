@@ -2,15 +2,18 @@
 
 pub mod apply;
 pub mod build;
+mod children;
 pub mod decrypt;
 pub(crate) mod deps;
 mod finalize;
+mod heirs;
 mod inputs;
 pub mod live;
 pub mod memory;
 mod prune;
 pub mod remote;
 mod report;
+pub mod variables;
 pub(crate) mod wait;
 
 use crate::failure::Failure;
@@ -18,7 +21,7 @@ use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
 };
 use crate::inventory::{self, Inventory};
-use crate::ports::{Cause, ErrorKind};
+use crate::ports::ErrorKind;
 use crate::source::{artifact, git};
 use crate::state;
 use crate::step::{Context, Outcome};
@@ -110,7 +113,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
         .and(owner.timeout())
         .map_err(invalid)?;
     refuse_unsupported(&owner)?;
-    let artifact = find_artifact(context, &owner).await?;
+    let (source, artifact) = find_artifact(context, &owner).await?;
     progress.revision(&artifact);
     deps::check(context, &owner, &artifact).await?;
     progress.stage = Stage::Building;
@@ -143,9 +146,9 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
         || looks_at_cluster(context, &owner)
         || !owner.status.conditions.is_true("Ready");
     if !is_touched {
-        let index = artifact::index(context.ports, &artifact)
-            .await
-            .map_err(artifact_failure)?;
+        let index = artifact::index(context.ports, &artifact).await;
+        let index = artifact::or_ask(context, &source, index).await;
+        let index = index.map_err(artifact_failure)?;
         if progress.memory.read_set.is_unchanged_in(&index) {
             // Nothing the build reads has changed: the revision moves, nothing is rendered.
             progress.untouched = true;
@@ -156,9 +159,9 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
             });
         }
     }
-    let tree = artifact::load(context.ports, &artifact)
-        .await
-        .map_err(artifact_failure)?;
+    let tree = artifact::load(context.ports, &artifact).await;
+    let tree = artifact::or_ask(context, &source, tree).await;
+    let tree = tree.map_err(artifact_failure)?;
     let built = remote::build(context, tree, &owner, &inputs).await?;
     let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
@@ -172,14 +175,13 @@ async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Fail
     })
 }
 
-/// The timer and a drift look at the cluster itself, and so does a user's request; a push looks at the files first.
+/// What the cause says, and a user's request; a push looks at the files first.
 fn looks_at_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
     let asked = owner
         .object
         .annotation(crate::flux::REQUESTED_AT)
         .unwrap_or_default();
-    matches!(context.cause, Cause::Timer | Cause::Drift | Cause::Again)
-        || asked != owner.status.last_handled_reconcile_at
+    context.cause.looks_at_cluster() || asked != owner.status.last_handled_reconcile_at
 }
 
 /// Fields of Flux that this version cannot serve are refused, never ignored.
@@ -204,7 +206,7 @@ fn artifact_failure(error: crate::ports::PortError) -> Failure {
 async fn find_artifact(
     context: &Context<'_>,
     owner: &Kustomization,
-) -> Result<ArtifactStatus, Failure> {
+) -> Result<(ObjectRef, ArtifactStatus), Failure> {
     let source: ObjectRef = owner
         .source()
         .map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
@@ -221,12 +223,13 @@ async fn find_artifact(
             source.not_cached(),
         ));
     };
-    git::artifact_of(&object).ok_or_else(|| {
+    let artifact = git::artifact_of(&object).ok_or_else(|| {
         Failure::waiting(
             reason::ARTIFACT_FAILED,
             format!("Source artifact not found: '{source}' has none yet"),
         )
-    })
+    })?;
+    Ok((source, artifact))
 }
 
 /// Everything beside the files that decides what is applied and where. Values go in by digest alone.
@@ -259,15 +262,17 @@ async fn apply_and_prune(
         .for_each(|object| live::mark(object, &owner));
 
     let mut new = Inventory::of(&objects);
+    new.keep_unreadable(&old);
     // What is rendered and left alone on purpose stays ours if it was.
     held.iter()
         .filter(|id| old.contains(id))
         .for_each(|id| new.keep(&old, id));
-    if owner.spec.prune {
-        let approved = owner.object.annotation(inventory::PRUNE_APPROVED);
-        inventory::guard(&old, &new, approved == Some(artifact.revision.as_str())).map_err(
-            |held| Failure::terminal(reason::PRUNE_HELD, held.message(&artifact.revision)),
-        )?;
+    let approved = owner.object.annotation(inventory::PRUNE_APPROVED);
+    if owner.spec.prune && approved != Some(artifact.revision.as_str()) {
+        let below = children::below(context, target, &owner, &old, &new).await?;
+        inventory::guard(&old, &new, &below).map_err(|held| {
+            Failure::terminal(reason::PRUNE_HELD, held.message(&artifact.revision))
+        })?;
     }
 
     progress.stage = Stage::Applying;

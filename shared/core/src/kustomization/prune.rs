@@ -1,15 +1,14 @@
 //! Deleting what is no longer rendered: only what is provably ours, only the object that was looked at.
 
-use super::live::{OWNER_NAME, OWNER_NAMESPACE, living_inventory};
+use super::heirs::{Handed, Heirs};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
-use crate::ports::{Delete, Deleted, ErrorKind, PortError};
+use crate::ports::{Cluster, Delete, Deleted, ErrorKind, PortError, Resource};
 use crate::step::Context;
 use crate::target::Target;
 use driftless_manifest::{Gvk, Object};
-use serde_json::json;
 
 /// What a prune did.
 #[derive(Default)]
@@ -32,17 +31,28 @@ enum One {
 }
 
 /// Deletes the stale entries in reverse order of applying. Each entry leaves the inventory only when its object is gone
-/// or proves not to be ours.
+/// or proves not to be ours; nothing is deleted while it is not known who else has it.
 pub async fn prune(
     context: &Context<'_>,
     target: &Target,
     owner: &Kustomization,
     stale: &Inventory,
 ) -> Pruned {
+    let heirs = match Heirs::read(context, owner).await {
+        Ok(heirs) => heirs,
+        Err(error) => {
+            let what = "nothing was pruned, because it cannot be read which other Kustomizations have the objects, too";
+            return Pruned {
+                left: stale.clone(),
+                failure: Some(Failure::port(reason::PRUNE_FAILED, &error).context(what)),
+                ..Pruned::default()
+            };
+        }
+    };
     let mut pruned = Pruned::default();
     for entry in stale.in_deletion_order() {
         let id = entry.id.clone();
-        match prune_one(context, target, owner, &entry).await {
+        match prune_one(context, target, owner, &heirs, &entry).await {
             Ok(One::Deleted) => pruned.changes.push(id, Action::Deleted),
             Ok(One::Gone) => {}
             Ok(One::NotOurs) => pruned.changes.push(id, Action::Skipped),
@@ -67,62 +77,65 @@ pub async fn prune(
     pruned
 }
 
-async fn prune_one(
-    context: &Context<'_>,
-    target: &Target,
-    owner: &Kustomization,
+/// The live object of an inventory's entry.
+///
+/// # Errors
+/// The cluster's: it is not known whether there is one.
+pub async fn find(
+    cluster: &dyn Cluster,
     entry: &Entry,
-) -> Result<One, PortError> {
+) -> Result<Option<(Resource, Object)>, PortError> {
     let id = &entry.id;
     let gvk = Gvk {
         group: id.group.clone(),
         version: entry.version.clone(),
         kind: id.kind.clone(),
     };
-    let resource = match target.cluster.resource(&gvk).await? {
-        Some(resource) => resource,
+    let resource = match cluster.resource(&gvk).await? {
+        Some(resource) => Some(resource),
         // The version may have gone from the server while the kind is still there.
-        None => match target
-            .cluster
-            .versions(&id.group, &id.kind)
-            .await?
-            .into_iter()
-            .next()
-        {
-            Some(resource) => resource,
-            None => return Ok(One::Gone),
-        },
+        None => {
+            let served = cluster.versions(&id.group, &id.kind).await?;
+            served.into_iter().next()
+        }
     };
-    let Some(live) = target
-        .cluster
-        .get(&resource, &id.namespace, &id.name)
-        .await?
-    else {
+    let Some(resource) = resource else {
+        return Ok(None);
+    };
+    let live = cluster.get(&resource, &id.namespace, &id.name).await?;
+    Ok(live.map(|live| (resource, live)))
+}
+
+async fn prune_one(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    heirs: &Heirs,
+    entry: &Entry,
+) -> Result<One, PortError> {
+    let cluster = target.cluster.as_ref();
+    let Some((resource, live)) = find(cluster, entry).await? else {
         return Ok(One::Gone);
     };
-    let conditions = match eligibility(&live, &owner.id.namespace, &owner.id.name) {
+    match eligibility(&live, &owner.id.namespace, &owner.id.name) {
         Eligibility::NotOurs | Eligibility::Kept => return Ok(One::NotOurs),
         Eligibility::Terminating => return Ok(One::Terminating),
-        Eligibility::Delete(conditions) => conditions,
-    };
-    if let Some(heir) = heir(context, owner, &live).await {
-        // Somebody else renders it too: it changes hands and is not deleted.
-        let labels = json!({"metadata": {"labels": {OWNER_NAME: heir.1, OWNER_NAMESPACE: heir.0}}});
-        let patch = crate::ports::Patch::Merge(labels);
-        let manager = crate::flux::KUSTOMIZE_CONTROLLER;
-        target
-            .cluster
-            .patch(&resource, &id.namespace, &id.name, None, &patch, manager)
-            .await?;
-        return Ok(One::NotOurs);
+        Eligibility::Delete => {}
     }
+    let handed = heirs
+        .hand_over(context, target, owner, &resource, live)
+        .await?;
+    let live = match handed {
+        Handed::Over => return Ok(One::NotOurs),
+        Handed::ToNobody(live) => live,
+    };
     let how = Delete {
-        uid: Some(conditions.uid),
-        resource_version: Some(conditions.resource_version),
+        uid: Some(live.meta("uid").to_owned()),
+        resource_version: Some(live.meta("resourceVersion").to_owned()),
         propagation: Some("Background"),
     };
-    match target
-        .cluster
+    let id = &entry.id;
+    match cluster
         .delete(&resource, &id.namespace, &id.name, &how)
         .await
     {
@@ -131,26 +144,4 @@ async fn prune_one(
         Err(error) if error.kind == ErrorKind::NotFound => Ok(One::Gone),
         Err(error) => Err(error),
     }
-}
-
-/// Another living Kustomization of the hub that lists the object.
-async fn heir(
-    context: &Context<'_>,
-    owner: &Kustomization,
-    live: &Object,
-) -> Option<(String, String)> {
-    let others = context
-        .hub
-        .list(crate::flux::FluxKind::Kustomization)
-        .await
-        .ok()?;
-    for other in others {
-        let key = (other.namespace().to_owned(), other.name().to_owned());
-        let lists_it = key != (owner.id.namespace.clone(), owner.id.name.clone())
-            && Inventory::from_status(other.pointer("/status/inventory")).contains(&live.id());
-        if lists_it && living_inventory(context, owner, &key).await.is_some() {
-            return Some(key);
-        }
-    }
-    None
 }

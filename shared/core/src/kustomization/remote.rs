@@ -3,13 +3,17 @@
 use super::build::{self, Built, Inputs, Stop};
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
+use crate::hub::Settings;
 use crate::ports::{
-    Charts, Commit, Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, GitReference,
-    PortError, Result as PortResult, Validator,
+    Charts, Connection, ErrorKind, Fetched, Git, GitAuth, GitReference, PortError,
+    Result as PortResult,
 };
+use crate::source::credentials::Unnamed;
 use crate::step::Context;
 use driftless_kustomize::Remote;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Things that one build may fetch.
@@ -25,25 +29,55 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// As [`build::build`]; and what cannot be fetched.
 pub async fn build(
     context: &Context<'_>,
-    mut tree: FileTree,
+    tree: Arc<FileTree>,
     owner: &Kustomization,
     inputs: &Inputs,
 ) -> Result<Built, Failure> {
+    let remote = context.hub.settings.allow_remote_bases;
+    fetching(context, tree, |tree| {
+        build::build(tree, owner, inputs, remote)
+    })
+    .await
+}
+
+/// The variables that a Kustomization's build names and that have neither a value nor a default.
+///
+/// # Errors
+/// As [`build`].
+pub async fn unset(
+    context: &Context<'_>,
+    tree: Arc<FileTree>,
+    owner: &Kustomization,
+    inputs: &Inputs,
+) -> Result<BTreeSet<String>, Failure> {
+    let remote = context.hub.settings.allow_remote_bases;
+    fetching(context, tree, |tree| {
+        build::unset(tree, owner, inputs, remote)
+    })
+    .await
+}
+
+/// Does something with the files, again with each thing that it needs of other hosts.
+async fn fetching<T>(
+    context: &Context<'_>,
+    mut tree: Arc<FileTree>,
+    work: impl Fn(&FileTree) -> Result<T, Stop> + Send + Sync,
+) -> Result<T, Failure> {
     let settings = &context.hub.settings;
+    let namespace = &context.id.namespace;
     let hosts = Hosts {
         git: context.ports.git.as_ref(),
+        auth: &|url| settings.repository_auth(namespace, url),
         files: context.ports.charts.as_ref(),
         allow_local: settings.allow_local_clusters,
     };
     for _ in 0..=MOST {
-        match build::build(&tree, owner, inputs, settings.allow_remote_bases) {
-            Ok(built) => return Ok(built),
+        match work(&tree) {
+            Ok(done) => return Ok(done),
             Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Needs(wanted)) => {
-                let fetched = hosts.fetch(&wanted, &mut tree).await;
-                fetched.map_err(|error| {
-                    Failure::port(reason::BUILD_FAILED, &error).context(&wanted)
-                })?;
+                let fetched = hosts.fetch(&wanted, Arc::make_mut(&mut tree)).await;
+                fetched.map_err(|error| not_fetched(&wanted, &error, settings, namespace))?;
             }
         }
     }
@@ -51,10 +85,29 @@ pub async fn build(
     Err(Failure::terminal(reason::BUILD_FAILED, what))
 }
 
+fn not_fetched(
+    wanted: &Remote,
+    error: &PortError,
+    settings: &Settings,
+    namespace: &str,
+) -> Failure {
+    let mut failure = Failure::port(reason::BUILD_FAILED, error).context(wanted);
+    if let Remote::Repository { url, .. } = wanted {
+        let url = clone_url(url);
+        let auth = settings.repository_auth(namespace, &url);
+        if let Some(unnamed) = Unnamed::of(&auth, error, &url) {
+            failure.message = format!("{}; {}", failure.message, unnamed.hint(namespace));
+        }
+    }
+    failure
+}
+
 /// Where remote bases and files come from.
 pub struct Hosts<'p> {
-    /// Repositories, read as the installation.
+    /// Repositories.
     pub git: &'p dyn Git,
+    /// How the repository at an address is read.
+    pub auth: &'p (dyn Fn(&str) -> GitAuth + Sync),
     /// Files, read as everybody can.
     pub files: &'p dyn Charts,
     /// Reach loopback and link-local addresses.
@@ -93,8 +146,7 @@ impl Hosts<'_> {
             timeout: TIMEOUT,
             ..Connection::default()
         };
-        let nothing = Validator::default();
-        match self.files.get(url, &how, &nothing, FILE_LIMIT).await? {
+        match self.files.file(url, &how, FILE_LIMIT).await? {
             Fetched::Body { bytes, .. } => Ok(bytes),
             Fetched::Unchanged => Err(PortError::new(
                 ErrorKind::Unreadable,
@@ -105,13 +157,7 @@ impl Hosts<'_> {
 
     async fn repository(&self, url: &str, reference: &str) -> PortResult<FileTree> {
         let url = clone_url(url);
-        let commit = self.commit(&url, reference).await?;
-        let (auth, limits) = (GitAuth::Installation, FetchLimits::default());
-        self.git.fetch(&url, &commit, &auth, limits).await
-    }
-
-    /// As `git fetch` reads a name: a tag before a branch.
-    async fn commit(&self, url: &str, reference: &str) -> PortResult<Commit> {
+        let auth = (self.auth)(&url);
         if reference.is_empty() {
             return Err(PortError::new(
                 ErrorKind::Unsupported,
@@ -126,15 +172,14 @@ impl Hosts<'_> {
             (_, true) => wanted.name = text,
             _ => wanted.tag = text,
         }
-        let found = self.git.resolve(url, &wanted, &GitAuth::Installation, None);
-        match found.await {
+        // As `git fetch` reads a name: a tag before a branch.
+        match self.git.base(&url, &wanted, &auth).await {
             Err(error) if error.kind == ErrorKind::NotFound && !wanted.tag.is_empty() => {
                 let branch = GitReference {
                     branch: wanted.tag,
                     ..GitReference::default()
                 };
-                let found = self.git.resolve(url, &branch, &GitAuth::Installation, None);
-                found.await
+                self.git.base(&url, &branch, &auth).await
             }
             found => found,
         }

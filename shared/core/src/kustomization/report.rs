@@ -12,8 +12,8 @@ use crate::flux::{
 };
 use crate::inventory::Inventory;
 use crate::ports::Cause;
+use crate::status;
 use crate::step::{Context, Outcome};
-use crate::{status, waits};
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -203,13 +203,12 @@ impl Progress {
         let events = context.event(&object, KUSTOMIZE_CONTROLLER);
         self.tell_changes(context).await;
         let mut outcome = Outcome::default();
-        outcome.next.extend(
+        outcome.enqueue.extend(
             self.woken
                 .iter()
                 .map(|id| context.request(id.clone(), Cause::Changed)),
         );
         self.handled();
-        let mut becomes_ready = false;
         match end {
             End::Waiting(open) => {
                 let message = self.doing("Running health checks");
@@ -238,7 +237,7 @@ impl Progress {
                     generation,
                     &now,
                 );
-                outcome.again = Some(HEALTH_AGAIN);
+                outcome.requeue_after = Some(HEALTH_AGAIN);
                 outcome.summary = format!("waiting for: {open}");
             }
             End::Ready {
@@ -246,10 +245,6 @@ impl Progress {
                 terminating,
             } => {
                 let message = format!("Applied revision: {revision}");
-                let was = (
-                    self.owner.status.conditions.is_true("Ready"),
-                    self.owner.status.last_applied_revision.clone(),
-                );
                 self.new.observed_generation = Some(generation);
                 self.new.last_applied_revision.clone_from(&revision);
                 for kind in ["Reconciling", "Stalled"] {
@@ -269,8 +264,8 @@ impl Progress {
                         .await;
                 }
                 self.remember(context, reason::SUCCEEDED);
-                becomes_ready = was != (true, revision.clone());
-                outcome.again = terminating.then_some(PRUNE_AGAIN);
+                outcome.notifies = true;
+                outcome.requeue_after = terminating.then_some(PRUNE_AGAIN);
                 let done = if self.untouched {
                     "untouched by this revision".to_owned()
                 } else {
@@ -282,9 +277,6 @@ impl Progress {
         }
         let new = self.new.clone();
         self.write(context, &new).await?;
-        if becomes_ready {
-            outcome.next.extend(waits::wake(context).await?);
-        }
         Ok(outcome)
     }
 
@@ -354,7 +346,7 @@ impl Progress {
             .retry_interval()
             .unwrap_or(Duration::from_secs(600));
         let mut outcome = Outcome::failed(failure, self.memory.failures.saturating_sub(1), retry);
-        outcome.next.extend(
+        outcome.enqueue.extend(
             self.woken
                 .iter()
                 .map(|id| context.request(id.clone(), Cause::Changed)),

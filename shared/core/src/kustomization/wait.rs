@@ -41,7 +41,7 @@ fn unhealthy(took: Duration, what: &str, which: &str) -> Failure {
     Failure::retry(reason::HEALTH_CHECK_FAILED, what)
 }
 
-/// Looks at the health until all is well, something failed for good, or the step's patience ends.
+/// Looks at the health until all is well, something failed for good, or the step has waited as long as it may.
 ///
 /// # Errors
 /// `HealthCheckFailed` when an object failed or the timeout is over; `InvalidCELExpression`.
@@ -88,7 +88,7 @@ pub async fn look(
         if passed >= timeout {
             return Err(unhealthy(timeout, "timeout waiting for", &list(&open)));
         }
-        if clock.now().saturating_sub(start) + pause > context.patience {
+        if clock.now().saturating_sub(start) + pause > context.wait_budget {
             return Ok(Health::Waiting(list(&open)));
         }
         wanted = open.into_iter().map(|(one, ..)| one).collect();

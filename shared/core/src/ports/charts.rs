@@ -112,6 +112,11 @@ pub trait Charts: Send + Sync {
         limit: u64,
     ) -> Result<Fetched>;
 
+    /// Downloads a file that a kustomization names.
+    async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
+        self.get(url, how, &Validator::default(), limit).await
+    }
+
     /// The tags of a repository (`HOST/PATH`).
     async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>>;
 

@@ -1,12 +1,16 @@
 //! Artifacts in the bucket, named by their content: the packed files of one source at one revision, with an index of names and
 //! ids beside them that answers "would this build read anything new?" without unpacking; charts; indexes of repositories.
 
-use crate::flux::{ArtifactStatus, rfc3339};
-use crate::ports::{ErrorKind, FetchLimits, PortError, Ports, Precondition, Result};
+use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
+use crate::ports::{Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result};
 use crate::source::archive;
+use crate::source::unpacked::UNPACKED;
+use crate::state;
+use crate::step::Context;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreeIndex};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// What an artifact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +50,8 @@ pub async fn store_file(
     let hash = hex::encode(Sha256::digest(&content));
     let path = form.key(&hash);
     let size = content.len() as u64;
-    ports
-        .blobs
-        .put(&path, content, Precondition::Absent)
-        .await?;
+    // Over what stands there: it is the same, or damaged. Either way it was written now, so nobody takes it for forgotten.
+    ports.blobs.put(&path, content, Precondition::None).await?;
     Ok(ArtifactStatus {
         url: ports.blobs.url(&path),
         path,
@@ -68,73 +70,96 @@ pub async fn store_file(
 pub async fn store(ports: &Ports, tree: &FileTree, revision: &str) -> Result<ArtifactStatus> {
     let packed = Bytes::from(archive::pack(tree)?);
     let hash = hex::encode(Sha256::digest(&packed));
-    let index = serde_json::to_vec(tree.index()).map_err(|error| {
-        PortError::new(
-            ErrorKind::Invalid,
-            format!("the index of {revision} cannot be written: {error}"),
-        )
-    })?;
     // The index goes first: whoever finds the artifact finds its index.
-    ports
-        .blobs
-        .put(&index_key(&hash), Bytes::from(index), Precondition::Absent)
-        .await?;
+    store_index(ports, &hash, tree.index()).await?;
     store_file(ports, packed, Form::Tree, revision).await
 }
 
-/// The names and ids of an artifact.
-///
-/// # Errors
-/// The bucket's, or `NotFound` when the artifact is gone.
-pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
-    let hash = hash_of(artifact)?;
-    let (bytes, _) = ports
-        .blobs
-        .get(&index_key(hash))
-        .await?
-        .ok_or_else(|| missing(artifact))?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        PortError::new(
-            ErrorKind::Unreadable,
-            format!("index of {}: {error}", artifact.revision),
-        )
-    })
+async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()> {
+    state::write(
+        ports.blobs.as_ref(),
+        &index_key(hash),
+        index,
+        Precondition::None,
+    )
+    .await?;
+    Ok(())
 }
 
-/// The files of an artifact, checked against its digest.
+/// The names and ids of an artifact. An index that is lost or damaged is made anew from the files.
+///
+/// # Errors
+/// As [`load`].
+pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex> {
+    let hash = hash_of(artifact)?;
+    let known = state::recall::<TreeIndex>(ports.blobs.as_ref(), &index_key(hash)).await?;
+    if let Some((index, _)) = known {
+        return Ok(index);
+    }
+    let tree = load(ports, artifact).await?;
+    store_index(ports, hash, tree.index()).await?;
+    Ok(tree.index().clone())
+}
+
+/// The files of an artifact, checked against its digest. They are unpacked once for all objects that build from them.
 ///
 /// # Errors
 /// As [`bytes`], or the files are refused.
-pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<FileTree> {
-    archive::unpack(
-        &bytes(ports, artifact).await?,
-        false,
-        FetchLimits::default(),
-    )
+pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTree>> {
+    let hash = hash_of(artifact)?;
+    if let Some(tree) = UNPACKED.get(hash)
+        && exists(ports, artifact).await?
+    {
+        return Ok(tree);
+    }
+    let packed = bytes(ports, artifact).await?;
+    let tree = Arc::new(archive::unpack(&packed, false, FetchLimits::default())?);
+    UNPACKED.keep(hash, &tree);
+    Ok(tree)
 }
 
-/// The bytes of an artifact, checked against its digest.
+/// The bytes of an artifact, checked against its digest. Damaged ones are set aside.
 ///
 /// # Errors
-/// The bucket's, `NotFound` when the artifact is gone, `Unreadable` when its bytes are not the ones that were stored.
+/// The bucket's, `NotFound` when the artifact is gone or was set aside.
 pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
     let hash = hash_of(artifact)?;
-    let (content, _) = ports
+    let (content, version) = ports
         .blobs
         .get(&artifact.path)
         .await?
         .ok_or_else(|| missing(artifact))?;
-    if hex::encode(Sha256::digest(&content)) != hash {
-        let what = format!(
-            "artifact {} has other bytes than were stored",
-            artifact.revision
-        );
-        return Err(PortError::new(ErrorKind::Unreadable, what));
+    if hex::encode(Sha256::digest(&content)) == hash {
+        return Ok(content);
     }
-    Ok(content)
+    let what = format!(
+        "artifact {} has other bytes than were stored",
+        artifact.revision
+    );
+    let blobs = ports.blobs.as_ref();
+    let kind = match state::set_aside(blobs, &artifact.path, &version, &what).await {
+        true => ErrorKind::NotFound,
+        false => ErrorKind::Unreadable,
+    };
+    Err(PortError::new(kind, what))
 }
 
-/// Whether the artifact is still in the bucket.
+/// The same answer, after asking the source to store an artifact again that is not in the bucket: who follows a source may
+/// learn of that before the source does.
+///
+/// # Errors
+/// As before, or the queue's.
+pub async fn or_ask<T>(context: &Context<'_>, source: &ObjectRef, found: Result<T>) -> Result<T> {
+    if let Err(error) = &found
+        && error.kind == ErrorKind::NotFound
+    {
+        let look = context.request(source.clone(), Cause::Changed);
+        context.ports.queue.send(vec![look]).await?;
+    }
+    found
+}
+
+/// Whether the artifact is in the bucket with as many bytes as were stored. Their digest is checked when they are read.
 ///
 /// # Errors
 /// The bucket's.
@@ -142,7 +167,8 @@ pub async fn exists(ports: &Ports, artifact: &ArtifactStatus) -> Result<bool> {
     if hash_of(artifact).is_err() {
         return Ok(false);
     }
-    Ok(!ports.blobs.list(&artifact.path).await?.is_empty())
+    let found = ports.blobs.size(&artifact.path).await?;
+    Ok(found.is_some_and(|size| artifact.size.is_none_or(|stored| stored == size)))
 }
 
 /// Whether a blob is an artifact, or tells of one.
@@ -170,4 +196,38 @@ fn missing(artifact: &ArtifactStatus) -> PortError {
         ErrorKind::NotFound,
         format!("artifact {} is not in the bucket", artifact.revision),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, MemoryBlobs};
+    use driftless_manifest::EntryKind;
+    use driftless_manifest::TreePath;
+    use futures::FutureExt as _;
+
+    /// Nothing in memory ever waits.
+    fn now<T>(future: impl Future<Output = T>) -> T {
+        future
+            .now_or_never()
+            .expect("in-memory ports answer at once")
+    }
+
+    #[test]
+    fn an_artifact_is_unpacked_once_and_only_while_it_is_there() {
+        let blobs = Arc::new(MemoryBlobs::default());
+        let ports = testing::ports(blobs, Arc::default(), Arc::default());
+        let mut tree = FileTree::new();
+        let path = TreePath::new("unpacked-once.yaml").unwrap();
+        tree.insert(path, EntryKind::File, "a: b\n").unwrap();
+        let stored = now(store(&ports, &tree, "main@sha1:1")).unwrap();
+        let first = now(load(&ports, &stored)).unwrap();
+        let second = now(load(&ports, &stored)).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        now(ports.blobs.delete(&stored.path)).unwrap();
+        assert_eq!(
+            now(load(&ports, &stored)).unwrap_err().kind,
+            ErrorKind::NotFound
+        );
+    }
 }

@@ -6,7 +6,7 @@
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
-use crate::ports::{BucketAddress, FetchLimits};
+use crate::ports::{BucketAddress, ErrorKind, FetchLimits};
 use crate::source::bucket_files::{Files, Index, Known};
 use crate::source::step::{self, Found, Kind};
 use crate::source::{artifact, connection};
@@ -56,12 +56,16 @@ impl Memory {
     ) -> Result<Known<'_>, Failure> {
         let artifact = status.artifact.as_ref();
         let artifact = artifact.filter(|one| self.digest == one.digest);
-        match artifact.filter(|_| self.bucket == place(address)) {
-            Some(artifact) if artifact::exists(context.ports, artifact).await? => Ok(Known {
+        let Some(artifact) = artifact.filter(|_| self.bucket == place(address)) else {
+            return Ok(Known::default());
+        };
+        match artifact::load(context.ports, artifact).await {
+            Ok(tree) => Ok(Known {
                 etags: Some(&self.etags),
-                tree: artifact::load(context.ports, artifact).await?,
+                tree,
             }),
-            _ => Ok(Known::default()),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(Known::default()),
+            Err(error) => Err(error.into()),
         }
     }
 }

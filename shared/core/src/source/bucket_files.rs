@@ -11,6 +11,7 @@ use futures::FutureExt as _;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ struct Listed {
 #[derive(Default)]
 pub(super) struct Known<'a> {
     pub etags: Option<&'a BTreeMap<String, String>>,
-    pub tree: FileTree,
+    pub tree: Arc<FileTree>,
 }
 
 impl Known<'_> {
@@ -540,7 +541,7 @@ mod tests {
         let etags = BTreeMap::from([("a", "1"), ("b", "1")].map(|(k, v)| (k.into(), v.into())));
         let known = Known {
             etags: Some(&etags),
-            tree,
+            tree: tree.into(),
         };
         let found = |key: &str, etag: &str| {
             let listed = Listed {

@@ -72,6 +72,7 @@ pub(super) async fn find(
         let known = repository.status.artifact.as_ref();
         let known = known.ok_or_else(|| no_artifact(repository.id.kind, &repository.id.name))?;
         let text = artifact::bytes(context.ports, known).await;
+        let text = artifact::or_ask(context, &repository.id, text).await;
         // An index that another controller stored, or that is gone: the repository's own step brings it back.
         let text = text.map_err(|error| match error.kind {
             ErrorKind::NotFound => no_artifact(repository.id.kind, &repository.id.name),
@@ -361,7 +362,7 @@ async fn recall(
         return Ok(None);
     };
     let blobs = context.ports.blobs.as_ref();
-    let Some((noted, _)) = state::read::<ArtifactStatus>(blobs, &key).await? else {
+    let Some((noted, _)) = state::recall::<ArtifactStatus>(blobs, &key).await? else {
         return Ok(None);
     };
     match artifact::bytes(context.ports, &noted).await {

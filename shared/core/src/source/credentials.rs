@@ -3,10 +3,12 @@
 use crate::failure::Failure;
 use crate::flux::{GitRepository, reason};
 use crate::hub::Hub;
-use crate::ports::{GitAuth, Secret};
+use crate::ports::{ErrorKind, GitAuth, PortError, Secret};
+use crate::source::repository::{Place, Repository, place};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// Reads a Secret of the hub, in the hub's own identity.
 ///
@@ -49,49 +51,184 @@ pub fn keys(object: &Object) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// How a GitRepository logs in: Flux's keys of its Secret, or the installation's own credentials.
+/// How a GitRepository is read: with the login in its Secret; without one, as [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key
+/// (`identity`) is no login here: it works over SSH alone, and repositories are read over their host's API.
 ///
 /// # Errors
 /// The Secret is missing or has none of the keys.
 pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> {
-    let Some(reference) = &source.spec.secret_ref else {
-        return Ok(GitAuth::Installation);
+    let own = match &source.spec.secret_ref {
+        Some(reference) => git_login(hub, &source.id.namespace, &reference.name).await?,
+        None => None,
     };
-    let place = format!("Secret/{}/{}", source.id.namespace, reference.name);
+    let unnamed = || hub.settings.source_auth(&source.id, &source.spec.url);
+    Ok(own.unwrap_or_else(unnamed))
+}
+
+/// The login in a Secret with Flux's keys; none when there is a deploy key alone.
+async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Option<GitAuth>, Failure> {
+    let place = format!("Secret/{namespace}/{name}");
     let fail =
         |what: &str| Failure::retry(reason::AUTHENTICATION_FAILED, format!("{place}: {what}"));
-    let secret = secret(hub, &source.id.namespace, &reference.name)
-        .await?
-        .ok_or_else(|| {
-            let (namespace, name) = (&source.id.namespace, &reference.name);
-            let lead = format!("failed to get secret '{namespace}/{name}'");
-            let what = format!("{lead}: {lead}: secrets \"{name}\" not found");
-            Failure::retry(reason::AUTHENTICATION_FAILED, what)
-        })?;
+    let secret = secret(hub, namespace, name).await?.ok_or_else(|| {
+        let lead = format!("failed to get secret '{namespace}/{name}'");
+        let what = format!("{lead}: {lead}: secrets \"{name}\" not found");
+        Failure::retry(reason::AUTHENTICATION_FAILED, what)
+    })?;
     let text =
         |key: &str| entry(&secret, key).and_then(|value| value.expose_str().map(str::to_owned));
     if let Some(app_id) = text("githubAppID") {
-        return Ok(GitAuth::App {
+        return Ok(Some(GitAuth::App {
             app_id,
             installation_id: text("githubAppInstallationID").unwrap_or_default(),
             private_key: entry(&secret, "githubAppPrivateKey")
                 .ok_or_else(|| fail("has no githubAppPrivateKey"))?,
             base_url: text("githubAppBaseURL"),
-        });
+        }));
     }
     if let Some(token) = entry(&secret, "bearerToken") {
-        return Ok(GitAuth::Bearer(token));
+        return Ok(Some(GitAuth::Bearer(token)));
     }
     if let Some(username) = text("username") {
         let password =
             entry(&secret, "password").ok_or_else(|| fail("has a username and no password"))?;
-        return Ok(GitAuth::Basic { username, password });
+        return Ok(Some(GitAuth::Basic { username, password }));
     }
     if entry(&secret, "identity").is_some() {
-        // A deploy key works over SSH alone; the repository is read through the installation's own access.
-        return Ok(GitAuth::Installation);
+        return Ok(None);
     }
     Err(fail(
         "has none of username and password, bearerToken, githubAppID, identity",
     ))
+}
+
+/// Who reads, as a digest: the same credentials are the same identity wherever they stand, and others never are.
+pub fn identity(auth: &GitAuth) -> String {
+    let mut digest = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        // With its length: no two lists of parts run into the same bytes.
+        digest.update((bytes.len() as u64).to_be_bytes());
+        digest.update(bytes);
+    };
+    match auth {
+        GitAuth::Anonymous => part(b"anonymous"),
+        GitAuth::Installation => part(b"installation"),
+        GitAuth::Basic { username, password } => {
+            part(b"basic");
+            part(username.as_bytes());
+            part(password.expose());
+        }
+        GitAuth::Bearer(token) => {
+            part(b"bearer");
+            part(token.expose());
+        }
+        GitAuth::App {
+            app_id,
+            installation_id,
+            private_key,
+            base_url,
+        } => {
+            part(b"app");
+            part(app_id.as_bytes());
+            part(installation_id.as_bytes());
+            part(private_key.expose());
+            part(base_url.as_deref().unwrap_or_default().as_bytes());
+        }
+    }
+    hex::encode(digest.finalize())
+}
+
+/// A repository that was read without a login and could not be: what may be done about it.
+pub struct Unnamed {
+    repository: Repository,
+    lead: &'static str,
+}
+
+impl Unnamed {
+    /// None where a login was sent, or where none would help.
+    pub fn of(auth: &GitAuth, error: &PortError, url: &str) -> Option<Self> {
+        let lead = match error.kind {
+            _ if *auth != GitAuth::Anonymous => return None,
+            ErrorKind::NotFound | ErrorKind::Denied => {
+                "it was read without a login: if the repository is private"
+            }
+            ErrorKind::RateLimited => {
+                "it was read without a login, and the host answers few of such requests: for more"
+            }
+            _ => return None,
+        };
+        match place(url) {
+            Ok(Place::Hosted(repository)) => Some(Self { repository, lead }),
+            _ => None,
+        }
+    }
+
+    /// What the operator may do for objects of a namespace.
+    pub fn hint(&self, namespace: &str) -> String {
+        self.hint_or(namespace, "")
+    }
+
+    /// What the operator may do for objects of a namespace, and before it what their owner may.
+    pub fn hint_or(&self, namespace: &str, own: &str) -> String {
+        let (lead, repository) = (self.lead, self.repository.short_name());
+        format!(
+            "{lead}, {own}let the operator register the hub with --allow-installation-repository {namespace}={repository}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_are_told_apart() {
+        let secret = |text: &str| Secret::new(text.to_owned());
+        let basic = |username: &str, password: &str| GitAuth::Basic {
+            username: username.to_owned(),
+            password: secret(password),
+        };
+        let app = |installation: &str| GitAuth::App {
+            app_id: "1".to_owned(),
+            installation_id: installation.to_owned(),
+            private_key: secret("key"),
+            base_url: None,
+        };
+        let all = [
+            GitAuth::Anonymous,
+            GitAuth::Installation,
+            basic("a", "bc"),
+            basic("ab", "c"),
+            GitAuth::Bearer(secret("abc")),
+            GitAuth::Bearer(secret("")),
+            app("1"),
+            app("2"),
+        ];
+        let distinct: std::collections::BTreeSet<String> = all.iter().map(identity).collect();
+        assert_eq!(distinct.len(), all.len());
+        assert_eq!(identity(&basic("a", "bc")), identity(&basic("a", "bc")));
+    }
+
+    #[test]
+    fn what_to_do_is_told_when_a_login_may_help() {
+        let url = "https://github.com/acme/apps";
+        let hint = |auth: &GitAuth, kind: ErrorKind, url: &str| {
+            let unnamed = Unnamed::of(auth, &PortError::new(kind, "no"), url);
+            unnamed.map(|unnamed| unnamed.hint("team-a"))
+        };
+        let anonymous = GitAuth::Anonymous;
+        let told = hint(&anonymous, ErrorKind::NotFound, url).unwrap();
+        assert!(
+            told.ends_with("--allow-installation-repository team-a=acme/apps"),
+            "{told}"
+        );
+        assert!(hint(&anonymous, ErrorKind::RateLimited, url).is_some());
+        for (auth, kind, url) in [
+            (&anonymous, ErrorKind::Unavailable, url),
+            (&anonymous, ErrorKind::NotFound, "file:///srv/fleet"),
+            (&GitAuth::Installation, ErrorKind::NotFound, url),
+        ] {
+            assert_eq!(hint(auth, kind, url), None);
+        }
+    }
 }

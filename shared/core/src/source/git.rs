@@ -1,10 +1,15 @@
 //! The step of a GitRepository: follow the reference, store the files, wake the consumers.
 
 use crate::failure::Failure;
-use crate::flux::{GitRepository, GitRepositorySpec, ObjectRef, SourceStatus, reason, rfc3339};
-use crate::ports::{Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition};
+use crate::flux::{
+    GitRepository, GitRepositorySpec, LocalRef, ObjectRef, SourceStatus, reason, rfc3339,
+};
+use crate::ports::{
+    Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
+};
+use crate::source::credentials::{self, Unnamed};
 use crate::source::step::{self, Found, Kind};
-use crate::source::{artifact, credentials, ignore, index};
+use crate::source::{artifact, ignore, index};
 use crate::step::{Context, Outcome};
 use crate::{state, status};
 use driftless_manifest::Object;
@@ -42,11 +47,6 @@ impl Kind for Git {
         );
         Ok(Found::new(reason::META_SUCCEEDED, message))
     }
-
-    async fn forget(context: &Context<'_>, source: &GitRepository) -> Result<(), Failure> {
-        let hub = &context.hub.settings.name;
-        Ok(index::forget(context.ports, hub, &source.id, &source.spec.url).await?)
-    }
 }
 
 /// Runs the step.
@@ -78,6 +78,10 @@ async fn look(
         &reference,
     )
     .await?;
+    if followed_another(context, memory, url) {
+        let hub = &context.hub.settings.name;
+        index::forget_others(context.ports, hub, &source.id, Some(url)).await?;
+    }
     let auth = credentials::git(&context.hub, source).await?;
 
     let question = format!("{url} {}", status::to_value(&reference)?);
@@ -90,7 +94,7 @@ async fn look(
         .git
         .resolve(url, &reference, &auth, known.as_ref())
         .await
-        .map_err(|error| git_failure(&error, url))?;
+        .map_err(|error| git_failure(&error, source, &auth))?;
     *memory = Memory {
         commit: Some(commit.clone()),
         question,
@@ -122,7 +126,16 @@ async fn look(
     Ok(())
 }
 
-/// Downloads a commit once for all sources that want the same files of it.
+/// Whether the source may be noted under another address: it had one the last time, or a push came and what it had is lost.
+fn followed_another(context: &Context<'_>, memory: &Memory, url: &str) -> bool {
+    match memory.question.split_once(' ') {
+        Some((asked, _)) => asked != url,
+        None => context.cause == Cause::Push,
+    }
+}
+
+/// Downloads a commit once for all sources that want the same files of it and read with the same credentials: what others'
+/// credentials got is not given, whoever knows the hash.
 async fn fetch(
     ports: &Ports,
     source: &GitRepository,
@@ -131,10 +144,10 @@ async fn fetch(
 ) -> Result<crate::flux::ArtifactStatus, Failure> {
     let url = &source.spec.url;
     let ignored = source.spec.ignore.as_deref();
-    let name =
-        serde_json::json!([url, commit.sha, ignored, source.spec.sparse_checkout]).to_string();
+    let (identity, sparse) = (credentials::identity(auth), &source.spec.sparse_checkout);
+    let name = serde_json::json!([identity, url, commit.sha, ignored, sparse]).to_string();
     let key = format!("commits/{}.json", hex::encode(Sha256::digest(name)));
-    let known = state::read::<crate::flux::ArtifactStatus>(ports.blobs.as_ref(), &key).await?;
+    let known = state::recall::<crate::flux::ArtifactStatus>(ports.blobs.as_ref(), &key).await?;
     if let Some((mut known, _)) = known
         && artifact::exists(ports, &known).await?
     {
@@ -146,7 +159,7 @@ async fn fetch(
         .git
         .fetch(url, commit, auth, FetchLimits::default())
         .await
-        .map_err(|error| git_failure(&error, url))?;
+        .map_err(|error| git_failure(&error, source, auth))?;
     ignore::apply(&mut tree, ignored)
         .map_err(|error| Failure::terminal(reason::GIT_FAILED, error))?;
     keep_sparse(&mut tree, &source.spec.sparse_checkout);
@@ -168,12 +181,25 @@ fn keep_sparse(tree: &mut driftless_manifest::FileTree, folders: &[String]) {
     }
 }
 
-fn git_failure(error: &PortError, url: &str) -> Failure {
+fn git_failure(error: &PortError, source: &GitRepository, auth: &GitAuth) -> Failure {
     let reason = match error.kind {
         ErrorKind::Denied => reason::AUTHENTICATION_FAILED,
         _ => reason::GIT_FAILED,
     };
-    Failure::port(reason, error).context(format!("'{url}'"))
+    let (namespace, url) = (&source.id.namespace, &source.spec.url);
+    let mut failure = Failure::port(reason, error).context(format!("'{url}'"));
+    if let Some(unnamed) = Unnamed::of(auth, error, url) {
+        // A Secret that is no login holds a deploy key.
+        let key = source.spec.secret_ref.as_ref().map(|LocalRef { name }| {
+            format!(
+                "; the deploy key of Secret/{namespace}/{name} cannot be used, because repositories are read over the host's API"
+            )
+        });
+        let own = "name a Secret with a login in spec.secretRef, or ";
+        let (key, hint) = (key.unwrap_or_default(), unnamed.hint_or(namespace, own));
+        failure.message = format!("{}{key}; {hint}", failure.message);
+    }
+    failure
 }
 
 /// The object's reference, as another object of the hub names its source.

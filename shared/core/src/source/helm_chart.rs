@@ -9,7 +9,8 @@ use super::chart_dependencies as dependencies;
 use super::chart_remote as remote;
 use crate::failure::Failure;
 use crate::flux::{
-    ArtifactStatus, FluxKind, HelmChart, HelmChartSpec, HelmRepository, SourceStatus, reason,
+    ArtifactStatus, FluxKind, HelmChart, HelmChartSpec, HelmRepository, ObjectRef, SourceStatus,
+    reason,
 };
 use crate::source::artifact::{self, Form};
 use crate::source::git::{artifact_of, find};
@@ -56,7 +57,7 @@ impl Kind for Helm {
             from_repository(context, source, &repository).await?
         } else {
             let files = files.ok_or_else(|| no_artifact(id.kind, &id.name))?;
-            from_files(context, source, id.kind, &files).await?
+            from_files(context, source, &id, &files).await?
         };
         finish(context, source, status, built).await
     }
@@ -214,13 +215,14 @@ async fn from_repository(
 async fn from_files(
     context: &Context<'_>,
     source: &HelmChart,
-    kind: FluxKind,
+    id: &ObjectRef,
     files: &ArtifactStatus,
 ) -> Result<Built, Failure> {
-    let tree = artifact::load(context.ports, files).await?;
+    let tree = artifact::load(context.ports, files).await;
+    let tree = artifact::or_ask(context, id, tree).await?;
     let wish = Wish::of(source);
     let local = build::Local::read(&tree, &source.spec.chart)?;
-    let plan = wish.local(&local, kind, &files.revision)?;
+    let plan = wish.local(&local, id.kind, &files.revision)?;
     if let Some(built) = already(context, source, &plan).await? {
         return Ok(built);
     }

@@ -41,9 +41,13 @@ impl Kind for Helm {
         status: &mut SourceStatus,
         memory: &mut Memory,
     ) -> Result<Found, Failure> {
-        if let Some(artifact) = fetch(context, source, memory).await? {
-            let same = status.artifact.as_ref();
-            let same = same.is_some_and(|known| known.digest == artifact.digest);
+        let stored = match &status.artifact {
+            Some(artifact) => artifact::exists(context.ports, artifact).await?,
+            None => false,
+        };
+        if let Some(artifact) = fetch(context, source, memory, stored).await? {
+            let known = status.artifact.as_ref().filter(|_| stored);
+            let same = known.is_some_and(|known| known.digest == artifact.digest);
             if !same {
                 status.url.clone_from(&artifact.url);
                 status.artifact = Some(artifact);
@@ -63,18 +67,15 @@ impl Kind for Helm {
     }
 }
 
-/// The newest index, stored; `None` when the one that is stored is the newest.
+/// The newest index, stored; `None` when the one that is `stored` is the newest.
 async fn fetch(
     context: &Context<'_>,
     source: &HelmRepository,
     memory: &mut Memory,
+    stored: bool,
 ) -> Result<Option<ArtifactStatus>, Failure> {
     let url = index_url(&source.spec.url)?;
     let how = connection::of_repository(context, source).await?;
-    let stored = match &source.status.artifact {
-        Some(artifact) => artifact::exists(context.ports, artifact).await?,
-        None => false,
-    };
     let is_known = stored && memory.url == url && memory.generation == source.generation();
     let known = match is_known {
         true => memory.validator.clone(),
@@ -140,7 +141,7 @@ async fn rest(context: &Context<'_>, object: Object) -> Result<Outcome, Failure>
     context.remove_finalizer(&live, SOURCE_CONTROLLER).await?;
     let mut outcome = Outcome::done("a registry has no index to look at");
     if !is_deleted {
-        outcome.next = consumers::of(context).await?;
+        outcome.enqueue = consumers::of(context).await?;
     }
     Ok(outcome)
 }

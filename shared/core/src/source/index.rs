@@ -1,9 +1,15 @@
 //! Which sources follow which repository: the webhook reads it, source steps write it.
 
+use crate::concurrent;
 use crate::flux::{FluxKind, ObjectRef};
-use crate::ports::{GitReference, Ports, Precondition, Result};
-use crate::state::{self, key_part};
+use crate::ports::{ErrorKind, GitReference, Ports, Precondition, Result};
+use crate::state::{self, key_part, text_of};
+use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
+
+const PREFIX: &str = "index/";
+/// Notes that are read at once.
+const CONCURRENT: usize = 16;
 
 /// A source that follows a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,17 +41,26 @@ pub fn repository(url: &str) -> Option<String> {
 
 fn prefix(repository: &str) -> String {
     let parts: Vec<String> = repository.split('/').map(key_part).collect();
-    format!("index/{}/", parts.join("/"))
+    format!("{PREFIX}{}/", parts.join("/"))
 }
 
 fn key(repository: &str, hub: &str, object: &ObjectRef) -> String {
-    format!(
-        "{}{}+{}+{}.json",
-        prefix(repository),
-        key_part(hub),
-        key_part(&object.namespace),
-        key_part(&object.name)
-    )
+    format!("{}{}", prefix(repository), file(hub, object))
+}
+
+/// The last part of every key of a source.
+fn file(hub: &str, object: &ObjectRef) -> String {
+    let parts = [hub, &object.namespace, &object.name].map(key_part);
+    format!("{}.json", parts.join("+"))
+}
+
+/// The hub and the source that a key is about.
+fn object_of(key: &str) -> Option<(String, ObjectRef)> {
+    let (_, file) = key.rsplit_once('/')?;
+    let mut parts = file.strip_suffix(".json")?.split('+').map(text_of);
+    let (hub, namespace, name) = (parts.next()??, parts.next()??, parts.next()??);
+    let object = ObjectRef::new(FluxKind::GitRepository, &namespace, &name);
+    parts.next().is_none().then_some((hub, object))
 }
 
 /// Notes that a GitRepository follows a repository; writes only what is new.
@@ -68,43 +83,74 @@ pub async fn note(
         reference: reference.clone(),
     };
     let key = key(&repository, hub, object);
-    let known = state::read::<Follower>(ports.blobs.as_ref(), &key).await?;
+    let known = state::recall::<Follower>(ports.blobs.as_ref(), &key).await?;
     if known.is_none_or(|(known, _)| known != follower) {
         state::write(ports.blobs.as_ref(), &key, &follower, Precondition::None).await?;
     }
     Ok(())
 }
 
-/// Forgets a source that is gone.
+/// Forgets that a source followed other repositories than that of `url`; all of them when there is none.
 ///
 /// # Errors
 /// The bucket's.
-pub async fn forget(ports: &Ports, hub: &str, object: &ObjectRef, url: &str) -> Result<()> {
-    match repository(url) {
-        Some(repository) => ports.blobs.delete(&key(&repository, hub, object)).await,
-        None => Ok(()),
+pub async fn forget_others(
+    ports: &Ports,
+    hub: &str,
+    object: &ObjectRef,
+    url: Option<&str>,
+) -> Result<()> {
+    let file = format!("/{}", file(hub, object));
+    let kept = url.and_then(repository);
+    let kept = kept.map(|repository| key(&repository, hub, object));
+    for (key, _) in ports.blobs.list(PREFIX).await? {
+        if key.ends_with(&file) && Some(&key) != kept.as_ref() {
+            tracing::info!(key, "followed no more");
+            ports.blobs.delete(&key).await?;
+        }
     }
+    Ok(())
 }
 
 /// The sources that a push to `git_ref` (`refs/heads/main`, `refs/tags/v1`) of a repository may move.
 ///
 /// # Errors
 /// The bucket's.
-pub async fn followers(ports: &Ports, repository: &str, git_ref: &str) -> Result<Vec<Follower>> {
-    let mut found = Vec::new();
-    for (key, _) in ports
+pub async fn followers(
+    ports: &Ports,
+    repository: &str,
+    git_ref: &str,
+) -> Result<Vec<(String, ObjectRef)>> {
+    let keys = ports
         .blobs
         .list(&prefix(&repository.to_lowercase()))
-        .await?
-    {
-        if let Some((follower, _)) = state::read::<Follower>(ports.blobs.as_ref(), &key).await?
-            && follower.object.kind == FluxKind::GitRepository
-            && may_follow(&follower.reference, git_ref)
-        {
-            found.push(follower);
+        .await?;
+    let reads = keys
+        .iter()
+        .map(|(key, _)| follower(ports, key, git_ref).boxed());
+    let found = concurrent::run(CONCURRENT, reads.collect()).await;
+    let found: Result<Vec<_>> = found.into_iter().collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// The source of a note, if a push to `git_ref` may move it.
+async fn follower(ports: &Ports, key: &str, git_ref: &str) -> Result<Option<(String, ObjectRef)>> {
+    let known = match state::read::<Follower>(ports.blobs.as_ref(), key).await {
+        Ok(known) => known,
+        // What it follows is lost, but the key says who: its step writes the note anew.
+        Err(error) if error.kind == ErrorKind::Unreadable => {
+            tracing::warn!(key, %error, "note of a source is damaged: it is looked at on every push");
+            return Ok(object_of(key));
         }
-    }
-    Ok(found)
+        Err(error) => return Err(error),
+    };
+    let follows = |known: &Follower| {
+        known.object.kind == FluxKind::GitRepository && may_follow(&known.reference, git_ref)
+    };
+    Ok(known
+        .map(|(known, _)| known)
+        .filter(follows)
+        .map(|known| (known.hub, known.object)))
 }
 
 /// Whether a push to `git_ref` can move what `reference` leads to, by Flux's order of precedence.
@@ -125,6 +171,74 @@ fn may_follow(reference: &GitReference, git_ref: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{self, MemoryBlobs};
+    use bytes::Bytes;
+    use std::sync::Arc;
+
+    fn source(name: &str) -> ObjectRef {
+        ObjectRef::new(FluxKind::GitRepository, "flux-system", name)
+    }
+
+    /// Nothing in memory ever waits.
+    fn now<T>(future: impl Future<Output = Result<T>>) -> T {
+        future.now_or_never().unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_damaged_note_loses_no_push_and_keeps_no_other_waiting() {
+        let blobs = Arc::<MemoryBlobs>::default();
+        let ports = testing::ports(blobs.clone(), Arc::default(), Arc::default());
+        let url = "https://github.com/acme/fleet";
+        let main = GitReference {
+            branch: "main".into(),
+            ..Default::default()
+        };
+        for name in ["a", "b.c", "d"] {
+            now(note(&ports, "staging", &source(name), url, &main));
+        }
+        let key = key("github.com/acme/fleet", "staging", &source("b.c"));
+        for damage in ["", "{\"hub\": \"stag", "\u{0}garbage"] {
+            now(ports
+                .blobs
+                .put(&key, Bytes::from(damage), Precondition::None));
+            let found = now(followers(
+                &ports,
+                "github.com/acme/fleet",
+                "refs/heads/main",
+            ));
+            let all = ["a", "b.c", "d"].map(|name| ("staging".to_owned(), source(name)));
+            assert_eq!(found, all, "{damage}");
+            // Its step writes it anew.
+            now(note(&ports, "staging", &source("b.c"), url, &main));
+            let dev = now(followers(&ports, "github.com/acme/fleet", "refs/heads/dev"));
+            assert!(dev.is_empty(), "{damage}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_forgotten_where_it_follows_no_more() {
+        let ports = testing::ports(Arc::default(), Arc::default(), Arc::default());
+        let main = GitReference {
+            branch: "main".into(),
+            ..Default::default()
+        };
+        let (old, new) = ("https://github.com/acme/old", "https://github.com/acme/new");
+        for (name, url) in [("a", old), ("a", new), ("other-a", old)] {
+            now(note(&ports, "staging", &source(name), url, &main));
+        }
+        let names = |repository| {
+            let found = now(followers(&ports, repository, "refs/heads/main"));
+            found
+                .into_iter()
+                .map(|(_, object)| object.name)
+                .collect::<Vec<_>>()
+        };
+        now(forget_others(&ports, "staging", &source("a"), Some(new)));
+        assert_eq!(names("github.com/acme/old"), ["other-a"]);
+        assert_eq!(names("github.com/acme/new"), ["a"]);
+        now(forget_others(&ports, "staging", &source("a"), None));
+        assert_eq!(names("github.com/acme/new"), [""; 0]);
+    }
 
     #[test]
     fn one_name_for_every_spelling() {

@@ -18,16 +18,44 @@ pub mod ignore;
 pub mod index;
 pub mod oci;
 mod place;
+pub mod repository;
 mod step;
+mod unpacked;
 pub mod verify;
 
 use crate::failure::Failure;
-use crate::flux::reason;
+use crate::flux::{FluxKind, reason};
+use crate::step::Context;
 use driftless_helm::HelmError;
 use driftless_manifest::re2;
 use regex::{Regex, RegexBuilder};
 use std::fmt::Display;
 use url::Url;
+
+/// Forgets a source that is gone from its hub, or will be. Sources carry no finalizer: that one is gone is learned when
+/// something, such as a push, asks for a look at it. An object of another kind has none of this.
+///
+/// # Errors
+/// The bucket's.
+pub async fn forget(context: &Context<'_>) -> Result<(), Failure> {
+    use FluxKind::{Bucket, GitRepository, HelmChart, HelmRepository, OCIRepository};
+    let (ports, hub, id) = (context.ports, &context.hub.settings.name, &context.id);
+    if id.kind == GitRepository {
+        index::forget_others(ports, hub, id, None).await?;
+    }
+    if [
+        GitRepository,
+        OCIRepository,
+        Bucket,
+        HelmRepository,
+        HelmChart,
+    ]
+    .contains(&id.kind)
+    {
+        ports.blobs.delete(&step::memory_key(context)).await?;
+    }
+    Ok(())
+}
 
 /// The address of a repository of charts as source-controller uses it: its path ends with one `/`.
 ///

@@ -5,11 +5,10 @@ use crate::flux::{
     ArtifactStatus, REQUESTED_AT, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason,
     rfc3339,
 };
-use crate::ports::Precondition;
 use crate::source::consumers;
 use crate::state::{self, key_part};
 use crate::status;
-use crate::step::{Context, Outcome};
+use crate::step::{Context, LONGEST_RETRY, Outcome};
 use driftless_manifest::Object;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,7 +19,7 @@ pub(super) trait Kind {
     /// Its `spec`.
     type Spec: SourceSpec;
     /// What it remembers between steps, in the bucket. All of it may be lost.
-    type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned;
+    type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
     /// Follows the source, stores what it has, and notes it in `status`, which is the source's own at first. What stands there
     /// after a failure is written, too.
@@ -30,11 +29,6 @@ pub(super) trait Kind {
         status: &mut SourceStatus,
         memory: &mut Self::Memory,
     ) -> Result<Found, Failure>;
-
-    /// Forgets a deleted source. Nothing of a source is in a cluster.
-    async fn forget(_: &Context<'_>, _: &Source<Self::Spec>) -> Result<(), Failure> {
-        Ok(())
-    }
 
     /// The condition that a failure sets beside `Ready`, if there is one.
     fn failed_condition(failure: &Failure) -> Option<&'static str> {
@@ -143,6 +137,12 @@ struct Kept<M> {
     own: M,
 }
 
+/// Where a source's memory is kept.
+pub(super) fn memory_key(context: &Context<'_>) -> String {
+    let hub = key_part(&context.hub.settings.name);
+    format!("state/{hub}/{}.json", context.id.key())
+}
+
 /// Runs the step.
 ///
 /// # Errors
@@ -156,26 +156,24 @@ pub(super) async fn step<K: Kind>(
         Err(what) => {
             let failure = Failure::terminal(reason::URL_INVALID, what);
             context.stall(&object, &failure, SOURCE_CONTROLLER).await?;
-            return Ok(Outcome::failed(failure, 0, Duration::ZERO));
+            return Ok(Outcome {
+                notifies: true,
+                ..Outcome::failed(failure, 0, Duration::ZERO)
+            });
         }
     };
     if !object.meta("deletionTimestamp").is_empty() {
         // Flux's controller puts a finalizer on sources; there is nothing to clean up but our own notes.
-        K::forget(context, &source).await?;
+        super::forget(context).await?;
         context.remove_finalizer(&object, SOURCE_CONTROLLER).await?;
-        return Ok(Outcome::done("deleted"));
+        return Ok(Outcome::gone("deleted"));
     }
     if source.spec.suspend() {
         return Ok(Outcome::done("suspended"));
     }
     let blobs = context.ports.blobs.as_ref();
-    let hub = key_part(&context.hub.settings.name);
-    let key = format!("state/{hub}/{}.json", context.id.key());
-    let known = state::read::<Kept<K::Memory>>(blobs, &key).await?;
-    let (before, when) = known.map_or(
-        (Kept::default(), Precondition::Absent),
-        |(kept, version)| (kept, Precondition::Is(version)),
-    );
+    let key = memory_key(context);
+    let (before, version) = state::load::<Kept<K::Memory>>(blobs, &key).await?;
     let mut kept = before.clone();
     let mut new = source.status.clone();
     if !new.conditions.is_true(VERIFIED) {
@@ -191,9 +189,7 @@ pub(super) async fn step<K: Kind>(
         Ok(_) => 0,
         Err(_) => kept.failures.saturating_add(1),
     };
-    if kept != before {
-        state::write(blobs, &key, &kept, when).await?;
-    }
+    state::save(blobs, &key, &before, &kept, version).await?;
     match found {
         Ok(found) => succeeded(context, &source, new, found).await,
         Err(failure) => {
@@ -232,9 +228,15 @@ async fn succeeded<S: SourceSpec>(
 
     let named = |artifact: &ArtifactStatus| (artifact.revision.clone(), artifact.digest.clone());
     let changed = source.status.artifact.as_ref().map(named) != Some(named(&artifact));
+    // The same again: it was not in the bucket, and who follows the source may wait for it.
+    let before = source.status.artifact.as_ref();
+    let restored = before.is_some_and(|old| old.last_update_time != artifact.last_update_time);
     let old = &source.status.conditions;
     let recovered = FAILED.iter().any(|kind| old.is_true(kind));
-    let mut outcome = Outcome::done(message);
+    let mut outcome = Outcome {
+        notifies: true,
+        ..Outcome::done(message)
+    };
     if changed || recovered {
         let (why, text) = news;
         let why = match (changed, why) {
@@ -248,8 +250,8 @@ async fn succeeded<S: SourceSpec>(
         let about = [("revision", revision.as_str()), ("digest", digest.as_str())];
         event.annotated(false, why, &text, &about).await;
     }
-    if changed || !old.is_true("Ready") {
-        outcome.next = consumers::of(context).await?;
+    if changed || restored || !old.is_true("Ready") {
+        outcome.enqueue = consumers::of(context).await?;
     }
     Ok(outcome)
 }
@@ -315,8 +317,11 @@ async fn failed<S: SourceSpec>(
         let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;
         event.send(is_warning, reason, message, "").await;
     }
-    let interval = source.interval().unwrap_or(Duration::from_secs(600));
-    Ok(Outcome::failed(failure, failures, interval))
+    // As in Flux, the interval says nothing of how often a failure is tried again. Who waits for the result tells it.
+    Ok(Outcome {
+        notifies: true,
+        ..Outcome::failed(failure, failures.saturating_sub(1), LONGEST_RETRY)
+    })
 }
 
 /// Writes what we know into the status; fields of Flux that we do not model stay. As in Flux, a generation is observed when it

@@ -1,6 +1,6 @@
 use super::glob::trim_prefix;
 use super::parse::{Expansion, Piece};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an expansion has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +90,22 @@ fn value(expansion: &Expansion, scope: &Scope, budget: &mut Budget) -> Result<St
     let result = apply(expansion, set.map_or("", String::as_str), &args, budget)?;
     budget.write(result.len())?;
     Ok(result)
+}
+
+/// Adds the variables without a value and without a default.
+pub(super) fn unset(
+    pieces: &[Piece],
+    vars: &BTreeMap<String, String>,
+    into: &mut BTreeSet<String>,
+) {
+    for piece in pieces {
+        if let Piece::Expansion(expansion) = piece {
+            if !vars.contains_key(&expansion.name) && !gives_default(&expansion.operator) {
+                into.insert(expansion.name.clone());
+            }
+            unset(&expansion.args, vars, into);
+        }
+    }
 }
 
 /// The operators that say themselves what an unset variable means.

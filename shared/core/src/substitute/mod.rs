@@ -25,7 +25,7 @@ mod parse;
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use driftless_manifest::{InvalidObject, Object};
 use serde_json::{Number, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The label or annotation that keeps an object from being substituted, when its value is `disabled` (in just this case).
 pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
@@ -132,9 +132,7 @@ pub fn object(
     vars: &BTreeMap<String, String>,
     options: SubstituteOptions,
 ) -> Result<Object, SubstituteError> {
-    let disabled =
-        [object.label(SUBSTITUTE), object.annotation(SUBSTITUTE)].contains(&Some("disabled"));
-    if disabled || (vars.is_empty() && !options.always) {
+    if is_disabled(object) || (vars.is_empty() && !options.always) {
         return Ok(object.clone());
     }
     check_names(vars.keys())?;
@@ -162,6 +160,22 @@ pub fn object(
             more + usize::from(last.is_some()),
         )),
     }
+}
+
+/// The variables that an object names and that have neither a value nor a default: what a strict substitution fails for. What
+/// cannot be read names none: the substitution says what is wrong.
+pub fn unset(object: &Object, vars: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let mut unset = BTreeSet::new();
+    if !is_disabled(object)
+        && let Ok(pieces) = parse::parse(&yaml::to_string(&object.to_value()))
+    {
+        eval::unset(&pieces, vars, &mut unset);
+    }
+    unset
+}
+
+fn is_disabled(object: &Object) -> bool {
+    [object.label(SUBSTITUTE), object.annotation(SUBSTITUTE)].contains(&Some("disabled"))
 }
 
 /// Flux reads the result as JSON into Go's `float64`: an integer beyond 2^53 loses its last digits.
@@ -261,6 +275,20 @@ mod tests {
         );
         let error = text("a: ${TOKEN:1:-9}", &vars, SubstituteOptions::default()).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn what_has_neither_a_value_nor_a_default_is_unset() {
+        let object = |disabled: &str| {
+            let text = "${KNOWN} ${NONE} ${D:-x} ${E:=${INNER}} ${SHORT^^} $${ESCAPED}";
+            let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "a", "annotations": {SUBSTITUTE: disabled}}, "data": {"a": text}});
+            Object::new(value).unwrap()
+        };
+        let vars = vars(&[("KNOWN", "x")]);
+        let unset = |object: &Object| unset(object, &vars).into_iter().collect::<Vec<_>>();
+        assert_eq!(unset(&object("enabled")), ["INNER", "NONE", "SHORT"]);
+        assert!(unset(&object("disabled")).is_empty());
     }
 
     #[test]

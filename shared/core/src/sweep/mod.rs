@@ -8,18 +8,26 @@ mod snapshot;
 
 use crate::concurrent;
 use crate::failure::Failure;
-use crate::flux::{FluxKind, ObjectRef};
+use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
-use crate::ports::{Cause, Ports, Precondition, Request, Result};
+use crate::ports::{Cause, Clock, PortError, Ports, Precondition, Put, Request, Version};
+use crate::schedule::{self, Record};
 use crate::state::{self, key_part};
 use driftless_manifest::Object;
 use due::Entry;
 use futures::FutureExt as _;
-use std::collections::BTreeMap;
+use futures::future::{BoxFuture, Either, select};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How many hubs are looked at at once.
-const HUBS: usize = 8;
+const HUBS: usize = 16;
+/// How many records are read at once.
+const RECORDS: usize = 16;
+/// How long it may take to queue what is due on a hub: one that hangs must not keep the others waiting.
+const QUEUE_LIMIT: Duration = Duration::from_secs(20);
+/// How long all of it may take: a function has 55 s, and says which hubs it did not come to.
+const LIMIT: Duration = Duration::from_secs(45);
 
 /// What a sweep of one hub found.
 #[derive(Debug)]
@@ -28,108 +36,295 @@ pub struct Report {
     pub hub: String,
     /// What was queued.
     pub queued: Vec<Request>,
-    /// Why the hub could not be looked at.
+    /// Why not all of the hub could be looked at.
     pub failure: Option<Failure>,
+}
+
+impl Report {
+    fn fail(&mut self, failure: Failure) {
+        tracing::warn!(
+            hub = self.hub,
+            reason = failure.reason,
+            "{}",
+            failure.message
+        );
+        match &mut self.failure {
+            Some(first) => first.message = format!("{}; {}", first.message, failure.message),
+            None => self.failure = Some(failure),
+        }
+    }
 }
 
 /// Sweeps every registered hub. A hub that cannot be reached does not keep the others waiting.
 ///
 /// # Errors
 /// The registry cannot be read.
-pub async fn sweep(ports: &Ports) -> Result<Vec<Report>> {
-    let names = hub::names(ports).await?;
-    let sweeps = names.into_iter().map(|name| {
-        async move {
-            match sweep_hub(ports, &name).await {
-                Ok(queued) => Report {
-                    hub: name,
-                    queued,
-                    failure: None,
-                },
-                Err(failure) => {
-                    tracing::warn!(hub = name, reason = failure.reason, "{}", failure.message);
-                    Report {
-                        hub: name,
-                        queued: Vec::new(),
-                        failure: Some(failure),
-                    }
-                }
+pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
+    let mut names = hub::names(ports).await?;
+    let start = ports.clock.now();
+    // Each minute another hub is the first: where the time is too short for all, none is left out for ever.
+    let first = usize::try_from(start.as_secs() / 60).unwrap_or_default();
+    let count = names.len().max(1);
+    names.rotate_left(first % count);
+    let sweeps = names
+        .into_iter()
+        .map(|name| sweep_hub(ports, name, start).boxed());
+    let mut reports = concurrent::run(HUBS, sweeps.collect()).await;
+    reports.sort_by(|one, other| one.hub.cmp(&other.hub));
+    Ok(reports)
+}
+
+async fn sweep_hub(ports: &Ports, name: String, start: Duration) -> Report {
+    let clock = ports.clock.as_ref();
+    let left = || LIMIT.saturating_sub(clock.now().saturating_sub(start));
+    let mut report = Report {
+        hub: name.clone(),
+        queued: Vec::new(),
+        failure: None,
+    };
+    let queue = queue_due(ports, &name, &mut report).boxed();
+    let queued = within(clock, left().min(QUEUE_LIMIT), "what is due", queue).await;
+    let found = match queued {
+        Ok(found) => found,
+        Err(failure) => {
+            report.fail(failure);
+            return report;
+        }
+    };
+    let rest = queue_rest(ports, found, &mut report).boxed();
+    if let Err(failure) = within(clock, left(), "drift", rest).await {
+        report.fail(failure);
+    }
+    report
+}
+
+/// What comes of `work` when it takes no longer than `limit`.
+async fn within<T>(
+    clock: &dyn Clock,
+    limit: Duration,
+    what: &str,
+    work: BoxFuture<'_, Result<T, Failure>>,
+) -> Result<T, Failure> {
+    match select(clock.timeout(limit), work).await {
+        Either::Right((done, _)) => done,
+        Either::Left(_) => {
+            let seconds = limit.as_secs();
+            let what = format!("the hub was not looked at for {what} within {seconds} s");
+            Err(Failure::retry(reason::FAILED, what))
+        }
+    }
+}
+
+/// A hub whose due objects are queued.
+struct Found {
+    hub: Hub,
+    objects: Vec<(ObjectRef, Object)>,
+    schedule: Schedule,
+    /// Those whose step may turn out to do nothing.
+    rehearsed: Vec<ObjectRef>,
+    /// Those that are not due.
+    quiet: BTreeSet<ObjectRef>,
+}
+
+/// When the timer queued each object.
+struct Schedule {
+    key: String,
+    version: Option<Version>,
+    entries: BTreeMap<String, Entry>,
+    now: Duration,
+}
+
+/// Queues what is due. Nothing slow comes before that.
+async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Found, Failure> {
+    let hub = hub::connect(ports, name).await?;
+    let listed = list(&hub).await?;
+    let mut schedule = Schedule::read(ports, name).await?;
+    let causes = schedule.causes(ports, name, &listed.objects).await?;
+    let old = std::mem::take(&mut schedule.entries);
+    // What could not be listed keeps its entry.
+    let is_unlisted = |key: &String| listed.failed.iter().any(|prefix| key.starts_with(prefix));
+    let kept = old.iter().filter(|(key, _)| is_unlisted(key));
+    schedule.entries = kept
+        .map(|(key, entry)| (key.clone(), entry.clone()))
+        .collect();
+
+    let (mut requests, mut rehearsed, mut quiet) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for ((id, object), cause) in listed.objects.iter().zip(causes) {
+        let known = old.get(&id.key());
+        let is_rehearsed = cause == Some(Cause::Timer) && due::may_be_settled(id, object);
+        let entry = match known {
+            Some(known) if cause.is_none() || is_rehearsed => known.clone(),
+            _ => Entry::queued(object, schedule.now),
+        };
+        schedule.entries.insert(id.key(), entry);
+        match cause {
+            Some(_) if is_rehearsed => rehearsed.push(id.clone()),
+            Some(cause) => requests.push(Request::new(name, id.clone(), cause)),
+            None => {
+                quiet.insert(id.clone());
             }
         }
-        .boxed()
-    });
-    Ok(concurrent::run(HUBS, sweeps.collect()).await)
+    }
+    send(ports, requests, report).await?;
+    if schedule.entries != old {
+        schedule.write(ports).await?;
+    }
+    if let Some(failure) = listed.failure {
+        report.fail(failure);
+    }
+    Ok(Found {
+        hub,
+        objects: listed.objects,
+        schedule,
+        rehearsed,
+        quiet,
+    })
 }
 
-async fn sweep_hub(ports: &Ports, name: &str) -> Result<Vec<Request>, Failure> {
-    let hub = hub::connect(ports, name).await?;
-    let objects = list(&hub).await?;
-    let key = format!("schedule/{}.json", key_part(name));
-    let known = state::read::<BTreeMap<String, Entry>>(ports.blobs.as_ref(), &key).await?;
-    let (old, when) = match known {
-        Some((schedule, version)) => (schedule, Precondition::Is(version)),
-        None => (BTreeMap::new(), Precondition::Absent),
-    };
-
-    let now = ports.clock.now();
-    let revisions = due::revisions(&objects);
-    let mut schedule = BTreeMap::new();
-    let mut requests = Vec::new();
-    let mut quiet = Vec::new();
-    let mut rehearsed = Vec::new();
-    for (id, object) in &objects {
-        let known = old.get(&id.key());
-        let cause = due::due(id, object, known, &revisions, now);
-        let entry = match cause {
-            Some(_) => Entry::queued(object, now),
-            None => known.cloned().unwrap_or_else(|| Entry::queued(object, now)),
-        };
-        schedule.insert(id.key(), entry);
-        if cause.is_some() && due::may_be_settled(id, object) {
-            rehearsed.push(id.clone());
-        }
-        match cause {
-            Some(cause) => requests.push(Request {
-                hub: name.to_owned(),
-                object: id.clone(),
-                cause,
-            }),
-            None => quiet.push(object),
-        }
-    }
+/// Queues what a rehearsal or a look at the clusters tells.
+async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<(), Failure> {
+    let Found {
+        hub,
+        objects,
+        mut schedule,
+        rehearsed,
+        quiet,
+    } = found;
+    let name = &hub.settings.name;
     let settled = rehearsal::settled(ports, &hub, &rehearsed, &objects).await;
-    requests.retain(|request| !settled.contains(&request.object));
-    for id in drift::drifted(ports, &hub, &quiet).await {
-        requests.push(Request {
-            hub: name.to_owned(),
-            object: id,
-            cause: Cause::Drift,
-        });
+    let due = rehearsed.iter().filter(|id| !settled.contains(*id));
+    let due = due.map(|id| Request::new(name, id.clone(), Cause::Timer));
+    send(ports, due.collect(), report).await?;
+    if !rehearsed.is_empty() {
+        for (id, object) in objects.iter().filter(|(id, _)| rehearsed.contains(id)) {
+            let entry = Entry::queued(object, schedule.now);
+            schedule.entries.insert(id.key(), entry);
+        }
+        schedule.write(ports).await?;
     }
-    // The queue first: a schedule that is not written costs a second look, a request that is not sent would be lost.
-    let batch = requests
+    let is_quiet = |(id, object)| quiet.contains(id).then_some(object);
+    let quiet: Vec<&Object> = objects
         .iter()
-        .map(|request| (request.clone(), Duration::ZERO))
-        .collect::<Vec<_>>();
-    if !batch.is_empty() {
-        ports.queue.send(batch).await?;
-    }
-    if schedule != old {
-        state::write(ports.blobs.as_ref(), &key, &schedule, when).await?;
-    }
-    Ok(requests)
+        .map(|(id, object)| (id, object))
+        .filter_map(is_quiet)
+        .collect();
+    let drifted = drift::drifted(ports, &hub, &quiet).await.into_iter();
+    let drifted = drifted.map(|id| Request::new(name, id, Cause::Drift));
+    send(ports, drifted.collect(), report).await
 }
 
-/// Every Flux object of the hub, sources first.
-async fn list(hub: &Hub) -> Result<Vec<(ObjectRef, Object)>, Failure> {
-    let lists = FluxKind::ALL.into_iter().map(|kind| hub.list(kind).boxed());
-    let mut all = Vec::new();
-    for list in concurrent::run(FluxKind::ALL.len(), lists.collect()).await {
-        all.extend(
-            list?
-                .into_iter()
-                .filter_map(|object| Some((ObjectRef::of(&object)?, object))),
-        );
+/// Queues requests, and says so.
+async fn send(ports: &Ports, requests: Vec<Request>, report: &mut Report) -> Result<(), Failure> {
+    if requests.is_empty() {
+        return Ok(());
     }
-    Ok(all)
+    let now = requests.iter().cloned().map(|one| (one, Duration::ZERO));
+    ports.queue.send(now.collect()).await?;
+    report.queued.extend(requests);
+    Ok(())
+}
+
+impl Schedule {
+    async fn read(ports: &Ports, hub: &str) -> Result<Self, Failure> {
+        let key = format!("schedule/{}.json", key_part(hub));
+        let (entries, version) = state::load(ports.blobs.as_ref(), &key).await?;
+        Ok(Self {
+            key,
+            version,
+            entries,
+            now: ports.clock.now(),
+        })
+    }
+
+    /// Written after the queue has the requests: a schedule that is not written costs a second look, a request that is not
+    /// sent would be lost.
+    async fn write(&mut self, ports: &Ports) -> Result<(), Failure> {
+        let when = self
+            .version
+            .clone()
+            .map_or(Precondition::None, Precondition::Is);
+        let blobs = ports.blobs.as_ref();
+        match state::write(blobs, &self.key, &self.entries, when).await? {
+            Put::Done(version) => self.version = Some(version),
+            Put::Refused => tracing::info!(key = self.key, "another sweep wrote the schedule"),
+        }
+        Ok(())
+    }
+
+    /// Why each object is due, if it is.
+    async fn causes(
+        &self,
+        ports: &Ports,
+        hub: &str,
+        objects: &[(ObjectRef, Object)],
+    ) -> Result<Vec<Option<Cause>>, Failure> {
+        let artifacts = due::artifacts(objects);
+        let causes = objects.iter().map(|(id, object)| {
+            async {
+                let known = self.entries.get(&id.key());
+                let cause = due::due(id, object, known, &artifacts, self.now);
+                if !due::depends_on_record(object, cause.as_ref()) {
+                    return Ok(cause);
+                }
+                let record: Option<Record> = schedule::look(ports, hub, id).await?;
+                Ok(match record {
+                    Some(record) => due::settled(cause, object, known, &record, self.now),
+                    None => cause,
+                })
+            }
+            .boxed()
+        });
+        let causes = concurrent::run(RECORDS, causes.collect()).await;
+        causes
+            .into_iter()
+            .collect::<Result<_, PortError>>()
+            .map_err(Failure::from)
+    }
+}
+
+/// The Flux objects of a hub.
+struct Listed {
+    objects: Vec<(ObjectRef, Object)>,
+    /// How the keys of those kinds begin that could not be listed.
+    failed: Vec<String>,
+    failure: Option<Failure>,
+}
+
+/// Every Flux object of the hub, sources first. A kind that cannot be listed does not keep the others from being looked at.
+///
+/// # Errors
+/// No kind can be listed.
+async fn list(hub: &Hub) -> Result<Listed, Failure> {
+    let lists = FluxKind::ALL
+        .into_iter()
+        .map(|kind| async move { (kind, hub.list(kind).await) }.boxed());
+    let mut listed = Listed {
+        objects: Vec::new(),
+        failed: Vec::new(),
+        failure: None,
+    };
+    let mut messages: Vec<String> = Vec::new();
+    let mut first = None;
+    for (kind, list) in concurrent::run(FluxKind::ALL.len(), lists.collect()).await {
+        match list {
+            Ok(objects) => {
+                let known = |object: Object| Some((ObjectRef::of(&object)?, object));
+                listed.objects.extend(objects.into_iter().filter_map(known));
+            }
+            Err(error) => {
+                listed.failed.push(format!("{}/", kind.plural()));
+                messages.push(format!("{kind}: {error}"));
+                first.get_or_insert(error);
+            }
+        }
+    }
+    match first {
+        Some(error) if listed.failed.len() == FluxKind::ALL.len() => Err(error.into()),
+        Some(_) => {
+            let what = format!("not listed: {}", messages.join("; "));
+            listed.failure = Some(Failure::retry(reason::FAILED, what));
+            Ok(listed)
+        }
+        None => Ok(listed),
+    }
 }

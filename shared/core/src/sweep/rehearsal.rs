@@ -88,7 +88,7 @@ impl House {
             },
             id: id.clone(),
             cause: Cause::Timer,
-            patience: Duration::ZERO,
+            wait_budget: Duration::ZERO,
         };
         let step = helmrelease::step(&context, object.clone());
         match Abortable::new(step, registration).await {
@@ -99,7 +99,7 @@ impl House {
 }
 
 fn is_nothing(outcome: &Outcome) -> bool {
-    outcome.again.is_none() && outcome.next.is_empty() && outcome.failure.is_none()
+    outcome.requeue_after.is_none() && outcome.enqueue.is_empty() && outcome.failure.is_none()
 }
 
 /// Ends the rehearsal.
@@ -125,8 +125,14 @@ impl Blobs for Reads {
     async fn delete(&self, _: &str) -> Result<()> {
         stop(&self.1).await
     }
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         self.0.list(prefix).await
+    }
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        self.0.size(key).await
+    }
+    async fn set_aside(&self, _: &str, _: &Version) -> Result<()> {
+        stop(&self.1).await
     }
     fn url(&self, key: &str) -> String {
         self.0.url(key)

@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, shortened};
 use crate::fmt::quote;
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
+use crate::scope::Scope;
 use crate::value::Value;
 
 /// A value, and whether Go holds it as an `interface {}`: it matters to what messages call its type.
@@ -64,7 +65,7 @@ impl At<'_> {
 pub(super) struct Frame<'t> {
     pub tree: &'t Tree,
     pub at: At<'t>,
-    pub vars: Vec<(&'t str, Slot)>,
+    pub vars: Scope<&'t str, Slot>,
 }
 
 impl<'t> Frame<'t> {
@@ -72,7 +73,7 @@ impl<'t> Frame<'t> {
         Frame {
             tree,
             at: At::Start,
-            vars: vec![("$", Slot::plain(data))],
+            vars: Scope::of("$", Slot::plain(data)),
         }
     }
 
@@ -101,7 +102,7 @@ impl<'t> Frame<'t> {
     }
 
     pub fn get(&self, name: &str) -> Result<Slot, Error> {
-        match self.vars.iter().rev().find(|(n, _)| *n == name) {
+        match self.vars.get(name) {
             Some((_, slot)) => Ok(slot.clone()),
             None => Err(self.error(format!("undefined variable: {name}"))),
         }
@@ -109,8 +110,8 @@ impl<'t> Frame<'t> {
 
     /// Assigns to the innermost variable of this name.
     pub fn set(&mut self, name: &str, slot: Slot) -> Result<(), Error> {
-        match self.vars.iter_mut().rev().find(|(n, _)| *n == name) {
-            Some((_, old)) => {
+        match self.vars.get_mut(name) {
+            Some(old) => {
                 *old = slot;
                 Ok(())
             }
@@ -120,8 +121,7 @@ impl<'t> Frame<'t> {
 
     /// Sets the variable `n` places from the top.
     pub fn set_top(&mut self, n: usize, slot: Slot) {
-        let at = self.vars.len().wrapping_sub(n);
-        if let Some((_, old)) = self.vars.get_mut(at) {
+        if let Some(old) = self.vars.nth_from_top(n) {
             *old = slot;
         }
     }

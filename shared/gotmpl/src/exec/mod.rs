@@ -472,7 +472,7 @@ impl<'h> Exec<'h> {
             if pipe.assign {
                 frame.set(name, Slot::plain(value.clone()))?;
             } else {
-                frame.vars.push((name, Slot::plain(value.clone())));
+                frame.vars.push(name, Slot::plain(value.clone()));
             }
         }
         Ok(value)

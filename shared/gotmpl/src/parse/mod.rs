@@ -10,6 +10,7 @@ use crate::Table;
 use crate::error::{Error, ErrorKind, shortened};
 use crate::function::Functions;
 use crate::lex::{Kind, Lexer, Token};
+use crate::scope::Scope;
 use crate::value::Str;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub(crate) fn parse(
         name: Arc::from(name),
         text: Arc::from(text),
         functions,
-        vars: vec![dollar.clone()],
+        vars: Scope::of(dollar.clone(), ()),
         dollar,
         trees: Table::default(),
         order: Vec::new(),
@@ -87,7 +88,7 @@ struct Parser<'t> {
     name: Arc<str>,
     text: Arc<str>,
     functions: &'t Functions,
-    vars: Vec<Arc<str>>,
+    vars: Scope<Arc<str>, ()>,
     /// The name of the variable that every template has.
     dollar: Arc<str>,
     trees: Table<Arc<str>, Arc<Tree>>,
@@ -276,7 +277,7 @@ impl<'t> Parser<'t> {
 
     /// A list up to its `end`, with variables and loops of its own.
     fn body(&mut self, context: &str) -> Result<Vec<Node>> {
-        let own = vec![self.dollar.clone()];
+        let own = Scope::of(self.dollar.clone(), ());
         let vars = std::mem::replace(&mut self.vars, own);
         let range_depth = std::mem::take(&mut self.range_depth);
         let (list, stop) = self.list()?;
@@ -488,12 +489,12 @@ impl<'t> Parser<'t> {
                 Kind::Assign | Kind::Declare => {
                     pipe.assign = next.kind == Kind::Assign;
                     pipe.decl.push(name.clone());
-                    self.vars.push(name);
+                    self.vars.push(name, ());
                     return Ok(());
                 }
                 Kind::Char if next.text == "," => {
                     pipe.decl.push(name.clone());
-                    self.vars.push(name);
+                    self.vars.push(name, ());
                     if context != "range" || pipe.decl.len() >= 2 {
                         return self.error(format!("too many declarations in {context}"));
                     }
@@ -655,8 +656,8 @@ impl<'t> Parser<'t> {
     }
 
     fn use_variable(&mut self, token: &Token<'_>) -> Result<TermKind> {
-        match self.vars.iter().find(|v| ***v == *token.text) {
-            Some(name) => Ok(TermKind::Variable(name.clone(), Vec::new())),
+        match self.vars.get(token.text) {
+            Some((name, ())) => Ok(TermKind::Variable(name.clone(), Vec::new())),
             None => {
                 let quoted = crate::fmt::quote(token.text.as_bytes());
                 self.error(format!("undefined variable {quoted}"))

@@ -7,6 +7,15 @@ struct Data {
     items: RefCell<Vec<Value>>,
 }
 
+impl Drop for Data {
+    fn drop(&mut self) {
+        let items = self.items.get_mut();
+        if items.iter().any(Value::holds_values) {
+            super::dismantle(std::mem::take(items));
+        }
+    }
+}
+
 /// A Go slice: shared by its clones. Two lists never share a part of their elements, as Go's subslices do.
 #[derive(Clone)]
 pub struct List {
@@ -83,6 +92,12 @@ impl List {
             info,
             data: self.data.clone(),
         }
+    }
+
+    /// The elements, if nothing else holds the list.
+    pub(super) fn into_items(self) -> Option<Vec<Value>> {
+        let mut data = Rc::into_inner(self.data)?;
+        Some(std::mem::take(data.items.get_mut()))
     }
 
     /// Whether both are the same list in memory.

@@ -1,11 +1,35 @@
 use super::{Str, TypeInfo, Value};
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-struct Data {
+pub(super) struct Data {
     nil: bool,
+    /// Whether it was given a map or list where those that hold themselves are freed.
+    noted: Cell<bool>,
     entries: RefCell<BTreeMap<Str, Value>>,
+}
+
+impl Data {
+    /// Whether it is asked for the first time.
+    pub(super) fn is_first_note(&self) -> bool {
+        !self.noted.replace(true)
+    }
+
+    /// Takes out all entries, unless somebody looks at them.
+    pub(super) fn clear(&self) {
+        let entries = self.entries.try_borrow_mut();
+        drop(entries.map(|mut entries| std::mem::take(&mut *entries)));
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let entries = self.entries.get_mut();
+        if entries.values().any(Value::holds_values) {
+            super::dismantle(std::mem::take(entries).into_values().collect());
+        }
+    }
 }
 
 /// A Go map with string keys, in order of key as Go's templates walk it; shared by its clones.
@@ -33,6 +57,7 @@ impl Map {
             info,
             data: Rc::new(Data {
                 nil: false,
+                noted: Cell::new(false),
                 entries: RefCell::new(entries),
             }),
         }
@@ -44,6 +69,7 @@ impl Map {
             info,
             data: Rc::new(Data {
                 nil: true,
+                noted: Cell::new(false),
                 entries: RefCell::default(),
             }),
         }
@@ -84,6 +110,9 @@ impl Map {
 
     /// Sets a key; every clone sees it.
     pub fn insert(&self, key: impl Into<Str>, value: Value) {
+        if value.holds_values() {
+            super::cycles::note(&self.data);
+        }
         self.data
             .entries
             .borrow_mut()
@@ -116,6 +145,13 @@ impl Map {
             info,
             data: self.data.clone(),
         }
+    }
+
+    /// The values, if nothing else holds the map.
+    pub(super) fn into_values(self) -> Option<Vec<Value>> {
+        let mut data = Rc::into_inner(self.data)?;
+        let entries = std::mem::take(data.entries.get_mut());
+        Some(entries.into_values().collect())
     }
 
     /// Whether both are the same map in memory.

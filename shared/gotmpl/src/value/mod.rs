@@ -1,6 +1,7 @@
 //! Go's values, as far as templates meet them.
 
 mod complex;
+mod cycles;
 mod list;
 mod map;
 mod object;
@@ -8,6 +9,7 @@ mod text;
 mod types;
 
 pub(crate) use complex::Complex;
+pub use cycles::freeing_cycles;
 pub use list::List;
 pub use map::Map;
 pub use object::{Kind, Method, Object};
@@ -152,6 +154,11 @@ impl Value {
         }
     }
 
+    /// Whether it is a list or map, which may hold others.
+    fn holds_values(&self) -> bool {
+        matches!(self, Value::List(_) | Value::Map(_))
+    }
+
     /// What `reflect.Value.Elem` makes of an interface at the end of a pipeline: nil is no value any more.
     pub(crate) fn unwrapped(self) -> Value {
         match self {
@@ -166,6 +173,19 @@ impl Value {
             Value::NoValue => Value::Nil,
             other => other,
         }
+    }
+}
+
+/// Drops values one after the other, not one inside of the other: templates nest lists millions of times, and no stack is as
+/// deep as that.
+fn dismantle(mut values: Vec<Value>) {
+    while let Some(value) = values.pop() {
+        let inner = match value {
+            Value::List(list) => list.into_items(),
+            Value::Map(map) => map.into_values(),
+            _ => None,
+        };
+        values.extend(inner.into_iter().flatten());
     }
 }
 

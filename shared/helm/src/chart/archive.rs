@@ -7,10 +7,11 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// The files of a packed chart; the first folder of each name is dropped.
+/// The files of a packed chart; the first folder of each name is dropped. `used` counts the bytes of this archive and of those
+/// around it.
 ///
 /// # Errors
-/// What is no gzip or tar; links; names that leave the chart; more than the limits.
+/// What is not gzip or tar; links; names that leave the chart; more than the limits.
 pub(super) fn unpack(
     data: &[u8],
     name: &str,
@@ -18,15 +19,13 @@ pub(super) fn unpack(
     used: &mut u64,
 ) -> Result<Vec<ChartFile>, HelmError> {
     let fail = |message: &str| HelmError::chart(name, message);
-    let allowed = (1 << 20) + limits.ratio.saturating_mul(data.len() as u64);
-    let cap = limits.bytes.min(allowed);
-    // One byte more than allowed shows that there is more; tar's own blocks count too.
-    let stream = BufReader::new(MultiGzDecoder::new(data))
-        .take(cap.saturating_add(limits.files as u64 * 1536));
+    // tar's own blocks come on top.
+    let most = limits.bytes.saturating_add(limits.files as u64 * 1536);
+    let stream = BufReader::new(MultiGzDecoder::new(data)).take(most);
     let mut archive = tar::Archive::new(stream);
     let mut files = Vec::new();
     let mut names = Names::default();
-    let mut count = 0;
+    let (mut count, mut here) = (0, 0);
     let entries = archive
         .entries()
         .map_err(|_| fail("the archive cannot be read"))?;
@@ -56,26 +55,57 @@ pub(super) fn unpack(
         if entry.header().entry_size().ok() != Some(size) {
             return Err(fail(&format!("two headers of '{path}' differ in its size")));
         }
-        *used += size;
-        if size > limits.file_bytes || *used > cap {
-            return Err(fail(&format!(
-                "'{path}' makes the chart larger than the limits allow"
-            )));
-        }
-        let mut content = Vec::with_capacity(size as usize);
-        entry
-            .read_to_end(&mut content)
-            .map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
+        here = size.saturating_add(here);
+        *used = size.saturating_add(*used);
+        check_size(limits, &path, size, here, *used).map_err(|why| fail(&why))?;
         names.add(&inner).map_err(|why| fail(&why))?;
-        files.push(ChartFile {
-            name: inner,
-            data: Arc::from(strip_bom(&content)),
-        });
+        let data = content(&mut entry, size)
+            .map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
+        files.push(ChartFile { name: inner, data });
     }
     if files.is_empty() {
         return Err(fail("no files in chart archive"));
     }
     Ok(files)
+}
+
+/// Helm's limits, in its words: an archive that is as large as the limit is refused, too.
+fn check_size(
+    limits: &LoadLimits,
+    path: &str,
+    size: u64,
+    here: u64,
+    used: u64,
+) -> Result<(), String> {
+    if limits.is_large_file(size) {
+        return Err(format!("decompressed {}", limits.large_file(path)));
+    }
+    if here >= limits.bytes {
+        return Err(format!(
+            "decompressed chart is larger than the maximum size {}",
+            limits.bytes
+        ));
+    }
+    if used > limits.all_bytes {
+        return Err(format!(
+            "decompressed chart and its packed subcharts are larger than the maximum size {}",
+            limits.all_bytes
+        ));
+    }
+    Ok(())
+}
+
+/// The bytes of an entry, read to where they stay.
+fn content(entry: &mut impl Read, size: u64) -> std::io::Result<Arc<[u8]>> {
+    let size = usize::try_from(size).map_err(std::io::Error::other)?;
+    let mut data: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+    if let Some(bytes) = Arc::get_mut(&mut data) {
+        entry.read_exact(bytes)?;
+    }
+    match strip_bom(&data) {
+        bare if bare.len() < data.len() => Ok(Arc::from(bare)),
+        _ => Ok(data),
+    }
 }
 
 /// The names of an archive, as a file system that knows no case would have them: readers that differ in which of two

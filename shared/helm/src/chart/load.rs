@@ -68,7 +68,9 @@ impl Chart {
                 file.data = Arc::from(bare);
             }
         }
-        Loader::new(limits, compat).chart(files, 0)
+        let mut loader = Loader::new(limits, compat);
+        loader.bytes = files.iter().map(|file| file.data.len() as u64).sum();
+        loader.chart(files, 0)
     }
 }
 
@@ -127,11 +129,8 @@ impl Walk<'_, '_> {
             }
             let data = self.reader.read(&path).map_err(|e| fail(&e))?;
             self.bytes += data.len() as u64;
-            if data.len() as u64 > self.limits.file_bytes {
-                return Err(fail(&format!(
-                    "chart file '{name}' is larger than the maximum file size {}",
-                    self.limits.file_bytes
-                )));
+            if self.limits.is_large_file(data.len() as u64) {
+                return Err(fail(&self.limits.large_file(&name)));
             }
             if self.bytes > self.limits.bytes || self.files.len() >= self.limits.files {
                 return Err(fail(

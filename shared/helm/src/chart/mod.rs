@@ -10,6 +10,7 @@ pub use ignore::IgnoreRules;
 pub use metadata::{Dependency, Maintainer, Metadata};
 pub use package::Package;
 
+use crate::compat::Compat;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
@@ -44,31 +45,57 @@ pub struct Chart {
 /// What loading a chart may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// Bytes of all files, packed subcharts unpacked.
+    /// Bytes of the files of one archive or folder. Helm counts each packed subchart by itself, too.
     pub bytes: u64,
-    /// Bytes of one file.
-    pub file_bytes: u64,
+    /// Bytes of one file, where Helm limits them.
+    pub file_bytes: Option<u64>,
+    /// Bytes of the files of a packed chart and of all packed subcharts in it: these are in memory together.
+    pub all_bytes: u64,
     /// Files, packed subcharts unpacked.
     pub files: usize,
     /// Charts in charts in charts.
     pub depth: usize,
     /// Bytes of values.yaml of the chart and all its subcharts.
     pub values: usize,
-    /// Unpacked bytes for a byte packed, beyond the first MiB.
-    pub ratio: u64,
 }
 
 impl Default for LoadLimits {
-    /// Helm's 100 MiB in all and 5 MiB a file; 20,000 files, 32 levels, 8 MiB of values, 800 to 1.
+    /// Helm 3's 100 MiB an archive and 5 MiB a file, which Flux's controllers have, too; 120 MiB in all, 20,000 files, 32
+    /// levels, 8 MiB of values.
     fn default() -> Self {
         LoadLimits {
             bytes: 100 << 20,
-            file_bytes: 5 << 20,
+            file_bytes: Some(5 << 20),
+            all_bytes: 120 << 20,
             files: 20_000,
             depth: 32,
             values: 8 << 20,
-            ratio: 800,
         }
+    }
+}
+
+impl LoadLimits {
+    /// The limits of a Helm: the fourth has none for a single file since its version 4.3.
+    pub fn of(compat: Compat) -> Self {
+        let limits = LoadLimits::default();
+        match compat {
+            Compat::Helm3 => limits,
+            Compat::Helm4 => LoadLimits {
+                file_bytes: None,
+                ..limits
+            },
+        }
+    }
+
+    /// Whether a file is larger than one may be.
+    pub fn is_large_file(&self, bytes: u64) -> bool {
+        self.file_bytes.is_some_and(|limit| bytes > limit)
+    }
+
+    /// Helm's words for such a file.
+    pub fn large_file(&self, name: &str) -> String {
+        let limit = self.file_bytes.unwrap_or(u64::MAX);
+        format!("chart file {name:?} is larger than the maximum file size {limit}")
     }
 }
 

@@ -45,6 +45,9 @@ pub(super) fn any(args: &[Value], at: usize) -> &Value {
 /// Bytes of a string in a list or map, besides its own.
 pub(super) const PIECE: usize = 64;
 
+/// Bytes of a list, besides its elements.
+const LIST: usize = 96;
+
 /// Bytes of a map with its first entries.
 pub(super) const MAP: usize = 640;
 
@@ -57,7 +60,7 @@ pub(super) fn out(exec: &mut Exec<'_>, text: impl Into<Str>) -> Out {
 
 /// A list as a result, paid for.
 pub(super) fn out_list(exec: &mut Exec<'_>, items: Vec<Value>) -> Out {
-    exec.charge_bytes(items.len().saturating_mul(size_of::<Value>()))?;
+    exec.charge_bytes(LIST.saturating_add(size_of_val(items.as_slice())))?;
     Ok(Value::list(items))
 }
 

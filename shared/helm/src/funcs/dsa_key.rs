@@ -1,18 +1,16 @@
 //! DSA keys, as sprig writes them.
 
 use super::Out;
+use super::key_budget::{self, NewKey};
 use super::random::random;
 use base64::Engine as _;
 use driftless_gotmpl::{Exec, Value};
 use rsa::pkcs8::der::Encode as _;
 use rsa::pkcs8::der::asn1::UintRef;
 
-/// Steps that a new key costs: some seconds of work.
-const STEPS: u64 = 15_000_000;
-
 /// A new key of 2048 bits.
 pub(super) fn generate(exec: &mut Exec<'_>) -> Out {
-    exec.charge(STEPS)?;
+    key_budget::charge(exec, NewKey::Dsa2048)?;
     let key = random(exec)?.with(|rng| {
         let parameters = dsa::Components::generate(rng, dsa::KeySize::DSA_2048_256);
         dsa::SigningKey::generate(rng, parameters)

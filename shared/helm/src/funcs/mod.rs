@@ -19,6 +19,7 @@ mod encode;
 mod equal;
 mod json_read;
 mod json_write;
+mod key_budget;
 mod keys;
 mod layout;
 mod layout_read;
@@ -46,6 +47,7 @@ mod words;
 mod yaml_read;
 
 pub(crate) use encode::to_yaml_text;
+pub(crate) use key_budget::KeyBudget;
 pub(crate) use random::Random;
 pub(crate) use re2::Compiled;
 pub(crate) use yaml_read::{first_document, first_typed, read_typed};

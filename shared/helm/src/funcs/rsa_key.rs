@@ -1,5 +1,6 @@
 //! New RSA keys. The search for primes is `crypto-primes`': the `rsa` crate's own takes three times as long.
 
+use super::key_budget::{self, NewKey};
 use super::random::random;
 use crypto_bigint::rand_core::{TryCryptoRng, TryRng};
 use crypto_bigint::{Encoding, RandomBits, RandomMod, U1024, U2048, UnsignedWithMontyForm};
@@ -20,23 +21,18 @@ pub(super) enum Size {
     Large,
 }
 
-impl Size {
-    /// Steps that a key costs. 2,048 bits are some 60 ms of work, but charts make dozens of them where a template that
-    /// makes five is included for its checksum: Helm needs seconds for these, too.
-    const fn steps(self) -> u64 {
-        match self {
-            Size::Certificate => 500_000,
-            Size::Large => 9_000_000,
-        }
-    }
-}
-
 /// A new key from the render's random source.
 ///
 /// # Errors
 /// A budget that is used up.
 pub(super) fn generate(exec: &mut Exec<'_>, size: Size) -> Result<RsaPrivateKey, FuncError> {
-    exec.charge(size.steps())?;
+    key_budget::charge(
+        exec,
+        match size {
+            Size::Certificate => NewKey::Rsa2048,
+            Size::Large => NewKey::Rsa4096,
+        },
+    )?;
     let key = random(exec)?.with(|rng| match size {
         Size::Certificate => key::<U1024>(rng),
         Size::Large => key::<U2048>(rng),

@@ -52,19 +52,6 @@ pub fn failed(error: HelmError) -> (String, bool) {
     (error.to_string(), budget)
 }
 
-/// The limits as they are, but for steps: where nothing is optimised, a step takes some twenty times as long.
-fn limits() -> Limits {
-    let whole = Limits::default();
-    Limits {
-        steps: if cfg!(debug_assertions) {
-            whole.steps / 60
-        } else {
-            whole.steps
-        },
-        ..whole
-    }
-}
-
 pub fn options() -> Options {
     Options {
         compat: Compat::Helm3,
@@ -78,7 +65,7 @@ pub fn options() -> Options {
         now: (0, 0),
         entropy: [0; 32],
         lookups: None,
-        limits: limits(),
+        limits: Limits::default(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::engine::{Case, Done, Want};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const WHICH: &str = "DRIFTLESS_HOSTILE_CASE";
@@ -82,11 +84,31 @@ fn judged(want: &Want, done: &Done) -> Result<(), String> {
 /// What a case may take before it counts as one that does not end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Cases that run at the same time.
+const AT_ONCE: usize = 2;
+
+/// Runs every case in a process of its own; what is wrong with those that are not held.
+pub fn run_all(cases: &[Case]) -> Vec<String> {
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    let (next, bad) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = run(name) {
+                bad.lock().unwrap().push(why);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..AT_ONCE).for_each(|_| drop(scope.spawn(work)));
+    });
+    bad.into_inner().unwrap()
+}
+
 /// Runs a case in a process of its own.
-pub fn run(case: &Case) -> Result<(), String> {
+fn run(name: &str) -> Result<(), String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "one_case", "--nocapture", "--test-threads=1"])
-        .env(WHICH, &case.name)
+        .env(WHICH, name)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -99,7 +121,7 @@ pub fn run(case: &Case) -> Result<(), String> {
     child.kill().unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    let head = format!("{}: ", case.name);
+    let head = format!("{name}: ");
     let line = text.lines().find(|l| l.starts_with(&head));
     println!("{}", line.unwrap_or(&head));
     if output.status.success() && line.is_some() {

@@ -1,4 +1,4 @@
-use super::{Origin, choose_schema, load, plugins};
+use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::generate;
@@ -79,30 +79,23 @@ impl Target<'_> {
     fn add_file(&self, map: &mut ResMap, entry: &str, field: &'static str) -> Result<(), Error> {
         let context = self.loader.context;
         let file = self.loader.text(entry, field).in_file(&self.file())?;
-        let mut resources = resource::parse(&file.text, file.path.as_str(), &context.yaml_limits())
+        let mut resources =
+            resource::parse(&file.text, file.path.as_str(), &context.budget).in_file(&file.path)?;
+        self.check_count(map.list().len() + resources.len())
             .in_file(&file.path)?;
-        context.spend_nodes(resources.iter().map(|resource| resource.node.size()).sum())?;
         if let Some(origin) = &self.origin {
             let text = origin.join(entry).to_yaml();
-            resources
-                .iter_mut()
-                .for_each(|resource| resource.set_annotation(resource::ORIGIN, &text));
+            for resource in &mut resources {
+                origin::annotate(resource, resource::ORIGIN, &text, &context.budget)
+                    .in_file(&file.path)?;
+            }
         }
-        self.check_count(map.list().len() + resources.len())?;
         map.append_all(resources, &context.schema.borrow())
             .in_file(&file.path)
     }
 
     fn check_count(&self, objects: usize) -> Result<(), Error> {
-        let limit = self.loader.context.options.limits.resources;
-        if objects > limit {
-            return Err(ErrorKind::Budget {
-                what: "objects",
-                limit,
-            }
-            .into());
-        }
-        Ok(())
+        self.loader.context.budget.check_objects(objects)
     }
 
     fn add_folder(
@@ -145,7 +138,8 @@ impl Target<'_> {
         all.map
             .append_all(below.map.into_list(), &schema)
             .in_file(&self.file())?;
-        config::merge_shared(&mut all.config, &below.config).in_file(&self.file())?;
+        let budget = &self.loader.context.budget;
+        config::merge_shared(&mut all.config, &below.config, budget).in_file(&self.file())?;
         for (name, var) in below.vars {
             add_var(&mut all.vars, name, var).in_file(&self.file())?;
         }
@@ -161,6 +155,7 @@ impl Target<'_> {
 
     /// Adds kustomize's own field paths, and those of `configurations` and `crds`.
     fn merge_configurations(&self, all: &mut Accumulator) -> Result<(), Error> {
+        let budget = &self.loader.context.budget;
         let mut own = Config::builtin();
         let mut added = Config::default();
         for path in &self.kustomization.configurations {
@@ -175,21 +170,22 @@ impl Target<'_> {
             let mut config: Config =
                 serde_json::from_value(value).map_err(|error| fault(error.to_string()))?;
             config.sort();
-            added.merge(&config)?;
+            added.merge(&config, budget)?;
         }
-        config::merge_shared(&mut own, &Arc::new(added))?;
-        config::merge_shared(&mut all.config, &own)?;
+        config::merge_shared(&mut own, &Arc::new(added), budget)?;
+        config::merge_shared(&mut all.config, &own, budget)?;
         let mut crds = Config::default();
         for path in &self.kustomization.crds {
-            crds.merge(&config::from_crds(&self.yaml_value(path, "crds")?)?)?;
+            let definitions = self.yaml_value(path, "crds")?;
+            crds.merge(&config::from_crds(&definitions, budget)?, budget)?;
         }
-        config::merge_shared(&mut all.config, &Arc::new(crds))
+        config::merge_shared(&mut all.config, &Arc::new(crds), budget)
     }
 
     /// The first document of a file, as kustomize reads its own configuration.
     pub fn yaml_value(&self, path: &str, field: &'static str) -> Result<Value, Error> {
         let file = self.loader.text(path, field)?;
-        let limits = self.loader.context.yaml_limits();
+        let limits = self.loader.context.budget.yaml_limits();
         let documents = yaml::documents(
             file.text.as_bytes(),
             file.path.as_str(),
@@ -226,9 +222,15 @@ impl Target<'_> {
         self.check_count(all.map.list().len() + generated.len())?;
         let schema = self.loader.context.schema.borrow();
         for (mut resource, origin) in generated {
+            let budget = &self.loader.context.budget;
             if let Some(origin) = origin {
-                origin.annotate_new(&mut resource);
+                origin
+                    .annotate_new(&mut resource, budget)
+                    .in_file(&self.file())?;
             }
+            budget
+                .spend_steps(all.map.list().len())
+                .in_file(&self.file())?;
             all.map.absorb(resource, &schema).in_file(&self.file())?;
         }
         Ok(())
@@ -255,9 +257,10 @@ impl Target<'_> {
     fn apply(&self, step: &Step, map: &mut ResMap) -> Result<(), Error> {
         step.transformer.apply(map, self.loader.context)?;
         if let Some(origin) = &step.origin {
+            let budget = &self.loader.context.budget;
             map.list_mut()
                 .iter_mut()
-                .for_each(|resource| origin.note(resource));
+                .try_for_each(|resource| origin.note(resource, budget))?;
         }
         map.drop_empty();
         Ok(())
@@ -266,6 +269,10 @@ impl Target<'_> {
     /// Runs `validators`: transformers that must change nothing.
     fn validate(&self, all: &mut Accumulator) -> Result<(), Error> {
         for step in plugins::transformers(self, &self.kustomization.validators, "validators")? {
+            for resource in all.map.list() {
+                let budget = &self.loader.context.budget;
+                budget.spend_tree(&resource.node).in_file(&self.file())?;
+            }
             let before: Vec<_> = all
                 .map
                 .list()
@@ -291,6 +298,10 @@ impl Target<'_> {
     fn add_vars(&self, all: &mut Accumulator) -> Result<(), Error> {
         let schema = self.loader.context.schema.borrow();
         for var in &self.kustomization.vars {
+            self.loader
+                .context
+                .budget
+                .spend_steps(all.map.list().len())?;
             let var = var.clone().with_defaults();
             let target = IdFilter {
                 gvk: var.objref.gvk.clone(),

@@ -1,6 +1,6 @@
 use super::{Accumulator, Target};
 use crate::error::{Error, ErrorKind};
-use crate::node;
+use crate::node::{self, MAP_VALUES};
 use crate::options::Reorder;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use crate::transform::{self, Transformer};
@@ -14,6 +14,7 @@ const LOCAL: &str = "config.kubernetes.io/local-config";
 /// The steps that come once, at the end: hashes, references, vars, order, clean-up.
 pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value>, Error> {
     let context = top.loader.context;
+    let budget = &context.budget;
     Transformer::Hash.apply(&mut all.map, context)?;
     transform::fix_references(&mut all.map, &all.config.name_reference, context)?;
     transform::resolve_vars(&mut all.map, &all.vars, &all.config.var_reference, context)?;
@@ -27,17 +28,45 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value
         order.sort(&mut all.map);
     }
     if context.options.managed_by_label || top.kustomization.tracks("managedByLabel") {
+        let labels = 1 + MAP_VALUES;
+        budget.spend_nodes(labels * all.map.list().len())?;
         all.map.list_mut().iter_mut().try_for_each(add_managed_by)?;
     }
     let keep = (
         top.kustomization.tracks("originAnnotations"),
         top.kustomization.tracks("transformerAnnotations"),
     );
-    all.map
-        .into_list()
-        .into_iter()
-        .map(|resource| document(resource, keep))
-        .collect()
+    let mut output = 0;
+    let printed = |resource| {
+        let document = document(resource, keep)?;
+        budget.check_levels(0, &document)?;
+        output += written_length(&document, 0);
+        budget.check_output(output)?;
+        Ok(document)
+    };
+    all.map.into_list().into_iter().map(printed).collect()
+}
+
+/// As many bytes as a value takes in YAML, about: with the indentation of each of its lines.
+fn written_length(value: &Value, level: usize) -> usize {
+    const INDENT: usize = 2;
+    let line = INDENT * level + 2;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => line,
+        Value::String(text) => {
+            let lines = 1 + text.bytes().filter(|byte| *byte == b'\n').count();
+            text.len() + lines.saturating_mul(line)
+        }
+        Value::Array(items) => {
+            let inner = items.iter().map(|item| written_length(item, level + 1));
+            line + inner.sum::<usize>()
+        }
+        Value::Object(map) => {
+            let field =
+                |(key, value): (&String, &Value)| key.len() + written_length(value, level + 1);
+            line + map.iter().map(field).sum::<usize>()
+        }
+    }
 }
 
 /// Drops objects that are for local use only.
@@ -116,7 +145,7 @@ fn document(
             || is_internal(key))
     });
     resource.set_texts("annotations", annotations);
-    node::to_value(&resource.node)
+    node::into_value(resource.node)
 }
 
 /// Annotations that kustomize keeps for itself and takes out of whatever it prints.

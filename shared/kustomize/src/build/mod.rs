@@ -14,6 +14,7 @@ use crate::error::{Error, InFile as _};
 use crate::kustomization::{self, Kustomization, Source};
 use crate::loader::{Context, Loader};
 use crate::options::Options;
+use crate::stack::on_large_stack;
 use driftless_manifest::{Reader, TreePath};
 use serde_json::Value;
 
@@ -25,11 +26,21 @@ pub(crate) fn build(
     options: &Options,
     charts: Option<&dyn Charts>,
 ) -> Result<Vec<Value>, Error> {
+    on_large_stack(|| rendered(reader, dir, replaced, options, charts))
+}
+
+fn rendered(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+    replaced: Option<&Value>,
+    options: &Options,
+    charts: Option<&dyn Charts>,
+) -> Result<Vec<Value>, Error> {
     let context = Context::new(reader, options, charts);
     let loader = Loader::top(&context, dir)?;
     let (file_name, kustomization) = match replaced {
         Some(value) => {
-            let parsed = kustomization::parse(&Source::Value(value), &context.yaml_limits());
+            let parsed = kustomization::parse(&Source::Value(value), &context.budget);
             ("kustomization.yaml", parsed.in_file(&loader.root)?)
         }
         None => load(&loader)?,
@@ -48,11 +59,10 @@ pub(crate) fn build(
 
 /// The kustomization of a loader's folder.
 pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization), Error> {
-    loader.context.spend_kustomization()?;
+    loader.context.budget.spend_kustomization()?;
     let (name, file) = loader.kustomization()?;
     let source = Source::File(&file.text, file.path.as_str());
-    let parsed =
-        kustomization::parse(&source, &loader.context.yaml_limits()).in_file(&file.path)?;
+    let parsed = kustomization::parse(&source, &loader.context.budget).in_file(&file.path)?;
     Ok((name, parsed))
 }
 
@@ -71,11 +81,11 @@ fn choose_schema(target: &Target<'_>, top: bool) -> Result<(), Error> {
         .as_ref()
         .map(|file| (file.text.as_str(), file.path.as_str()));
     let version = openapi.get("version").map(String::as_str);
-    let keep = loader.context.options.keep_builtin_schema;
-    loader
-        .context
+    let context = loader.context;
+    let keep = context.options.keep_builtin_schema;
+    context
         .schema
         .borrow_mut()
-        .choose(version, document, keep, top)
+        .choose(version, document, keep, top, &context.budget)
         .in_file(&target.file())
 }

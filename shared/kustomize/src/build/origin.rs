@@ -1,3 +1,6 @@
+use crate::budget::Budget;
+use crate::error::Error;
+use crate::node::Node;
 use crate::remote;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use driftless_manifest::yaml;
@@ -111,29 +114,46 @@ impl Origin {
     }
 
     /// Writes it into an object that has none yet.
-    pub fn annotate_new(&self, resource: &mut Resource) {
-        if resource.annotation(ORIGIN).is_none() {
-            resource.set_annotation(ORIGIN, &self.to_yaml());
+    pub fn annotate_new(&self, resource: &mut Resource, budget: &Budget) -> Result<(), Error> {
+        match resource.annotation(ORIGIN) {
+            Some(_) => Ok(()),
+            None => annotate(resource, ORIGIN, &self.to_yaml(), budget),
         }
     }
 
     /// Notes a transformation: an object without an origin was made by it.
-    pub fn note(&self, resource: &mut Resource) {
+    pub fn note(&self, resource: &mut Resource, budget: &Budget) -> Result<(), Error> {
         if resource.annotation(ORIGIN).is_none() {
-            resource.set_annotation(ORIGIN, &self.to_yaml());
-            return;
+            return annotate(resource, ORIGIN, &self.to_yaml(), budget);
         }
-        let mut all = resource
-            .annotation(TRANSFORMATIONS)
-            .unwrap_or_default()
-            .to_owned();
+        let before = resource.annotation(TRANSFORMATIONS).unwrap_or_default();
+        budget.spend_steps(before.len())?;
+        let mut all = before.to_owned();
         for (at, line) in self.to_yaml().lines().enumerate() {
             all.push_str(if at == 0 { "- " } else { "  " });
             all.push_str(line);
             all.push('\n');
         }
-        resource.set_annotation(TRANSFORMATIONS, &all);
+        annotate(resource, TRANSFORMATIONS, &all, budget)
     }
+}
+
+/// Sets an annotation; all of the object are written anew.
+pub(super) fn annotate(
+    resource: &mut Resource,
+    key: &str,
+    text: &str,
+    budget: &Budget,
+) -> Result<(), Error> {
+    let before = resource.annotation(key).map_or(0, str::len);
+    budget.spend_text(text.len().saturating_sub(before))?;
+    let annotations = resource
+        .node
+        .get("metadata")
+        .and_then(|metadata| metadata.get("annotations"));
+    budget.spend_steps(annotations.map_or(1, Node::size))?;
+    resource.set_annotation(key, text);
+    Ok(())
 }
 
 /// Go's `filepath.Join`: `..` may lead above the start.

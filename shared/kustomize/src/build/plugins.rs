@@ -1,7 +1,7 @@
 //! `generators`, `transformers` and `validators`: the configurations of kustomize's built-in plugins, inline, in files, or
 //! built by a folder. All other plugins run programs and are refused.
 
-use super::{Accumulator, Origin, Step, Target};
+use super::{Accumulator, Origin, Step, Target, origin};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
@@ -131,18 +131,19 @@ fn configurations(
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let limits = target.loader.context.yaml_limits();
+    let budget = &target.loader.context.budget;
     let mut all = Accumulator::default();
     let mut paths = Vec::new();
     for entry in entries {
-        match resource::parse(entry, "inline configuration", &limits) {
+        match resource::parse(entry, "inline configuration", budget) {
+            Err(error) if error.is_budget() => return Err(error.in_file(&target.file())),
             Err(_) => paths.push(entry.clone()),
             Ok(mut found) => {
                 if let Some(origin) = &target.origin {
                     let text = origin.join(target.file_name).to_yaml();
-                    found
-                        .iter_mut()
-                        .for_each(|config| config.set_annotation(ORIGIN, &text));
+                    for config in &mut found {
+                        origin::annotate(config, ORIGIN, &text, budget)?;
+                    }
                 }
                 all.map
                     .append_all(found, &target.loader.context.schema.borrow())
@@ -274,7 +275,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 image_tag,
                 field_specs,
             } = read(config, Form::Transformer)?;
-            Transformer::Images(Images::new(image_tag, field_specs))
+            Transformer::Images(Images::new(image_tag, field_specs.into(), loader.context)?)
         }
         "NamespaceTransformer" => {
             let own: NamespaceConfig = read(config, Form::Transformer)?;
@@ -307,7 +308,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 replica,
                 field_specs,
             } = read(config, Form::Transformer)?;
-            Transformer::Replicas(Replicas::new(replica, field_specs))
+            Transformer::Replicas(Replicas::new(replica, field_specs.into()))
         }
         "ValueAddTransformer" => value_add(read(config, Form::Transformer)?, target)?,
         kind => {

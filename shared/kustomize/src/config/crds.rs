@@ -1,4 +1,5 @@
 use super::{BackReferences, Config, merge_one};
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// The same field with and without `create`, which definitions alone cannot cause.
-pub(crate) fn from_crds(definitions: &Value) -> Result<Config, Error> {
+pub(crate) fn from_crds(definitions: &Value, budget: &Budget) -> Result<Config, Error> {
     let mut config = Config::default();
     let Some(definitions) = definitions.as_object() else {
         return Ok(config);
@@ -26,6 +27,7 @@ pub(crate) fn from_crds(definitions: &Value) -> Result<Config, Error> {
                 definitions,
                 kind: GvkFilter::kind(kind.to_owned()),
                 config: &mut config,
+                budget,
             };
             walk.definition(name, &mut Vec::new(), &mut Vec::new())?;
         }
@@ -50,6 +52,7 @@ struct Walk<'w> {
     definitions: &'w Map<String, Value>,
     kind: GvkFilter,
     config: &'w mut Config,
+    budget: &'w Budget,
 }
 
 impl Walk<'_> {
@@ -63,11 +66,14 @@ impl Walk<'_> {
         let Some(properties) = properties(self.definitions, name) else {
             return Ok(());
         };
+        self.budget.spend_steps(1 + visited.len())?;
         if visited.iter().any(|seen| seen == name) {
             return Ok(());
         }
+        self.budget.check_path(visited.len())?;
         visited.push(name.to_owned());
         for (field, property) in properties {
+            self.budget.spend_steps(1 + path.len())?;
             path.push(field.clone());
             self.property(property, path)?;
             if let Some(reference) = property.get("$ref").and_then(Value::as_str) {
@@ -83,13 +89,13 @@ impl Walk<'_> {
         let text = |extension: &str| property.get(extension).and_then(Value::as_str);
         let spec = FieldSpec::new(self.kind.clone(), path.join("/"), false);
         if text("x-kubernetes-annotation").is_some() {
-            merge_one(&mut self.config.common_annotations, &spec)?;
+            merge_one(&mut self.config.common_annotations, &spec, self.budget)?;
         }
         if text("x-kubernetes-label-selector").is_some() {
-            merge_one(&mut self.config.common_labels, &spec)?;
+            merge_one(&mut self.config.common_labels, &spec, self.budget)?;
         }
         if text("x-kubernetes-identity").is_some() {
-            merge_one(&mut self.config.name_prefix, &spec)?;
+            merge_one(&mut self.config.name_prefix, &spec, self.budget)?;
         }
         let (version, kind) = (
             text("x-kubernetes-object-ref-api-version"),
@@ -102,10 +108,11 @@ impl Walk<'_> {
                 ..GvkFilter::kind(kind.to_owned())
             };
             let referrer = FieldSpec::new(self.kind.clone(), format!("{}/{key}", spec.path), false);
-            self.config.merge_references(&BackReferences {
+            let references = BackReferences {
                 target,
                 referrers: vec![referrer],
-            })?;
+            };
+            self.config.merge_references(&references, self.budget)?;
         }
         Ok(())
     }

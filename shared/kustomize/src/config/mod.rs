@@ -5,6 +5,7 @@ mod defaults;
 
 pub(crate) use crds::from_crds;
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::FieldSpec;
 use crate::resid::{Gvk, GvkFilter};
@@ -79,29 +80,35 @@ impl Config {
     ///
     /// # Errors
     /// The same field with and without `create`.
-    pub fn merge(&mut self, other: &Config) -> Result<(), Error> {
+    pub fn merge(&mut self, other: &Config, budget: &Budget) -> Result<(), Error> {
         let mut other = other.clone();
         for (mine, theirs) in self.lists_mut().into_iter().zip(other.lists_mut()) {
-            merge_all(mine, theirs)?;
+            merge_all(mine, theirs, budget)?;
         }
         for references in &other.name_reference {
-            self.merge_references(references)?;
+            self.merge_references(references, budget)?;
         }
         self.sort();
         Ok(())
     }
 
-    fn merge_references(&mut self, references: &BackReferences) -> Result<(), Error> {
+    fn merge_references(
+        &mut self,
+        references: &BackReferences,
+        budget: &Budget,
+    ) -> Result<(), Error> {
+        budget.spend_steps(self.name_reference.len())?;
         let mut found = false;
         for mine in self
             .name_reference
             .iter_mut()
             .filter(|mine| mine.target == references.target)
         {
-            merge_all(&mut mine.referrers, &references.referrers)?;
+            merge_all(&mut mine.referrers, &references.referrers, budget)?;
             found = true;
         }
         if !found {
+            budget.spend_nodes(1 + references.referrers.len())?;
             self.name_reference.push(references.clone());
         }
         Ok(())
@@ -109,7 +116,11 @@ impl Config {
 }
 
 /// Merges configurations that are mostly one and the same without doing it.
-pub(crate) fn merge_shared(mine: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Error> {
+pub(crate) fn merge_shared(
+    mine: &mut Arc<Config>,
+    other: &Arc<Config>,
+    budget: &Budget,
+) -> Result<(), Error> {
     if Arc::ptr_eq(mine, other) || **other == Config::default() {
         return Ok(());
     }
@@ -117,16 +128,27 @@ pub(crate) fn merge_shared(mine: &mut Arc<Config>, other: &Arc<Config>) -> Resul
         *mine = Arc::clone(other);
         return Ok(());
     }
-    Arc::make_mut(mine).merge(other)
+    Arc::make_mut(mine).merge(other, budget)
 }
 
 /// Adds the fields that are not there.
-pub(crate) fn merge_all(mine: &mut Vec<FieldSpec>, theirs: &[FieldSpec]) -> Result<(), Error> {
-    theirs.iter().try_for_each(|spec| merge_one(mine, spec))
+pub(crate) fn merge_all(
+    mine: &mut Vec<FieldSpec>,
+    theirs: &[FieldSpec],
+    budget: &Budget,
+) -> Result<(), Error> {
+    theirs
+        .iter()
+        .try_for_each(|spec| merge_one(mine, spec, budget))
 }
 
 /// Adds a field, unless one with this path is there whose kind it selects.
-pub(crate) fn merge_one(mine: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Error> {
+pub(crate) fn merge_one(
+    mine: &mut Vec<FieldSpec>,
+    spec: &FieldSpec,
+    budget: &Budget,
+) -> Result<(), Error> {
+    budget.spend_steps(1 + mine.len() / 4)?;
     match mine
         .iter()
         .find(|old| old.path == spec.path && spec.gvk.selects(old.gvk.as_gvk()))
@@ -141,6 +163,7 @@ pub(crate) fn merge_one(mine: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
         .into()),
         Some(_) => Ok(()),
         None => {
+            budget.spend_text(spec.path.len())?;
             mine.push(spec.clone());
             Ok(())
         }

@@ -44,10 +44,9 @@ pub(crate) fn chart(
             name: chart.name.clone(),
             reason,
         })?;
-    context.spend_bytes(text.len())?;
+    context.budget.spend_bytes(text.len())?;
     let mut resources =
-        resource::parse(&text, call.dir.as_str(), &context.yaml_limits()).in_file(&call.dir)?;
-    context.spend_nodes(resources.iter().map(|resource| resource.node.size()).sum())?;
+        resource::parse(&text, call.dir.as_str(), &context.budget).in_file(&call.dir)?;
     for resource in &mut resources {
         resource.from_helm = true;
     }
@@ -172,7 +171,7 @@ fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<V
     }
     let file = loader.text(path, "valuesFile")?;
     let read = |text: &str, name: &str| {
-        node::first_document(text, &loader.context.yaml_limits())
+        node::first_document(text, &loader.context.budget.kustomization_limits())
             .ok_or_else(|| fault(format!("{name} holds no values in YAML")))
     };
     let (file_values, inline) = (
@@ -184,8 +183,8 @@ fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<V
     } else {
         (file_values, inline)
     };
-    let spend = |steps| loader.context.spend_steps(steps);
-    let merged = merge::merge(below, above, &loader.context.schema.borrow(), &spend)?;
+    let context = loader.context;
+    let merged = merge::merge(below, above, &context.schema.borrow(), &context.budget)?;
     let mut merged = merged.unwrap_or_else(Node::map);
     unquote(&mut merged);
     Ok(ValuesFile {
@@ -200,6 +199,6 @@ fn unquote(node: &mut Node) {
         Node::Scalar(scalar) if !scalar.is_string() => scalar.style = Style::Plain,
         Node::Scalar(_) => {}
         Node::Seq(items) => items.iter_mut().for_each(unquote),
-        Node::Map(map) => map.0.iter_mut().for_each(|(_, value)| unquote(value)),
+        Node::Map(map) => map.values_mut().for_each(unquote),
     }
 }

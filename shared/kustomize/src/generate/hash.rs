@@ -1,22 +1,25 @@
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Node};
+use crate::loader::Context;
+use crate::node::{self, GoJson, Node};
 use crate::resmap::ResMap;
-use crate::schema::Schema;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use std::io::{self, Write};
 
 /// Puts the hash of their content at the end of the names of generated objects.
 ///
 /// # Errors
 /// Content that JSON cannot hold.
-pub(crate) fn add_hashes(map: &mut ResMap, schema: &Schema) -> Result<(), Error> {
+pub(crate) fn add_hashes(map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+    let schema = &context.schema.borrow();
     for resource in map
         .list_mut()
         .iter_mut()
         .filter(|resource| resource.needs_hash)
     {
+        context.budget.spend_steps(resource.node.size())?;
         let hash = hash(&resource.node, resource.kind())?;
-        resource.remember_id(schema)?;
+        resource.remember_id(schema, &context.budget)?;
         let name = format!("{}-{hash}", resource.name());
         resource.set_name(&name);
     }
@@ -55,10 +58,25 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
         }
         _ => take("binaryData", false)?,
     }
-    let digest = hex::encode(Sha256::digest(node::escape_as_go(
-        &Value::Object(fields).to_string(),
-    )));
+    let mut digest = Digested(Sha256::new());
+    serde_json::to_writer(GoJson(&mut digest), &Value::Object(fields))
+        .map_err(|error| ErrorKind::Object(format!("a {kind} cannot be hashed: {error}")))?;
+    let digest = hex::encode(digest.0.finalize());
     Ok(digest.chars().take(10).map(readable).collect())
+}
+
+/// What is written goes into the hash, and nowhere else.
+struct Digested(Sha256);
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Digits and letters that make no words.

@@ -10,7 +10,7 @@ pub(crate) use hash::add_hashes;
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{Generator, GeneratorOptions, Texts};
 use crate::loader::Loader;
-use crate::node::{Map, Node, Scalar, Style, Tag};
+use crate::node::{MAP_VALUES, Map, Node, Scalar, Style, Tag};
 use crate::resmap::{data_map, encode_base64};
 use crate::resource::{Behavior, Resource, text_map};
 use std::collections::BTreeMap;
@@ -26,7 +26,9 @@ pub(crate) fn config_map(
 ) -> Result<Resource, Error> {
     let mut fields = base("ConfigMap", args)?;
     let (mut data, mut binary) = (BTreeMap::new(), BTreeMap::new());
-    for (key, bytes) in pairs::load(args, loader)? {
+    let pairs = pairs::load(args, loader)?;
+    spend(&pairs, loader)?;
+    for (key, bytes) in pairs {
         match String::from_utf8(bytes) {
             Ok(text) => data.insert(key, text),
             Err(error) => binary.insert(key, encode_base64(error.as_bytes())),
@@ -57,12 +59,22 @@ pub(crate) fn secret(
     };
     fields.insert("type", Node::str(kind));
     let pairs = pairs::load(args, loader)?;
+    spend(&pairs, loader)?;
     let data = pairs
         .into_iter()
         .map(|(key, bytes)| (key, encode_base64(&bytes)))
         .collect();
     fields.insert("data", data_map(data));
     Ok(finish(fields, args, globals))
+}
+
+/// Counts what is about to become an object's data; in base64 it is a third longer.
+fn spend(pairs: &BTreeMap<String, Vec<u8>>, loader: &Loader<'_>) -> Result<(), Error> {
+    let budget = &loader.context.budget;
+    budget.spend_nodes(2 * (1 + MAP_VALUES))?;
+    pairs
+        .iter()
+        .try_for_each(|(key, bytes)| budget.spend_text(key.len() + bytes.len() + bytes.len() / 2))
 }
 
 fn base(kind: &str, args: &Generator) -> Result<Map, Error> {

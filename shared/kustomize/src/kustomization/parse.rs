@@ -1,6 +1,8 @@
 use super::fields::{self, Mode, Type, normalize};
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
+use crate::node::value_size;
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -16,12 +18,15 @@ pub(crate) enum Source<'s> {
 /// Reads a kustomization.
 ///
 /// # Errors
-/// No YAML, an unknown field, a value of another type, another kind or version, or nothing in it.
-pub(crate) fn parse(source: &Source<'_>, limits: &yaml::Limits) -> Result<Kustomization, Error> {
+/// Not YAML, an unknown field, a value of another type, another kind or version, nothing in it, or more than is left of the
+/// budget.
+pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomization, Error> {
+    let limits = budget.kustomization_limits();
     let document = match source {
-        Source::File(text, file) => read(text, file, limits)?,
+        Source::File(text, file) => read(text, file, &limits)?,
         Source::Value(value) => (*value).clone(),
     };
+    budget.spend_nodes(value_size(&document))?;
     let document = normalized(
         document,
         Mode {
@@ -169,11 +174,12 @@ fn check_kind(kustomization: &Kustomization) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Limits;
 
     fn try_parse(text: &str) -> Result<Kustomization, String> {
         parse(
             &Source::File(text, "kustomization.yaml"),
-            &yaml::Limits::default(),
+            &Budget::new(Limits::default()),
         )
         .map_err(|error| error.to_string())
     }

@@ -52,7 +52,7 @@ impl<'w> Walker<'w> {
             let (keys, values) = valid(&usable, values, keys);
             let merged = self.element(&mut dest, &mut other, &keys, &values, schema)?;
             match merged {
-                Some(element) if !matches!(&element, Node::Map(map) if map.0.is_empty()) => {
+                Some(element) if !matches!(&element, Node::Map(map) if map.is_empty()) => {
                     set_element(&mut added, Some(element), &keys, &values)
                         .map_err(|reason| self.fault(reason))?;
                 }
@@ -78,6 +78,7 @@ impl<'w> Walker<'w> {
         schema: Option<SchemaNode<'w>>,
     ) -> Result<Option<Node>, Error> {
         let mine = find(dest, keys, values);
+        self.spend(mine.map_or(0, |at| dest[at].size()))?;
         let (old, patch) = match other {
             Other::Same => (mine.map(|at| dest[at].clone()), None),
             Other::Patch(items) => (
@@ -98,7 +99,7 @@ impl<'w> Walker<'w> {
         let Some(mut merged) = merged else {
             return Ok(None);
         };
-        if matches!(&merged, Node::Map(map) if map.0.is_empty()) {
+        if matches!(&merged, Node::Map(map) if map.is_empty()) {
             return Ok(Some(merged));
         }
         set_keys(&mut merged, keys, values);
@@ -139,7 +140,7 @@ fn set_keys(element: &mut Node, keys: &[&str], values: &[String]) {
     for (key, value) in keys.iter().zip(values) {
         match element {
             Node::Map(map) if map.get(key).is_none() && !value.is_empty() => {
-                map.0.push(((*key).to_owned(), Node::str(value.clone())));
+                map.push(*key, Node::str(value.clone()));
             }
             Node::Scalar(scalar) if !value.is_empty() => scalar.set_plain(value.clone()),
             _ => {}
@@ -251,7 +252,7 @@ pub(super) fn set_element(
     let mut found = false;
     let mut kept = Vec::with_capacity(items.len() + 1);
     for item in items.drain(..) {
-        if item.is_null() || matches!(&item, Node::Map(map) if map.0.is_empty()) {
+        if item.is_null() || matches!(&item, Node::Map(map) if map.is_empty()) {
             continue;
         }
         if by_field && item.as_map().is_none() {

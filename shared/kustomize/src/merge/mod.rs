@@ -6,12 +6,13 @@
 
 mod list;
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::node::{Map, Node};
 use crate::schema::{Schema, SchemaNode};
 use std::collections::BTreeMap;
 
-/// Merges a patch into an object; `None` when the patch deletes it. `spend` counts steps of work.
+/// Merges a patch into an object; `None` when the patch deletes it.
 ///
 /// # Errors
 /// A map against a list or scalar, an unknown directive, or more steps than are left.
@@ -19,11 +20,11 @@ pub(crate) fn merge(
     object: Node,
     patch: Node,
     schema: &Schema,
-    spend: &dyn Fn(usize) -> Result<(), Error>,
+    budget: &Budget,
 ) -> Result<Option<Node>, Error> {
     Walker {
         schema,
-        spend,
+        budget,
         path: Vec::new(),
     }
     .walk(Some(object), Some(patch), None)
@@ -31,7 +32,7 @@ pub(crate) fn merge(
 
 struct Walker<'w> {
     schema: &'w Schema,
-    spend: &'w dyn Fn(usize) -> Result<(), Error>,
+    budget: &'w Budget,
     path: Vec<String>,
 }
 
@@ -84,7 +85,7 @@ impl<'w> Walker<'w> {
     }
 
     fn spend(&self, steps: usize) -> Result<(), Error> {
-        (self.spend)(steps)
+        self.budget.spend_steps(steps)
     }
 
     /// The result at one place; `None` clears it.
@@ -167,9 +168,9 @@ impl<'w> Walker<'w> {
         origin: Map,
         schema: Option<SchemaNode<'w>>,
     ) -> Result<Node, Error> {
-        let mut added: BTreeMap<String, Node> = origin.0.into_iter().collect();
-        let mut fields = Vec::with_capacity(dest.0.len() + added.len());
-        for (name, value) in dest.0 {
+        let mut added: BTreeMap<String, Node> = origin.into_fields().into_iter().collect();
+        let mut fields = Vec::with_capacity(dest.len() + added.len());
+        for (name, value) in dest.into_fields() {
             let patch = added.remove(&name);
             let rewritten = patch.is_some();
             let (style, share) = (value.style(), value.share());
@@ -193,7 +194,7 @@ impl<'w> Walker<'w> {
                 fields.push((name, merged));
             }
         }
-        Ok(Node::Map(Map(fields)))
+        Ok(Node::Map(Map::new(fields)))
     }
 
     fn field(
@@ -270,8 +271,8 @@ impl<'w> Walker<'w> {
     }
 
     fn settle_fields(&mut self, map: Map, schema: Option<SchemaNode<'w>>) -> Result<Node, Error> {
-        let mut fields = Vec::with_capacity(map.0.len());
-        for (name, value) in map.0 {
+        let mut fields = Vec::with_capacity(map.len());
+        for (name, value) in map.into_fields() {
             self.path.push(name.clone());
             let settled = self.settle(value, schema.and_then(|schema| schema.field(&name)))?;
             if let Some(mut value) = settled {
@@ -282,7 +283,7 @@ impl<'w> Walker<'w> {
             }
             self.path.pop();
         }
-        Ok(Node::Map(Map(fields)))
+        Ok(Node::Map(Map::new(fields)))
     }
 
     /// The directive of a map, if it is one that there is.
@@ -306,7 +307,7 @@ impl<'w> Walker<'w> {
         let first = items
             .iter()
             .find_map(|item| item.as_map().filter(|map| map.get(PATCH).is_some()));
-        let Some(map) = first.filter(|map| map.0.len() == 1) else {
+        let Some(map) = first.filter(|map| map.len() == 1) else {
             return Ok(Directive::Merge);
         };
         let directive =

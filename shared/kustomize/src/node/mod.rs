@@ -4,20 +4,50 @@
 //! overwrites a quoted one stays a string; `key:` and `key: null` fare differently under a patch; and numbers that are
 //! copied into texts keep their spelling.
 
+mod map;
 mod path;
 mod read;
 mod share;
 mod typing;
 mod write;
 
-pub(crate) use path::{first_part, lookup, lookup_mut, parts, smart_split, split};
+pub(crate) use map::Map;
+pub(crate) use path::{first_part, is_list_item, lookup, lookup_mut, parts, smart_split, split};
 pub(crate) use read::{documents, first_document, from_value};
 pub(crate) use share::{Shares, unshare};
 pub(crate) use typing::resolve;
-pub(crate) use write::{escape_as_go, to_text, to_value};
+pub(crate) use write::{GoJson, into_value, to_text, to_value};
+
+use serde_json::Value;
 
 /// Bytes of text that count as one more value in a budget.
-pub(crate) const TEXT_PER_VALUE: usize = 64;
+const TEXT_PER_VALUE: usize = 64;
+
+/// Values that a map counts as, beside itself: in JSON its table has room for eleven fields, however few there are.
+pub(crate) const MAP_VALUES: usize = 4;
+
+/// How many values a text of this length counts as, beside the first.
+fn more_text(length: usize) -> usize {
+    length / TEXT_PER_VALUE
+}
+
+/// How many values a scalar with a text of this length counts as.
+pub(crate) fn text_size(length: usize) -> usize {
+    1 + more_text(length)
+}
+
+/// How many values a JSON value counts as: see [`Node::size`].
+pub(crate) fn value_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => text_size(text.len()),
+        Value::Array(items) => 1 + items.iter().map(value_size).sum::<usize>(),
+        Value::Object(map) => {
+            let field = |(key, value): (&String, &Value)| more_text(key.len()) + value_size(value);
+            1 + MAP_VALUES + map.iter().map(field).sum::<usize>()
+        }
+    }
+}
 
 /// A map, list or scalar.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +72,10 @@ pub(crate) struct Scalar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
-    /// With quotes, or as a literal block.
+    /// With double quotes, or as a literal block.
     Quoted,
+    /// With single quotes.
+    SingleQuoted,
     /// As a folded block.
     Folded,
 }
@@ -73,10 +105,6 @@ pub(crate) enum Tag {
     /// Not yet decided: a string with quotes, and without them what YAML makes of the text.
     Auto,
 }
-
-/// Keys and values in the order of the text.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Map(pub Vec<(String, Node)>);
 
 impl Scalar {
     pub fn new(tag: Tag, text: impl Into<String>, style: Style) -> Self {
@@ -169,7 +197,7 @@ impl Node {
         match self {
             Node::Scalar(scalar) => scalar.tag == Tag::Null,
             Node::Seq(items) => items.is_empty(),
-            Node::Map(map) => map.0.is_empty(),
+            Node::Map(map) => map.is_empty(),
         }
     }
 
@@ -237,73 +265,15 @@ impl Node {
         }
     }
 
-    /// How many values it holds, itself included; long texts count as several.
+    /// How many values it holds, itself included: long texts count as several, and so do maps.
     pub fn size(&self) -> usize {
         match self {
-            Node::Scalar(scalar) => 1 + scalar.text.len() / TEXT_PER_VALUE,
+            Node::Scalar(scalar) => text_size(scalar.text.len()),
             Node::Seq(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
-            Node::Map(map) => 1 + map.0.iter().map(|(_, value)| value.size()).sum::<usize>(),
-        }
-    }
-}
-
-impl Map {
-    pub fn get(&self, key: &str) -> Option<&Node> {
-        self.0
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
-    }
-
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
-        self.0
-            .iter_mut()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
-    }
-
-    pub fn remove(&mut self, key: &str) -> Option<Node> {
-        let at = self.0.iter().position(|(name, _)| name == key)?;
-        Some(self.0.remove(at).1)
-    }
-
-    /// Puts a value in place of what is there, as it is.
-    pub fn insert(&mut self, key: &str, value: Node) {
-        match self.get_mut(key) {
-            Some(slot) => *slot = value,
-            None => self.0.push((key.to_owned(), value)),
-        }
-    }
-
-    /// kyaml's `SetField`: what overwrites a quoted scalar becomes a string, what overwrites a plain one loses its quotes.
-    /// A text that is set as plain and new, and would be anything but a string, is quoted.
-    pub fn set(&mut self, key: &str, mut value: Node) {
-        match self.get_mut(key) {
-            Some(old) => {
-                if let Node::Scalar(new) = &mut value {
-                    new.style = old.style();
-                    new.share = old.share();
-                }
-                *old = value;
+            Node::Map(map) => {
+                let field = |(key, value): &(String, Node)| more_text(key.len()) + value.size();
+                1 + MAP_VALUES + map.fields().iter().map(field).sum::<usize>()
             }
-            None => self.0.push((key.to_owned(), value)),
         }
-    }
-
-    /// Sets a text whose type the way it is written decides, as kyaml does for names and kinds.
-    pub fn set_plain(&mut self, key: &str, text: &str) {
-        match self.get_mut(key) {
-            Some(Node::Scalar(old)) => old.set_plain(text),
-            Some(other) => *other = Node::Scalar(Scalar::plain(text)),
-            None => self.0.push((key.to_owned(), Node::str(text))),
-        }
-    }
-
-    /// The map at `key`, made when it is absent or null.
-    pub fn map_at(&mut self, key: &str) -> Option<&mut Map> {
-        if self.get(key).is_none_or(Node::is_null) {
-            self.insert(key, Node::map());
-        }
-        self.get_mut(key)?.as_map_mut()
     }
 }

@@ -105,6 +105,11 @@ fn part(text: &str) -> Option<Part> {
     }
 }
 
+/// Whether a part of a path is a number or stands in brackets, which kyaml takes for an item of a list.
+pub(crate) fn is_list_item(part: &str) -> bool {
+    part.parse::<i64>().is_ok() || (part.starts_with('[') && part.ends_with(']'))
+}
+
 /// What a step cannot go through.
 #[derive(Debug)]
 pub(crate) struct WrongKind {

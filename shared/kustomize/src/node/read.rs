@@ -1,7 +1,9 @@
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
+use crate::selector::shortened;
 use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// The documents of a file, as kyaml's byte reader cuts them: at every line that starts with `---`. Empty documents are
 /// left out, aliases and merge keys are expanded, and a file that is one `List` gives its items.
@@ -21,7 +23,7 @@ pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result
                 ..error
             })?;
         // Only the first document counts: what follows a `...` is never read.
-        let Some(document) = documents.first() else {
+        let Some(document) = documents.into_iter().next() else {
             continue;
         };
         let node = whole(document, file)?;
@@ -39,12 +41,12 @@ pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result
 /// The first document of a text, if the text is YAML.
 pub(crate) fn first_document(text: &str, limits: &yaml::Limits) -> Option<Node> {
     let documents = yaml::parse(text.as_bytes(), "text", limits).ok()?;
-    whole(documents.first()?, "text").ok()
+    whole(documents.into_iter().next()?, "text").ok()
 }
 
 /// A document. The keys of its outermost map may be numbers, which become texts; further in they are refused.
-fn whole(document: &yaml::Node, file: &str) -> Result<Node, Error> {
-    match &document.kind {
+fn whole(document: yaml::Node, file: &str) -> Result<Node, Error> {
+    match document.kind {
         NodeKind::Map(pairs) => Ok(Node::Map(map(pairs, file, true)?)),
         _ => from_yaml(document, file),
     }
@@ -103,12 +105,18 @@ fn chunks(text: &str) -> Result<Vec<Chunk<'_>>, Error> {
     Ok(chunks)
 }
 
-fn from_yaml(node: &yaml::Node, file: &str) -> Result<Node, Error> {
-    Ok(match &node.kind {
-        NodeKind::Scalar { text, style } => Node::Scalar(scalar(node, text, *style, file)?),
+/// Takes a node over: a large document is never there twice.
+fn from_yaml(node: yaml::Node, file: &str) -> Result<Node, Error> {
+    let is_typed = !matches!(
+        node.tag.as_deref(),
+        None | Some("tag:yaml.org,2002:str" | "!")
+    );
+    Ok(match node.kind {
+        NodeKind::Scalar { .. } if is_typed => Node::Scalar(typed(&node, file)?),
+        NodeKind::Scalar { text, style } => Node::Scalar(scalar(text, style, node.tag.is_some())),
         NodeKind::Seq(items) => Node::Seq(
             items
-                .iter()
+                .into_iter()
                 .map(|item| from_yaml(item, file))
                 .collect::<Result<_, _>>()?,
         ),
@@ -116,58 +124,82 @@ fn from_yaml(node: &yaml::Node, file: &str) -> Result<Node, Error> {
     })
 }
 
-fn scalar(node: &yaml::Node, text: &str, style: ScalarStyle, file: &str) -> Result<Scalar, Error> {
+fn scalar(text: String, style: ScalarStyle, is_text: bool) -> Scalar {
     let style = match style {
         ScalarStyle::Plain => Style::Plain,
         ScalarStyle::Folded => Style::Folded,
-        _ => Style::Quoted,
+        ScalarStyle::SingleQuoted => Style::SingleQuoted,
+        ScalarStyle::DoubleQuoted | ScalarStyle::Literal => Style::Quoted,
     };
-    let tag = match node.tag.as_deref() {
-        None if style != Style::Plain => Tag::Str,
-        None => resolve(text),
-        Some("tag:yaml.org,2002:str" | "!") => Tag::Str,
-        Some(_) => {
-            let value = yaml::node_to_value(node, file, Dialect::V3)?;
-            return Ok(match from_value(&value) {
-                Node::Scalar(scalar) => scalar,
-                _ => Scalar::str(text),
-            });
-        }
+    let tag = match style {
+        Style::Plain if !is_text => resolve(&text),
+        _ => Tag::Str,
     };
-    Ok(Scalar::new(tag, text, style))
+    Scalar::new(tag, text, style)
 }
 
-fn map(pairs: &[(yaml::Node, yaml::Node)], file: &str, outermost: bool) -> Result<Map, Error> {
-    let mut map = Map(Vec::with_capacity(pairs.len()));
-    let mut merges = Vec::new();
-    for (key, value) in pairs {
-        let Some(name) = key_text(key, value, outermost, &mut merges, file)? else {
-            continue;
-        };
-        map.0.push((name.to_owned(), from_yaml(value, file)?));
+/// A scalar with a tag other than that of strings.
+fn typed(node: &yaml::Node, file: &str) -> Result<Scalar, Error> {
+    let value = yaml::node_to_value(node, file, Dialect::V3)?;
+    Ok(match from_value(&value) {
+        Node::Scalar(scalar) => scalar,
+        _ => Scalar::str(node.text().unwrap_or_default()),
+    })
+}
+
+fn map(pairs: Vec<(yaml::Node, yaml::Node)>, file: &str, outermost: bool) -> Result<Map, Error> {
+    let mut is_merge = Vec::with_capacity(pairs.len());
+    for (key, value) in &pairs {
+        is_merge.push(is_merge_key(key, value, outermost, file)?);
     }
-    refuse_duplicates(&map, pairs, file)?;
+    refuse_duplicates(&pairs, &is_merge, file)?;
+    let mut fields = Vec::with_capacity(pairs.len());
+    let mut merges = Vec::new();
+    for ((key, value), is_merge) in pairs.into_iter().zip(is_merge) {
+        match (is_merge, key.kind, value.kind) {
+            (true, _, NodeKind::Seq(items)) => merges.extend(items),
+            (true, _, kind) => merges.push(yaml::Node { kind, ..value }),
+            (false, NodeKind::Scalar { text, .. }, kind) => {
+                fields.push((text, from_yaml(yaml::Node { kind, ..value }, file)?));
+            }
+            // A key of another kind is refused above.
+            (false, ..) => {}
+        }
+    }
+    merge_in(&mut fields, merges, file)?;
+    Ok(Map::new(fields))
+}
+
+/// Adds the fields of the maps that merge keys name, where they are not there yet.
+fn merge_in(
+    fields: &mut Vec<(String, Node)>,
+    merges: Vec<yaml::Node>,
+    file: &str,
+) -> Result<(), Error> {
+    if merges.is_empty() {
+        return Ok(());
+    }
+    let mut known: HashSet<String> = fields.iter().map(|(key, _)| key.clone()).collect();
     for source in merges {
         let Node::Map(source) = from_yaml(source, file)? else {
             continue;
         };
-        for (key, value) in source.0 {
-            if map.get(&key).is_none() {
-                map.0.push((key, value));
+        for (key, value) in source.into_fields() {
+            if known.insert(key.clone()) {
+                fields.push((key, value));
             }
         }
     }
-    Ok(map)
+    Ok(())
 }
 
-/// The text of a key; `None` for a merge key, whose maps go to `merges` in order of precedence.
-fn key_text<'n>(
-    key: &'n yaml::Node,
-    value: &'n yaml::Node,
+/// Whether a key is a merge key, with maps to merge; any other key must be a text.
+fn is_merge_key(
+    key: &yaml::Node,
+    value: &yaml::Node,
     outermost: bool,
-    merges: &mut Vec<&'n yaml::Node>,
     file: &str,
-) -> Result<Option<&'n str>, Error> {
+) -> Result<bool, Error> {
     let fault = |kind| YamlError {
         file: file.to_owned(),
         line: key.line,
@@ -178,35 +210,30 @@ fn key_text<'n>(
         return Err(fault(yaml::YamlErrorKind::Key("a list or map")).into());
     };
     if *style != ScalarStyle::Plain || key.tag.is_some() {
-        return Ok(Some(text));
+        return Ok(false);
     }
     if text != "<<" {
         return match resolve(text) {
-            Tag::Str => Ok(Some(text)),
-            _ if outermost => Ok(Some(text)),
-            _ => Err(fault(yaml::YamlErrorKind::Key("no string: put it in quotes")).into()),
+            Tag::Str => Ok(false),
+            _ if outermost => Ok(false),
+            _ => Err(fault(yaml::YamlErrorKind::Key("not a string: put it in quotes")).into()),
         };
     }
+    let is_map = |node: &yaml::Node| matches!(node.kind, NodeKind::Map(_));
     match &value.kind {
-        NodeKind::Map(_) => merges.push(value),
-        NodeKind::Seq(items)
-            if items
-                .iter()
-                .all(|item| matches!(item.kind, NodeKind::Map(_))) =>
-        {
-            merges.extend(items);
-        }
-        _ => return Err(fault(yaml::YamlErrorKind::Merge).into()),
+        NodeKind::Map(_) => Ok(true),
+        NodeKind::Seq(items) if items.iter().all(is_map) => Ok(true),
+        _ => Err(fault(yaml::YamlErrorKind::Merge).into()),
     }
-    Ok(None)
 }
 
 fn refuse_duplicates(
-    map: &Map,
     pairs: &[(yaml::Node, yaml::Node)],
+    is_merge: &[bool],
     file: &str,
 ) -> Result<(), Error> {
-    let mut names: Vec<&str> = map.0.iter().map(|(name, _)| name.as_str()).collect();
+    let own = pairs.iter().zip(is_merge).filter(|(_, merge)| !**merge);
+    let mut names: Vec<&str> = own.filter_map(|((key, _), _)| key.text()).collect();
     names.sort_unstable();
     let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) else {
         return Ok(());
@@ -222,7 +249,7 @@ fn refuse_duplicates(
         line: second.map_or(first, |key| key.line),
         column: second.map_or(1, |key| key.column),
         kind: yaml::YamlErrorKind::DuplicateKey {
-            key: twice[0].to_owned(),
+            key: shortened(twice[0]),
             first,
         },
     }
@@ -244,9 +271,10 @@ pub(crate) fn from_value(value: &Value) -> Node {
         }
         Value::String(text) => Node::Scalar(Scalar::new(Tag::Str, text.clone(), Style::Quoted)),
         Value::Array(items) => Node::Seq(items.iter().map(from_value).collect()),
-        Value::Object(map) => Node::Map(Map(map
-            .iter()
-            .map(|(key, value)| (key.clone(), from_value(value)))
-            .collect())),
+        Value::Object(map) => Node::Map(
+            map.iter()
+                .map(|(key, value)| (key.clone(), from_value(value)))
+                .collect(),
+        ),
     }
 }

@@ -5,6 +5,8 @@
 //! without selectors reaches the selectors that `commonLabels` of the base has filled.
 
 use super::{Node, Scalar};
+use crate::budget::Budget;
+use crate::error::Error;
 use std::collections::BTreeMap;
 
 /// What an object's scalars have in common.
@@ -35,16 +37,21 @@ impl Shares {
     }
 
     /// Gives all scalars of a mark the value that one of them has been given.
-    pub fn level(&mut self, node: &mut Node) {
+    ///
+    /// # Errors
+    /// More steps than are left.
+    pub fn sync(&mut self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
         if self.values.is_empty() {
-            return;
+            return Ok(());
         }
+        budget.spend_steps(node.size())?;
         let mut changed = BTreeMap::new();
         self.find(node, &mut changed);
         if !changed.is_empty() {
-            write(node, &changed);
+            write(node, &changed, budget)?;
             self.values.extend(changed);
         }
+        Ok(())
     }
 
     /// What the scalars become that are not as before, when the changes are made one after the other, in the order in which
@@ -73,7 +80,7 @@ impl Shares {
             }
             Node::Seq(items) => items.iter().for_each(|item| self.find(item, changed)),
             Node::Map(map) => {
-                let mut fields: Vec<_> = map.0.iter().collect();
+                let mut fields: Vec<_> = map.fields().iter().collect();
                 fields.sort_by(|(a, _), (b, _)| a.cmp(b));
                 fields
                     .into_iter()
@@ -83,18 +90,21 @@ impl Shares {
     }
 }
 
-fn write(node: &mut Node, changed: &BTreeMap<u32, Scalar>) {
+fn write(node: &mut Node, changed: &BTreeMap<u32, Scalar>, budget: &Budget) -> Result<(), Error> {
     match node {
         Node::Scalar(scalar) => {
             if let Some(value) = changed.get(&scalar.share) {
+                budget.spend_text(value.text.len().saturating_sub(scalar.text.len()))?;
                 scalar.clone_from(value);
             }
+            Ok(())
         }
-        Node::Seq(items) => items.iter_mut().for_each(|item| write(item, changed)),
-        Node::Map(map) => map
-            .0
+        Node::Seq(items) => items
             .iter_mut()
-            .for_each(|(_, value)| write(value, changed)),
+            .try_for_each(|item| write(item, changed, budget)),
+        Node::Map(map) => map
+            .values_mut()
+            .try_for_each(|value| write(value, changed, budget)),
     }
 }
 
@@ -103,6 +113,6 @@ pub(crate) fn unshare(node: &mut Node) {
     match node {
         Node::Scalar(scalar) => scalar.share = 0,
         Node::Seq(items) => items.iter_mut().for_each(unshare),
-        Node::Map(map) => map.0.iter_mut().for_each(|(_, value)| unshare(value)),
+        Node::Map(map) => map.values_mut().for_each(unshare),
     }
 }

@@ -3,6 +3,7 @@ use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Number, Value};
+use std::io::{self, Write};
 
 /// The value that kustomize prints: scalars typed as YAML types them, whole floats as integers.
 ///
@@ -18,41 +19,81 @@ pub(crate) fn to_value(node: &Node) -> Result<Value, Error> {
 
 /// The fields of a map.
 fn to_map(map: &Map) -> Result<serde_json::Map<String, Value>, Error> {
-    map.0
+    map.fields()
         .iter()
         .map(|(key, value)| Ok((key.clone(), to_value(value)?)))
         .collect()
 }
 
-/// JSON text as Go writes it: `<`, `>`, `&` and the two line separators are escaped.
-pub(crate) fn escape_as_go(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' => text.push_str("\\u003c"),
-            '>' => text.push_str("\\u003e"),
-            '&' => text.push_str("\\u0026"),
-            '\u{2028}' => text.push_str("\\u2028"),
-            '\u{2029}' => text.push_str("\\u2029"),
-            c => text.push(c),
+/// The value that kustomize prints, made of a tree that is given up: a large object is never there twice.
+///
+/// # Errors
+/// As [`to_value`].
+pub(crate) fn into_value(node: Node) -> Result<Value, Error> {
+    Ok(match node {
+        Node::Scalar(scalar) if scalar.is_text() => Value::String(scalar.text),
+        Node::Scalar(scalar) => scalar_value(&scalar)?,
+        Node::Seq(items) => Value::Array(
+            items
+                .into_iter()
+                .map(into_value)
+                .collect::<Result<_, _>>()?,
+        ),
+        Node::Map(map) => Value::Object(
+            map.into_fields()
+                .into_iter()
+                .map(|(key, value)| Ok((key, into_value(value)?)))
+                .collect::<Result<_, Error>>()?,
+        ),
+    })
+}
+
+/// Writes JSON as Go does: `<`, `>`, `&` and the two line separators are escaped.
+pub(crate) struct GoJson<W>(pub W);
+
+impl<W: Write> Write for GoJson<W> {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        let mut from = 0;
+        for at in 0..json.len() {
+            let (escaped, length) = match json[at..] {
+                [b'<', ..] => ("\\u003c", 1),
+                [b'>', ..] => ("\\u003e", 1),
+                [b'&', ..] => ("\\u0026", 1),
+                [0xe2, 0x80, 0xa8, ..] => ("\\u2028", 3),
+                [0xe2, 0x80, 0xa9, ..] => ("\\u2029", 3),
+                _ => continue,
+            };
+            self.0.write_all(&json[from..at])?;
+            self.0.write_all(escaped.as_bytes())?;
+            from = at + length;
         }
+        self.0.write_all(&json[from..])?;
+        Ok(json.len())
     }
-    text
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// A value as YAML text that keeps the order of keys.
 pub(crate) fn to_text(node: &Node) -> String {
     let mut text = String::new();
-    write_block(node, 0, &mut text);
+    write_block(node, 0, true, &mut text);
     text
 }
 
-/// Writes a value that starts on a line of its own.
-fn write_block(node: &Node, indent: usize, text: &mut String) {
+/// Writes a value that starts on a line of its own, or at a place in a line that is indented already.
+fn write_block(node: &Node, indent: usize, mut is_indented: bool, text: &mut String) {
+    let mut begin = |text: &mut String| {
+        if !std::mem::take(&mut is_indented) {
+            push_spaces(indent, text);
+        }
+    };
     match node {
-        Node::Map(map) if !map.0.is_empty() => {
-            for (key, value) in &map.0 {
-                text.push_str(&" ".repeat(indent));
+        Node::Map(map) if !map.is_empty() => {
+            for (key, value) in map.fields() {
+                begin(text);
                 text.push_str(yaml::to_string(&Value::String(key.clone())).trim_end());
                 text.push(':');
                 write_after_key(value, indent, text);
@@ -60,29 +101,31 @@ fn write_block(node: &Node, indent: usize, text: &mut String) {
         }
         Node::Seq(items) if !items.is_empty() => {
             for item in items {
-                text.push_str(&" ".repeat(indent));
+                begin(text);
                 text.push_str("- ");
-                let mut inner = String::new();
-                write_block(item, indent + 2, &mut inner);
-                text.push_str(inner.trim_start_matches(' '));
+                write_block(item, indent + 2, true, text);
             }
         }
         other => {
-            text.push_str(&inline(other, indent));
+            text.push_str(inline(other, indent).trim_start_matches(' '));
             text.push('\n');
         }
     }
 }
 
+fn push_spaces(count: usize, text: &mut String) {
+    text.extend(std::iter::repeat_n(' ', count));
+}
+
 fn write_after_key(value: &Node, indent: usize, text: &mut String) {
     match value {
-        Node::Map(map) if !map.0.is_empty() => {
+        Node::Map(map) if !map.is_empty() => {
             text.push('\n');
-            write_block(value, indent + 2, text);
+            write_block(value, indent + 2, false, text);
         }
         Node::Seq(items) if !items.is_empty() => {
             text.push('\n');
-            write_block(value, indent, text);
+            write_block(value, indent, false, text);
         }
         other => {
             text.push(' ');
@@ -97,33 +140,47 @@ fn inline(node: &Node, indent: usize) -> String {
     match node {
         Node::Map(_) => "{}".to_owned(),
         Node::Seq(_) => "[]".to_owned(),
-        Node::Scalar(Scalar {
-            tag: Tag::Str,
-            text,
-            style,
-            ..
-        }) => {
-            let written = yaml::to_string(&Value::String(text.clone()));
-            let written = written.trim_end_matches('\n');
-            if *style != Style::Plain && !written.starts_with(['"', '\'', '|', '>']) {
-                return format!("\"{text}\"");
-            }
-            written.replace('\n', &format!("\n{}", " ".repeat(indent)))
-        }
+        Node::Scalar(scalar) if scalar.tag == Tag::Str => inline_text(scalar, indent),
         Node::Scalar(scalar) if scalar.is_quoted_away() => format!("\"{}\"", scalar.text),
         Node::Scalar(scalar) => scalar.text.clone(),
     }
 }
 
+/// A string, with the quotes that it had.
+fn inline_text(scalar: &Scalar, indent: usize) -> String {
+    let text = &scalar.text;
+    if scalar.style == Style::SingleQuoted && !text.contains(char::is_control) {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    let written = yaml::to_string(&Value::String(text.clone()));
+    let written = written.trim_end_matches('\n');
+    if scalar.style != Style::Plain && !written.starts_with(['"', '\'', '|', '>']) {
+        return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    written.replace('\n', &format!("\n{}", " ".repeat(indent)))
+}
+
+impl Scalar {
+    /// Whether it is printed as the string that its text is.
+    fn is_text(&self) -> bool {
+        match self.tag {
+            Tag::Str | Tag::Auto if self.style == Style::Folded => false,
+            Tag::Str => true,
+            Tag::Auto if self.style != Style::Plain => true,
+            _ => self.is_quoted_away(),
+        }
+    }
+}
+
 fn scalar_value(scalar: &Scalar) -> Result<Value, Error> {
+    if scalar.is_text() {
+        return Ok(Value::String(scalar.text.clone()));
+    }
     let Scalar {
         tag, text, style, ..
     } = scalar;
     match tag {
         Tag::Str | Tag::Auto if *style == Style::Folded => return Ok(Value::String(refold(text))),
-        Tag::Str => return Ok(Value::String(text.clone())),
-        Tag::Auto if *style != Style::Plain => return Ok(Value::String(text.clone())),
-        _ if scalar.is_quoted_away() => return Ok(Value::String(text.clone())),
         Tag::Int => {
             // Go reads a leading zero as octal, which the full resolution below does.
             let octal = text.trim_start_matches('-').starts_with('0');
@@ -223,5 +280,42 @@ fn whole(number: Number) -> Value {
                 .map_or(Value::Number(number), Value::from)
         }
         _ => Value::Number(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::EMBEDDED;
+    use crate::node::first_document;
+
+    /// What stands in a text that a replacement changes elsewhere stays as it was written.
+    #[test]
+    fn quotes_are_kept() {
+        for text in [
+            "p: 'C:\\temp'\n",
+            "p: \"C:\\\\temp\"\n",
+            "p: 'it''s \"so\"'\n",
+            "p: \"say \\\"hi\\\"\"\n",
+            "p: '8080'\n",
+            "p: \"8080\"\n",
+            "p: plain\n",
+            "- - 'a'\n  - b: \"c\"\n    d: 1\n",
+            "a:\n- b: |\n    two\n    lines\n",
+        ] {
+            let node = first_document(text, &EMBEDDED).unwrap();
+            assert_eq!(to_text(&node), text);
+        }
+    }
+
+    #[test]
+    fn json_is_escaped_as_go_does() {
+        let mut json = Vec::new();
+        let value = serde_json::json!({"a": "<b> & \u{2028}\u{2029} \u{e9}"});
+        serde_json::to_writer(GoJson(&mut json), &value).unwrap();
+        assert_eq!(
+            String::from_utf8(json).unwrap(),
+            "{\"a\":\"\\u003cb\\u003e \\u0026 \\u2028\\u2029 \u{e9}\"}"
+        );
     }
 }

@@ -5,7 +5,9 @@
 
 mod table;
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
+use crate::node::value_size;
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
 use std::cell::Cell;
@@ -95,6 +97,7 @@ impl Schema {
         document: Option<(&str, &str)>,
         keep_builtin: bool,
         top: bool,
+        budget: &Budget,
     ) -> Result<(), Error> {
         if self.chosen && !top {
             return Ok(());
@@ -105,7 +108,7 @@ impl Schema {
                 return Err(fault("it has both version and path: keep one").into());
             }
             self.builtin = keep_builtin || self.used.get();
-            self.custom = Some(Custom::parse(text, file, self.builtin)?);
+            self.custom = Some(Custom::parse(text, file, self.builtin, budget)?);
             self.chosen = true;
             return Ok(());
         }
@@ -281,10 +284,11 @@ impl Custom {
         None
     }
 
-    fn parse(text: &str, file: &str, with_builtin: bool) -> Result<Self, Error> {
-        let documents =
-            yaml::documents(text.as_bytes(), file, Dialect::V2, &yaml::Limits::default())?;
+    fn parse(text: &str, file: &str, with_builtin: bool, budget: &Budget) -> Result<Self, Error> {
+        let limits = budget.schema_limits();
+        let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, &limits)?;
         let document = documents.into_iter().next().unwrap_or(Value::Null);
+        budget.spend_nodes(value_size(&document))?;
         if !document.is_object() {
             return Err(ErrorKind::Kustomization(format!(
                 "openapi: '{file}' is no OpenAPI document"

@@ -1,3 +1,4 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Image;
@@ -5,8 +6,9 @@ use crate::loader::Context;
 use crate::node::Node;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
-use crate::selector;
+use crate::selector::{Expression, Patterns};
 use regex::Regex;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 /// What may follow the name: a tag, a digest.
@@ -18,7 +20,7 @@ static ANCHORED_TAIL: LazyLock<Option<Regex>> =
 pub(crate) struct Images {
     image: Image,
     name: Name,
-    specs: Vec<FieldSpec>,
+    specs: Rc<[FieldSpec]>,
 }
 
 /// The name of an image, which kustomize takes for a regular expression.
@@ -26,20 +28,35 @@ enum Name {
     /// In it, `.` is any character.
     Text(String),
     /// With what may follow the name.
-    Regex(Regex),
+    Regex(Expression),
     /// It cannot be read, and so matches nothing.
     Unreadable,
 }
 
 impl Name {
-    fn new(name: &str) -> Self {
+    /// # Errors
+    /// An expression that costs more than is left of the budget.
+    fn new(name: &str, patterns: &Patterns, budget: &Budget) -> Result<Self, Error> {
         let is_text = name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_/:@.".contains(&byte));
         if is_text {
-            return Self::Text(name.to_owned());
+            return Ok(Self::Text(name.to_owned()));
         }
-        selector::compile(&format!("^{name}{TAIL}")).map_or(Self::Unreadable, Self::Regex)
+        match patterns.compile(&format!("^{name}{TAIL}"), budget) {
+            Ok(expression) => Ok(Self::Regex(expression)),
+            Err(error) if error.is_budget() => Err(error),
+            Err(_) => Ok(Self::Unreadable),
+        }
+    }
+
+    /// Steps that comparing an image costs.
+    fn steps(&self, image: &str) -> usize {
+        match self {
+            Self::Text(_) => 1 + image.len() / 32,
+            Self::Regex(expression) => expression.steps(image),
+            Self::Unreadable => 1,
+        }
     }
 
     fn matches(&self, image: &str) -> bool {
@@ -60,43 +77,47 @@ impl Name {
 }
 
 impl Images {
-    pub fn new(image: Image, specs: Vec<FieldSpec>) -> Self {
-        Self {
-            name: Name::new(&image.name),
+    /// # Errors
+    /// A name that costs more than is left of the budget.
+    pub fn new(
+        image: Image,
+        specs: Rc<[FieldSpec]>,
+        context: &Context<'_, '_>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            name: Name::new(&image.name, &context.patterns, &context.budget)?,
             image,
             specs,
-        }
+        })
     }
 
     pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
         let images = |resource: &&mut Resource| resource.kind() != "CustomResourceDefinition";
         for resource in map.list_mut().iter_mut().filter(images) {
-            self.walk(&mut resource.node, context)?;
+            self.walk(&mut resource.node, &context.budget)?;
         }
         for resource in map.list_mut().iter_mut().filter(images) {
-            for spec in &self.specs {
-                spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
-                    self.set(node, context)
-                })?;
+            for spec in self.specs.iter() {
+                let set = &mut |node: &mut Node| self.set(node, &context.budget);
+                spec.visit(&mut resource.node, Make::Nothing, &context.budget, set)?;
             }
         }
         Ok(())
     }
 
     /// Every `image` of the elements of any `containers` or `initContainers`, however deep.
-    fn walk(&self, node: &mut Node, context: &Context<'_, '_>) -> Result<(), Error> {
+    fn walk(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
+        budget.spend_steps(1)?;
         match node {
             Node::Scalar(_) => Ok(()),
             Node::Seq(items) => items
                 .iter_mut()
-                .try_for_each(|item| self.walk(item, context)),
+                .try_for_each(|item| self.walk(item, budget)),
             Node::Map(map) => {
-                for (key, value) in &mut map.0 {
-                    self.walk(value, context)?;
-                    if let ("containers" | "initContainers", Node::Seq(items)) =
-                        (key.as_str(), value)
-                    {
-                        self.containers(items, context)?;
+                for (key, value) in map.iter_mut() {
+                    self.walk(value, budget)?;
+                    if let ("containers" | "initContainers", Node::Seq(items)) = (key, value) {
+                        self.containers(items, budget)?;
                     }
                 }
                 Ok(())
@@ -104,12 +125,12 @@ impl Images {
         }
     }
 
-    fn containers(&self, items: &mut [Node], context: &Context<'_, '_>) -> Result<(), Error> {
+    fn containers(&self, items: &mut [Node], budget: &Budget) -> Result<(), Error> {
         for item in items {
             match item {
                 Node::Map(map) => map
                     .get_mut("image")
-                    .map_or(Ok(()), |image| self.set(image, context))?,
+                    .map_or(Ok(()), |image| self.set(image, budget))?,
                 item if item.is_null() => {}
                 item => {
                     return Err(fault(&format!(
@@ -122,16 +143,18 @@ impl Images {
         Ok(())
     }
 
-    fn set(&self, node: &mut Node, context: &Context<'_, '_>) -> Result<(), Error> {
+    fn set(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
         let Node::Scalar(scalar) = node else {
             return Err(fault(&format!(
                 "an image is {}, expected a text",
                 node.what()
             )));
         };
+        budget.spend_steps(self.name.steps(&scalar.text))?;
         if self.name.matches(&scalar.text) {
-            scalar.set_plain(self.changed(&scalar.text));
-            context.spend_text(&scalar.text)?;
+            let text = self.changed(&scalar.text);
+            budget.spend_text(text.len())?;
+            scalar.set_plain(text);
         }
         Ok(())
     }
@@ -190,6 +213,7 @@ fn split(image: &str) -> (&str, &str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Limits;
 
     #[test]
     fn names_match_as_expressions() {
@@ -202,7 +226,9 @@ mod tests {
             ("a/(b|c)", "a/c:1", true),
             ("(", "(", false),
         ] {
-            assert_eq!(Name::new(name).matches(image), matches, "{name} {image}");
+            let budget = Budget::new(Limits::default());
+            let compiled = Name::new(name, &Patterns::default(), &budget).unwrap();
+            assert_eq!(compiled.matches(image), matches, "{name} {image}");
         }
     }
 
@@ -221,7 +247,11 @@ mod tests {
             new_tag: "2".into(),
             ..Image::default()
         };
-        let images = Images::new(image, Vec::new());
+        let images = Images {
+            name: Name::Text("a".to_owned()),
+            image,
+            specs: Rc::new([]),
+        };
         assert_eq!(images.changed("a:1@sha256:0"), "a:2");
     }
 }

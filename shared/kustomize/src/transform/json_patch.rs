@@ -1,8 +1,9 @@
 //! JSON patches as evanphx/json-patch v4 applies them, which kustomize uses. It is laxer than RFC 6902: `replace` sets a
 //! map's field that is missing, array indexes may count from the end, `test` of a missing field passes against null.
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar, Style};
+use crate::node::{self, MAP_VALUES, Node, Scalar, Style, value_size as size};
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
 
@@ -26,13 +27,14 @@ impl JsonPatch {
     /// Reads a patch: YAML or JSON, of which the first document counts.
     ///
     /// # Errors
-    /// Empty, or no list of maps.
-    pub fn parse(text: &str, file: &str, limits: &yaml::Limits) -> Result<Self, Error> {
+    /// Empty, not a list of maps, or more than is left of the budget.
+    pub fn parse(text: &str, file: &str, budget: &Budget) -> Result<Self, Error> {
         if text.is_empty() {
             return Err(fault("it is empty".to_owned()));
         }
         // Text that starts like JSON must be JSON; only what does not is read as YAML.
         let document = if text.starts_with('[') {
+            budget.check_room(json_size(text))?;
             let parsed = serde_json::from_str(text);
             Some(parsed.map_err(|error| {
                 fault(format!(
@@ -40,9 +42,11 @@ impl JsonPatch {
                 ))
             })?)
         } else {
-            let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, limits)?;
+            let limits = budget.yaml_limits();
+            let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, &limits)?;
             documents.into_iter().next()
         };
+        budget.spend_nodes(document.as_ref().map_or(0, size))?;
         let operations = match document {
             Some(Value::Array(operations)) => operations,
             None | Some(Value::Null) => Vec::new(),
@@ -66,13 +70,14 @@ impl JsonPatch {
     /// Applies the operations to an object.
     ///
     /// # Errors
-    /// A path that leads nowhere, or a test that fails.
-    pub fn apply(&self, object: &Node) -> Result<Node, Error> {
-        let mut value = node::to_value(object)?;
+    /// A path that leads nowhere, a test that fails, or an operation that costs more than is left of the budget.
+    pub fn apply(&self, object: Node, budget: &Budget) -> Result<Node, Error> {
+        budget.spend_steps(object.size())?;
+        let mut value = node::into_value(object)?;
         for operation in &self.0 {
-            operation.apply(&mut value).map_err(fault)?;
+            operation.apply(&mut value, budget)?;
         }
-        Ok(from_json(&value))
+        Ok(from_json(value))
     }
 }
 
@@ -104,26 +109,125 @@ impl Operation {
             .ok_or_else(|| format!("operation '{}' has no from", self.op))
     }
 
-    fn apply(&self, document: &mut Value) -> Result<(), String> {
-        let path = self.path()?;
+    fn apply(&self, document: &mut Value, budget: &Budget) -> Result<(), Error> {
+        let path = self.path().map_err(fault)?;
+        let from = self.from.as_ref().map_or(0, String::len);
+        budget.spend_steps(1 + (path.len() + from) / 8)?;
+        let edit = Edit { budget };
         match self.op.as_str() {
-            "add" => add(document, path, self.value.clone()),
-            "remove" => remove(document, path).map(|_| ()),
-            "replace" => replace(document, path, self.value.clone()),
+            "add" => edit.add(document, path, edit.copy(&self.value)?),
+            "remove" => edit.remove(document, path).map(|_| ()),
+            "replace" => edit.replace(document, path, edit.copy(&self.value)?),
             "move" => {
-                let value = remove(document, self.from()?)?;
-                add(document, path, value)
+                let value = edit.remove(document, self.from().map_err(fault)?)?;
+                budget.spend_steps(size(&value))?;
+                edit.add(document, path, value)
             }
             "copy" => {
-                let value = get(document, self.from()?)?.cloned().unwrap_or(Value::Null);
-                add(document, path, value)
+                let from = self.from().map_err(fault)?;
+                let value = match get(document, from).map_err(fault)? {
+                    Some(value) => edit.copy(value)?,
+                    None => Value::Null,
+                };
+                edit.add(document, path, value)
             }
-            "test" => test(document, path, &self.value),
-            other => Err(format!(
-                "'{other}' is no operation: use add, remove, replace, move, copy or test"
-            )),
+            "test" => {
+                budget.spend_steps(size(&self.value))?;
+                test(document, path, &self.value).map_err(fault)
+            }
+            other => Err(fault(format!(
+                "'{other}' is not an operation: use add, remove, replace, move, copy or test"
+            ))),
         }
     }
+}
+
+/// Changes of a document, paid for before they are made.
+struct Edit<'b> {
+    budget: &'b Budget,
+}
+
+/// Items of a list that are moved for a step.
+const MOVED: usize = 32;
+
+impl Edit<'_> {
+    fn copy(&self, value: &Value) -> Result<Value, Error> {
+        let size = size(value);
+        self.budget.spend_steps(size)?;
+        self.budget.spend_nodes(size)?;
+        Ok(value.clone())
+    }
+
+    fn add(&self, document: &mut Value, path: &str, value: Value) -> Result<(), Error> {
+        self.budget
+            .check_levels(path.matches('/').count(), &value)?;
+        let (parent, key) = parent(document, path).map_err(fault)?;
+        match parent {
+            Value::Array(items) if key == "-" => items.push(value),
+            Value::Array(items) => {
+                let at = index(&key, items.len(), items.len() + 1)
+                    .map_err(|reason| fault(format!("path '{path}': {reason}")))?;
+                self.budget.spend_steps((items.len() - at) / MOVED)?;
+                items.insert(at, value);
+            }
+            Value::Object(map) => {
+                map.insert(key, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn remove(&self, document: &mut Value, path: &str) -> Result<Value, Error> {
+        let (parent, key) = parent(document, path).map_err(fault)?;
+        match parent {
+            Value::Array(items) => {
+                let at = index(&key, items.len(), items.len())
+                    .map_err(|reason| fault(format!("path '{path}': {reason}")))?;
+                self.budget.spend_steps((items.len() - at) / MOVED)?;
+                Ok(items.remove(at))
+            }
+            Value::Object(map) => map
+                .remove(&key)
+                .ok_or_else(|| fault(format!("path '{path}': there is no such field to remove"))),
+            _ => Ok(Value::Null),
+        }
+    }
+
+    fn replace(&self, document: &mut Value, path: &str, value: Value) -> Result<(), Error> {
+        if path.is_empty() {
+            if !value.is_object() && !value.is_array() {
+                return Err(fault(
+                    "the whole object can only be replaced by a map".to_owned(),
+                ));
+            }
+            *document = value;
+            return Ok(());
+        }
+        let (parent, key) = parent(document, path).map_err(fault)?;
+        match parent {
+            Value::Array(items) => {
+                let at = index(&key, items.len(), items.len())
+                    .map_err(|reason| fault(format!("path '{path}': {reason}")))?;
+                items[at] = value;
+            }
+            Value::Object(map) => {
+                map.insert(key, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// As many values as a JSON text has at most.
+fn json_size(text: &str) -> usize {
+    let weight = |byte: u8| match byte {
+        b'{' => 1 + MAP_VALUES,
+        b',' | b'[' => 1,
+        _ => 0,
+    };
+    node::text_size(text.len()) + text.bytes().map(weight).sum::<usize>()
 }
 
 /// The map or list that holds the last part of a path, and that part.
@@ -166,61 +270,6 @@ fn index(text: &str, length: usize, limit: usize) -> Result<usize, String> {
     if at < limit { Ok(at) } else { Err(fault()) }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Array(items) if key == "-" => items.push(value),
-        Value::Array(items) => {
-            let at = index(&key, items.len(), items.len() + 1)
-                .map_err(|reason| format!("path '{path}': {reason}"))?;
-            items.insert(at, value);
-        }
-        Value::Object(map) => {
-            map.insert(key, value);
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Array(items) => {
-            let at = index(&key, items.len(), items.len())
-                .map_err(|reason| format!("path '{path}': {reason}"))?;
-            Ok(items.remove(at))
-        }
-        Value::Object(map) => map
-            .remove(&key)
-            .ok_or_else(|| format!("path '{path}': there is no such field to remove")),
-        _ => Ok(Value::Null),
-    }
-}
-
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
-    if path.is_empty() {
-        if !value.is_object() && !value.is_array() {
-            return Err("the whole object can only be replaced by a map".to_owned());
-        }
-        *document = value;
-        return Ok(());
-    }
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Array(items) => {
-            let at = index(&key, items.len(), items.len())
-                .map_err(|reason| format!("path '{path}': {reason}"))?;
-            items[at] = value;
-        }
-        Value::Object(map) => {
-            map.insert(key, value);
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, String> {
     let (parent, key) = parent(document, path)?;
     match parent {
@@ -249,29 +298,30 @@ fn test(document: &mut Value, path: &str, wanted: &Value) -> Result<(), String> 
 
 /// The patched object as kyaml reads it back: every number has become a float and is written so, and texts have quotes
 /// only where they need them.
-fn from_json(value: &Value) -> Node {
+fn from_json(value: Value) -> Node {
     match value {
         Value::Number(number) => {
             let text = number.as_f64().map_or_else(|| number.to_string(), go_float);
             Node::Scalar(Scalar::typed(text))
         }
         Value::String(text) => {
-            let style = if is_bare(text) {
+            let style = if is_bare(&text) {
                 Style::Plain
             } else {
                 Style::Quoted
             };
             Node::Scalar(Scalar {
                 style,
-                ..Scalar::str(text.clone())
+                ..Scalar::str(text)
             })
         }
-        Value::Array(items) => Node::Seq(items.iter().map(from_json).collect()),
-        Value::Object(map) => Node::Map(Map(map
-            .iter()
-            .map(|(key, value)| (key.clone(), from_json(value)))
-            .collect())),
-        other => node::from_value(other),
+        Value::Array(items) => Node::Seq(items.into_iter().map(from_json).collect()),
+        Value::Object(map) => Node::Map(
+            map.into_iter()
+                .map(|(key, value)| (key, from_json(value)))
+                .collect(),
+        ),
+        other => node::from_value(&other),
     }
 }
 
@@ -296,13 +346,15 @@ fn go_float(float: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Limits;
     use serde_json::json;
 
     fn apply(patch: &str, value: Value) -> Result<Value, String> {
-        let patch = JsonPatch::parse(&format!(" {patch}"), "patch.yaml", &yaml::Limits::default())
+        let budget = Budget::new(Limits::default());
+        let patch = JsonPatch::parse(&format!(" {patch}"), "patch.yaml", &budget)
             .map_err(|e| e.to_string())?;
         let patched = patch
-            .apply(&node::from_value(&value))
+            .apply(node::from_value(&value), &budget)
             .map_err(|error| error.to_string())?;
         node::to_value(&patched).map_err(|error| error.to_string())
     }

@@ -1,3 +1,4 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Texts;
@@ -27,19 +28,22 @@ impl Labels {
             return Ok(());
         }
         for resource in map.list_mut() {
+            context.budget.spend_steps(self.texts.len())?;
             let mut added: Vec<Added> = resource
                 .shares
                 .reserve(self.texts.len())
                 .map(|share| Added { share, places: 0 })
                 .collect();
+            let budget = &context.budget;
             for spec in &self.specs {
-                spec.visit(&mut resource.node, Make::Map, &mut |node| {
-                    self.set(node, spec, &mut added, context)
+                spec.visit(&mut resource.node, Make::Map, budget, &mut |node| {
+                    self.set(node, spec, &mut added, budget)
                 })?;
             }
-            resource.shares.level(&mut resource.node);
+            resource.shares.sync(&mut resource.node, budget)?;
             for (added, text) in added.iter().zip(self.texts.values()) {
                 if added.places > 1 {
+                    budget.spend_text(text.len())?;
                     resource.shares.keep(added.share, Scalar::str(text.clone()));
                 }
             }
@@ -52,7 +56,7 @@ impl Labels {
         node: &mut Node,
         spec: &FieldSpec,
         added: &mut [Added],
-        context: &Context<'_, '_>,
+        budget: &Budget,
     ) -> Result<(), Error> {
         match node {
             Node::Map(map) => self
@@ -60,6 +64,7 @@ impl Labels {
                 .iter()
                 .zip(added)
                 .try_for_each(|((key, value), added)| {
+                    budget.spend_field(key, value)?;
                     added.places += usize::from(map.get(key).is_none());
                     let share = added.share;
                     map.set(
@@ -69,8 +74,7 @@ impl Labels {
                             ..Scalar::str(value.clone())
                         }),
                     );
-                    context.spend_text(key)?;
-                    context.spend_text(value)
+                    Ok(())
                 }),
             // A null that is not to be made a map has no labels to add to.
             node if node.is_null() => Ok(()),

@@ -35,6 +35,7 @@ use crate::generate;
 use crate::loader::Context;
 use crate::resid::GvkFilter;
 use crate::resmap::ResMap;
+use std::rc::Rc;
 
 /// Something that changes objects.
 pub(crate) enum Transformer {
@@ -82,6 +83,7 @@ impl Transformer {
     /// # Errors
     /// Whatever keeps the transformer from its work.
     pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
+        context.budget.spend_steps(map.list().len())?;
         match self {
             Self::Strategic(patches) => patches.apply(map, context),
             Self::Patch(patch) => patch.apply(map, context),
@@ -90,11 +92,13 @@ impl Transformer {
             Self::Suffix(affix) => affix.apply(map, names::End::Back, context),
             Self::Labels(labels) | Self::Annotations(labels) => labels.apply(map, context),
             Self::Json6902(patch) => patch.apply(map, context),
-            Self::Replicas(replicas) => replicas.apply(map, &context.schema.borrow()),
+            Self::Replicas(replicas) => {
+                replicas.apply(map, &context.schema.borrow(), &context.budget)
+            }
             Self::Images(images) => images.apply(map, context),
             Self::Replacements(replacements) => replacements.apply(map, context),
             Self::ValueAdd(add) => add.apply(map, context),
-            Self::Hash => generate::add_hashes(map, &context.schema.borrow()),
+            Self::Hash => generate::add_hashes(map, context),
             Self::All(all) => all.iter().try_for_each(|one| one.apply(map, context)),
         }
     }
@@ -147,17 +151,19 @@ pub(crate) fn of_kustomization(target: &Target<'_>, config: &Config) -> Result<V
     for patch in &kustomization.patches_json6902 {
         all.push(Transformer::Json6902(Json6902::new(patch, loader)?));
     }
+    let specs: Rc<[FieldSpec]> = config.replicas.as_slice().into();
     for replica in &kustomization.replicas {
-        all.push(Transformer::Replicas(Replicas::new(
-            replica.clone(),
-            config.replicas.clone(),
-        )));
+        let specs = Rc::clone(&specs);
+        all.push(Transformer::Replicas(Replicas::new(replica.clone(), specs)));
     }
+    let specs: Rc<[FieldSpec]> = config.images.as_slice().into();
     for image in &kustomization.images {
+        let specs = Rc::clone(&specs);
         all.push(Transformer::Images(Images::new(
             image.clone(),
-            config.images.clone(),
-        )));
+            specs,
+            loader.context,
+        )?));
     }
     if !kustomization.replacements.is_empty() {
         all.push(Transformer::Replacements(Replacements::new(
@@ -179,22 +185,22 @@ fn labels_of(target: &Target<'_>, config: &Config) -> Result<Vec<Transformer>, E
         return Ok(Vec::new());
     }
     let mut all = Vec::with_capacity(kustomization.labels.len() + 1);
+    let budget = &target.loader.context.budget;
     for label in &kustomization.labels {
+        budget.spend_nodes(label.fields.len())?;
         let mut specs = label.fields.clone();
-        merge_all(&mut specs, &config.labels)?;
+        merge_all(&mut specs, &config.labels, budget)?;
         if label.include_selectors {
-            merge_all(&mut specs, &config.common_labels)?;
+            merge_all(&mut specs, &config.common_labels, budget)?;
         } else {
             if label.include_templates {
-                merge_all(&mut specs, &config.template_labels)?;
+                merge_all(&mut specs, &config.template_labels, budget)?;
             }
             if label.include_volume_claim_templates {
-                merge_all(&mut specs, &config.volume_claim_template_labels)?;
+                merge_all(&mut specs, &config.volume_claim_template_labels, budget)?;
             }
-            merge_one(
-                &mut specs,
-                &FieldSpec::new(GvkFilter::default(), "metadata/labels", true),
-            )?;
+            let own = FieldSpec::new(GvkFilter::default(), "metadata/labels", true);
+            merge_one(&mut specs, &own, budget)?;
         }
         all.push(Transformer::Labels(Labels::new(label.pairs.clone(), specs)));
     }

@@ -1,3 +1,4 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::loader::Context;
@@ -6,10 +7,11 @@ use crate::resid::GvkFilter;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schema;
+use std::rc::Rc;
 
 /// `namePrefix` or `nameSuffix`.
 pub(crate) struct Affix {
-    text: String,
+    text: Rc<str>,
     specs: Vec<FieldSpec>,
 }
 
@@ -23,7 +25,7 @@ pub(crate) enum End {
 impl Affix {
     pub fn new(text: &str, specs: Vec<FieldSpec>) -> Self {
         Self {
-            text: text.to_owned(),
+            text: text.into(),
             specs,
         }
     }
@@ -38,32 +40,42 @@ impl Affix {
         map.list_mut()
             .iter_mut()
             .filter(|resource| !is_exempt(resource, schema))
-            .try_for_each(|resource| {
-                context.spend_text(&self.text)?;
-                self.apply_to(resource, end, schema)
-            })
+            .try_for_each(|resource| self.apply_to(resource, end, schema, &context.budget))
     }
 
-    fn apply_to(&self, resource: &mut Resource, end: End, schema: &Schema) -> Result<(), Error> {
+    fn apply_to(
+        &self,
+        resource: &mut Resource,
+        end: End,
+        schema: &Schema,
+        budget: &Budget,
+    ) -> Result<(), Error> {
         for spec in &self.specs {
+            budget.spend_steps(1)?;
             if !spec.gvk.selects(resource.original_id(schema).gvk) {
                 continue;
             }
             if spec.path == "metadata/name" && !self.text.is_empty() {
                 match end {
-                    End::Front => resource.prefixes.push(self.text.clone()),
-                    End::Back => resource.suffixes.push(self.text.clone()),
+                    End::Front => resource.prefixes.push(Rc::clone(&self.text)),
+                    End::Back => resource.suffixes.push(Rc::clone(&self.text)),
                 }
-                resource.remember_id(schema)?;
+                resource.remember_id(schema, budget)?;
             }
-            spec.visit(&mut resource.node, Make::Scalar, &mut |node| {
-                self.set(node, end, spec)
+            spec.visit(&mut resource.node, Make::Scalar, budget, &mut |node| {
+                self.set(node, end, spec, budget)
             })?;
         }
         Ok(())
     }
 
-    fn set(&self, node: &mut Node, end: End, spec: &FieldSpec) -> Result<(), Error> {
+    fn set(
+        &self,
+        node: &mut Node,
+        end: End,
+        spec: &FieldSpec,
+        budget: &Budget,
+    ) -> Result<(), Error> {
         let Node::Scalar(scalar) = node else {
             let reason = format!("'{}' is {}, expected a text", spec.path, node.what());
             return Err(ErrorKind::Transform {
@@ -72,6 +84,7 @@ impl Affix {
             }
             .into());
         };
+        budget.spend_text(self.text.len() + scalar.text.len())?;
         let text = match end {
             End::Front => format!("{}{}", self.text, scalar.text),
             End::Back => format!("{}{}", scalar.text, self.text),

@@ -1,3 +1,4 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::loader::Context;
@@ -78,9 +79,8 @@ impl Namespace {
             if resource.node.is_empty() || resource.from_helm {
                 continue;
             }
-            resource.remember_id(schema)?;
-            context.spend_text(&self.namespace)?;
-            self.apply_to(resource, schema)?;
+            resource.remember_id(schema, &context.budget)?;
+            self.apply_to(resource, schema, &context.budget)?;
             changed.push(at);
         }
         self.refuse_conflicts(map, &changed, schema)
@@ -109,21 +109,29 @@ impl Namespace {
     }
 
     /// Sets the namespace of one object.
-    pub fn apply_to(&self, resource: &mut Resource, schema: &Schema) -> Result<(), Error> {
+    pub fn apply_to(
+        &self,
+        resource: &mut Resource,
+        schema: &Schema,
+        budget: &Budget,
+    ) -> Result<(), Error> {
         if !resource.id(schema).cluster {
             let spec = FieldSpec::new(
                 crate::resid::GvkFilter::default(),
                 "metadata/namespace",
                 true,
             );
-            spec.visit(&mut resource.node, Make::Scalar, &mut |node| self.set(node))?;
+            spec.visit(&mut resource.node, Make::Scalar, budget, &mut |node| {
+                self.set(node, budget)
+            })?;
         }
         let binding = ["RoleBinding", "ClusterRoleBinding"].contains(&resource.kind());
         if binding {
-            self.set_subjects(&mut resource.node)?;
+            self.set_subjects(&mut resource.node, budget)?;
         }
         let is_v1 = resource.api_version() == "v1";
         for spec in &self.specs {
+            budget.spend_steps(1)?;
             let own = match &*spec.path {
                 "metadata/namespace" => true,
                 "metadata/name" => !is_v1,
@@ -133,17 +141,20 @@ impl Namespace {
                 _ => false,
             };
             if !own {
-                spec.visit(&mut resource.node, Make::Scalar, &mut |node| self.set(node))?;
+                spec.visit(&mut resource.node, Make::Scalar, budget, &mut |node| {
+                    self.set(node, budget)
+                })?;
             }
         }
         Ok(())
     }
 
-    fn set(&self, node: &mut Node) -> Result<(), Error> {
+    fn set(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
         match node {
             Node::Scalar(scalar) => {
                 let empty = scalar.text.is_empty() || scalar.tag == crate::node::Tag::Null;
                 if empty || !self.unset_only {
+                    budget.spend_text(self.namespace.len())?;
                     scalar.set_str(self.namespace.clone());
                 }
                 Ok(())
@@ -155,7 +166,7 @@ impl Namespace {
         }
     }
 
-    fn set_subjects(&self, node: &mut Node) -> Result<(), Error> {
+    fn set_subjects(&self, node: &mut Node, budget: &Budget) -> Result<(), Error> {
         if self.subjects == Subjects::None {
             return Ok(());
         }
@@ -172,6 +183,7 @@ impl Namespace {
             )));
         };
         for subject in subjects {
+            budget.spend_steps(1)?;
             let (field, wanted) = match self.subjects {
                 Subjects::Accounts => ("kind", "ServiceAccount"),
                 _ => ("name", "default"),
@@ -194,7 +206,7 @@ impl Namespace {
                     map.insert("namespace", Node::str(""));
                 }
                 map.get_mut("namespace")
-                    .map_or(Ok(()), |node| self.set(node))?;
+                    .map_or(Ok(()), |node| self.set(node, budget))?;
             }
         }
         Ok(())

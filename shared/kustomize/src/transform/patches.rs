@@ -1,5 +1,6 @@
 use super::json_patch::JsonPatch;
 use super::strategic::{Flags, SmPatch, apply_selected};
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::kustomization;
 use crate::loader::{Context, Loader};
@@ -48,6 +49,14 @@ fn text_of(
     }
 }
 
+/// What came of reading a patch as one kind; a budget that is used up is an error whatever else it may be.
+fn unless_spent<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+    match read {
+        Err(error) if error.is_budget() => Err(error),
+        other => Ok(other),
+    }
+}
+
 impl Patch {
     /// Reads the patch.
     ///
@@ -55,9 +64,12 @@ impl Patch {
     /// Both or neither of path and patch, a file that cannot be read, or text that is no patch.
     pub fn new(entry: &kustomization::Patch, loader: &Loader<'_>) -> Result<Self, Error> {
         let (text, source) = text_of(entry.patch.trim(), &entry.path, "patches", loader)?;
-        let limits = loader.context.yaml_limits();
-        let strategic = resource::parse(&text, &source, &limits);
-        let json = JsonPatch::parse(&text, &source, &limits);
+        let budget = &loader.context.budget;
+        let strategic = resource::parse(&text, &source, budget);
+        let json = JsonPatch::parse(&text, &source, budget);
+        // A budget that is used up makes no patch of another kind.
+        let json = unless_spent(json)?;
+        let strategic = unless_spent(strategic)?;
         let content = match (strategic, json) {
             (Ok(patches), Ok(json)) if !patches.is_empty() && !json.is_empty() => {
                 return Err(fault(format!(
@@ -126,14 +138,16 @@ pub(super) fn select(
     target: &Selector,
     context: &Context<'_, '_>,
 ) -> Result<Vec<usize>, Error> {
-    let matcher = target.compile()?;
+    let matcher = target.compile(&context.patterns, &context.budget)?;
     let schema = context.schema.borrow();
-    let found = map
-        .list()
-        .iter()
-        .enumerate()
-        .filter(|(_, resource)| matcher.matches(resource, &schema));
-    Ok(found.map(|(at, _)| at).collect())
+    let mut found = Vec::new();
+    for (at, resource) in map.list().iter().enumerate() {
+        matcher.spend(resource, &context.budget)?;
+        if matcher.matches(resource, &schema) {
+            found.push(at);
+        }
+    }
+    Ok(found)
 }
 
 fn apply_json(
@@ -146,40 +160,40 @@ fn apply_json(
     for at in select(map, target, context)? {
         let resource = &mut map.list_mut()[at];
         if remember {
-            resource.remember_id(&context.schema.borrow())?;
+            resource.remember_id(&context.schema.borrow(), &context.budget)?;
         }
-        context.spend_steps(resource.node.size())?;
+        let seen = with_history(resource, &context.budget)?;
         let patched = patch
-            .apply(&with_history(resource))
+            .apply(seen, &context.budget)
             .map_err(|error| match error.kind {
                 ErrorKind::Patch(reason) => {
                     fault(format!("{} {}: {reason}", resource.kind(), resource.name()))
                 }
                 _ => error,
             })?;
-        let before = resource.node.size();
         resource.node = patched;
         resource.shares.clear();
         drop_history(resource);
-        context.spend_nodes(resource.node.size().saturating_sub(before))?;
     }
     Ok(())
 }
 
 /// The object as a JSON patch sees it: with the annotations that kustomize keeps for itself, so that there are annotations
 /// to add to where the file has none.
-fn with_history(resource: &Resource) -> Node {
+fn with_history(resource: &Resource, budget: &Budget) -> Result<Node, Error> {
+    budget.spend_steps(resource.node.size())?;
     let mut seen = Resource::new(resource.node.clone());
     let history = resource.history();
+    let length: usize = history.iter().map(|(_, text)| text.len()).sum();
+    budget.spend_steps(length)?;
     if let (false, Some(meta)) = (history.is_empty(), seen.meta_mut())
         && let Some(annotations) = meta.map_at("annotations")
     {
-        let pairs = history.into_iter();
-        annotations
-            .0
-            .extend(pairs.map(|(key, text)| (key, Node::str(text))));
+        for (key, text) in history {
+            annotations.push(key, Node::str(text));
+        }
     }
-    seen.node
+    Ok(seen.node)
 }
 
 /// Takes them out again. All other annotations have become texts.
@@ -211,7 +225,7 @@ impl Json6902 {
             fault("an entry of patchesJson6902 needs a target with a name".to_owned())
         })?;
         let (text, source) = text_of(&entry.patch, &entry.path, "patchesJson6902", loader)?;
-        let patch = JsonPatch::parse(&text, &source, &loader.context.yaml_limits())?;
+        let patch = JsonPatch::parse(&text, &source, &loader.context.budget)?;
         if patch.is_empty() {
             return Err(fault(format!("{source} is an empty patch")));
         }

@@ -5,9 +5,10 @@ use crate::loader::Context;
 use crate::node::{Map, Node, Scalar};
 use crate::resid::{CLUSTER, GvkFilter};
 use crate::resmap::ResMap;
-use crate::resource::Resource;
+use crate::resource::{PreviousId, Resource};
 use crate::schema::Schema;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// Writes the new names of renamed objects into the fields that refer to them.
 ///
@@ -24,6 +25,7 @@ pub(crate) fn fix_references(
     for at in 0..map.list().len() {
         let resource = &map.list()[at];
         let first = resource.original_id(&schema);
+        context.budget.spend_steps(by_kind.count(first.gvk.kind))?;
         let specs: Vec<_> = by_kind
             .of(first.gvk.kind)
             .filter(|(_, spec)| spec.gvk.selects(first.gvk))
@@ -44,7 +46,8 @@ pub(crate) fn fix_references(
             };
             // The kind was checked against the first id; the present one may be another.
             let anywhere = FieldSpec::new(GvkFilter::default(), spec.path.clone(), false);
-            anywhere.visit(&mut node, Make::Nothing, &mut |node| search.set(node))?;
+            let set = &mut |node: &mut Node| search.set(node);
+            anywhere.visit(&mut node, Make::Nothing, &context.budget, set)?;
         }
         map.list_mut()[at].node = node;
     }
@@ -84,6 +87,12 @@ impl<'c> Referrers<'c> {
         Self { by_kind }
     }
 
+    /// How many fields [`Referrers::of`] gives.
+    fn count(&self, kind: &str) -> usize {
+        let count = |kind| self.by_kind.get(kind).map_or(0, Vec::len);
+        count(kind) + count("")
+    }
+
     /// The fields of a kind, with those of any kind, in order.
     fn of(&self, kind: &str) -> impl Iterator<Item = (&'c GvkFilter, &'c FieldSpec)> {
         let mut found: Vec<_> = self
@@ -110,15 +119,15 @@ struct Target {
     cluster: bool,
     effective_namespace: String,
     original_namespace: String,
-    previous: Vec<crate::resource::PreviousId>,
-    prefixes: Vec<String>,
-    suffixes: Vec<String>,
+    previous: Vec<PreviousId>,
+    prefixes: Vec<Rc<str>>,
+    suffixes: Vec<Rc<str>>,
 }
 
 struct Targets {
     all: Vec<Target>,
     /// The objects that once had a name, in order.
-    by_name: HashMap<String, Vec<usize>>,
+    by_name: HashMap<Rc<str>, Vec<usize>>,
     /// For each namespace that objects started in: where they are now.
     moved: HashMap<String, HashSet<Place>>,
 }
@@ -134,7 +143,7 @@ struct Place {
 impl Targets {
     fn new(map: &ResMap, schema: &Schema) -> Self {
         let mut all = Vec::new();
-        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_name: HashMap<Rc<str>, Vec<usize>> = HashMap::new();
         for resource in map
             .list()
             .iter()
@@ -142,7 +151,7 @@ impl Targets {
         {
             let id = resource.id(schema);
             for previous in &resource.previous {
-                let places = by_name.entry(previous.name.clone()).or_default();
+                let places = by_name.entry(Rc::clone(&previous.name)).or_default();
                 if places.last() != Some(&all.len()) {
                     places.push(all.len());
                 }
@@ -191,8 +200,8 @@ struct Referrer {
     shown: String,
     cluster: bool,
     effective_namespace: String,
-    prefixes: Vec<String>,
-    suffixes: Vec<String>,
+    prefixes: Vec<Rc<str>>,
+    suffixes: Vec<Rc<str>>,
     /// Namespaces of the service accounts that a role binding binds.
     subject_namespaces: HashSet<String>,
     /// Group and kind of a binding's role.
@@ -305,8 +314,8 @@ impl Search<'_> {
         if let Some(found) = self.find(&scalar.text, None, same)?
             && found.name != scalar.text
         {
+            self.context.budget.spend_text(found.name.len())?;
             scalar.set_plain(found.name.clone());
-            self.context.spend_text(&found.name)?;
         }
         Ok(())
     }
@@ -327,7 +336,8 @@ impl Search<'_> {
         if found.name == name && found.namespace.is_empty() {
             return Ok(());
         }
-        self.context.spend_text(&found.name)?;
+        let length = found.name.len() + found.namespace.len();
+        self.context.budget.spend_text(length)?;
         map.set_plain("name", &found.name);
         if !found.namespace.is_empty() {
             map.set_plain("namespace", &found.namespace);
@@ -345,6 +355,7 @@ impl Search<'_> {
         let Some(places) = self.targets.by_name.get(name) else {
             return Ok(None);
         };
+        self.context.budget.spend_steps(places.len())?;
         let mut found: Vec<&Target> = places.iter().map(|at| &self.targets.all[*at]).collect();
         found.retain(|target| self.is_reachable(target) && self.is_in(target, namespace));
         found.retain(|target| {
@@ -361,8 +372,10 @@ impl Search<'_> {
             [] => Ok(None),
             [first, rest @ ..] if rest.iter().all(|target| same(first, target)) => Ok(Some(first)),
             many => {
+                const SHOWN: usize = 10;
                 let shown = many
                     .iter()
+                    .take(SHOWN)
                     .map(|target| format!("{} {}", target.kind, target.name));
                 Err(ErrorKind::Ambiguous {
                     name: name.to_owned(),

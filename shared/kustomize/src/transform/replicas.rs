@@ -1,3 +1,4 @@
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Replica;
@@ -5,25 +6,28 @@ use crate::node::{Node, Scalar, Tag};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schema;
+use std::rc::Rc;
 
 /// Sets the replicas of the workloads of one name.
 pub(crate) struct Replicas {
     replica: Replica,
-    specs: Vec<FieldSpec>,
+    specs: Rc<[FieldSpec]>,
 }
 
 impl Replicas {
-    pub fn new(replica: Replica, specs: Vec<FieldSpec>) -> Self {
+    pub fn new(replica: Replica, specs: Rc<[FieldSpec]>) -> Self {
         Self { replica, specs }
     }
 
-    pub fn apply(&self, map: &mut ResMap, schema: &Schema) -> Result<(), Error> {
+    pub fn apply(&self, map: &mut ResMap, schema: &Schema, budget: &Budget) -> Result<(), Error> {
         let mut found = false;
         for resource in map.list_mut() {
-            for spec in &self.specs {
+            for spec in self.specs.iter() {
+                budget.spend_steps(1 + resource.previous.len())?;
                 if self.is_for(resource, spec, schema) {
                     found = true;
-                    spec.visit(&mut resource.node, Make::Scalar, &mut |node| self.set(node))?;
+                    let set = &mut |node: &mut Node| self.set(node);
+                    spec.visit(&mut resource.node, Make::Scalar, budget, set)?;
                 }
             }
         }

@@ -4,7 +4,6 @@ use crate::merge::merge;
 use crate::node::Node;
 use crate::resmap::ResMap;
 use crate::resource::{self, Resource};
-use crate::schema::Schema;
 
 /// A strategic merge patch and what it may do.
 #[derive(Clone, Debug)]
@@ -30,7 +29,8 @@ impl SmPatch {
     /// # Errors
     /// No such object, or more than one.
     pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
-        let at = self.target(map, &context.schema.borrow())?;
+        let at = self.target(map, context)?;
+        context.budget.spend_steps(self.patch.node.size())?;
         patch_resource(
             &mut map.list_mut()[at],
             self.patch.node.clone(),
@@ -39,7 +39,9 @@ impl SmPatch {
         )
     }
 
-    fn target(&self, map: &ResMap, schema: &Schema) -> Result<usize, Error> {
+    fn target(&self, map: &ResMap, context: &Context<'_, '_>) -> Result<usize, Error> {
+        context.budget.spend_steps(map.list().len())?;
+        let schema = &context.schema.borrow();
         let id = self.patch.original_id(schema);
         match map.with_any_id(&id, schema).as_slice() {
             [at] => Ok(*at),
@@ -61,11 +63,12 @@ pub(super) fn apply_selected(
 ) -> Result<(), Error> {
     for at in selected {
         let resource = &mut map.list_mut()[*at];
+        context.budget.spend_steps(patch.patch.node.size())?;
         let mut copy = patch.patch.clone();
-        context.spend_steps(copy.node.size())?;
         for field in ["labels", "annotations"] {
             let texts = copy.texts(field);
-            context.spend_steps(texts.values().map(String::len).sum())?;
+            let length = texts.values().map(String::len).sum();
+            context.budget.spend_steps(length)?;
             copy.set_texts(field, texts);
         }
         let name = copy.name().to_owned();
@@ -76,6 +79,7 @@ pub(super) fn apply_selected(
         patch_resource(resource, copy.node, patch.flags, context)?;
     }
     map.drop_empty();
+    context.budget.spend_steps(map.list().len())?;
     map.check_ids(&context.schema.borrow())
 }
 
@@ -92,18 +96,21 @@ fn patch_resource(
         resource.kind().to_owned(),
     );
     if flags.rename || flags.retype {
-        resource.remember_id(&schema)?;
+        resource.remember_id(&schema, &context.budget)?;
     }
     let wiped = wipes_annotations(&patch);
     let before = resource.node.size();
+    context.budget.spend_steps(before)?;
     let object = std::mem::replace(&mut resource.node, Node::null());
-    let spend = |steps| context.spend_steps(steps);
-    let merged = merge(object, patch, &schema, &spend).map_err(|error| match error.kind {
-        ErrorKind::Patch(reason) => fault(format!("{kind} {name}: {reason}")),
-        _ => error,
-    })?;
+    let merged =
+        merge(object, patch, &schema, &context.budget).map_err(|error| match error.kind {
+            ErrorKind::Patch(reason) => fault(format!("{kind} {name}: {reason}")),
+            _ => error,
+        })?;
     let Some(merged) = merged else { return Ok(()) };
-    context.spend_nodes(merged.size().saturating_sub(before))?;
+    context
+        .budget
+        .spend_nodes(merged.size().saturating_sub(before))?;
     resource.node = merged;
     if resource.node.is_empty() {
         return Ok(());
@@ -118,8 +125,7 @@ fn patch_resource(
         resource.set_name(&name);
     }
     resource.set_namespace(&namespace);
-    resource.shares.level(&mut resource.node);
-    Ok(())
+    resource.shares.sync(&mut resource.node, &context.budget)
 }
 
 /// Whether a patch removes or replaces all annotations. kustomize keeps an object's history there, so it forgets it.
@@ -160,19 +166,20 @@ impl Strategic {
     /// # Errors
     /// A file that cannot be read, or no patch at all.
     pub fn new(entries: &[String], inline: &str, loader: &Loader<'_>) -> Result<Self, Error> {
-        let limits = loader.context.yaml_limits();
+        let budget = &loader.context.budget;
         let mut patches = Vec::new();
         for entry in entries {
-            match resource::parse(entry, "inline patch", &limits) {
+            match resource::parse(entry, "inline patch", budget) {
                 Ok(found) => patches.extend(found),
+                Err(error) if error.is_budget() => return Err(error),
                 Err(_) => {
                     let file = loader.text(entry, "patchesStrategicMerge")?;
-                    patches.extend(resource::parse(&file.text, file.path.as_str(), &limits)?);
+                    patches.extend(resource::parse(&file.text, file.path.as_str(), budget)?);
                 }
             }
         }
         if !inline.is_empty() {
-            patches.extend(resource::parse(inline, "inline patch", &limits)?);
+            patches.extend(resource::parse(inline, "inline patch", budget)?);
         }
         if patches.is_empty() {
             return Err(fault("patchesStrategicMerge has no patch in it".to_owned()));
@@ -190,7 +197,7 @@ impl Strategic {
 
     pub fn apply(&self, map: &mut ResMap, context: &Context<'_, '_>) -> Result<(), Error> {
         for patch in &self.0 {
-            let at = patch.target(map, &context.schema.borrow())?;
+            let at = patch.target(map, context)?;
             apply_selected(map, &[at], patch, context)?;
         }
         Ok(())

@@ -1,8 +1,9 @@
 use super::namespace::Namespace;
 use super::patches::select;
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::loader::Context;
-use crate::node::{self, Map, Node};
+use crate::node::{self, MAP_VALUES, Map, Node};
 use crate::resmap::ResMap;
 use crate::selector::Selector;
 use serde::Deserialize;
@@ -55,32 +56,37 @@ impl ValueAdd {
             };
             let namespace = Namespace::new(&self.value, Vec::new());
             for at in places {
-                context.spend_text(&self.value)?;
+                context.budget.spend_text(self.value.len())?;
                 let resource = &mut map.list_mut()[at];
                 if target.field_path == "metadata/namespace" {
-                    namespace.apply_to(resource, &context.schema.borrow())?;
+                    namespace.apply_to(resource, &context.schema.borrow(), &context.budget)?;
                 } else {
-                    self.set(&mut resource.node, target)?;
+                    self.set(&mut resource.node, target, &context.budget)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn set(&self, node: &mut Node, target: &Target) -> Result<(), Error> {
+    fn set(&self, node: &mut Node, target: &Target, budget: &Budget) -> Result<(), Error> {
         let wrong = |what: &str| fault(format!("'{}' leads to {what}", target.field_path));
         let mut at = node;
+        budget.spend_steps(target.field_path.len())?;
         let path = node::split(&target.field_path, '/');
+        budget.check_path(path.len())?;
         for (place, part) in path.iter().enumerate() {
             let last = place + 1 == path.len();
             let what = at.what();
             let Node::Map(map) = at else {
                 return Err(wrong(what));
             };
+            budget.spend_field(part, "")?;
+            budget.spend_nodes(MAP_VALUES)?;
             at = field(map, part, last).ok_or_else(|| wrong("nothing"))?;
         }
         match at {
             Node::Scalar(scalar) if target.file_path_position > 0 => {
+                budget.spend_text(scalar.text.len())?;
                 let position = usize::try_from(target.file_path_position - 1).unwrap_or(usize::MAX);
                 let text = insert_part(&scalar.text, position, &self.value);
                 scalar.set_plain(text);

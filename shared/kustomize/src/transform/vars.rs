@@ -1,10 +1,11 @@
 //! `vars`: `$(NAME)` in a fixed set of fields.
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{FieldSpec, Make};
 use crate::kustomization::Var;
 use crate::loader::Context;
-use crate::node::{self, Map, Node, Scalar, Style, Tag};
+use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resmap::ResMap;
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,14 +32,16 @@ pub(crate) fn resolve_vars(
     }
     let mut values = HashMap::with_capacity(vars.len());
     for (name, var) in vars {
+        context.budget.spend_steps(map.list().len())?;
         values.insert(name.clone(), value_of(map, var)?);
     }
     for resource in map.list_mut() {
         for spec in specs {
-            spec.visit(&mut resource.node, Make::Nothing, &mut |node| {
-                set(node, &values, spec, context)
+            let budget = &context.budget;
+            spec.visit(&mut resource.node, Make::Nothing, budget, &mut |node| {
+                set(node, &values, spec, budget)
             })?;
-            resource.shares.level(&mut resource.node);
+            resource.shares.sync(&mut resource.node, budget)?;
         }
     }
     Ok(())
@@ -137,24 +140,15 @@ fn with_indexes(fields: Vec<String>) -> Vec<String> {
 
 type Values = HashMap<String, Option<Scalar>>;
 
-fn set(
-    node: &mut Node,
-    values: &Values,
-    spec: &FieldSpec,
-    context: &Context<'_, '_>,
-) -> Result<(), Error> {
+fn set(node: &mut Node, values: &Values, spec: &FieldSpec, budget: &Budget) -> Result<(), Error> {
     match node {
-        Node::Scalar(scalar) => replace(scalar, values, context),
-        Node::Map(Map(fields)) => {
-            for (_, value) in fields {
-                if let Node::Scalar(scalar) = value {
-                    replace(scalar, values, context)?;
-                }
-            }
-            Ok(())
-        }
+        Node::Scalar(scalar) => replace(scalar, values, budget),
+        Node::Map(map) => map.values_mut().try_for_each(|value| match value {
+            Node::Scalar(scalar) => replace(scalar, values, budget),
+            _ => Ok(()),
+        }),
         Node::Seq(items) => items.iter_mut().try_for_each(|item| match item {
-            Node::Scalar(scalar) if scalar.is_string() => replace(scalar, values, context),
+            Node::Scalar(scalar) if scalar.is_string() => replace(scalar, values, budget),
             _ => Err(fault(format!(
                 "'{}' has an item that is no text",
                 spec.path
@@ -164,11 +158,14 @@ fn set(
 }
 
 /// Replaces the vars of a string. One that is nothing but a var gets its type, too.
-fn replace(scalar: &mut Scalar, values: &Values, context: &Context<'_, '_>) -> Result<(), Error> {
+fn replace(scalar: &mut Scalar, values: &Values, budget: &Budget) -> Result<(), Error> {
+    budget.spend_steps(1 + scalar.text.len() / 16)?;
     if !scalar.is_string() {
         return Ok(());
     }
-    let value = expand(&scalar.text, values, &mut |text| context.spend_text(text))?;
+    let value = expand(&scalar.text, values, &mut |text| {
+        budget.spend_text(text.len())
+    })?;
     // The value is written without quotes of its own, but stays what it is.
     *scalar = Scalar {
         style: Style::Plain,
@@ -204,7 +201,10 @@ fn expand(
                     let value = values.get(name).and_then(Option::as_ref).map(typed);
                     let whole = at == 0 && input.len() == name.len() + 3;
                     match value {
-                        Some(value) if whole => return Ok(value),
+                        Some(value) if whole => {
+                            spend(&value.text)?;
+                            return Ok(value);
+                        }
                         Some(value) => {
                             let text = shown(&value);
                             spend(&text)?;

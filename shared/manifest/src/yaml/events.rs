@@ -1,6 +1,7 @@
 //! Tokens -> events: the grammar of documents, nodes and collections.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::error::Fault;
 use super::node::{Comment, ScalarStyle};
@@ -24,6 +25,13 @@ pub(crate) enum Event<'t> {
 pub(crate) struct Properties<'t> {
     pub anchor: Option<&'t str>,
     pub tag: Option<String>,
+}
+
+impl Properties<'_> {
+    /// Bytes of the tag: a handle of `%TAG` may stand for a long prefix.
+    pub(crate) fn tag_bytes(&self) -> usize {
+        self.tag.as_ref().map_or(0, String::len)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +63,7 @@ pub(crate) struct Parser<'t> {
     /// The states to come back to.
     states: Vec<State>,
     /// Handles of `%TAG` and their prefixes.
-    tags: Vec<(&'t str, String)>,
+    tags: HashMap<&'t str, String>,
 }
 
 type Step<'t> = Result<(Event<'t>, Mark), Fault>;
@@ -68,7 +76,7 @@ impl<'t> Parser<'t> {
             scanner: Scanner::new(text, keep_comments),
             state: State::DocumentStart(true),
             states: Vec::new(),
-            tags: Vec::new(),
+            tags: HashMap::new(),
         }
     }
 
@@ -174,10 +182,9 @@ impl<'t> Parser<'t> {
                     version = true;
                 }
                 Some((Token::TagDirective(handle, prefix), mark)) => {
-                    if self.tags.iter().any(|(known, _)| *known == handle) {
+                    if self.tags.insert(handle, prefix).is_some() {
                         return Err(mark.syntax("a second %TAG directive for the same handle"));
                     }
-                    self.tags.push((handle, prefix));
                 }
                 Some((_, mark)) => return Err(mark.syntax("expected %YAML 1.1")),
                 None => return Ok(any),
@@ -278,11 +285,7 @@ impl<'t> Parser<'t> {
         if handle.is_empty() {
             return Ok(suffix);
         }
-        let declared = self
-            .tags
-            .iter()
-            .find(|(known, _)| *known == handle)
-            .map(|(_, prefix)| prefix.as_str());
+        let declared = self.tags.get(handle).map(String::as_str);
         let prefix = match (declared, handle) {
             (Some(prefix), _) => prefix,
             (None, "!") => "!",

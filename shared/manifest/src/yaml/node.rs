@@ -1,11 +1,12 @@
 /// What one text may cost. Tenants are hostile, so every parse has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the text, and bytes of scalars once aliases are expanded.
+    /// Bytes of the text, and bytes of scalars and tags once aliases are expanded.
     pub bytes: usize,
     /// Levels of nesting.
     pub depth: usize,
-    /// Nodes of all documents together, after aliases are expanded.
+    /// Nodes of all documents together, after aliases are expanded. A mapping counts as five: its table is what takes
+    /// memory. An anchored node counts twice in a text that has aliases.
     pub nodes: usize,
     /// Documents in the text, empty ones included.
     pub documents: usize,

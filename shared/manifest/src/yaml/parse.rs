@@ -163,10 +163,20 @@ struct Frame<'t> {
     spent: Spent,
 }
 
+/// Nodes that a mapping counts as, beside itself: its table is by far the largest part of a small one.
+const MAPPING_NODES: usize = 4;
+
 #[derive(Clone, Copy, Default)]
 struct Spent {
     nodes: usize,
     bytes: usize,
+}
+
+impl Spent {
+    fn add(&mut self, more: Spent) {
+        self.nodes = self.nodes.saturating_add(more.nodes);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
 }
 
 struct Builder<'l, 't> {
@@ -180,7 +190,7 @@ struct Builder<'l, 't> {
     keep_anchors: bool,
     anchors: HashMap<&'t str, (Node, Spent)>,
     spent: Spent,
-    /// What the copies kept for anchors cost: nested anchors would otherwise be quadratic.
+    /// What the copies that are kept for anchors cost.
     kept: Spent,
 }
 
@@ -203,13 +213,8 @@ impl<'l, 't> Builder<'l, 't> {
         match event {
             Event::Scalar(text, style, properties) => {
                 let before = self.spent;
-                self.spend(
-                    Spent {
-                        nodes: 1,
-                        bytes: text.len(),
-                    },
-                    at,
-                )?;
+                let bytes = text.len() + properties.tag_bytes();
+                self.spend(Spent { nodes: 1, bytes }, at)?;
                 let kind = NodeKind::Scalar {
                     text: text.into_owned(),
                     style,
@@ -221,12 +226,16 @@ impl<'l, 't> Builder<'l, 't> {
             }
             Event::MappingStart(properties) => self.open(NodeKind::Map(Vec::new()), properties, at),
             Event::End => match self.open.pop() {
-                Some(frame) => self.done(frame.node, frame.anchor, frame.spent),
+                Some(mut frame) => {
+                    frame.node.shrink();
+                    self.done(frame.node, frame.anchor, frame.spent)
+                }
                 None => Ok(()),
             },
             Event::Alias(name) => self.alias(name, at),
             Event::DocumentStart => {
                 self.anchors.clear();
+                self.kept = Spent::default();
                 self.documents += 1;
                 if self.documents > self.limits.documents {
                     return Err(budget(Budget::Documents, self.limits.documents, at));
@@ -237,17 +246,18 @@ impl<'l, 't> Builder<'l, 't> {
         }
     }
 
+    /// Charges what is about to be made.
     fn spend(&mut self, cost: Spent, at: Mark) -> Result<(), Fault> {
-        self.spent.nodes += cost.nodes;
-        self.spent.bytes += cost.bytes;
-        self.check(self.spent, at)
+        self.spent.add(cost);
+        self.check(at)
     }
 
-    fn check(&self, spent: Spent, at: Mark) -> Result<(), Fault> {
-        if spent.nodes > self.limits.nodes {
+    /// The document and the copies for its anchors are in memory together, so they share the limits.
+    fn check(&self, at: Mark) -> Result<(), Fault> {
+        if self.spent.nodes + self.kept.nodes > self.limits.nodes {
             return Err(budget(Budget::Nodes, self.limits.nodes, at));
         }
-        if spent.bytes > self.limits.bytes {
+        if self.spent.bytes + self.kept.bytes > self.limits.bytes {
             return Err(budget(Budget::Bytes, self.limits.bytes, at));
         }
         Ok(())
@@ -255,7 +265,12 @@ impl<'l, 't> Builder<'l, 't> {
 
     fn open(&mut self, kind: NodeKind, properties: Properties<'t>, at: Mark) -> Result<(), Fault> {
         let spent = self.spent;
-        self.spend(Spent { nodes: 1, bytes: 0 }, at)?;
+        let nodes = match kind {
+            NodeKind::Map(_) => 1 + MAPPING_NODES,
+            NodeKind::Seq(_) | NodeKind::Scalar { .. } => 1,
+        };
+        let bytes = properties.tag_bytes();
+        self.spend(Spent { nodes, bytes }, at)?;
         if self.open.len() >= self.limits.depth {
             return Err(budget(Budget::Depth, self.limits.depth, at));
         }
@@ -288,15 +303,11 @@ impl<'l, 't> Builder<'l, 't> {
                 nodes: self.spent.nodes - before.nodes,
                 bytes: self.spent.bytes - before.bytes,
             };
-            self.kept.nodes += cost.nodes;
-            self.kept.bytes += cost.bytes;
-            self.check(
-                self.kept,
-                Mark {
-                    line: node.line,
-                    column: node.column - 1,
-                },
-            )?;
+            self.kept.add(cost);
+            self.check(Mark {
+                line: node.line,
+                column: node.column - 1,
+            })?;
             self.anchors.insert(anchor, (node.clone(), cost));
         }
         let wanted = self.open.len().checked_sub(1);
@@ -316,6 +327,17 @@ impl<'l, 't> Builder<'l, 't> {
             },
         }
         Ok(())
+    }
+}
+
+impl Node {
+    /// Gives back the room that a list or mapping has kept to grow: most are small.
+    fn shrink(&mut self) {
+        match &mut self.kind {
+            NodeKind::Seq(items) => items.shrink_to_fit(),
+            NodeKind::Map(pairs) => pairs.shrink_to_fit(),
+            NodeKind::Scalar { .. } => {}
+        }
     }
 }
 

@@ -160,7 +160,7 @@ impl Session<'_> {
         if let Some((path, _)) = tarball
             .index()
             .iter()
-            .find(|(path, _)| !files.contains_key(path))
+            .find(|(path, _)| !files.contains_key(*path))
         {
             return Err(self.unreadable(&format!(
                 "the tarball has '{path}', which is not in the commit"

@@ -151,14 +151,16 @@ impl Session<'_> {
                 renewable: false,
             })
         };
+        let nobody = Login {
+            header: None,
+            renewable: false,
+        };
         match self.auth {
+            GitAuth::Anonymous => Ok(nobody),
             GitAuth::Installation => match self.github.logins.own(&self.repository.host).await? {
                 Own::App(app) => self.app(&app).await,
                 Own::Token(token) => fixed(bearer(&token)?),
-                Own::Nothing => Ok(Login {
-                    header: None,
-                    renewable: false,
-                }),
+                Own::Nothing => Ok(nobody),
             },
             // GitHub takes no passwords: what stands there is a token.
             GitAuth::Basic { password, .. } => fixed(bearer(password)?),

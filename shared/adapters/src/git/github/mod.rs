@@ -8,11 +8,11 @@ mod fetch;
 mod login;
 mod resolve;
 
-use super::url::Repository;
 use client::Api;
 use driftless_core::ports::{
     Commit, ErrorKind, FetchLimits, GitAuth, GitReference, Keys, PortError, Result,
 };
+use driftless_core::source::repository::Repository;
 use driftless_manifest::FileTree;
 use login::Logins;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 use super::Session;
 use super::client::{Answer, Ask};
-use crate::git::url::Repository;
 use crate::git::{Wanted, highest, is_sha};
 use driftless_core::ports::{Commit, ErrorKind, GitReference, PortError, Result};
+use driftless_core::source::repository::Repository;
 use http::{HeaderValue, header};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -27,6 +27,11 @@ struct Target {
 }
 
 #[derive(Deserialize)]
+struct CommitName {
+    sha: String,
+}
+
+#[derive(Deserialize)]
 struct Tag {
     object: Target,
 }
@@ -39,13 +44,7 @@ impl Session<'_> {
         known: Option<&Commit>,
     ) -> Result<Commit> {
         let (full, name) = match Wanted::of(reference)? {
-            Wanted::Commit { sha, branch } => {
-                return Ok(Commit {
-                    sha: sha.to_owned(),
-                    name: branch.to_owned(),
-                    etag: None,
-                });
-            }
+            Wanted::Commit { sha, branch } => return self.commit(sha, branch, known).await,
             Wanted::Semver(range) => return self.semver(range, known).await,
             Wanted::Name(name) => (name.to_owned(), name.to_owned()),
             Wanted::Tag(tag) => (format!("refs/tags/{tag}"), tag.to_owned()),
@@ -76,6 +75,32 @@ impl Session<'_> {
             sha,
             name,
             etag: etag.map(|etag| asked.remember(&etag)),
+        })
+    }
+
+    /// A commit by its hash: the host says whether this login may read it.
+    async fn commit(&self, sha: &str, branch: &str, known: Option<&Commit>) -> Result<Commit> {
+        let path = self.path(&format!("git/commits/{sha}"));
+        let asked = Asked::new(self.repository, sha);
+        let answer = self
+            .conditional(&path, asked.validator(known))
+            .await
+            .map_err(|error| missing(error, &format!("commit {sha}")))?;
+        if answer.status != 304 {
+            let found: CommitName = answer.json(&format!("GET {path}"))?;
+            if found.sha != sha {
+                let what = format!("{}: the answer is about another commit", self.repository);
+                return Err(PortError::new(ErrorKind::Unreadable, what));
+            }
+        }
+        let etag = match answer.status {
+            304 => known.and_then(|known| known.etag.clone()),
+            _ => answer.etag().map(|etag| asked.remember(&etag)),
+        };
+        Ok(Commit {
+            sha: sha.to_owned(),
+            name: branch.to_owned(),
+            etag,
         })
     }
 

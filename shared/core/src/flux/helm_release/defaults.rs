@@ -252,9 +252,9 @@ impl HelmRelease {
         named && self.install().create_namespace
     }
 
-    /// Whether an install applies on the server.
-    pub fn install_server_side(&self) -> bool {
-        self.install().server_side_apply.unwrap_or(true)
+    /// Whether an install applies on the server; `default` where the object does not say.
+    pub fn install_server_side(&self, default: bool) -> bool {
+        self.install().server_side_apply.unwrap_or(default)
     }
 
     /// Whether an upgrade applies on the server; `last` says whether the last release was applied so.

@@ -33,7 +33,7 @@ fn defaults_of_flux() {
         (web.install_crds(), web.upgrade_crds()),
         (CrdsPolicy::Create, CrdsPolicy::Skip)
     );
-    assert!(web.install_server_side());
+    assert!(web.install_server_side(true) && !web.install_server_side(false));
     assert!(web.upgrade_server_side(true) && !web.upgrade_server_side(false));
     assert_eq!(web.drift_mode(), DriftMode::Disabled);
     assert_eq!(web.chart_name_change(), ChartNameChange::Reinstall);

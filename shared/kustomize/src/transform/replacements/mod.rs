@@ -2,19 +2,20 @@
 
 mod paths;
 
+use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
     FieldOptions, Form, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, shape,
 };
 use crate::loader::{Context, Loader};
-use crate::node::{self, Node, Scalar};
+use crate::node::{self, GoJson, Node, Scalar};
 use crate::resid::{Id, IdFilter};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schema;
-use crate::selector::Matcher;
+use crate::selector::{Matcher, Selector};
 use driftless_manifest::yaml::{self, Dialect};
-use paths::Found;
+use paths::{Found, Miss, Visit};
 use serde_json::Value as Json;
 
 /// The replacements of one kustomization or plugin.
@@ -64,7 +65,7 @@ impl Replacements {
                 return Err(fault("an entry has no targets".to_owned()));
             };
             let mut value = match (&replacement.source, &replacement.source_value) {
-                (Some(source), None) => source_value(map, source, &context.schema.borrow())?,
+                (Some(source), None) => source_value(map, source, context)?,
                 (None, Some(text)) => Value::new(Node::Scalar(Scalar::plain(text.clone()))),
                 (None, None) => {
                     return Err(fault(
@@ -99,15 +100,17 @@ impl Value {
     }
 
     /// Reads the field again after a change of its object.
-    fn follow(&mut self, at: usize, object: &Node) {
+    fn follow(&mut self, at: usize, object: &Node, budget: &Budget) -> Result<(), Error> {
         let Some((_, path)) = self.field.as_ref().filter(|(own, _)| *own == at) else {
-            return;
+            return Ok(());
         };
         let parts = node::parts(path);
         if let Some(Ok(Some(now))) = parts.map(|parts| node::lookup(object, &parts)) {
+            budget.spend_steps(now.size())?;
             self.node.clone_from(now);
             node::unshare(&mut self.node);
         }
+        Ok(())
     }
 }
 
@@ -118,12 +121,20 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
         file.text.as_bytes(),
         file.path.as_str(),
         Dialect::V2,
-        &loader.context.yaml_limits(),
+        &loader.context.budget.kustomization_limits(),
     )?;
     let bad = |reason: String| fault(format!("'{path}': {reason}"));
     let list = match documents.into_iter().next() {
-        Some(Json::Array(list)) => list,
-        Some(one @ Json::Object(_)) => vec![one],
+        Some(value @ (Json::Array(_) | Json::Object(_))) => {
+            loader
+                .context
+                .budget
+                .spend_nodes(node::value_size(&value))?;
+            match value {
+                Json::Array(list) => list,
+                one => vec![one],
+            }
+        }
         _ => return Err(bad("expected a replacement or a list of them".to_owned())),
     };
     let one = |value: Json| {
@@ -133,7 +144,14 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
     list.into_iter().map(one).collect()
 }
 
-fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Result<Value, Error> {
+fn source_value(
+    map: &ResMap,
+    source: &ReplacementSource,
+    context: &Context<'_, '_>,
+) -> Result<Value, Error> {
+    let schema = &context.schema.borrow();
+    let budget = &context.budget;
+    budget.spend_steps(map.list().len() + source.field_path.len())?;
     let wanted = IdFilter {
         gvk: source.gvk.clone(),
         name: source.name.clone(),
@@ -181,6 +199,7 @@ fn source_value(map: &ResMap, source: &ReplacementSource, schema: &Schema) -> Re
     if let Some(options) = options.filter(|options| !options.delimiter.is_empty()) {
         return refine(value, options).map(Value::new);
     }
+    budget.spend_tree(value)?;
     let mut node = value.clone();
     node::unshare(&mut node);
     Ok(Value {
@@ -216,45 +235,49 @@ fn apply_target(
     let Some(select) = &target.select else {
         return Err(fault("a target has no select".to_owned()));
     };
-    let select = select.compile()?;
+    let compiled = |selector: &Selector| selector.compile(&context.patterns, &context.budget);
+    let select = compiled(select)?;
     let reject = target
         .reject
         .iter()
-        .map(|selector| selector.compile())
+        .map(compiled)
         .collect::<Result<Vec<_>, _>>()?;
-    let paths: Vec<Vec<String>> = match target.field_paths.as_slice() {
-        [] => vec![node::smart_split(NAME)],
-        paths => paths.iter().map(|path| node::smart_split(path)).collect(),
-    };
+    let paths = target_paths(target, &context.budget)?;
     for (at, resource) in map.list_mut().iter_mut().enumerate() {
+        for matcher in reject.iter().chain([&select]) {
+            matcher.spend(resource, &context.budget)?;
+        }
         if !is_target(resource, &select, &reject, &context.schema.borrow()) {
             continue;
         }
         for path in &paths {
-            let size = value.node.size();
-            context.spend_steps(size)?;
-            let before = resource.node.size();
-            let copied = copy(
-                &mut resource.node,
-                &value.node,
-                path,
-                target.options.as_ref(),
-            );
-            let copied = copied.map_err(|reason| {
-                fault(format!(
-                    "{} {}: '{}': {reason}",
-                    resource.kind(),
-                    resource.name(),
-                    path.join(".")
-                ))
-            })?;
-            resource.shares.level(&mut resource.node);
-            value.follow(at, &resource.node);
-            context.spend_nodes(copied.saturating_mul(size))?;
-            context.spend_nodes(resource.node.size().saturating_sub(before))?;
+            let copy = Copy {
+                value: &value.node,
+                options: target.options.as_ref(),
+                context,
+            };
+            copy.to(resource, path)?;
+            resource.shares.sync(&mut resource.node, &context.budget)?;
+            value.follow(at, &resource.node, &context.budget)?;
         }
     }
     Ok(())
+}
+
+/// The fields of a target, part by part.
+fn target_paths(target: &ReplacementTarget, budget: &Budget) -> Result<Vec<Vec<String>>, Error> {
+    let mut paths = Vec::with_capacity(target.field_paths.len().max(1));
+    for path in &target.field_paths {
+        budget.spend_steps(path.len())?;
+        let path = node::smart_split(path);
+        budget.check_path(path.len())?;
+        budget.spend_nodes(path.len())?;
+        paths.push(path);
+    }
+    if paths.is_empty() {
+        paths.push(node::smart_split(NAME));
+    }
+    Ok(paths)
 }
 
 fn is_target(resource: &Resource, select: &Matcher, reject: &[Matcher], schema: &Schema) -> bool {
@@ -278,48 +301,114 @@ fn is_target(resource: &Resource, select: &Matcher, reject: &[Matcher], schema: 
     !rejected && ids.iter().any(|id| select.id(id))
 }
 
-/// Writes the value to wherever the path leads; how many places that were.
-fn copy(
-    object: &mut Node,
-    value: &Node,
-    path: &[String],
-    options: Option<&FieldOptions>,
-) -> Result<usize, String> {
-    let create = options.is_some_and(|options| options.create);
-    // A text with YAML or JSON in it can be gone into.
-    if let Ok(count) = copy_into_text(object, value, path, options) {
-        return Ok(count);
-    }
-    let mut count = 0;
-    paths::visit(object, path, create.then_some(value), &mut |found| {
-        count += 1;
-        match found {
-            Found::Node(node) => set(node, value, options),
-            // What is inside of a text is changed in a copy that nobody keeps.
-            Found::InText => Ok(()),
-        }
-    })?;
-    if count == 0 {
-        return Err(if create {
-            "it cannot be found or made"
-        } else {
-            "there is no such field"
-        }
-        .to_owned());
-    }
-    Ok(count)
+/// A value on its way into fields.
+struct Copy<'c> {
+    value: &'c Node,
+    options: Option<&'c FieldOptions>,
+    context: &'c Context<'c, 'c>,
 }
 
-fn set(node: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result<(), String> {
-    let options = options.filter(|options| !options.delimiter.is_empty());
-    match (node, options) {
-        // Only the text: the field keeps its type.
-        (Node::Scalar(old), None) => value.text().clone_into(&mut old.text),
-        (Node::Scalar(old), Some(options)) => old.text = splice(&old.text, value, options),
-        (node, None) => *node = value.clone(),
-        (_, Some(_)) => return Err("delimiter is for texts only".to_owned()),
+impl Copy<'_> {
+    /// Writes the value to wherever the path leads.
+    fn to(&self, resource: &mut Resource, path: &[String]) -> Result<(), Error> {
+        let done = match self.replace_in_text(&mut resource.node, path) {
+            // A text with YAML or JSON in it can be gone into.
+            Ok(count) => Ok(count),
+            Err(Miss::Spent(error)) => return Err(error),
+            Err(Miss::Reason(_)) => self.replace_in_fields(&mut resource.node, path),
+        };
+        match done {
+            Ok(0) if self.creates() => self.missed(resource, path, "it cannot be found or made"),
+            Ok(0) => self.missed(resource, path, "there is no such field"),
+            Ok(_) => Ok(()),
+            Err(Miss::Spent(error)) => Err(error),
+            Err(Miss::Reason(reason)) => self.missed(resource, path, &reason),
+        }
     }
-    Ok(())
+
+    fn missed(&self, resource: &Resource, path: &[String], reason: &str) -> Result<(), Error> {
+        let (kind, name) = (resource.kind(), resource.name());
+        let path = path.join(".");
+        Err(fault(format!("{kind} {name}: '{path}': {reason}")))
+    }
+
+    fn creates(&self) -> bool {
+        self.options.is_some_and(|options| options.create)
+    }
+
+    /// Visits what a path leads to; how many places that were.
+    fn replace_in_fields(&self, node: &mut Node, path: &[String]) -> Result<usize, Miss> {
+        let mut count = 0;
+        let visit = Visit {
+            make: self.creates().then_some(self.value),
+            context: self.context,
+        };
+        visit.path(node, path, &mut |found| {
+            count += 1;
+            match found {
+                Found::Node(node) => self.set(node),
+                // What is inside of a text is changed in a copy that nobody keeps.
+                Found::InText => Ok(()),
+            }
+        })?;
+        Ok(count)
+    }
+
+    fn set(&self, node: &mut Node) -> Result<(), Miss> {
+        let budget = &self.context.budget;
+        let value = self.value;
+        let options = self.options.filter(|options| !options.delimiter.is_empty());
+        match (node, options) {
+            // Only the text: the field keeps its type.
+            (Node::Scalar(old), None) => {
+                let text = value.text();
+                budget.spend_field("", text)?;
+                text.clone_into(&mut old.text);
+            }
+            (Node::Scalar(old), Some(options)) => {
+                budget.spend_steps(old.text.len())?;
+                budget.spend_field(&old.text, value.text())?;
+                old.text = splice(&old.text, value, options);
+            }
+            (node, None) => {
+                budget.spend_tree(value)?;
+                *node = value.clone();
+            }
+            (_, Some(_)) => return Err(Miss::Reason("delimiter is for texts only".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Goes along the path to a text that holds YAML or JSON, changes a value in it and writes the text anew.
+    fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, Miss> {
+        let none = || Miss::Reason("no text on the way".to_owned());
+        let mut text = None;
+        for length in 1..path.len() {
+            let Some(parts) = node::parts(&path[..length]) else {
+                continue;
+            };
+            self.context.budget.spend_steps(length)?;
+            if let Ok(Some(Node::Scalar(scalar))) = node::lookup(object, &parts)
+                && let Some(inner) = self.context.embedded(&scalar.text)?
+            {
+                text = Some((parts, length, inner));
+                break;
+            }
+        }
+        let (parts, length, mut inner) = text.ok_or_else(none)?;
+        let Ok(Some(Node::Scalar(scalar))) = node::lookup_mut(object, &parts) else {
+            return Err(none());
+        };
+        if self.replace_in_fields(&mut inner, &path[length..])? == 0 {
+            return Err(none());
+        }
+        let budget = &self.context.budget;
+        budget.spend_steps(scalar.text.len())?;
+        let written = write_text(&inner, &scalar.text).ok_or_else(none)?;
+        budget.spend_text(written.len().saturating_sub(scalar.text.len()))?;
+        scalar.text = written;
+        Ok(1)
+    }
 }
 
 /// A text with the value in the place of one of its parts, or before or behind them. A map or list counts as an empty text.
@@ -336,67 +425,19 @@ fn splice(old: &str, value: &Node, options: &FieldOptions) -> String {
     parts.join(&options.delimiter)
 }
 
-/// Goes along the path to a text that holds YAML or JSON, changes a value in it and writes the text anew.
-fn copy_into_text(
-    object: &mut Node,
-    value: &Node,
-    path: &[String],
-    options: Option<&FieldOptions>,
-) -> Result<usize, String> {
-    let none = || "no text on the way".to_owned();
-    let mut at = None;
-    for length in 1..path.len() {
-        let Some(parts) = node::parts(&path[..length]) else {
-            continue;
-        };
-        if let Ok(Some(Node::Scalar(scalar))) = node::lookup(object, &parts)
-            && parse_text(&scalar.text).is_some()
-        {
-            at = Some((parts, length));
-            break;
-        }
-    }
-    let (parts, length) = at.ok_or_else(none)?;
-    let Ok(Some(Node::Scalar(scalar))) = node::lookup_mut(object, &parts) else {
-        return Err(none());
-    };
-    let mut inner = parse_text(&scalar.text).ok_or_else(none)?;
-    let create = options.is_some_and(|options| options.create);
-    let mut count = 0;
-    paths::visit(
-        &mut inner,
-        &path[length..],
-        create.then_some(value),
-        &mut |found| {
-            count += 1;
-            match found {
-                Found::Node(node) => set(node, value, options),
-                Found::InText => Ok(()),
-            }
-        },
-    )?;
-    if count == 0 {
-        return Err(none());
-    }
-    scalar.text = write_text(&inner, &scalar.text).ok_or_else(none)?;
-    Ok(count)
-}
-
-fn parse_text(text: &str) -> Option<Node> {
-    node::first_document(text, &yaml::Limits::default())
-}
-
 /// The text with the value in it: JSON stays JSON, with or without indentation; anything else is YAML.
 fn write_text(inner: &Node, old: &str) -> Option<String> {
-    let value = node::to_value(inner).ok()?;
     if !old.trim_start().starts_with(['{', '[']) {
+        node::to_value(inner).ok()?;
         return Some(node::to_text(inner).trim().to_owned());
     }
-    let indented = old.contains('\n') && old.contains("  ");
-    let json = if indented {
-        serde_json::to_string_pretty(&value).ok()?
+    let value = node::to_value(inner).ok()?;
+    let mut json = Vec::with_capacity(old.len());
+    let written = if old.contains('\n') && old.contains("  ") {
+        serde_json::to_writer_pretty(GoJson(&mut json), &value)
     } else {
-        value.to_string()
+        serde_json::to_writer(GoJson(&mut json), &value)
     };
-    Some(node::escape_as_go(&json))
+    written.ok()?;
+    String::from_utf8(json).ok()
 }

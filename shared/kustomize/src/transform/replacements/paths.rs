@@ -1,5 +1,6 @@
-use crate::node::{Map, Node, Scalar};
-use crate::selector::compile;
+use crate::error::Error;
+use crate::loader::Context;
+use crate::node::{MAP_VALUES, Map, Node, Scalar};
 
 /// What a path leads to.
 pub(super) enum Found<'n> {
@@ -9,40 +10,179 @@ pub(super) enum Found<'n> {
     InText,
 }
 
-type Set<'s> = &'s mut dyn FnMut(Found<'_>) -> Result<(), String>;
-
-/// Calls `set` on everything that a path leads to. `*` stands for every item of a list, `[key=value]` for the items whose
-/// key matches an expression. With `make`, fields that are missing are made, the last one of the kind of `make`.
-///
-/// # Errors
-/// A field of a list or scalar, an index beyond the end, or whatever `set` refuses.
-pub(super) fn visit(
-    node: &mut Node,
-    path: &[String],
-    make: Option<&Node>,
-    set: Set<'_>,
-) -> Result<(), String> {
-    let Some((part, rest)) = path.split_first() else {
-        return set(Found::Node(node));
-    };
-    if part.parse::<usize>().is_ok() {
-        return visit_index(node, part, rest, make, set);
-    }
-    if part.starts_with('[') && part.ends_with(']') {
-        return visit_matches(node, part, rest, make, set);
-    }
-    if part == "*" {
-        return items(node)?
-            .iter_mut()
-            .try_for_each(|item| visit(item, rest, make, set));
-    }
-    visit_field(node, part, rest, make, set)
+/// Why a value was not written.
+pub(super) enum Miss {
+    /// The path and the object do not fit.
+    Reason(String),
+    /// The build has an error of its own: a budget that is used up.
+    Spent(Error),
 }
 
-fn items(node: &mut Node) -> Result<&mut Vec<Node>, String> {
+impl From<Error> for Miss {
+    fn from(error: Error) -> Self {
+        Self::Spent(error)
+    }
+}
+
+impl From<String> for Miss {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+type Set<'s> = &'s mut dyn FnMut(Found<'_>) -> Result<(), Miss>;
+
+/// A walk along a path. `*` stands for every item of a list, `[key=value]` for the items whose key matches an expression. With
+/// `make`, fields that are missing are made, the last one of the kind of `make`.
+#[derive(Clone, Copy)]
+pub(super) struct Visit<'v> {
+    pub make: Option<&'v Node>,
+    pub context: &'v Context<'v, 'v>,
+}
+
+impl Visit<'_> {
+    /// Calls `set` on everything that a path leads to.
+    ///
+    /// # Errors
+    /// A field of a list or scalar, an index beyond the end, or whatever `set` refuses.
+    pub fn path(self, node: &mut Node, path: &[String], set: Set<'_>) -> Result<(), Miss> {
+        self.context.budget.spend_steps(1)?;
+        let Some((part, rest)) = path.split_first() else {
+            return set(Found::Node(node));
+        };
+        if part.parse::<usize>().is_ok() {
+            return self.index(node, part, rest, set);
+        }
+        if part.starts_with('[') && part.ends_with(']') {
+            return self.matches(node, part, rest, set);
+        }
+        if part == "*" {
+            return items(node)?
+                .iter_mut()
+                .try_for_each(|item| self.path(item, rest, set));
+        }
+        self.field(node, part, rest, set)
+    }
+
+    /// Pays for a value that is missing, and makes it empty.
+    fn blank(self, next: Option<&String>, make: &Node) -> Result<Node, Miss> {
+        self.context.budget.spend_nodes(1 + MAP_VALUES)?;
+        Ok(blank(next, make))
+    }
+
+    fn field(self, node: &mut Node, name: &str, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
+        if node.is_null() {
+            return Ok(());
+        }
+        let Node::Map(map) = node else {
+            let what = node.what();
+            return Err(format!("it goes through {what}, expected a map").into());
+        };
+        if let (None, Some(make)) = (map.get(name), self.make) {
+            self.context.budget.spend_field(name, "")?;
+            map.insert(name, self.blank(rest.first(), make)?);
+        }
+        match map.get_mut(name) {
+            Some(Node::Scalar(scalar)) if !rest.is_empty() => self.text(scalar, rest, set),
+            Some(field) => self.path(field, rest, set),
+            None => Ok(()),
+        }
+    }
+
+    /// A text on the way is read as YAML. What is found in it counts, but nothing that is set there is kept.
+    fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
+        let Some(mut inner) = self.context.embedded(&scalar.text)? else {
+            return Err("it goes through a text that is not YAML".to_owned().into());
+        };
+        let visit = Visit { make: None, ..self };
+        visit.path(&mut inner, rest, &mut |_| set(Found::InText))
+    }
+
+    fn index(self, node: &mut Node, part: &str, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
+        let index: usize = part
+            .parse()
+            .map_err(|_| format!("'{part}' is not an index"))?;
+        let items = items(node)?;
+        if let (true, Some(make)) = (items.len() == index, self.make) {
+            items.push(self.blank(rest.first(), make)?);
+        }
+        let count = items.len();
+        let item = items
+            .get_mut(index)
+            .ok_or_else(|| format!("there is no item {index} in a list of {count}"))?;
+        self.path(item, rest, set)
+    }
+
+    fn matches(
+        self,
+        node: &mut Node,
+        part: &str,
+        rest: &[String],
+        set: Set<'_>,
+    ) -> Result<(), Miss> {
+        let inner = &part[1..part.len() - 1];
+        let (key, pattern) = inner
+            .split_once('=')
+            .ok_or_else(|| format!("'{part}' is not of the form [key=value]"))?;
+        let budget = &self.context.budget;
+        let regex = match self.context.patterns.compile(pattern, budget) {
+            Ok(regex) => regex,
+            Err(error) if error.is_budget() => return Err(Miss::Spent(error)),
+            Err(error) => return Err(Miss::Reason(error.to_string())),
+        };
+        let items = items(node)?;
+        let text = |item: &Node| match key {
+            "" => Some(item.text().trim().to_owned()),
+            key => item.get(key).map(|field| field.text().trim().to_owned()),
+        };
+        let fits = |item: &Node| -> Result<bool, Error> {
+            let Some(text) = text(item) else {
+                return Ok(false);
+            };
+            budget.spend_steps(regex.steps(&text))?;
+            Ok(regex.is_match(&text))
+        };
+        let mut count = 0;
+        for item in items.iter_mut() {
+            if !fits(item)? {
+                continue;
+            }
+            if key.is_empty() {
+                set(Found::Node(item))?;
+                count += 1;
+            } else {
+                self.path(item, rest, &mut |found| {
+                    count += 1;
+                    set(found)
+                })?;
+            }
+        }
+        if count > 0 || self.make.is_none() {
+            return Ok(());
+        }
+        budget.spend_nodes(1 + MAP_VALUES)?;
+        budget.spend_field(key, pattern)?;
+        let value = Node::Scalar(Scalar::plain(pattern));
+        let mut item = match key {
+            "" => value,
+            key => Node::Map(Map::new(vec![(key.to_owned(), value)])),
+        };
+        if fits(&item)? {
+            if key.is_empty() {
+                set(Found::Node(&mut item))?
+            } else {
+                self.path(&mut item, rest, set)?
+            }
+        }
+        items.push(item);
+        Ok(())
+    }
+}
+
+fn items(node: &mut Node) -> Result<&mut Vec<Node>, Miss> {
     match node {
         Node::Seq(items) => Ok(items),
-        node => Err(format!("it goes through {}, expected a list", node.what())),
+        node => Err(format!("it goes through {}, expected a list", node.what()).into()),
     }
 }
 
@@ -61,105 +201,4 @@ fn blank(next: Option<&String>, make: &Node) -> Node {
             Node::Map(_) => Node::map(),
         },
     }
-}
-
-fn visit_field(
-    node: &mut Node,
-    name: &str,
-    rest: &[String],
-    make: Option<&Node>,
-    set: Set<'_>,
-) -> Result<(), String> {
-    if node.is_null() {
-        return Ok(());
-    }
-    let Node::Map(map) = node else {
-        return Err(format!("it goes through {}, expected a map", node.what()));
-    };
-    if let (None, Some(make)) = (map.get(name), make) {
-        map.insert(name, blank(rest.first(), make));
-    }
-    match map.get_mut(name) {
-        Some(Node::Scalar(scalar)) if !rest.is_empty() => visit_text(scalar, rest, set),
-        Some(field) => visit(field, rest, make, set),
-        None => Ok(()),
-    }
-}
-
-/// A text on the way is read as YAML. What is found in it counts, but nothing that is set there is kept.
-fn visit_text(scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), String> {
-    let limits = driftless_manifest::yaml::Limits::default();
-    let Some(mut inner) = crate::node::first_document(&scalar.text, &limits) else {
-        return Err("it goes through a text that is no YAML".to_owned());
-    };
-    visit(&mut inner, rest, None, &mut |_| set(Found::InText))
-}
-
-fn visit_index(
-    node: &mut Node,
-    part: &str,
-    rest: &[String],
-    make: Option<&Node>,
-    set: Set<'_>,
-) -> Result<(), String> {
-    let index: usize = part.parse().map_err(|_| format!("'{part}' is no index"))?;
-    let items = items(node)?;
-    if let (true, Some(make)) = (items.len() == index, make) {
-        items.push(blank(rest.first(), make));
-    }
-    let count = items.len();
-    let item = items
-        .get_mut(index)
-        .ok_or_else(|| format!("there is no item {index} in a list of {count}"))?;
-    visit(item, rest, make, set)
-}
-
-fn visit_matches(
-    node: &mut Node,
-    part: &str,
-    rest: &[String],
-    make: Option<&Node>,
-    set: Set<'_>,
-) -> Result<(), String> {
-    let inner = &part[1..part.len() - 1];
-    let (key, pattern) = inner
-        .split_once('=')
-        .ok_or_else(|| format!("'{part}' is not of the form [key=value]"))?;
-    let regex = compile(pattern).map_err(|error| error.to_string())?;
-    let items = items(node)?;
-    let fits = |item: &Node| match key {
-        "" => regex.is_match(item.text().trim()),
-        key => item
-            .get(key)
-            .is_some_and(|field| regex.is_match(field.text().trim())),
-    };
-    let mut count = 0;
-    for item in items.iter_mut().filter(|item| fits(item)) {
-        if key.is_empty() {
-            set(Found::Node(item))?;
-            count += 1;
-        } else {
-            visit(item, rest, make, &mut |found| {
-                count += 1;
-                set(found)
-            })?;
-        }
-    }
-    if count > 0 || make.is_none() {
-        return Ok(());
-    }
-    let value = Node::Scalar(Scalar::plain(pattern));
-    let mut item = match key {
-        "" => value,
-        key => Node::Map(Map(vec![(key.to_owned(), value)])),
-    };
-    if fits(&item) {
-        if key.is_empty() {
-            set(Found::Node(&mut item))?
-        } else {
-            visit(&mut item, rest, make, set)?
-        }
-    }
-    items.push(item);
-    Ok(())
 }

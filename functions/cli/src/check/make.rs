@@ -1,0 +1,264 @@
+//! What is made up when nothing moves any more: whatever objects failed for, that nothing made, and that a cluster has where the
+//! repository does not say so.
+
+use super::cause::{Cause, Causes};
+use super::define::Definitions;
+use super::lenient::Refused;
+use super::values::{self, Users, Values};
+use crate::embedded::needs;
+use crate::embedded::{Made, Objects, Row, StandIn, State, World};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use driftless_core::flux::{FluxKind, Kustomization, ObjectRef, reason};
+use driftless_manifest::{Object, TreePath};
+use regex::Regex;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// What was made up.
+pub struct MadeUp {
+    /// Definitions that allow everything.
+    pub definitions: Definitions,
+    /// ConfigMaps and Secrets with placeholders.
+    pub values: Values,
+    /// Logins, keys, and clusters.
+    pub stand_ins: Vec<StandIn>,
+    /// By cluster and name, the hubs whose objects asked for them.
+    namespaces: BTreeMap<(String, String), BTreeSet<String>>,
+    /// GitRepositories that are the fleet repository, by hub.
+    sources: BTreeSet<(String, ObjectRef)>,
+}
+
+impl MadeUp {
+    /// Nothing yet. Clusters are told of each placeholder.
+    pub fn new(refused: Refused) -> Self {
+        Self {
+            definitions: Definitions::default(),
+            values: Values::new(refused),
+            stand_ins: Vec::new(),
+            namespaces: BTreeMap::new(),
+            sources: BTreeSet::new(),
+        }
+    }
+
+    /// Makes up what objects failed for. Whether there was anything new.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn add(
+        &mut self,
+        world: &World,
+        fleet: &Fleet,
+        rows: &[Row],
+        objects: &Objects,
+    ) -> Result<bool, Error> {
+        let mut any = self.stand_in(world, rows, objects).await?;
+        any |= self.values.add(world, rows, objects).await?;
+        any |= self.definitions.add(world, rows, objects).await?;
+        any |= self.namespaces(world, rows).await?;
+        any |= self.sources(world, fleet, rows, objects).await?;
+        Ok(any)
+    }
+
+    async fn stand_in(
+        &mut self,
+        world: &World,
+        rows: &[Row],
+        objects: &Objects,
+    ) -> Result<bool, Error> {
+        let before = self.stand_ins.len();
+        for row in rows.iter().filter(|row| row.state == State::Failed) {
+            let hub = world.hub(&row.hub).await?;
+            // A chart is fetched with what its repository says.
+            let source = row
+                .source
+                .clone()
+                .filter(|_| row.id.kind == FluxKind::HelmChart);
+            for id in std::iter::once(row.id.clone()).chain(source) {
+                if let Some(object) = objects.get(&(row.hub.clone(), id)) {
+                    self.stand_ins
+                        .extend(world.stand_in_for(&hub, object).await?);
+                }
+            }
+        }
+        Ok(self.stand_ins.len() > before)
+    }
+
+    async fn namespaces(&mut self, world: &World, rows: &[Row]) -> Result<bool, Error> {
+        static FORM: LazyLock<Option<Regex>> =
+            LazyLock::new(|| Regex::new(r#"namespaces "([^"]+)" not found"#).ok());
+        let mut any = false;
+        for row in rows.iter().filter(|row| row.state == State::Failed) {
+            let form = FORM.iter();
+            for name in form.flat_map(|form| form.captures_iter(&row.message)) {
+                let made = world.ensure_namespace(&row.cluster, &name[1]).await?;
+                let place = (row.cluster.clone(), name[1].to_owned());
+                if made || self.namespaces.contains_key(&place) {
+                    self.namespaces
+                        .entry(place)
+                        .or_default()
+                        .insert(row.hub.clone());
+                }
+                any |= made;
+            }
+        }
+        Ok(any)
+    }
+
+    /// A fleet repository that no file names is there under the name that its Kustomizations have for it.
+    async fn sources(
+        &mut self,
+        world: &World,
+        fleet: &Fleet,
+        rows: &[Row],
+        objects: &Objects,
+    ) -> Result<bool, Error> {
+        if fleet.is_stated {
+            return Ok(false);
+        }
+        let mut any = false;
+        for row in rows.iter().filter(|row| row.state == State::Failed) {
+            let key = |id: &ObjectRef| (row.hub.clone(), id.clone());
+            let source = row
+                .source
+                .as_ref()
+                .filter(|id| id.kind == FluxKind::GitRepository);
+            let Some(source) = source.filter(|id| !objects.contains_key(&key(id))) else {
+                continue;
+            };
+            let owner = objects
+                .get(&key(&row.id))
+                .cloned()
+                .map(Kustomization::from_object);
+            let leads_here = owner
+                .and_then(Result::ok)
+                .is_some_and(|owner| is_folder(world, &owner));
+            if leads_here && self.sources.insert(key(source)) {
+                world.give(&row.hub, &repository(fleet, source)?).await?;
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// The cause that an object which failed all the same cannot be told to be wrong: it has values that are not known, or goes
+    /// by a login that was made up.
+    pub fn excuse(&self, row: &Row, objects: &Objects) -> Option<Cause> {
+        let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
+        let spec = object.pointer("/spec").map(ToString::to_string);
+        if let Some(cause) = spec.and_then(|spec| self.values.in_text(&spec)) {
+            return Some(cause);
+        }
+        match row.id.kind {
+            FluxKind::Kustomization => None,
+            FluxKind::HelmRelease => self.values.of_release(row, objects),
+            _ if !is_about_login(row) => None,
+            _ => needs::of(object).into_iter().find_map(|need| {
+                let told = need.what.to_string();
+                let mut made = self.stand_ins.iter();
+                made.any(|one| one.hub == row.hub && one.told == told)
+                    .then(|| Cause::missing(&need.what, &need.purpose))
+            }),
+        }
+    }
+
+    /// Tells what was made up, and for whom.
+    pub fn tell(&self, rows: &[Row], objects: &Objects, has_keys: bool, causes: &mut Causes) {
+        self.definitions.tell(rows, causes);
+        let all = values::users(objects);
+        self.values.tell(&all, causes);
+        for one in &self.stand_ins {
+            if has_keys && one.what == Made::Keys {
+                // They were given.
+                continue;
+            }
+            let cause = match &one.what {
+                Made::Cluster(name) => {
+                    let text = format!("cluster {name} stands in for that of {}", one.told);
+                    Cause::note(&one.object, text)
+                }
+                Made::Keys | Made::Login => self.of_stand_in(one, objects),
+            };
+            let is_cluster = matches!(one.what, Made::Cluster(_));
+            let met = causes.entry(cause).or_default();
+            met.hubs.insert(one.hub.clone());
+            if !is_cluster {
+                met.users.extend(users(one, objects, &all));
+            }
+        }
+        for ((cluster, name), hubs) in &self.namespaces {
+            if self.values.in_text(name).is_some() {
+                continue;
+            }
+            let text = "nothing that was applied makes it, a stand-in is used";
+            let met = causes
+                .entry(Cause::note(format!("Namespace/{name}"), text))
+                .or_default();
+            met.hubs.extend(hubs.iter().cloned());
+            let uses = |row: &&Row| {
+                row.cluster == *cluster && row.inventory.iter().any(|(id, _)| id.namespace == *name)
+            };
+            met.users
+                .extend(rows.iter().filter(uses).map(|row| row.id.to_string()));
+        }
+        for (hub, id) in &self.sources {
+            let text = "nothing that was applied makes it, the fleet repository stands in";
+            let met = causes.entry(Cause::note(id, text)).or_default();
+            met.hubs.insert(hub.clone());
+            let uses = |row: &&Row| row.hub == *hub && row.source.as_ref() == Some(id);
+            met.users
+                .extend(rows.iter().filter(uses).map(|row| row.id.to_string()));
+        }
+    }
+
+    fn of_stand_in(&self, one: &StandIn, objects: &Objects) -> Cause {
+        let needs = objects
+            .get(&(one.hub.clone(), one.object.clone()))
+            .map(needs::of);
+        let need = needs
+            .into_iter()
+            .flatten()
+            .find(|need| need.what.to_string() == one.told);
+        match need {
+            Some(need) => Cause::missing(&need.what, &need.purpose),
+            None => Cause::note(
+                &one.told,
+                "nothing that was applied makes it, a stand-in is used",
+            ),
+        }
+    }
+}
+
+/// Whether a source failed for what stands in a Secret.
+fn is_about_login(row: &Row) -> bool {
+    [reason::AUTHENTICATION_FAILED, reason::VERIFICATION_ERROR].contains(&&*row.reason)
+}
+
+fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {
+    let needs = objects
+        .get(&(one.hub.clone(), one.object.clone()))
+        .map(needs::of);
+    let mut needs = needs.into_iter().flatten();
+    let need = needs.find(|need| need.what.to_string() == one.told);
+    let users = need.and_then(|need| all.get(&(one.hub.clone(), need.what)));
+    users.cloned().unwrap_or_default()
+}
+
+/// Whether a Kustomization's folder is one of the fleet repository.
+fn is_folder(world: &World, owner: &Kustomization) -> bool {
+    let Ok(path) = TreePath::within(&owner.spec.path) else {
+        return false;
+    };
+    let mut trees = world.git.trees().into_iter();
+    trees.any(|(_, tree)| !path.is_root() && tree.index().is_dir(&path))
+}
+
+fn repository(fleet: &Fleet, id: &ObjectRef) -> Result<Object, Error> {
+    Object::new(json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": id.name, "namespace": id.namespace},
+        "spec": {"interval": "1m", "url": fleet.url, "ref": {"branch": fleet.branch}},
+    }))
+    .map_err(Error::new)
+}

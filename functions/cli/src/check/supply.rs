@@ -1,0 +1,143 @@
+//! `--with`: what the clusters have and the repository does not.
+
+use crate::embedded::World;
+use crate::error::Error;
+use driftless_manifest::Object;
+use driftless_manifest::yaml::{self, Dialect, Limits};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The kinds that may be given.
+const KINDS: [(&str, &str); 3] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+];
+/// The namespace of what names none.
+const NAMESPACE: &str = "flux-system";
+
+/// The objects of the files, and the clusters that have them already.
+pub struct Supply {
+    objects: Vec<Object>,
+    has: BTreeSet<String>,
+}
+
+impl Supply {
+    /// Reads files, and the manifests of folders.
+    ///
+    /// # Errors
+    /// One that cannot be read, or that has other objects than those that may be given.
+    pub fn read(paths: &[PathBuf]) -> Result<Self, Error> {
+        let mut objects = Vec::new();
+        for path in paths {
+            for file in manifests(path)? {
+                let failed =
+                    |what: String| Error::new(format!("--with: {}: {what}", file.display()));
+                let text = std::fs::read(&file).map_err(|error| failed(error.to_string()))?;
+                let name = file.display().to_string();
+                let documents = yaml::documents(&text, &name, Dialect::V2, &Limits::default());
+                for document in documents.map_err(|error| Error::new(format!("--with: {error}")))? {
+                    take(document, &mut objects).map_err(failed)?;
+                }
+            }
+        }
+        Ok(Self {
+            objects,
+            has: BTreeSet::new(),
+        })
+    }
+
+    /// Puts them on every cluster that has them not yet: definitions everywhere, the others on hubs.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn apply(&mut self, world: &World) -> Result<(), Error> {
+        if self.objects.is_empty() {
+            return Ok(());
+        }
+        let hubs = world.hubs.iter().map(|hub| (hub.name.clone(), true));
+        let remotes = world.remotes().into_iter().map(|one| (one.name, false));
+        for (cluster, is_hub) in hubs.chain(remotes).collect::<Vec<_>>() {
+            if !self.has.insert(cluster.clone()) {
+                continue;
+            }
+            for object in &self.objects {
+                let namespace = object.namespace();
+                if namespace.is_empty() {
+                    world.give(&cluster, object).await?;
+                } else if is_hub {
+                    world.ensure_namespace(&cluster, namespace).await?;
+                    world.give(&cluster, object).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file, or every manifest in the folder and below it.
+fn manifests(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |error| Error::usage(format!("--with: {}: {error}", path.display()));
+    if !path.metadata().map_err(failed)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in path.read_dir().map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let is_manifest = path
+            .extension()
+            .is_some_and(|end| end == "yaml" || end == "yml");
+        if is_manifest || path.is_dir() {
+            files.extend(manifests(&path)?);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn take(document: Value, objects: &mut Vec<Object>) -> Result<(), String> {
+    if let Some(items) = document.get("items").and_then(Value::as_array) {
+        return items
+            .iter()
+            .try_for_each(|item| take(item.clone(), objects));
+    }
+    let object = Object::new(document).map_err(|error| error.to_string())?;
+    let id = object.id();
+    let kind = KINDS
+        .into_iter()
+        .find(|kind| *kind == (object.api_version(), object.kind()));
+    let Some((_, kind)) = kind else {
+        return Err(format!(
+            "{id} is not a ConfigMap, Secret or CustomResourceDefinition"
+        ));
+    };
+    if object.as_map().contains_key("sops") {
+        return Err(format!("{id} is encrypted: give it decrypted"));
+    }
+    objects.push(bare(object, kind != "CustomResourceDefinition")?);
+    Ok(())
+}
+
+/// Without what a cluster wrote into it.
+fn bare(object: Object, namespaced: bool) -> Result<Object, String> {
+    let namespace = match object.namespace() {
+        "" => NAMESPACE,
+        namespace => namespace,
+    };
+    let mut metadata = Map::from_iter([("name".to_owned(), json!(object.name()))]);
+    if namespaced {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    for field in ["labels", "annotations"] {
+        if let Some(value) = object.pointer(&format!("/metadata/{field}")) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    let mut object = object.into_value();
+    if let Value::Object(map) = &mut object {
+        map.insert("metadata".to_owned(), Value::Object(metadata));
+        map.remove("status");
+    }
+    Object::new(object).map_err(|error| error.to_string())
+}

@@ -1,0 +1,219 @@
+//! ConfigMaps and Secrets that a fleet takes values from and that nothing makes: placeholders stand in for what the build of a
+//! Kustomization asks of them.
+
+use super::cause::{Cause, Causes};
+use super::lenient::Refused;
+use crate::embedded::needs::{self, Place, Purpose};
+use crate::embedded::{Objects, Row, State, World};
+use crate::error::Error;
+use driftless_core::flux::{Kustomization, ObjectRef};
+use driftless_core::kustomization::variables;
+use driftless_core::ports::Cause as Why;
+use driftless_core::step::Context;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How every placeholder begins.
+const MARK: &str = "placeholder-";
+/// The longest placeholder: a label of DNS has room for more beside it.
+const LONGEST: usize = 40;
+
+/// What stands in for a variable: a word that may be a name, or a part of one.
+fn placeholder(variable: &str) -> String {
+    let name: String = variable
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let mut text = format!("{MARK}{}", name.trim_matches('-'));
+    text.truncate(LONGEST);
+    text.trim_end_matches('-').to_owned()
+}
+
+/// What was made up.
+pub struct Values {
+    made: BTreeMap<(String, Place), Made>,
+    refused: Refused,
+}
+
+struct Made {
+    purpose: Purpose,
+    entries: BTreeMap<String, String>,
+}
+
+impl Values {
+    /// Nothing yet. Clusters are told of each placeholder.
+    pub fn new(refused: Refused) -> Self {
+        Self {
+            made: BTreeMap::new(),
+            refused,
+        }
+    }
+
+    /// Makes up what objects failed for. Whether there was anything new.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn add(
+        &mut self,
+        world: &World,
+        rows: &[Row],
+        objects: &Objects,
+    ) -> Result<bool, Error> {
+        let mut any = false;
+        for row in rows.iter().filter(|row| row.state == State::Failed) {
+            let Some(object) = objects.get(&(row.hub.clone(), row.id.clone())) else {
+                continue;
+            };
+            let mut of_build = None;
+            for need in needs::of(object) {
+                let entries = match need.purpose {
+                    Purpose::Variables => BTreeMap::new(),
+                    Purpose::Values { ref key, is_one } => BTreeMap::from([(
+                        key.clone(),
+                        if is_one {
+                            placeholder(key)
+                        } else {
+                            "{}\n".to_owned()
+                        },
+                    )]),
+                    _ => continue,
+                };
+                let place = (row.hub.clone(), need.what.clone());
+                let is_variables = need.purpose == Purpose::Variables;
+                if !self.made.contains_key(&place) && world.has(&row.hub, &need.what).await? {
+                    continue;
+                }
+                any |= self.put(world, &place, need.purpose, entries).await?;
+                if is_variables {
+                    of_build = Some(place);
+                }
+            }
+            if let Some(place) = of_build {
+                let entries = unset(world, row, objects).await?;
+                any |= self.put(world, &place, Purpose::Variables, entries).await?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Adds entries to what stands in for an object. Whether they were new.
+    async fn put(
+        &mut self,
+        world: &World,
+        place: &(String, Place),
+        purpose: Purpose,
+        entries: BTreeMap<String, String>,
+    ) -> Result<bool, Error> {
+        let is_new = !self.made.contains_key(place);
+        let made = self.made.entry(place.clone()).or_insert_with(|| Made {
+            purpose,
+            entries: BTreeMap::new(),
+        });
+        let before = made.entries.len();
+        let values = entries.values().filter(|value| value.starts_with(MARK));
+        self.refused.expect(values.cloned());
+        made.entries.extend(entries);
+        if !is_new && before == made.entries.len() {
+            return Ok(false);
+        }
+        world.put(&place.0, &place.1, json!(made.entries)).await?;
+        Ok(true)
+    }
+
+    /// The cause of what stands in a text: an entry that something was made up for.
+    pub fn in_text(&self, text: &str) -> Option<Cause> {
+        let found = self.made.iter().find(|(_, made)| {
+            made.entries
+                .values()
+                .any(|value| value.starts_with(MARK) && text.contains(value.as_str()))
+        });
+        found.map(|((_, place), made)| Cause::missing(place, &made.purpose))
+    }
+
+    /// The cause that something of an object's own values is not known.
+    pub fn of_release(&self, row: &Row, objects: &Objects) -> Option<Cause> {
+        let object = objects.get(&(row.hub.clone(), row.id.clone()))?;
+        let needs = needs::of(object).into_iter();
+        let mut needs = needs.filter(|need| matches!(need.purpose, Purpose::Values { .. }));
+        needs.find_map(|need| {
+            let made = self.made.get(&(row.hub.clone(), need.what.clone()))?;
+            Some(Cause::missing(&need.what, &made.purpose))
+        })
+    }
+
+    /// Tells what was made up, and for whom.
+    pub fn tell(&self, users: &Users, causes: &mut Causes) {
+        for (place, made) in &self.made {
+            let cause = Cause::missing(&place.1, &made.purpose);
+            let met = causes.entry(cause).or_default();
+            met.hubs.insert(place.0.clone());
+            met.keys.extend(made.entries.keys().cloned());
+            met.users
+                .extend(users.get(place).into_iter().flatten().cloned());
+        }
+    }
+}
+
+/// Who needs what, by hub.
+pub type Users = BTreeMap<(String, Place), BTreeSet<String>>;
+
+/// Who needs what.
+pub fn users(objects: &Objects) -> Users {
+    let mut users = Users::new();
+    for ((hub, id), object) in objects {
+        for need in needs::of(object) {
+            let place = (hub.clone(), need.what);
+            users.entry(place).or_default().insert(id.to_string());
+        }
+    }
+    users
+}
+
+/// A placeholder for each variable that the build of a Kustomization names and that has no value. What is wrong with the build is
+/// told by its step.
+async fn unset(
+    world: &World,
+    row: &Row,
+    objects: &Objects,
+) -> Result<BTreeMap<String, String>, Error> {
+    let object = objects.get(&(row.hub.clone(), row.id.clone()));
+    let Some(Ok(owner)) = object.map(|object| Kustomization::from_object(object.clone())) else {
+        return Ok(BTreeMap::new());
+    };
+    let context = Context {
+        ports: &world.ports,
+        hub: world.hub(&row.hub).await?,
+        id: ObjectRef::clone(&row.id),
+        cause: Why::Requeue,
+        wait_budget: Duration::ZERO,
+    };
+    let unset = variables::unset(&context, &owner).await.unwrap_or_default();
+    let value = |name: String| (name.clone(), placeholder(&name));
+    Ok(unset.into_iter().map(value).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_may_be_names() {
+        for (variable, value) in [
+            ("DOMAIN", "placeholder-domain"),
+            ("_CLUSTER_NAME_", "placeholder-cluster-name"),
+            (
+                "A_VERY_LONG_NAME_OF_A_VARIABLE_THAT_DOES_NOT_END",
+                "placeholder-a-very-long-name-of-a-variab",
+            ),
+        ] {
+            assert_eq!(placeholder(variable), value);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A line of the screen, and how it is fitted to the terminal's width.
+
+use crate::term::{self, Mark};
+use console::measure_text_width as width_of;
+
+/// Of a width that is narrower than a line's lead, this part at most is the lead.
+const LEAD_PART: usize = 2;
+
+/// A line that takes as many rows as it needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// What stands before the mark and the text.
+    pub lead: String,
+    /// What stands before the text's further rows.
+    pub next: String,
+    /// How the object stands.
+    pub mark: Option<Mark>,
+    /// What is said.
+    pub text: String,
+}
+
+impl Line {
+    /// A line that begins at the edge.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The rows of the line, each of `width` columns at most. Nothing of the text is lost.
+    pub fn rows(&self, width: usize, colours: bool) -> Vec<String> {
+        let most = width / LEAD_PART;
+        let mark = self.mark.map_or(0, |_| 2);
+        let lead = cut(&self.lead, most.saturating_sub(mark));
+        let next = cut(&self.next, most);
+        let first = width.saturating_sub(width_of(lead) + mark);
+        let text = term::plain(&self.text).replace(['\n', '\t'], " ");
+        let texts = wrap(&text, first, width - width_of(next));
+        let row = |(at, text): (usize, String)| match (at, self.mark) {
+            (0, Some(mark)) => format!("{lead}{} {text}", mark.shown(colours)),
+            (0, None) => format!("{lead}{text}"),
+            _ => format!("{next}{text}"),
+        };
+        texts.into_iter().enumerate().map(row).collect()
+    }
+}
+
+/// As much of a text's start as fits.
+fn cut(text: &str, width: usize) -> &str {
+    let ends = text.char_indices().map(|(at, one)| at + one.len_utf8());
+    let fits = |end: &usize| width_of(&text[..*end]) <= width;
+    &text[..ends.take_while(fits).last().unwrap_or(0)]
+}
+
+/// A text in rows: the first of `first` columns, the others of `next`. Parts with two spaces between them stay whole where a row
+/// has the room, and words where they are not wider than a row.
+fn wrap(text: &str, first: usize, next: usize) -> Vec<String> {
+    let mut rows = Rows {
+        rows: vec![String::new()],
+        left: first,
+        next,
+    };
+    for (at, part) in text.split("  ").enumerate() {
+        let gap = if at == 0 { "" } else { "  " };
+        if rows.fits(gap, part) {
+            rows.push(gap, part);
+        } else if width_of(part) <= next {
+            rows.end();
+            rows.push("", part);
+        } else {
+            part.split(' ')
+                .enumerate()
+                .for_each(|(at, word)| rows.word(if at == 0 { gap } else { " " }, word));
+        }
+    }
+    rows.rows
+}
+
+/// The rows so far, and what is left of the last one.
+struct Rows {
+    rows: Vec<String>,
+    left: usize,
+    next: usize,
+}
+
+impl Rows {
+    fn fits(&self, gap: &str, text: &str) -> bool {
+        width_of(gap) + width_of(text) <= self.left
+    }
+
+    fn push(&mut self, gap: &str, text: &str) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push_str(gap);
+            row.push_str(text);
+            self.left = self.left.saturating_sub(width_of(gap) + width_of(text));
+        }
+    }
+
+    /// Begins another row, unless the last one is empty.
+    fn end(&mut self) {
+        if self.rows.last().is_some_and(|row| !row.is_empty()) {
+            self.rows.push(String::new());
+            self.left = self.next;
+        }
+    }
+
+    fn word(&mut self, gap: &str, mut word: &str) {
+        if self.fits(gap, word) {
+            return self.push(gap, word);
+        }
+        self.end();
+        while width_of(word) > self.left {
+            // A row too narrow for one character takes it all the same.
+            let head = match cut(word, self.left) {
+                "" => &word[..word.chars().next().map_or(0, char::len_utf8)],
+                head => head,
+            };
+            self.push("", head);
+            self.end();
+            word = &word[head.len()..];
+        }
+        self.push("", word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Line {
+        Line {
+            lead: "│  ├─ ".into(),
+            next: "│  │    ".into(),
+            mark: Some(Mark::Success),
+            text: text.into(),
+        }
+    }
+
+    #[test]
+    fn a_line_that_fits_is_one_row() {
+        assert_eq!(line("a  b").rows(80, false), ["│  ├─ ✔ a  b"]);
+        let painted = line("a").rows(80, true);
+        assert_eq!(painted, ["│  ├─ \u{1b}[32m✔\u{1b}[0m a"]);
+        assert_eq!(Line::plain("").rows(80, true), [""]);
+    }
+
+    #[test]
+    fn a_long_line_is_broken_between_words_and_in_what_is_wider_than_a_row() {
+        let rows = line("one two  three abcdefghijklmnopqrstuvwxyz").rows(20, false);
+        assert_eq!(
+            rows,
+            [
+                "│  ├─ ✔ one two",
+                "│  │    three",
+                "│  │    abcdefghijkl",
+                "│  │    mnopqrstuvwx",
+                "│  │    yz",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_lost_and_no_row_is_too_wide() {
+        let text =
+            "Kustomization/ns/näme 世界世界世界 \u{1b}[31m https://example.com/a/b?c=d\nlast";
+        let want: String = term::plain(text).split_whitespace().collect();
+        for width in 4..60 {
+            for line in [line(text), Line::plain(text)] {
+                let rows = line.rows(width, false);
+                let found: String = rows
+                    .iter()
+                    .flat_map(|row| row.chars())
+                    .filter(|one| !one.is_whitespace() && !"│├─✔".contains(*one))
+                    .collect();
+                assert_eq!(found, want, "{width}");
+                let wide = rows.iter().find(|row| width_of(row) > width);
+                assert_eq!(wide, None, "{width}");
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Which Secrets, ConfigMaps and service accounts a Flux object cannot do without.
+
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_manifest::Object;
+use serde_json::Value;
+use std::fmt;
+
+/// Something that a Flux object names, in its own namespace on the hub.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// Which.
+    pub what: Place,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// An object of the hub.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// `Secret`, `ConfigMap` or `ServiceAccount`.
+    pub kind: &'static str,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// What a Flux object needs something for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// A source logs in with it.
+    Login,
+    /// A source trusts certificates by it.
+    Certificates,
+    /// Files are decrypted with it.
+    Keys,
+    /// It leads to a cluster.
+    Cluster,
+    /// Its entries are variables of a build.
+    Variables,
+    /// An entry of it has values of a release, or the one value of a path in them.
+    Values {
+        /// The entry.
+        key: String,
+        /// Whether the entry is the value of a `targetPath`.
+        is_one: bool,
+    },
+}
+
+/// What an object names and cannot do without.
+pub fn of(object: &Object) -> Vec<Need> {
+    let Some(id) = ObjectRef::of(object) else {
+        return Vec::new();
+    };
+    let names = Names {
+        object,
+        namespace: &id.namespace,
+    };
+    let mut needs = Vec::new();
+    match id.kind {
+        FluxKind::Kustomization => {
+            needs.extend(names.secret("/spec/decryption/secretRef", Purpose::Keys));
+            needs.extend(names.cluster());
+            needs.extend(names.list("/spec/postBuild/substituteFrom", |_| Purpose::Variables));
+        }
+        FluxKind::HelmRelease => {
+            needs.extend(names.cluster());
+            needs.extend(names.list("/spec/valuesFrom", values));
+        }
+        kind if kind.is_source() || kind == FluxKind::HelmRepository => {
+            for field in [
+                "/spec/secretRef",
+                "/spec/proxySecretRef",
+                "/spec/verify/secretRef",
+            ] {
+                needs.extend(names.secret(field, Purpose::Login));
+            }
+            needs.extend(names.secret("/spec/certSecretRef", Purpose::Certificates));
+            needs.extend(names.account());
+        }
+        _ => {}
+    }
+    needs
+}
+
+fn values(entry: &Value) -> Purpose {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    let key = match text("valuesKey") {
+        "" => "values.yaml",
+        key => key,
+    };
+    Purpose::Values {
+        key: key.to_owned(),
+        is_one: !text("targetPath").is_empty(),
+    }
+}
+
+struct Names<'a> {
+    object: &'a Object,
+    namespace: &'a str,
+}
+
+impl Names<'_> {
+    fn need(&self, kind: &'static str, name: &str, purpose: Purpose) -> Need {
+        Need {
+            what: Place {
+                kind,
+                namespace: self.namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            purpose,
+        }
+    }
+
+    fn text(&self, field: &str) -> Option<&str> {
+        let text = self.object.pointer(field)?.as_str();
+        text.filter(|text| !text.is_empty())
+    }
+
+    fn secret(&self, field: &str, purpose: Purpose) -> Option<Need> {
+        let name = self.text(&format!("{field}/name"))?;
+        Some(self.need("Secret", name, purpose))
+    }
+
+    fn account(&self) -> Option<Need> {
+        let name = self.text("/spec/serviceAccountName")?;
+        Some(self.need("ServiceAccount", name, Purpose::Login))
+    }
+
+    fn cluster(&self) -> Option<Need> {
+        let map = || {
+            let name = self.text("/spec/kubeConfig/configMapRef/name")?;
+            Some(self.need("ConfigMap", name, Purpose::Cluster))
+        };
+        self.secret("/spec/kubeConfig/secretRef", Purpose::Cluster)
+            .or_else(map)
+    }
+
+    /// The entries of a list that are not optional.
+    fn list(&self, field: &str, purpose: impl Fn(&Value) -> Purpose) -> Vec<Need> {
+        let entries = self.object.pointer(field).and_then(Value::as_array);
+        let needed = entries.into_iter().flatten().filter_map(|entry| {
+            let kind = match entry.get("kind")?.as_str()? {
+                "Secret" => "Secret",
+                "ConfigMap" => "ConfigMap",
+                _ => return None,
+            };
+            let name = entry.get("name")?.as_str()?;
+            let optional = entry.get("optional") == Some(&Value::Bool(true));
+            (!optional).then(|| self.need(kind, name, purpose(entry)))
+        });
+        needed.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn needs(api_version: &str, kind: &str, spec: Value) -> Vec<String> {
+        let object = json!({"apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "a", "namespace": "apps"}, "spec": spec});
+        let needs = of(&Object::new(object).unwrap()).into_iter();
+        needs
+            .map(|need| format!("{} {:?}", need.what, need.purpose))
+            .collect()
+    }
+
+    #[test]
+    fn what_objects_name() {
+        let spec = json!({
+            "decryption": {"secretRef": {"name": "age"}}, "kubeConfig": {"configMapRef": {"name": "edge"}},
+            "postBuild": {"substituteFrom": [{"kind": "Secret", "name": "vars"}, {"kind": "ConfigMap", "name": "o", "optional": true}]}});
+        let found = needs("kustomize.toolkit.fluxcd.io/v1", "Kustomization", spec);
+        let expected = [
+            "Secret/apps/age Keys",
+            "ConfigMap/apps/edge Cluster",
+            "Secret/apps/vars Variables",
+        ];
+        assert_eq!(found, expected);
+        let spec = json!({"valuesFrom": [{"kind": "ConfigMap", "name": "v"}, {"kind": "Secret", "name": "p", "valuesKey": "k", "targetPath": "a.b"}]});
+        let found = needs("helm.toolkit.fluxcd.io/v2", "HelmRelease", spec);
+        let expected = [
+            "ConfigMap/apps/v Values { key: \"values.yaml\", is_one: false }",
+            "Secret/apps/p Values { key: \"k\", is_one: true }",
+        ];
+        assert_eq!(found, expected);
+        let spec = json!({"secretRef": {"name": "login"}, "verify": {"secretRef": {"name": "keys"}}, "serviceAccountName": "puller"});
+        let found = needs("source.toolkit.fluxcd.io/v1", "OCIRepository", spec);
+        let expected = [
+            "Secret/apps/login Login",
+            "Secret/apps/keys Login",
+            "ServiceAccount/apps/puller Login",
+        ];
+        assert_eq!(found, expected);
+    }
+}

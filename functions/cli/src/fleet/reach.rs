@@ -1,0 +1,89 @@
+//! Which files a build reads, as far as its kustomizations tell.
+
+use super::locate::Files;
+use driftless_manifest::yaml::{Node, NodeKind};
+use driftless_manifest::{TreeIndex, TreePath};
+use std::collections::BTreeSet;
+
+/// The names of a kustomization's file.
+pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// Its fields that name files or folders: a list of paths, or of entries with a `path`.
+const FIELDS: [&str; 8] = [
+    "resources",
+    "bases",
+    "components",
+    "generators",
+    "transformers",
+    "patches",
+    "patchesStrategicMerge",
+    "patchesJson6902",
+];
+
+/// Where a build begins.
+pub struct Build {
+    /// Its folder.
+    pub folder: TreePath,
+    /// Components that the Flux object adds, relative to the folder.
+    pub components: Vec<String>,
+}
+
+impl Build {
+    /// The build of a folder; of the whole tree when it is not one inside it.
+    pub fn of(folder: &str) -> Self {
+        Self {
+            folder: TreePath::within(folder).unwrap_or_else(|_| TreePath::root()),
+            components: Vec::new(),
+        }
+    }
+}
+
+/// The files that a build reads.
+pub fn files(files: &Files, index: &TreeIndex, build: &Build) -> BTreeSet<TreePath> {
+    let added = build.components.iter();
+    let mut open: Vec<TreePath> = added
+        .filter_map(|path| build.folder.join(path).ok())
+        .collect();
+    open.push(build.folder.clone());
+    let mut read = BTreeSet::new();
+    let mut folders = BTreeSet::new();
+    while let Some(path) = open.pop() {
+        if index.get(&path).is_some() {
+            read.insert(path);
+        } else if folders.insert(path.clone()) {
+            let own = KUSTOMIZATIONS
+                .iter()
+                .filter_map(|name| path.join(name).ok());
+            match own.into_iter().find(|file| index.get(file).is_some()) {
+                Some(file) => {
+                    for document in files.documents(&file).iter() {
+                        open.extend(entries(document).filter_map(|entry| path.join(entry).ok()));
+                    }
+                    read.insert(file);
+                }
+                // Flux takes every manifest below.
+                None => {
+                    let all = index.below(&path).map(|(file, _)| file);
+                    read.extend(all.filter(|file| is_manifest(file)).cloned());
+                }
+            }
+        }
+    }
+    read
+}
+
+/// What a kustomization names.
+pub fn entries(document: &Node) -> impl Iterator<Item = &str> {
+    let lists = FIELDS.iter().filter_map(|field| document.get(field));
+    let entries = lists.flat_map(|list| match &list.kind {
+        NodeKind::Seq(entries) => entries.as_slice(),
+        _ => &[],
+    });
+    entries.filter_map(|entry| entry.text().or_else(|| entry.get("path")?.text()))
+}
+
+/// Whether a file may hold objects.
+pub fn is_manifest(path: &TreePath) -> bool {
+    [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|end| path.as_str().ends_with(end))
+}

@@ -1,0 +1,96 @@
+//! Where a fleet begins, told by where its Kustomizations lead.
+
+use driftless_manifest::TreePath;
+use std::collections::BTreeSet;
+
+/// The folders that Kustomizations stand in and that nothing leads to. Each way is the file of a Kustomization and the folder
+/// that it names; `used` are the folders that `kustomization.yaml` files take something from.
+pub fn of(ways: &[(TreePath, TreePath)], used: &BTreeSet<TreePath>) -> Vec<TreePath> {
+    let mut folders = BTreeSet::new();
+    for (file, path) in ways {
+        // One that applies itself begins where its own folder does.
+        let folder = if file.is_within(path) {
+            path.clone()
+        } else {
+            file.parent()
+        };
+        if !file.parts().any(|part| part.starts_with('.')) {
+            folders.insert(folder);
+        }
+    }
+    let is_led_to = |folder: &TreePath| {
+        let leads =
+            |(file, path): &(TreePath, TreePath)| folder.is_within(path) && !file.is_within(folder);
+        ways.iter().any(leads) || used.contains(folder)
+    };
+    let mut roots: Vec<TreePath> = Vec::new();
+    for folder in &folders {
+        let is_below = roots.iter().any(|root| folder.is_within(root));
+        if !is_below && !is_led_to(folder) {
+            roots.push(folder.clone());
+        }
+    }
+    roots
+}
+
+/// These folders, if they can only be the hubs of the fleet: a single one, or one a cluster, which differ in one part alone.
+pub fn unambiguous(roots: &[TreePath]) -> Vec<TreePath> {
+    let parts = |root: &TreePath| root.parts().map(str::to_owned).collect::<Vec<_>>();
+    let Some(first) = roots.first().map(parts) else {
+        return Vec::new();
+    };
+    let differs = |root: &TreePath| {
+        let other = parts(root);
+        let places = first.iter().zip(&other).enumerate();
+        let places = places.filter(|(_, (a, b))| a != b).map(|(at, _)| at);
+        (other.len() == first.len()).then(|| places.collect::<Vec<_>>())
+    };
+    let others: Option<BTreeSet<Vec<usize>>> = roots.iter().skip(1).map(differs).collect();
+    match others {
+        Some(places) if places.len() <= 1 && places.iter().all(|place| place.len() == 1) => {
+            roots.to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roots(ways: &[(&str, &str)], used: &[&str]) -> (Vec<String>, usize) {
+        let path = |text: &str| TreePath::new(text).unwrap();
+        let ways: Vec<_> = ways
+            .iter()
+            .map(|(file, folder)| (path(file), path(folder)))
+            .collect();
+        let used = used.iter().map(|folder| path(folder)).collect();
+        let roots = of(&ways, &used);
+        let hubs = unambiguous(&roots).len();
+        (roots.iter().map(ToString::to_string).collect(), hubs)
+    }
+
+    #[test]
+    fn a_fleet_begins_where_nothing_leads_to() {
+        let apps = ("kubernetes/apps/web/ks.yaml", "kubernetes/apps/web/app");
+        let cluster = ("kubernetes/flux/cluster/ks.yaml", "kubernetes/apps");
+        let (found, hubs) = roots(&[apps, cluster], &[]);
+        assert_eq!((found, hubs), (vec!["kubernetes/flux/cluster".into()], 1));
+
+        let own = ("kubernetes/flux/config/cluster.yaml", "kubernetes/flux");
+        let lead = ("kubernetes/flux/apps.yaml", "kubernetes/apps");
+        let archived = (".archive/web/ks.yaml", "kubernetes/apps/web");
+        let (found, hubs) = roots(&[apps, own, lead, archived], &[]);
+        assert_eq!((found, hubs), (vec!["kubernetes/flux".into()], 1));
+
+        let east = ("sites/east/flux/apps.yaml", "apps");
+        let west = ("sites/west/flux/apps.yaml", "apps");
+        let (found, hubs) = roots(&[east, west], &[]);
+        assert_eq!((found.len(), hubs), (2, 2));
+        let lab = ("lab/apps.yaml", "apps");
+        let (found, hubs) = roots(&[east, west, lab], &[]);
+        assert_eq!((found.len(), hubs), (3, 0));
+        let (found, hubs) = roots(&[east, lab], &["lab"]);
+        assert_eq!((found, hubs), (vec!["sites/east/flux".into()], 1));
+    }
+}

@@ -1,0 +1,189 @@
+//! A state folder as a power loss or a person leaves it: whatever of it is damaged, `serve` starts and the fleet converges.
+
+use super::testing::{Site, files};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What becomes of a file.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    Empty,
+    Half,
+    Garbage,
+    Folder,
+}
+
+impl Damage {
+    const ALL: [Self; 4] = [Self::Empty, Self::Half, Self::Garbage, Self::Folder];
+
+    fn make(self, file: &Path) {
+        let content = fs::read(file).unwrap();
+        match self {
+            Self::Empty => fs::write(file, b"").unwrap(),
+            Self::Half => fs::write(file, &content[..content.len() / 2]).unwrap(),
+            // Of the same length: only a look at the bytes tells.
+            Self::Garbage => fs::write(file, vec![0xa5; content.len().max(7)]).unwrap(),
+            Self::Folder => {
+                fs::remove_file(file).unwrap();
+                fs::create_dir(file).unwrap();
+                fs::write(file.join("stray"), b"x").unwrap();
+            }
+        }
+    }
+}
+
+/// The version that is not this one. There are two, so that an old artifact becomes the newest again.
+fn other(version: &str) -> &'static str {
+    match version {
+        "one" => "two",
+        _ => "one",
+    }
+}
+
+/// A site that was served for a while, and its version.
+async fn served() -> (Site, &'static str) {
+    let site = Site::new("one").await;
+    for version in ["one", "two", "one"] {
+        let serving = site
+            .serve()
+            .await
+            .unwrap_or_else(|error| panic!("{}", error.message));
+        serving.rest().await;
+        serving.push(version).await;
+        serving.converges(version, "before the damage").await;
+        serving.rest().await;
+        serving.end().await;
+    }
+    (site, "one")
+}
+
+/// Starts, lets everything be looked at, pushes another version and waits for it.
+async fn recovers(site: &Site, version: &'static str, what: &str) -> &'static str {
+    let serving = match site.serve().await {
+        Ok(serving) => serving,
+        Err(error) => panic!("{what}: serve does not start: {}", error.message),
+    };
+    serving.rest().await;
+    serving.converges(version, what).await;
+    let next = other(version);
+    serving.push(next).await;
+    serving.converges(next, what).await;
+    serving.end().await;
+    next
+}
+
+/// The parts of a state folder, such as `blobs/hubs`; of `locks`, which are all alike, only one file.
+fn records(site: &Site) -> Vec<PathBuf> {
+    let root = site.state();
+    let all = files(&root).into_iter();
+    let all = all.filter(|file| !file.starts_with(root.join("damaged")));
+    let mut locks = 0;
+    all.filter(|file| {
+        locks += usize::from(file.starts_with(root.join("locks")));
+        locks <= 1 || !file.starts_with(root.join("locks"))
+    })
+    .collect()
+}
+
+/// The first parts of the keys whose blobs are below a folder.
+fn kinds(root: &Path) -> BTreeSet<String> {
+    let kind = |file: &PathBuf| {
+        let mut parts = file.iter().skip_while(|part| *part != "blobs");
+        Some(parts.nth(1)?.to_str()?.to_owned())
+    };
+    files(root).iter().filter_map(kind).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_file_in_turn() {
+    let (site, mut version) = served().await;
+    let known = kinds(&site.state());
+    for kind in [
+        "artifacts",
+        "charts",
+        "commits",
+        "hubs",
+        "index",
+        "objects",
+        "schedule",
+        "state",
+    ] {
+        assert!(known.contains(kind), "no {kind} in {known:?}");
+    }
+    for damage in Damage::ALL {
+        for file in records(&site) {
+            // What an earlier round set aside need not be back.
+            if file.is_file() {
+                damage.make(&file);
+                let what = format!("{damage:?} {}", file.display());
+                version = recovers(&site, version, &what).await;
+            }
+        }
+    }
+    let kept = kinds(&site.state().join("damaged"));
+    for kind in ["artifacts", "charts", "commits", "hubs", "index", "state"] {
+        assert!(kept.contains(kind), "no {kind} is kept of {kept:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_files_at_once() {
+    let (site, mut version) = served().await;
+    for damage in Damage::ALL {
+        for file in records(&site) {
+            damage.make(&file);
+        }
+        version = recovers(&site, version, &format!("{damage:?} of everything")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_in_the_place_of_each_folder() {
+    let (site, mut version) = served().await;
+    let root = site.state();
+    let folders: BTreeSet<PathBuf> = records(&site)
+        .iter()
+        .flat_map(|file| {
+            file.ancestors()
+                .skip(1)
+                .map(Path::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .filter(|folder| folder.starts_with(&root) && *folder != root)
+        .collect();
+    for folder in folders {
+        // One that was replaced may have lost this one, which may never be needed again.
+        if !folder.is_dir() {
+            continue;
+        }
+        fs::remove_dir_all(&folder).unwrap();
+        fs::write(&folder, b"not a folder").unwrap();
+        version = recovers(&site, version, &format!("a file at {}", folder.display())).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_at_all_is_an_error_and_stays() {
+    let (site, _) = served().await;
+    let hub = site.state().join("blobs/hubs/hub.json.blob");
+    fs::remove_file(&hub).unwrap();
+    std::os::unix::fs::symlink(&hub, &hub).unwrap();
+    let Err(error) = site.serve().await else {
+        panic!("it starts, and does not say that a record cannot be read")
+    };
+    assert!(
+        error.message.contains("blobs/hubs/hub.json.blob"),
+        "{}",
+        error.message
+    );
+    assert!(fs::symlink_metadata(&hub).unwrap().is_symlink());
+}
+
+#[test]
+fn the_lock_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("lock")).unwrap();
+    assert!(super::data::open(Some(folder.path()), "hub", "https://hub").is_ok());
+    assert!(folder.path().join("damaged/1/lock").is_dir());
+}

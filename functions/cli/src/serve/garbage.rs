@@ -1,0 +1,246 @@
+//! What nothing refers to any more leaves the state folder. On AWS the bucket's own rules do that.
+//!
+//! ```text
+//! status.artifact of the hub's objects ──▶ artifacts/HASH.*
+//! commits/…, charts/… ─────────────────▶ artifacts/HASH.*
+//! ```
+//!
+//! A step that runs may have read a note, and be about to write the artifact's name into a status. So a note goes when no
+//! status has had its artifact for a while that is longer than any step, and an artifact when there has been neither status
+//! nor note for such a while. Whoever stores an artifact or a note again makes its file young again, and it stays.
+
+use driftless_adapters::local::FolderBlobs;
+use driftless_core::failure::Failure;
+use driftless_core::flux::{ArtifactStatus, FluxKind};
+use driftless_core::hub;
+use driftless_core::ports::{Blobs as _, Ports};
+use driftless_core::state;
+use driftless_manifest::Object;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// How often to look.
+const INTERVAL: Duration = Duration::from_secs(600);
+/// How long something stays that nothing refers to.
+const KEPT: Duration = Duration::from_secs(3600);
+/// How long a note of who waits stays: who still waits writes it again every minute.
+const WAITS: Duration = Duration::from_secs(24 * 3600);
+/// Notes of which artifact something became.
+const NOTES: [&str; 2] = ["commits/", "charts/"];
+
+/// Starts to collect, from one interval on.
+pub fn timer(ports: Ports, store: FolderBlobs, hub: String) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut garbage = Garbage::new(store);
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            match garbage.collect(&ports, &hub).await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "removed what nothing refers to any more"),
+                // What cannot be read refers to anything: nothing is removed.
+                Err(failure) => tracing::warn!("garbage not collected: {failure}"),
+            }
+        }
+    })
+}
+
+/// What was found without a reference, and when it was found so first.
+pub struct Garbage {
+    store: FolderBlobs,
+    since: BTreeMap<String, Duration>,
+}
+
+impl Garbage {
+    /// Nothing was found yet.
+    pub fn new(store: FolderBlobs) -> Self {
+        Self {
+            store,
+            since: BTreeMap::new(),
+        }
+    }
+
+    /// Looks once, and removes what has had no reference for long enough; returns how much that was.
+    ///
+    /// # Errors
+    /// The hub's objects or the folder cannot be read: nothing is removed then.
+    pub async fn collect(&mut self, ports: &Ports, hub: &str) -> Result<usize, Failure> {
+        let unused = self.unused(ports, hub).await?;
+        let now = ports.clock.now();
+        self.since.retain(|key, _| unused.contains(key));
+        let mut removed = 0;
+        for key in unused {
+            let since = *self.since.entry(key.clone()).or_insert(now);
+            if now.saturating_sub(since) >= KEPT {
+                removed += usize::from(self.store.expire(&key, KEPT).await?);
+            }
+        }
+        for (key, _) in self.store.list("waits/").await? {
+            removed += usize::from(self.store.expire(&key, WAITS).await?);
+        }
+        Ok(removed)
+    }
+
+    /// The notes whose artifact no status has, or that is gone; the artifacts of which there is neither status nor note.
+    async fn unused(&self, ports: &Ports, hub: &str) -> Result<BTreeSet<String>, Failure> {
+        let artifacts = self.store.list("artifacts/").await?;
+        let stored: BTreeSet<&str> = artifacts.iter().map(|(key, _)| name(key)).collect();
+        let mut used = in_status(ports, hub).await?;
+        let (mut unused, mut noted) = (BTreeSet::new(), BTreeSet::new());
+        for prefix in NOTES {
+            for (key, _) in self.store.list(prefix).await? {
+                let note = state::recall::<ArtifactStatus>(&self.store, &key).await?;
+                let Some((note, _)) = note else { continue };
+                let artifact = name(&note.path).to_owned();
+                if !used.contains(&artifact) || !stored.contains(artifact.as_str()) {
+                    unused.insert(key);
+                }
+                noted.insert(artifact);
+            }
+        }
+        used.append(&mut noted);
+        let forgotten = artifacts
+            .iter()
+            .filter(|(key, _)| !used.contains(name(key)));
+        unused.extend(forgotten.map(|(key, _)| key.clone()));
+        Ok(unused)
+    }
+}
+
+/// The artifacts in the status of the hub's objects.
+async fn in_status(ports: &Ports, hub: &str) -> Result<BTreeSet<String>, Failure> {
+    let hub = hub::connect(ports, hub).await?;
+    let mut used = BTreeSet::new();
+    for kind in FluxKind::ALL {
+        let objects = hub.list(kind).await?;
+        used.extend(objects.iter().filter_map(artifact_of));
+    }
+    Ok(used)
+}
+
+fn artifact_of(object: &Object) -> Option<String> {
+    let path = object.pointer("/status/artifact/path")?.as_str()?;
+    Some(name(path).to_owned())
+}
+
+/// An artifact's name without what its files end with: `artifacts/HASH` of `artifacts/HASH.tar.gz`.
+fn name(key: &str) -> &str {
+    key.split('.').next().unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::testing::{Site, files};
+    use std::fs::File;
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    /// Makes every file older than anything is kept.
+    fn age(state: &Path) {
+        let long_ago = SystemTime::now() - 2 * WAITS;
+        for file in files(&state.join("blobs")) {
+            let file = File::options().write(true).open(file).unwrap();
+            file.set_modified(long_ago).unwrap();
+        }
+    }
+
+    async fn keys(store: &FolderBlobs, prefix: &str) -> BTreeSet<String> {
+        let listed = store.list(prefix).await.unwrap();
+        listed.into_iter().map(|(key, _)| key).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nothing_refers_to_goes_and_what_is_used_stays() {
+        let site = Site::new("one").await;
+        let Ok(serving) = site.serve().await else {
+            unreachable!("it does not start")
+        };
+        serving.rest().await;
+        let store = FolderBlobs::open(&site.state()).unwrap();
+        let (artifacts, commits) = (
+            keys(&store, "artifacts/").await,
+            keys(&store, "commits/").await,
+        );
+        let charts = keys(&store, "charts/").await;
+        // The files and their index, the repository's index, a chart.
+        assert_eq!((artifacts.len(), commits.len(), charts.len()), (4, 1, 1));
+        serving.push("two").await;
+        serving.converges("two", "a second version").await;
+        let all = keys(&store, "artifacts/").await;
+        assert_eq!((all.len(), keys(&store, "commits/").await.len()), (6, 2));
+
+        let ports = serving.shared.ports.clone();
+        let mut garbage = Garbage::new(store.clone());
+        let mut collect = async || garbage.collect(&ports, "hub").await.unwrap();
+        age(&site.state());
+        collect().await;
+        tokio::time::sleep(KEPT - Duration::from_secs(1)).await;
+        collect().await;
+        assert_eq!(
+            keys(&store, "commits/").await.len(),
+            2,
+            "it may be read by now"
+        );
+        age(&site.state());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        collect().await;
+        assert_eq!(
+            keys(&store, "commits/").await.len(),
+            1,
+            "the note goes first"
+        );
+        assert_eq!(
+            keys(&store, "artifacts/").await,
+            all,
+            "who read it may use it yet"
+        );
+        collect().await;
+        age(&site.state());
+        tokio::time::sleep(KEPT).await;
+        collect().await;
+        let left = keys(&store, "artifacts/").await;
+        assert_eq!(
+            all.difference(&left).count(),
+            2,
+            "the files of the first version and their index"
+        );
+        assert_eq!(keys(&store, "charts/").await, charts);
+
+        // A hub that cannot be read refers to everything.
+        age(&site.state());
+        assert!(garbage.collect(&ports, "another").await.is_err());
+        serving.push("one").await;
+        serving.converges("one", "the first version again").await;
+        assert_eq!(keys(&store, "artifacts/").await.len(), 6);
+        serving.end().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_stored_again_stays() {
+        let site = Site::new("one").await;
+        let Ok(serving) = site.serve().await else {
+            unreachable!("it does not start")
+        };
+        serving.rest().await;
+        let ports = serving.shared.ports.clone();
+        serving.end().await;
+        let store = FolderBlobs::open(&site.state()).unwrap();
+        let mut garbage = Garbage::new(store.clone());
+        let artifact = format!("artifacts/{}.tar.gz", "0".repeat(64));
+        let put = async || {
+            let when = driftless_core::ports::Precondition::None;
+            store.put(&artifact, "x".into(), when).await.unwrap()
+        };
+        put().await;
+        age(&site.state());
+        garbage.collect(&ports, "hub").await.unwrap();
+        tokio::time::sleep(KEPT).await;
+        put().await;
+        garbage.collect(&ports, "hub").await.unwrap();
+        assert!(keys(&store, "artifacts/").await.contains(&artifact));
+        age(&site.state());
+        garbage.collect(&ports, "hub").await.unwrap();
+        assert!(!keys(&store, "artifacts/").await.contains(&artifact));
+    }
+}

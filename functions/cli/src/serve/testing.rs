@@ -1,0 +1,388 @@
+//! `driftless serve` in a test: its workers, timer and state folder, over a hub in this process, a fleet in a folder and a
+//! chart repository in memory. Time is virtual: a wait costs nothing.
+
+use super::metrics::Metrics;
+use super::setup;
+use super::work::{self, Shared};
+use crate::embedded::{State, World};
+use crate::error::Error;
+use crate::fleet::{Fleet, HubPlan};
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_adapters::aws::S3Buckets;
+use driftless_adapters::git::FolderGit;
+use driftless_adapters::local::{FolderBlobs, LocalQueue};
+use driftless_core::hub::Settings;
+use driftless_core::ports::{
+    Cause, Charts, Clock, Connection, Fetched, Layer, Manifest, Ports, Referrer, Request,
+    Result as PortResult, Validator,
+};
+use driftless_core::source::index;
+use driftless_helm::{LoadLimits, Package};
+use driftless_manifest::{EntryKind, FileTree, Gvk, Reader, TreePath};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+const HUB: &str = "hub";
+const FLEET: &str = "https://github.com/acme/fleet";
+const CHARTS: &str = "https://charts.example.com";
+/// How long anything may take, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// The fleet's files, of which two have a version in them.
+const FILES: [(&str, &str); 5] = [
+    (
+        "hub/kustomization.yaml",
+        "resources: [apps.yaml, charts.yaml]\n",
+    ),
+    (
+        "hub/apps.yaml",
+        "
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps, namespace: flux-system}
+spec:
+  interval: 5m
+  retryInterval: 20s
+  path: ./apps
+  prune: true
+  sourceRef: {kind: GitRepository, name: flux-system}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: more, namespace: flux-system}
+spec:
+  dependsOn: [{name: apps}]
+  interval: 5m
+  retryInterval: 20s
+  path: ./more
+  prune: true
+  sourceRef: {kind: GitRepository, name: flux-system}
+",
+    ),
+    (
+        "hub/charts.yaml",
+        "
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {interval: 5m, url: https://charts.example.com}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: flux-system}
+spec:
+  interval: 5m
+  chart: {spec: {chart: web, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}
+  values: {version: VERSION}
+",
+    ),
+    (
+        "apps/config.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: app, namespace: default}, data: {version: VERSION}}\n",
+    ),
+    (
+        "more/config.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: default}}\n",
+    ),
+];
+
+/// Time as tokio has it, so that it moves when nobody works.
+struct TokioClock {
+    start: Instant,
+    nonces: AtomicU64,
+}
+
+#[async_trait]
+impl Clock for TokioClock {
+    fn now(&self) -> Duration {
+        Duration::from_secs(1_800_000_000) + self.start.elapsed()
+    }
+
+    async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    async fn timeout(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn nonce(&self) -> [u8; 16] {
+        let count = self.nonces.fetch_add(1, Ordering::Relaxed);
+        u128::from(count).to_be_bytes()
+    }
+}
+
+/// A chart repository with one chart.
+struct Repository {
+    index: Bytes,
+    chart: Bytes,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let mut tree = FileTree::default();
+        for (file, text) in [
+            (
+                "web/Chart.yaml",
+                "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+            ),
+            ("web/values.yaml", "version: none\n"),
+            (
+                "web/templates/config.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {version: {{ .Values.version }}}\n",
+            ),
+        ] {
+            let path = TreePath::new(file).unwrap();
+            tree.insert(path, EntryKind::File, Bytes::from(text))
+                .unwrap();
+        }
+        let (reader, folder) = (Reader::new(&tree), TreePath::new("web").unwrap());
+        let package = Package::from_tree(&reader, &folder, &LoadLimits::default()).unwrap();
+        let chart = Bytes::from(package.pack("web").unwrap());
+        let digest = hex::encode(Sha256::digest(&chart));
+        let index = format!(
+            "apiVersion: v1\nentries:\n  web:\n  - {{apiVersion: v2, name: web, version: 1.0.0, digest: {digest}, urls: [web.tgz]}}\n"
+        );
+        Self {
+            index: index.into(),
+            chart,
+        }
+    }
+}
+
+fn unasked<T>() -> PortResult<T> {
+    unreachable!("no registry is used")
+}
+
+#[async_trait]
+impl Charts for Repository {
+    async fn get(
+        &self,
+        url: &str,
+        _: &Connection,
+        known: &Validator,
+        _: u64,
+    ) -> PortResult<Fetched> {
+        let bytes = match url.strip_prefix(CHARTS) {
+            Some("/index.yaml") if !known.is_empty() => return Ok(Fetched::Unchanged),
+            Some("/index.yaml") => self.index.clone(),
+            Some("/web.tgz") => self.chart.clone(),
+            _ => unreachable!("{url}"),
+        };
+        let validator = Validator {
+            etag: Some("\"1\"".to_owned()),
+            ..Validator::default()
+        };
+        Ok(Fetched::Body { bytes, validator })
+    }
+
+    async fn tags(&self, _: &str, _: &Connection) -> PortResult<Vec<String>> {
+        unasked()
+    }
+
+    async fn manifest(&self, _: &str, _: &str, _: &Connection) -> PortResult<Manifest> {
+        unasked()
+    }
+
+    async fn referrers(&self, _: &str, _: &str, _: &Connection) -> PortResult<Vec<Referrer>> {
+        unasked()
+    }
+
+    async fn layer(&self, _: &str, _: &Layer, _: &Connection, _: u64) -> PortResult<Bytes> {
+        unasked()
+    }
+}
+
+/// A cluster, a fleet and a state folder, whether somebody serves them or not.
+pub struct Site {
+    world: World,
+    home: tempfile::TempDir,
+}
+
+impl Site {
+    /// The fleet with that version in it, and a cluster with Flux's definitions and the root.
+    pub async fn new(version: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("fleet");
+        write(&folder, version);
+        let fleet = Fleet {
+            url: FLEET.to_owned(),
+            branch: "main".to_owned(),
+            is_stated: false,
+            git: FolderGit::new(Duration::ZERO)
+                .with(FLEET, None, &folder)
+                .unwrap(),
+            hubs: vec![HubPlan {
+                name: HUB.to_owned(),
+                path: "hub".to_owned(),
+                more: Vec::new(),
+            }],
+            rules: Settings::default(),
+            age_keys: None,
+            kube_version: None,
+            told: Vec::new(),
+        };
+        let clock = Arc::new(TokioClock {
+            start: Instant::now(),
+            nonces: AtomicU64::new(1),
+        });
+        let (charts, buckets) = (Arc::new(Repository::new()), Arc::new(S3Buckets::new()));
+        let queue = Arc::new(LocalQueue::new(1));
+        let world = World::start(&fleet, charts, buckets, queue, clock, false).await;
+        let Ok(world) = world else {
+            unreachable!("the world does not start")
+        };
+        Self { world, home }
+    }
+
+    /// The state folder.
+    pub fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    /// Serves it.
+    pub async fn serve(&self) -> Result<Serving<'_>, Error> {
+        let queue = LocalQueue::new(1000);
+        let ports = Ports {
+            blobs: Arc::new(FolderBlobs::open(&self.state())?),
+            queue: Arc::new(queue.clone()),
+            ..self.world.ports.clone()
+        };
+        let settings = Settings {
+            name: HUB.to_owned(),
+            ..Settings::default()
+        };
+        setup::begin(&ports, &settings).await?;
+        let shared = Arc::new(Shared {
+            ports,
+            queue,
+            metrics: Metrics::default(),
+        });
+        let mut tasks = work::workers(&shared, 4);
+        tasks.push(work::timer(&shared, &[HUB], Duration::from_secs(60)));
+        Ok(Serving {
+            site: self,
+            shared,
+            tasks,
+        })
+    }
+
+    /// What stands in the way of a whole fleet of that version.
+    async fn lacks(&self, version: &str) -> Option<String> {
+        let Ok(rows) = self.world.snapshot().await else {
+            unreachable!("the hub does not answer")
+        };
+        let lagging = rows.iter().find(|row| row.state != State::Ready);
+        if let Some(row) = lagging {
+            return Some(format!("{}: {}: {}", row.id, row.reason, row.message));
+        }
+        // The root, two Kustomizations, two sources, a chart and a release.
+        if rows.len() != 7 {
+            return Some(format!("{} objects", rows.len()));
+        }
+        for (namespace, name) in [("default", "app"), ("flux-system", "web")] {
+            let found = self.version(namespace, name).await;
+            if found.as_deref() != Some(version) {
+                return Some(format!("ConfigMap {namespace}/{name} has {found:?}"));
+            }
+        }
+        None
+    }
+
+    async fn version(&self, namespace: &str, name: &str) -> Option<String> {
+        let Ok(hub) = self.world.hub(HUB).await else {
+            unreachable!("the hub does not answer")
+        };
+        let kind = hub.cluster.resource(&Gvk::new("v1", "ConfigMap")).await;
+        let kind = kind.unwrap().unwrap();
+        let object = hub.cluster.get(&kind, namespace, name).await.unwrap()?;
+        let version = object.pointer("/data/version")?.as_str()?;
+        Some(version.to_owned())
+    }
+}
+
+/// A running `serve`.
+pub struct Serving<'a> {
+    site: &'a Site,
+    /// What its workers work with.
+    pub shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Serving<'_> {
+    /// Puts another version into the fleet, as a push that a webhook tells of.
+    pub async fn push(&self, version: &str) {
+        write(&self.site.home.path().join("fleet"), version);
+        let ports = &self.shared.ports;
+        let repository = index::repository(FLEET).unwrap();
+        let followers = index::followers(ports, &repository, "refs/heads/main").await;
+        let requests = followers
+            .unwrap()
+            .into_iter()
+            .map(|(hub, object)| (Request::new(&hub, object, Cause::Push), Duration::ZERO));
+        let requests: Vec<_> = requests.collect();
+        assert_eq!(requests.len(), 1, "one source follows the fleet");
+        ports.queue.send(requests).await.unwrap();
+    }
+
+    /// Waits until nothing is in work or due.
+    pub async fn rest(&self) {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        while !self.shared.queue.is_quiet() {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    }
+
+    /// Waits until all of the fleet is there, in this version.
+    pub async fn converges(&self, version: &str, what: &str) {
+        let end = Instant::now() + PATIENCE;
+        while let Some(lacking) = self.site.lacks(version).await {
+            assert!(Instant::now() < end, "{what}: {lacking}");
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    }
+
+    /// Ends it, as a signal does.
+    pub async fn end(mut self) {
+        if let Some(timer) = self.tasks.pop() {
+            timer.abort();
+        }
+        self.shared.queue.close();
+        for worker in self.tasks {
+            worker.await.unwrap();
+        }
+    }
+}
+
+fn write(folder: &Path, version: &str) {
+    for (file, text) in FILES {
+        let path = folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = text.replace("VERSION", version);
+        if fs::read_to_string(&path).is_ok_and(|known| known == text) {
+            continue;
+        }
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// Every file below a folder, in order.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    let below = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![path],
+    };
+    entries.into_iter().flat_map(below).collect()
+}

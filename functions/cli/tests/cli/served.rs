@@ -1,0 +1,205 @@
+//! `driftless serve` over an API server in the test's own process: it needs nothing but Rust.
+
+use crate::serve::Serve;
+use driftless_adapters::embedded::{Embedded, Listener};
+use driftless_adapters::local::SystemClock;
+use driftless_apiserver::User;
+use driftless_tests::github::sign;
+use driftless_tests::http::Answer;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+const SECRET: &str = "It's a Secret to Everybody";
+/// Connections with a body that does not end.
+const SLOW: usize = 500;
+/// How long a good delivery may take before it counts as never answered.
+const HANG: Duration = Duration::from_secs(30);
+
+/// A hub, and the home of who serves it.
+struct Hub {
+    home: tempfile::TempDir,
+    kubeconfig: PathBuf,
+    _listener: Listener,
+    _runtime: Runtime,
+}
+
+impl Hub {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let server = Embedded::new(Arc::new(SystemClock));
+        let anywhere = "127.0.0.1:0".parse().expect("an address");
+        let listener = runtime.block_on(server.serve(anywhere)).expect("listen");
+        let home = tempfile::tempdir().expect("a home");
+        let kubeconfig = home.path().join("kubeconfig");
+        fs::write(&kubeconfig, listener.kubeconfig(User::admin("admin"))).expect("write");
+        Self {
+            home,
+            kubeconfig,
+            _listener: listener,
+            _runtime: runtime,
+        }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    fn serve(&self) -> Serve {
+        let (kubeconfig, state) = (text(&self.kubeconfig).to_owned(), self.state());
+        let args = ["--kubeconfig", &kubeconfig, "--data", text(&state)];
+        let environment = [("DRIFTLESS_WEBHOOK_SECRET", SECRET)];
+        Serve::start(self.home.path(), &args, &environment)
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// GitHub's first delivery, as it sends every one.
+fn ping(serve: &Serve) -> Answer {
+    let signature = sign(SECRET, b"{}");
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-github-event", "ping"),
+        ("x-hub-signature-256", signature.as_str()),
+    ];
+    serve.post_within(HANG, "/webhook", &headers, b"{}")
+}
+
+/// A request as it is, byte for byte; the answer as it is.
+fn raw(serve: &Serve, request: &str) -> String {
+    let mut stream = TcpStream::connect(serve.address()).expect("connect");
+    stream.set_read_timeout(Some(HANG)).expect("a timeout");
+    stream.write_all(request.as_bytes()).expect("send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn slow_bodies_keep_no_delivery_waiting() {
+    let hub = Hub::start();
+    let serve = hub.serve();
+    assert_eq!(ping(&serve).status, 200);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut slow = Vec::new();
+        for count in 0..SLOW {
+            let mut stream = TcpStream::connect(serve.address()).expect("connect");
+            let head = "POST /webhook HTTP/1.1\r\nHost: hooks\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 100000\r\n\r\n{";
+            stream.write_all(head.as_bytes()).expect("send a head");
+            slow.push(stream);
+            if count % 50 == 0 {
+                assert_eq!(ping(&serve).status, 200, "with {count} slow bodies");
+            }
+        }
+        // A byte a body now and then, so that none of them is silent.
+        let mut dripping: Vec<TcpStream> = slow
+            .iter()
+            .map(|stream| stream.try_clone().expect("a handle"))
+            .collect();
+        let over = &over;
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                dripping.retain_mut(|stream| stream.write_all(b" ").is_ok());
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        for _ in 0..20 {
+            assert_eq!(ping(&serve).status, 200, "with {SLOW} slow bodies");
+        }
+        // Each of them comes to its end.
+        for mut stream in slow {
+            stream.set_read_timeout(Some(HANG)).expect("a timeout");
+            let mut answer = Vec::new();
+            match stream.read_to_end(&mut answer) {
+                Ok(0) => {}
+                Ok(_) => assert!(answer.starts_with(b"HTTP/1.1 408 "), "{answer:?}"),
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(ping(&serve).status, 200);
+    let metrics = serve.get("/metrics").text();
+    let crowded = "driftless_http_crowded_connections_total{result=\"replaced\"}";
+    assert!(metrics.contains(crowded), "{metrics}");
+}
+
+#[test]
+fn who_is_not_this_machine_is_told_why() {
+    let hub = Hub::start();
+    let serve = hub.serve();
+    let host = serve.address();
+    let get =
+        |headers: &str| format!("GET /api/objects HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+    let plain = raw(&serve, &get(&format!("Host: {host}\r\n")));
+    assert!(plain.starts_with("HTTP/1.1 200 "), "{plain}");
+    for (headers, why) in [
+        (
+            format!("Host: {host}\r\nX-Client-IP: 192.0.2.1\r\n"),
+            "x-client-ip",
+        ),
+        (
+            format!("Host: {host}\r\nX-Forwarded-Host: a\r\n"),
+            "x-forwarded-host",
+        ),
+        (
+            format!("Host: {host}\r\nOrigin: https://evil.example\r\n"),
+            "Origin",
+        ),
+        ("Host: evil.example:9292\r\n".to_owned(), "Host"),
+    ] {
+        let answer = raw(&serve, &get(&headers));
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{headers}: {answer}");
+        assert!(answer.contains(why), "{headers}: {answer}");
+    }
+    let sweep = format!(
+        "POST /sweep HTTP/1.1\r\nHost: {host}\r\nCF-Connecting-IP: 192.0.2.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    );
+    assert!(raw(&serve, &sweep).starts_with("HTTP/1.1 403 "));
+    // Everybody may ask these.
+    let health = "GET /healthz HTTP/1.1\r\nHost: evil.example\r\nVia: 1.1 proxy\r\nConnection: close\r\n\r\n";
+    assert!(raw(&serve, health).starts_with("HTTP/1.1 200 "));
+
+    let forged = [("x-hub-signature-256", "sha256=00")];
+    let answer = serve.post_within(HANG, "/webhook", &forged, b"{}");
+    assert_eq!(answer.status, 401);
+    let told = answer.text();
+    assert!(told.contains("DRIFTLESS_WEBHOOK_SECRET"), "{told}");
+    assert!(!told.contains("secret manager"), "{told}");
+}
+
+mod damaged_state_starts {
+    use super::{Hub, ping, text};
+    use std::fs;
+
+    #[test]
+    fn the_program_with_a_damaged_registration() {
+        let hub = Hub::start();
+        drop(hub.serve());
+        let file = hub.state().join("blobs/hubs/default.json.blob");
+        let good = fs::read(&file).expect("a registration");
+        for damaged in [&b""[..], &good[..good.len() / 2], b"\0garbage"] {
+            fs::write(&file, damaged).expect("damage it");
+            // It answers only when it has started.
+            let serve = hub.serve();
+            assert_eq!(ping(&serve).status, 200);
+            drop(serve);
+            assert_eq!(fs::read(&file).expect("a registration"), good);
+        }
+        let kept = hub.state().join("damaged/3/blobs/hubs/default.json.blob");
+        assert_eq!(fs::read(&kept).expect(text(&kept)), b"\0garbage");
+    }
+}

@@ -1,0 +1,42 @@
+//! What the end of a release would delete, told by its record.
+
+use super::run::Broken;
+use super::storage::Storage;
+use super::{history, objects};
+use crate::failure::Failure;
+use crate::flux::{HelmRelease, reason};
+use crate::step::Context;
+use crate::target::{self, NoTarget};
+use driftless_manifest::Object;
+
+/// The objects that an uninstall would delete, by the newest record of the release.
+///
+/// # Errors
+/// The cluster's, or a record that cannot be read.
+pub(crate) async fn released(
+    context: &Context<'_>,
+    release: &HelmRelease,
+) -> Result<Vec<Object>, Failure> {
+    let status = &release.status;
+    let Some(current) = history::latest(&status.history) else {
+        return Ok(Vec::new());
+    };
+    if status.storage_namespace.is_empty() {
+        return Ok(Vec::new());
+    }
+    let target = match target::connect(context, release).await {
+        Ok(target) => target,
+        // Nothing is uninstalled then.
+        Err(NoTarget::Gone(_)) => return Ok(Vec::new()),
+        Err(NoTarget::Failed(failure)) => return Err(failure),
+    };
+    let storage = Storage::read(&target, &status.storage_namespace, &current.name).await?;
+    let Some(last) = storage.last() else {
+        return Ok(Vec::new());
+    };
+    match objects::known_items(&target, last).await {
+        Ok((items, _)) => Ok(items.into_iter().map(|item| item.object).collect()),
+        Err(Broken::Failed(what)) => Err(Failure::retry(reason::FAILED, what)),
+        Err(Broken::Later(failure)) => Err(failure),
+    }
+}

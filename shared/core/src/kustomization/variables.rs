@@ -1,0 +1,22 @@
+//! Which variables a Kustomization needs, without a value for them: for whoever looks at a fleet without its cluster.
+
+use super::{artifact_failure, find_artifact, inputs, remote};
+use crate::failure::Failure;
+use crate::flux::Kustomization;
+use crate::source::artifact;
+use crate::step::Context;
+use std::collections::BTreeSet;
+
+/// The variables that the build of a Kustomization names and that have neither a value nor a default.
+///
+/// # Errors
+/// There is no artifact, something that `postBuild` names is missing, or the build fails.
+pub async fn unset(
+    context: &Context<'_>,
+    owner: &Kustomization,
+) -> Result<BTreeSet<String>, Failure> {
+    let (_, files) = find_artifact(context, owner).await?;
+    let inputs = inputs::read(context, owner).await?;
+    let tree = artifact::load(context.ports, &files).await;
+    remote::unset(context, tree.map_err(artifact_failure)?, owner, &inputs).await
+}

@@ -1,0 +1,380 @@
+use super::*;
+use crate::failure::Failure;
+use crate::flux::FluxKind;
+use crate::ports::Clock as _;
+use crate::testing::{Fault, MemoryBlobs, MemoryQueue, TestClock};
+use futures::FutureExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Nothing in memory ever waits.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    future
+        .now_or_never()
+        .expect("in-memory ports answer at once")
+}
+
+struct World {
+    ports: Ports,
+    blobs: Arc<MemoryBlobs>,
+    queue: Arc<MemoryQueue>,
+    clock: Arc<TestClock>,
+}
+
+fn world() -> World {
+    let (blobs, queue) = (Arc::<MemoryBlobs>::default(), Arc::<MemoryQueue>::default());
+    let clock = Arc::<TestClock>::default();
+    World {
+        ports: crate::testing::ports(blobs.clone(), queue.clone(), clock.clone()),
+        blobs,
+        queue,
+        clock,
+    }
+}
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn request(name: &str, cause: Cause) -> Request {
+    let object = ObjectRef::new(FluxKind::Kustomization, "apps", name);
+    Request::new("hub", object, cause)
+}
+
+impl World {
+    fn begin(&self, request: &Request) -> Option<Held> {
+        match now(begin(&self.ports, request)).expect("the store answers") {
+            Begin::Run(held) => Some(held),
+            Begin::Skip(_) => None,
+        }
+    }
+
+    /// Ends a step, and returns what is sent.
+    fn end(&self, held: Held, request: &Request, mut outcome: Outcome) -> Vec<(Request, Duration)> {
+        now(end(&self.ports, held, request, &mut outcome)).expect("the store answers");
+        outcome.enqueue
+    }
+
+    /// A whole step that is tried again after so long; returns the message.
+    fn put_back(&self, request: &Request, after: Duration) -> Request {
+        let held = self.begin(request).expect("it is free");
+        let mut sent = self.end(held, request, waiting("for a pod", after));
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        let (message, delay) = sent.remove(0);
+        assert_eq!((delay, &message.cause), (after, &Cause::Requeue));
+        message
+    }
+}
+
+fn waiting(summary: &str, after: Duration) -> Outcome {
+    Outcome {
+        requeue_after: Some(after),
+        ..Outcome::done(summary)
+    }
+}
+
+#[test]
+fn one_holder_until_it_is_over() {
+    let world = world();
+    let (a, b) = (request("a", Cause::Push), request("b", Cause::Push));
+    let held = world.begin(&a).expect("it is free");
+    assert!(world.begin(&a).is_none());
+    assert!(world.begin(&b).is_some());
+    world.queue.take();
+    world.end(held, &a, Outcome::done("done"));
+    assert!(world.begin(&a).is_some());
+    assert!(world.begin(&a).is_none());
+    world.clock.advance(TERM);
+    assert!(world.begin(&a).is_some());
+}
+
+#[test]
+fn an_unclear_answer_is_cleared_by_the_nonce() {
+    for fault in [Fault::After, Fault::Echo, Fault::Before, Fault::Conflict] {
+        let world = world();
+        let a = request("a", Cause::Push);
+        world.blobs.fail_next(fault);
+        let held = world.begin(&a).expect("taken");
+        assert!(world.begin(&a).is_none(), "{fault:?}: there is one holder");
+        world.queue.take();
+        // What was asked for meanwhile comes back, and nothing twice.
+        world.blobs.fail_next(fault);
+        let sent = world.end(held, &a, Outcome::done("done"));
+        assert_eq!(sent.len(), 1, "{fault:?}: {sent:?}");
+        assert!(world.begin(&sent[0].0).is_some(), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_late_end_does_not_free_the_next_holder() {
+    let world = world();
+    let a = request("a", Cause::Push);
+    let late = world.begin(&a).expect("it is free");
+    world.clock.advance(TERM);
+    let _next = world.begin(&a).expect("the lease is over");
+    let sent = world.end(late, &a, waiting("for a pod", seconds(5)));
+    assert!(
+        sent.is_empty(),
+        "the next holder says what follows: {sent:?}"
+    );
+    assert!(world.begin(&a).is_none());
+}
+
+#[test]
+fn a_clock_far_ahead_does_not_lock_for_ever() {
+    let world = world();
+    let a = request("a", Cause::Push);
+    world.clock.advance(seconds(1_000_000_000));
+    let _dead = world.begin(&a);
+    let message = world.put_back(&request("b", Cause::Push), seconds(5));
+    let back = self::world();
+    for key in [
+        "objects/hub/kustomizations/apps/a.json",
+        "objects/hub/kustomizations/apps/b.json",
+    ] {
+        let (bytes, _) = now(world.ports.blobs.get(key))
+            .expect("stored")
+            .expect("there");
+        let put = now(back.ports.blobs.put(key, bytes, Precondition::None));
+        assert!(matches!(put, Ok(Put::Done(_))));
+    }
+    assert!(back.begin(&a).is_some());
+    assert!(back.begin(&request("b", Cause::Timer)).is_some());
+    assert!(
+        back.begin(&message).is_none(),
+        "its record has another token or holder"
+    );
+}
+
+#[test]
+fn what_is_asked_for_meanwhile_is_queued_once() {
+    let world = world();
+    let source = request("a", Cause::Source);
+    let held = world.begin(&source).expect("it is free");
+    assert!(world.begin(&source).is_none());
+    let watch = world.queue.take();
+    assert_eq!(watch.len(), 1, "in case that the holder is dead");
+    assert!(watch[0].1 > TERM && watch[0].0.token.is_some());
+    // Again, and for a cause that makes the step do more, and by the timer.
+    assert!(world.begin(&source).is_none());
+    assert!(world.queue.take().is_empty());
+    assert!(world.begin(&request("a", Cause::Changed)).is_none());
+    assert!(world.begin(&request("a", Cause::Timer)).is_none());
+    assert!(world.queue.take().is_empty());
+    let sent = world.end(held, &source, Outcome::done("done"));
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(
+        (&sent[0].0.cause, sent[0].1),
+        (&Cause::Changed, Duration::ZERO)
+    );
+    // The message that was for a dead holder is stale, the other one is not.
+    assert!(world.begin(&watch[0].0).is_none());
+    let held = world.begin(&sent[0].0).expect("asked for");
+    assert!(
+        world
+            .end(held, &sent[0].0, Outcome::done("done"))
+            .is_empty()
+    );
+}
+
+#[test]
+fn what_was_asked_of_a_dead_worker_runs_when_its_lease_is_over() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let _dead = world.begin(&push).expect("it is free");
+    assert!(world.begin(&push).is_none());
+    let mut watch = world.queue.take();
+    let (message, after) = watch.remove(0);
+    world.clock.advance(seconds(3));
+    assert!(world.begin(&message).is_none(), "it came too early");
+    assert_eq!(world.queue.take(), [(message.clone(), after - seconds(3))]);
+    world.clock.advance(after);
+    assert!(world.begin(&message).is_some());
+    assert!(world.begin(&message).is_none(), "it came twice");
+}
+
+#[test]
+fn a_message_is_stale_when_another_took_its_place() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let first = world.put_back(&push, seconds(600));
+    // Somebody asks before it comes.
+    let second = world.put_back(&push, seconds(600));
+    world.clock.advance(seconds(600));
+    assert!(world.begin(&first).is_none());
+    let held = world.begin(&second).expect("it brings the object back");
+    assert!(world.begin(&second).is_none(), "it came twice");
+    assert!(world.queue.take().is_empty(), "and asks for nothing");
+    assert!(
+        world
+            .end(held, &second, Outcome::done("at rest"))
+            .is_empty()
+    );
+    for message in [&first, &second] {
+        assert!(
+            world.begin(message).is_none(),
+            "an object at rest has no message"
+        );
+    }
+}
+
+#[test]
+fn the_timer_is_for_what_no_message_brings_back() {
+    let world = world();
+    let timer = request("a", Cause::Timer);
+    let lost = world.put_back(&timer, seconds(60));
+    let record = |world: &World| now(look(&world.ports, "hub", &timer.object));
+    for _ in 0..3 {
+        assert!(world.begin(&timer).is_none());
+        let record = record(&world).expect("read").expect("there");
+        assert!(record.is_busy(world.clock.now()) && !record.is_lost(world.clock.now()));
+        world.clock.advance(seconds(29));
+    }
+    world.clock.advance(seconds(3));
+    let found = record(&world).expect("read").expect("there");
+    assert!(found.is_lost(world.clock.now()));
+    let held = world.begin(&timer).expect("the message is late");
+    world.end(held, &timer, Outcome::done("at rest"));
+    assert!(world.begin(&lost).is_none(), "it comes at last");
+    assert!(world.begin(&timer).is_some(), "the interval is over");
+}
+
+/// The queue's longest delay is shorter than what a host may ask for.
+#[test]
+fn a_message_before_its_time_is_put_back() {
+    let world = world();
+    let message = world.put_back(&request("a", Cause::Push), seconds(3600));
+    for left in [2700, 1800, 900] {
+        world.clock.advance(seconds(900));
+        assert!(world.begin(&message).is_none());
+        assert_eq!(world.queue.take(), [(message.clone(), seconds(left))]);
+    }
+    world.clock.advance(seconds(899));
+    assert!(world.begin(&message).is_some());
+}
+
+#[test]
+fn an_object_without_progress_is_left_to_the_timer() {
+    let world = world();
+    let mut message = request("a", Cause::Push);
+    for hop in 0..=HOPS {
+        let words = if hop < 10 {
+            "none is ready"
+        } else {
+            "one is ready"
+        };
+        let held = world.begin(&message).expect("it is free");
+        let mut sent = world.end(held, &message, waiting(words, Duration::ZERO));
+        message = sent.pop().expect("it comes back").0;
+    }
+    let mut looks = 0;
+    loop {
+        let held = world.begin(&message).expect("it is free");
+        looks += 1;
+        match world
+            .end(held, &message, waiting("one is ready", Duration::ZERO))
+            .pop()
+        {
+            Some((next, _)) => message = next,
+            None => break,
+        }
+    }
+    assert_eq!(looks, 10, "other words were progress");
+    // The timer's look is one look. Whoever asks begins anew.
+    let timer = request("a", Cause::Timer);
+    let held = world.begin(&timer).expect("no message brings it back");
+    assert!(
+        world
+            .end(held, &timer, waiting("one is ready", Duration::ZERO))
+            .is_empty()
+    );
+    world.put_back(&request("a", Cause::Push), seconds(5));
+    // A slow chain is no loop.
+    let mut message = request("b", Cause::Push);
+    for _ in 0..2 * HOPS {
+        message = world.put_back(&message, seconds(60));
+        world.clock.advance(seconds(60));
+    }
+}
+
+#[test]
+fn what_cannot_even_be_read_is_tried_later_and_later() {
+    let world = world();
+    let mut message = request("a", Cause::Push);
+    let mut delays = Vec::new();
+    for _ in 0..9 {
+        let held = world.begin(&message).expect("it is free");
+        let dark = Failure::retry(crate::flux::reason::FAILED, "no answer");
+        let outcome = Outcome::failed(dark, held.hops(), crate::step::LONGEST_RETRY);
+        let (next, after) = world.end(held, &message, outcome).remove(0);
+        world.clock.advance(after);
+        delays.push(after.as_secs());
+        message = next;
+    }
+    assert_eq!(delays, [10, 10, 20, 40, 80, 160, 320, 600, 600]);
+}
+
+#[test]
+fn nothing_is_kept_of_an_object_that_is_gone() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let held = world.begin(&push).expect("it is free");
+    assert!(world.end(held, &push, Outcome::gone("gone")).is_empty());
+    assert!(
+        now(world.ports.blobs.list("objects/"))
+            .expect("listed")
+            .is_empty()
+    );
+    // It may be there again: what was asked for meanwhile runs when the lease would have been over.
+    let held = world.begin(&push).expect("it is free");
+    assert!(world.begin(&push).is_none());
+    let (message, after) = world.queue.take().remove(0);
+    assert!(world.end(held, &push, Outcome::gone("gone")).is_empty());
+    world.clock.advance(after);
+    assert!(world.begin(&message).is_some());
+}
+
+#[test]
+fn who_waits_is_woken_by_the_end_of_the_step_that_was_under_way() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let held = world.begin(&push).expect("it is free");
+    // While the step works, somebody begins to wait.
+    let note = "waits/hub/kustomizations/apps/a/kustomizations/apps/b";
+    let put = now(world.ports.blobs.put(note, "".into(), Precondition::None));
+    assert!(put.is_ok());
+    for _ in 0..2 {
+        now(await_object(&world.ports, "hub", &push.object)).expect("noted");
+    }
+    let outcome = Outcome {
+        notifies: true,
+        ..Outcome::done("ready")
+    };
+    let sent = world.end(held, &push, outcome);
+    assert_eq!(sent, [(request("b", Cause::Dependency), Duration::ZERO)]);
+    let record = now(look(&world.ports, "hub", &push.object))
+        .expect("read")
+        .expect("there");
+    assert!(!record.awaited && !record.is_busy(world.clock.now()));
+}
+
+#[test]
+fn a_step_asks_the_store_three_times() {
+    let world = world();
+    let push = request("a", Cause::Push);
+    let message = world.put_back(&push, seconds(5));
+    world.clock.advance(seconds(5));
+    let writes = world.blobs.writes();
+    let held = world.begin(&message).expect("it is free");
+    world.end(held, &message, Outcome::done("at rest"));
+    assert_eq!(world.blobs.writes() - writes, 2, "behind one GET");
+}
+
+#[test]
+fn messages_of_before_are_read() {
+    let text = r#"{"hub":"h","object":{"kind":"Kustomization","namespace":"apps","name":"a"},"cause":"again"}"#;
+    let read: Request = serde_json::from_str(text).expect("a request");
+    assert_eq!((&read.cause, &read.token), (&Cause::Requeue, &None));
+    let text = serde_json::to_string(&request("a", Cause::Push)).expect("JSON");
+    assert!(!text.contains("token"), "{text}");
+}

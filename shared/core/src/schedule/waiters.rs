@@ -1,0 +1,76 @@
+//! Who waits for whom: a note in the bucket under what is waited for, and a mark in its record, so that a step that ends
+//! with what they wait for wakes exactly those. A note can be lost: the timer looks at what waits once a minute.
+
+use super::await_object;
+use crate::concurrent;
+use crate::flux::{FluxKind, ObjectRef};
+use crate::ports::{Cause, Ports, Precondition, Request, Result};
+use crate::state::key_part;
+use crate::step::{Context, Outcome};
+use bytes::Bytes;
+use futures::FutureExt as _;
+use std::time::Duration;
+
+/// Deletions at once.
+const CONCURRENT: usize = 16;
+
+/// Notes that the object of this step waits for another one. Whoever calls looks at the other once more afterwards: what
+/// became ready before the note was written wakes nobody.
+///
+/// # Errors
+/// The bucket's.
+pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()> {
+    let hub = &context.hub.settings.name;
+    let key = format!("{}{}", folder(hub, on), context.id.key());
+    let ports = context.ports;
+    ports
+        .blobs
+        .put(&key, Bytes::new(), Precondition::None)
+        .await?;
+    await_object(ports, hub, on).await
+}
+
+/// Adds a request for every object that waits for the one of a step whose status is written. Their notes are to be
+/// forgotten when the requests are sent.
+///
+/// # Errors
+/// The bucket's.
+pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outcome) -> Result<()> {
+    let folder = folder(&request.hub, &request.object);
+    for (key, _) in ports.blobs.list(&folder).await? {
+        if let Some(id) = key.strip_prefix(&folder).and_then(parse) {
+            let wake = Request::new(&request.hub, id, Cause::Dependency);
+            outcome.enqueue.push((wake, Duration::ZERO));
+        }
+        outcome.notified.push(key);
+    }
+    Ok(())
+}
+
+/// Deletes the notes of those who were woken.
+///
+/// # Errors
+/// The bucket's.
+pub(crate) async fn forget(ports: &Ports, notes: &[String]) -> Result<()> {
+    let blobs = ports.blobs.as_ref();
+    let work = notes.iter().map(|key| blobs.delete(key).boxed());
+    let gone = concurrent::run(CONCURRENT, work.collect()).await;
+    gone.into_iter().collect()
+}
+
+/// The name that is waited for is the waiting object's word: no part of it may lead elsewhere.
+fn folder(hub: &str, on: &ObjectRef) -> String {
+    let (hub, kind) = (key_part(hub), on.kind.plural());
+    let (namespace, name) = (key_part(&on.namespace), key_part(&on.name));
+    format!("waits/{hub}/{kind}/{namespace}/{name}/")
+}
+
+/// The object of [`ObjectRef::key`].
+fn parse(key: &str) -> Option<ObjectRef> {
+    let mut parts = key.splitn(3, '/');
+    let plural = parts.next()?;
+    let kind = FluxKind::ALL
+        .into_iter()
+        .find(|kind| kind.plural() == plural)?;
+    Some(ObjectRef::new(kind, parts.next()?, parts.next()?))
+}

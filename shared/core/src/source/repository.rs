@@ -1,0 +1,316 @@
+//! The address of a Git repository. What an address names is decided here alone: by whoever reads it, and by whoever asks
+//! whether the operator lets the installation's own credentials read it.
+
+use crate::ports::{ErrorKind, PortError, Result};
+
+/// The host of a repository that is named as `OWNER/NAME`.
+const GITHUB: &str = "github.com";
+/// What is wrong with a grant.
+const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * stands for any text \
+                     in NAMESPACE, OWNER and NAME";
+
+/// Where a repository is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A repository of a host with GitHub's API.
+    Hosted(Repository),
+    /// A folder of this machine.
+    Folder(String),
+}
+
+/// `host/owner/name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository {
+    /// The host in lower case, with its port if it has one.
+    pub host: String,
+    /// The owner.
+    pub owner: String,
+    /// The name, without `.git`.
+    pub name: String,
+}
+
+impl Repository {
+    /// Whether both are the same repository: hosts with GitHub's API do not tell small letters from capitals.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.host == other.host
+            && self.owner.eq_ignore_ascii_case(&other.owner)
+            && self.name.eq_ignore_ascii_case(&other.name)
+    }
+
+    /// As people name it: without the host where that is GitHub.
+    pub fn short_name(&self) -> String {
+        match self.host.as_str() {
+            GITHUB => format!("{}/{}", self.owner, self.name),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl std::fmt::Display for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.host, self.owner, self.name)
+    }
+}
+
+/// Reads the URL of a `GitRepository`.
+///
+/// # Errors
+/// Another scheme, a password in the URL, or no `owner/name`.
+pub fn place(url: &str) -> Result<Place> {
+    if let Some(path) = url.strip_prefix("file://") {
+        return Ok(Place::Folder(path.to_owned()));
+    }
+    let (rest, ssh) = match url.split_once("://") {
+        Some(("https", rest)) => (rest, false),
+        Some(("ssh", rest)) => (rest, true),
+        _ => {
+            return Err(PortError::new(
+                ErrorKind::Unsupported,
+                "only repositories at https://HOST/OWNER/NAME or ssh://git@HOST/OWNER/NAME are supported, of hosts with \
+                 GitHub's API (file:// where the operator allows it)",
+            ));
+        }
+    };
+    let refuse = || {
+        PortError::new(
+            ErrorKind::Invalid,
+            "the repository's URL is not https://HOST/OWNER/NAME",
+        )
+    };
+    let (authority, path) = rest.split_once('/').ok_or_else(refuse)?;
+    // A user of ssh (`git@`) says nothing; a login in an https URL would be a secret in the open.
+    let host = match authority.rsplit_once('@') {
+        Some((_, host)) if ssh => host.split(':').next().unwrap_or_default(),
+        Some(_) => {
+            let what =
+                "the repository's URL has a login in it: put it into the Secret of spec.secretRef";
+            return Err(PortError::new(ErrorKind::Invalid, what));
+        }
+        None => authority,
+    };
+    let path = path.trim_end_matches('/');
+    let (owner, name) = path.split_once('/').ok_or_else(refuse)?;
+    let name = name.strip_suffix(".git").unwrap_or(name);
+    if !is_host(host) || !is_name(owner) || !is_name(name) {
+        return Err(refuse());
+    }
+    Ok(Place::Hosted(Repository {
+        host: host.to_lowercase(),
+        owner: owner.to_owned(),
+        name: name.to_owned(),
+    }))
+}
+
+/// The operator's word that objects of a namespace may read a repository with the installation's own credentials:
+/// `NAMESPACE=OWNER/NAME` for GitHub, `NAMESPACE=HOST/OWNER/NAME` for another host. `*` stands for any text within
+/// `NAMESPACE`, `OWNER` and `NAME`, and never reaches beyond its part: `team-a=acme/*`, `*=acme/public-*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    namespace: String,
+    repository: Repository,
+}
+
+impl Grant {
+    /// Reads a grant.
+    ///
+    /// # Errors
+    /// What is expected.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        let refuse = || GRANT.to_owned();
+        let (namespace, repository) = text.split_once('=').ok_or_else(refuse)?;
+        let parts: Vec<&str> = repository.split('/').collect();
+        let (host, owner, name) = match parts.as_slice() {
+            [owner, name] => (GITHUB, *owner, *name),
+            [host, owner, name] => (*host, *owner, *name),
+            _ => return Err(refuse()),
+        };
+        let name = name.strip_suffix(".git").unwrap_or(name);
+        let fits = |pattern: &str| is_name(&pattern.replace('*', "x"));
+        if !is_host(host) || ![namespace, owner, name].into_iter().all(fits) {
+            return Err(refuse());
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            repository: Repository {
+                host: host.to_lowercase(),
+                owner: owner.to_lowercase(),
+                name: name.to_lowercase(),
+            },
+        })
+    }
+
+    /// Whether objects of a namespace may read this repository.
+    pub fn covers(&self, namespace: &str, repository: &Repository) -> bool {
+        let Repository { host, owner, name } = &self.repository;
+        matches(&self.namespace, namespace)
+            && *host == repository.host
+            && matches(owner, &repository.owner.to_lowercase())
+            && matches(name, &repository.name.to_lowercase())
+    }
+}
+
+/// Whether a text has the form of a pattern, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut left) = text.strip_prefix(start) else {
+        return false;
+    };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        // The first place is the best: whatever comes later only leaves less for the rest.
+        let Some(at) = left.find(part) else {
+            return false;
+        };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(end)
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !matches!(text, "" | "." | "..") && text.bytes().all(fits)
+}
+
+fn is_host(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':');
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosted(url: &str) -> Repository {
+        match place(url).unwrap() {
+            Place::Hosted(repository) => repository,
+            Place::Folder(folder) => panic!("{folder}"),
+        }
+    }
+
+    #[test]
+    fn grants_cover_what_they_name_and_nothing_else() {
+        let fleet = "https://github.com/Acme/Fleet";
+        for (grant, namespace, url, covers) in [
+            ("team-a=acme/fleet", "team-a", fleet, true),
+            ("team-a=ACME/fleet.git", "team-a", fleet, true),
+            (
+                "team-a=acme/fleet",
+                "team-a",
+                "ssh://git@github.com/acme/fleet",
+                true,
+            ),
+            ("team-a=github.com/acme/fleet", "team-a", fleet, true),
+            ("team-a=acme/fleet", "team-b", fleet, false),
+            (
+                "team-a=acme/fleet",
+                "team-a",
+                "https://github.com/acme/fleet-2",
+                false,
+            ),
+            (
+                "team-a=acme/fleet",
+                "team-a",
+                "https://git.acme.example/acme/fleet",
+                false,
+            ),
+            ("team-a=git.acme.example/acme/fleet", "team-a", fleet, false),
+            (
+                "team-a=git.acme.example/acme/fleet",
+                "team-a",
+                "https://Git.Acme.Example/acme/fleet",
+                true,
+            ),
+            ("team-a=acme/*", "team-a", fleet, true),
+            (
+                "team-a=acme/*",
+                "team-a",
+                "https://github.com/acme-evil/fleet",
+                false,
+            ),
+            ("*=acme/f*t", "any", fleet, true),
+            ("*=acme/f*e*t", "any", fleet, true),
+            ("*=acme/fl*leet", "any", fleet, false),
+            ("*=acme/public-*", "any", fleet, false),
+            (
+                "*=acme/public-*",
+                "any",
+                "https://github.com/acme/public-charts",
+                true,
+            ),
+            ("team-*=*/fleet", "team-a", fleet, true),
+            ("team-*=*/fleet", "xteam-a", fleet, false),
+        ] {
+            let grant = Grant::parse(grant).unwrap();
+            let found = grant.covers(namespace, &hosted(url));
+            assert_eq!(found, covers, "{grant:?} {namespace} {url}");
+        }
+        for bad in [
+            "",
+            "acme/fleet",
+            "=acme/fleet",
+            "team-a=",
+            "team-a=acme",
+            "team-a=/fleet",
+            "team-a=acme/",
+            "team-a=*/acme/fleet",
+            "team-a=git.*/acme/fleet",
+            "team-a=a/b/c/d",
+            "team-a=https://github.com/acme/fleet",
+            "team a=acme/fleet",
+            "team-a=acme/../x",
+            "team-a=..",
+        ] {
+            assert!(Grant::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn urls() {
+        for url in [
+            "https://github.com/acme/fleet",
+            "https://GitHub.com/acme/fleet.git",
+            "https://github.com/acme/fleet/",
+            "ssh://git@github.com/acme/fleet.git",
+            "ssh://git@github.com:22/acme/fleet",
+        ] {
+            let Place::Hosted(repository) = place(url).unwrap() else {
+                panic!("{url}")
+            };
+            assert_eq!(repository.to_string(), "github.com/acme/fleet", "{url}");
+        }
+        assert_eq!(
+            place("file:///srv/fleet").unwrap(),
+            Place::Folder("/srv/fleet".into())
+        );
+        for url in [
+            "http://github.com/a/b",
+            "git@github.com:a/b",
+            "oci://x/a/b",
+            "",
+        ] {
+            assert_eq!(
+                place(url).unwrap_err().kind,
+                ErrorKind::Unsupported,
+                "{url}"
+            );
+        }
+        for url in [
+            "https://github.com/a",
+            "https://github.com/a/b/c",
+            "https://github.com/../b",
+            "https://github.com/a/..",
+            "https://github.com/a/b?x=1",
+            "https:///a/b",
+            "https://user:canary@github.com/a/b",
+            "https://github.com/a/%2e",
+        ] {
+            let error = place(url).unwrap_err();
+            assert!(
+                error.kind == ErrorKind::Invalid && !error.message.contains("canary"),
+                "{url}"
+            );
+        }
+    }
+}

@@ -1,0 +1,217 @@
+use super::*;
+use serde_json::json;
+
+fn object(change: impl FnOnce(&mut Value)) -> (ObjectRef, Object) {
+    let mut value = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "apps", "namespace": "team", "generation": 2},
+        "spec": {"interval": "10m", "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {"lastAttemptedRevision": "main@sha1:a", "conditions": [{"type": "Ready", "status": "True"}]}});
+    change(&mut value);
+    let object = Object::new(value).unwrap();
+    (ObjectRef::of(&object).unwrap(), object)
+}
+
+fn after(seconds: u64, change: impl FnOnce(&mut Value)) -> bool {
+    cause(seconds, 0, change).is_some()
+}
+
+/// Why an object is due so long after the timer queued it, and how long after that its source got its artifact.
+fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Cause> {
+    let (id, object) = object(change);
+    let source = ObjectRef::new(FluxKind::GitRepository, "team", "fleet");
+    let known = Entry {
+        at: 1000.0,
+        generation: 2,
+        requested: String::new(),
+        uid: String::new(),
+    };
+    let artifact = Artifact {
+        revision: "main@sha1:a".to_owned(),
+        since: Duration::from_secs(1000 + since),
+    };
+    let artifacts = [(source, artifact)].into();
+    due(
+        &id,
+        &object,
+        Some(&known),
+        &artifacts,
+        Duration::from_secs(1000 + seconds),
+    )
+}
+
+/// While a source's consumers are worked through, they are not queued again; and if they are, files that did not change are
+/// not built anew.
+#[test]
+fn what_a_source_has_queued_is_given_time() {
+    let behind = |o: &mut Value| o["status"]["lastAttemptedRevision"] = "main@sha1:0".into();
+    assert_eq!(cause(300, 290, behind), None);
+    assert_eq!(cause(340, 290, behind), Some(Cause::Source));
+    assert_eq!(cause(600, 0, |_| {}), Some(Cause::Timer));
+}
+
+#[test]
+fn what_a_step_has_seen_is_not_new() {
+    let changed = |o: &mut Value| o["metadata"]["generation"] = 3.into();
+    assert_eq!(cause(0, 0, changed), Some(Cause::Changed));
+    let seen = |o: &mut Value| {
+        changed(o);
+        o["status"]["conditions"][0]["observedGeneration"] = 3.into();
+    };
+    assert_eq!(cause(0, 0, seen), None);
+    assert_eq!(cause(600, 0, seen), Some(Cause::Timer));
+    let asked = |o: &mut Value| {
+        seen(o);
+        o["metadata"]["annotations"] = json!({REQUESTED_AT: "now"});
+    };
+    assert_eq!(cause(0, 0, asked), Some(Cause::Changed));
+    let made_anew = |o: &mut Value| o["metadata"]["uid"] = "other".into();
+    assert_eq!(
+        cause(0, 0, made_anew),
+        None,
+        "the entry is of a time without uids"
+    );
+}
+
+#[test]
+fn the_record_says_who_is_looked_at_anyway() {
+    let now = Duration::from_secs(1000);
+    let record = |chain: Value| -> Record {
+        serde_json::from_value(json!({"lease": {"nonce": "n", "until": 0}, "chain": chain}))
+            .unwrap()
+    };
+    let (on_its_way, late) = (
+        record(json!({"token": "t", "due": 1_000_000})),
+        record(json!({"token": "t", "due": 900_000})),
+    );
+    let (_, failed) = object(|o| o["status"]["conditions"][0]["status"] = "False".into());
+    let known = Entry::queued(&failed, now);
+    let timer = Some(Cause::Timer);
+    assert!(depends_on_record(&failed, None) && depends_on_record(&failed, timer.as_ref()));
+    assert_eq!(
+        settled(timer.clone(), &failed, Some(&known), &on_its_way, now),
+        None
+    );
+    assert_eq!(
+        settled(timer.clone(), &failed, Some(&known), &late, now),
+        timer
+    );
+    assert_eq!(settled(None, &failed, Some(&known), &late, now), timer);
+    let rest = record(Value::Null);
+    assert_eq!(settled(None, &failed, Some(&known), &rest, now), None);
+    // Looked at before the timer saw it.
+    let (_, seen) = object(|o| o["status"]["conditions"][0]["observedGeneration"] = 2.into());
+    assert_eq!(settled(timer.clone(), &seen, None, &rest, now), None);
+    assert_eq!(
+        settled(timer.clone(), &seen, Some(&known), &rest, now),
+        timer
+    );
+    assert!(!depends_on_record(&seen, None), "it is at rest");
+}
+
+#[test]
+fn what_an_apply_made_a_moment_ago_is_queued_by_it() {
+    let made = |label: &'static str| {
+        move |o: &mut Value| {
+            o["metadata"]["labels"] = json!({label: "apps"});
+            o["metadata"]["creationTimestamp"] = "1970-01-01T00:16:40Z".into();
+        }
+    };
+    let due_after = |seconds: u64, label: &'static str| {
+        let (id, object) = object(made(label));
+        let now = Duration::from_secs(1000 + seconds);
+        due(&id, &object, None, &BTreeMap::new(), now)
+    };
+    for label in [
+        "kustomize.toolkit.fluxcd.io/name",
+        "helm.toolkit.fluxcd.io/name",
+    ] {
+        assert_eq!(due_after(49, label), None);
+        assert_eq!(due_after(50, label), Some(Cause::Timer));
+    }
+    assert_eq!(due_after(0, "app"), Some(Cause::Timer));
+}
+
+#[test]
+fn what_is_due_when() {
+    assert!(!after(599, |_| {}) && after(600, |_| {}));
+    assert!(after(0, |o| o["metadata"]["generation"] = 3.into()));
+    assert!(after(0, |o| o["metadata"]["annotations"] =
+        json!({REQUESTED_AT: "now"})));
+    assert!(!after(900, |o| o["spec"]["suspend"] = true.into()));
+    let failed = |o: &mut Value| o["status"]["conditions"][0]["status"] = "False".into();
+    assert!(!after(599, failed) && after(600, failed));
+    let retry = |o: &mut Value| {
+        o["status"]["conditions"][0]["status"] = "False".into();
+        o["spec"]["retryInterval"] = "1m".into();
+    };
+    assert!(!after(59, retry) && after(60, retry));
+    let waiting = |o: &mut Value| {
+        o["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "False", "reason": "DependencyNotReady"});
+    };
+    assert!(!after(49, waiting) && after(50, waiting));
+    let behind = |o: &mut Value| o["status"]["lastAttemptedRevision"] = "main@sha1:0".into();
+    assert!(!after(49, behind) && after(50, behind));
+    assert!(after(600, |o| o["spec"]["interval"] = "nonsense".into()));
+}
+
+#[test]
+fn a_new_object_is_due_at_once() {
+    let (id, object) = object(|_| {});
+    assert_eq!(
+        due(&id, &object, None, &BTreeMap::new(), Duration::ZERO),
+        Some(Cause::Timer)
+    );
+}
+
+#[test]
+fn deletions_are_due_while_our_finalizer_stands() {
+    let deleted = |o: &mut Value| {
+        o["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        o["metadata"]["finalizers"] = json!([FINALIZER]);
+    };
+    assert!(!after(49, deleted) && after(50, deleted));
+    assert!(after(1, |o| {
+        deleted(o);
+        o["metadata"]["generation"] = 3.into();
+    }));
+    assert!(!after(5000, |o| o["metadata"]["deletionTimestamp"] =
+        "2026-01-01T00:00:00Z".into()));
+}
+
+#[test]
+fn charts_follow_their_sources() {
+    let chart = |o: &mut Value| {
+        o["apiVersion"] = "source.toolkit.fluxcd.io/v1".into();
+        o["kind"] = "HelmChart".into();
+        o["spec"]["chart"] = "app".into();
+        o["status"]["observedSourceArtifactRevision"] = "main@sha1:a".into();
+    };
+    assert!(!after(599, chart) && after(600, chart));
+    let behind = |o: &mut Value| {
+        chart(o);
+        o["status"]["observedSourceArtifactRevision"] = "main@sha1:0".into();
+    };
+    assert!(!after(49, behind) && after(50, behind));
+    let waiting = |o: &mut Value| {
+        chart(o);
+        o["status"]["conditions"][0] =
+            json!({"type": "Ready", "status": "False", "reason": "NoSourceArtifact"});
+    };
+    assert!(!after(49, waiting) && after(50, waiting));
+    let repository = |kind: &'static str| {
+        move |o: &mut Value| {
+            o["apiVersion"] = "source.toolkit.fluxcd.io/v1beta2".into();
+            o["kind"] = "HelmRepository".into();
+            o["spec"] = json!({"url": "https://charts.acme.example", "type": kind});
+        }
+    };
+    let bucket = |o: &mut Value| {
+        o["apiVersion"] = "source.toolkit.fluxcd.io/v1beta2".into();
+        o["kind"] = "Bucket".into();
+        o["spec"] = json!({"interval": "2m"});
+    };
+    assert!(!after(119, bucket) && after(120, bucket));
+    assert!(!after(59, repository("default")) && after(60, repository("default")));
+    assert!(!after(1_000_000, repository("oci")));
+}

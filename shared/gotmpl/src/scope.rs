@@ -1,0 +1,132 @@
+//! Names in scope: a stack, of which the topmost entry of a name counts.
+
+use crate::Table;
+use std::borrow::Borrow;
+use std::hash::Hash;
+
+/// Up to so many entries are compared one by one.
+const FEW: usize = 64;
+
+/// A stack of named things. Finding one takes the same time however many there are.
+#[derive(Default)]
+pub(crate) struct Scope<K, V> {
+    stack: Vec<(K, V)>,
+    /// Where the entries of each name stand, the topmost last; empty while there are few.
+    places: Table<K, Vec<usize>>,
+}
+
+impl<K: Clone + Eq + Hash, V> Scope<K, V> {
+    /// A scope with one entry.
+    pub fn of(name: K, value: V) -> Self {
+        Scope {
+            stack: vec![(name, value)],
+            places: Table::default(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.stack.len()
+    }
+
+    pub fn push(&mut self, name: K, value: V) {
+        self.stack.push((name, value));
+        if self.stack.len() <= FEW {
+            return;
+        }
+        let known = match self.places.is_empty() {
+            true => 0,
+            false => self.stack.len() - 1,
+        };
+        for (at, (name, _)) in self.stack.iter().enumerate().skip(known) {
+            self.places.entry(name.clone()).or_default().push(at);
+        }
+    }
+
+    /// Takes away what was put on top of the first `length` entries.
+    pub fn truncate(&mut self, length: usize) {
+        if length <= FEW {
+            self.stack.truncate(length);
+            if !self.places.is_empty() {
+                self.places = Table::default();
+            }
+            return;
+        }
+        while self.stack.len() > length {
+            let Some((name, _)) = self.stack.pop() else {
+                return;
+            };
+            if let Some(places) = self.places.get_mut(&name) {
+                places.pop();
+                if places.is_empty() {
+                    self.places.remove(&name);
+                }
+            }
+        }
+    }
+
+    fn place<Q>(&self, name: &Q) -> Option<usize>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        if self.stack.len() <= FEW {
+            return self.stack.iter().rposition(|(n, _)| n.borrow() == name);
+        }
+        self.places.get(name)?.last().copied()
+    }
+
+    /// The topmost entry of a name.
+    pub fn get<Q>(&self, name: &Q) -> Option<&(K, V)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.stack.get(self.place(name)?)
+    }
+
+    /// The value of the topmost entry of a name.
+    pub fn get_mut<Q>(&mut self, name: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let at = self.place(name)?;
+        self.stack.get_mut(at).map(|(_, value)| value)
+    }
+
+    /// The value `n` places from the top.
+    pub fn nth_from_top(&mut self, n: usize) -> Option<&mut V> {
+        let at = self.stack.len().checked_sub(n)?;
+        self.stack.get_mut(at).map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scope;
+
+    #[test]
+    fn the_topmost_entry_counts() {
+        let mut scope = Scope::of("a".to_owned(), 0);
+        for round in 0..3 {
+            for number in 1..200 {
+                let name = format!("{}", number % 50);
+                scope.push(name.clone(), number);
+                assert_eq!(scope.get(&*name).map(|(_, value)| *value), Some(number));
+                assert_eq!(scope.get("a").map(|(_, value)| *value), Some(round));
+            }
+            assert_eq!(scope.get("7").map(|(_, value)| *value), Some(157));
+            scope.truncate(100);
+            assert_eq!(scope.get("7").map(|(_, value)| *value), Some(57));
+            scope.truncate(50);
+            assert_eq!(scope.get("7").map(|(_, value)| *value), Some(7));
+            assert_eq!(scope.get("0").map(|(_, value)| *value), None);
+            scope.truncate(1);
+            assert_eq!((scope.len(), scope.get("7")), (1, None));
+            if let Some(value) = scope.get_mut("a") {
+                *value += 1;
+            }
+        }
+        assert_eq!(scope.nth_from_top(1), Some(&mut 3));
+    }
+}

@@ -1,0 +1,99 @@
+//! Maps that hold themselves. Go's collector frees them; references that are counted alone would keep them for ever, with all
+//! that is in them.
+
+use super::map::Data;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+thread_local! {
+    /// The maps that were given a map or list, where somebody frees them.
+    static NOTED: RefCell<Option<Vec<Weak<Data>>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`. At its end every map that was given a map or list meanwhile is emptied: what `work` gives must not need them.
+pub fn freeing_cycles<T>(work: impl FnOnce() -> T) -> T {
+    let _end = End(NOTED.replace(Some(Vec::new())));
+    work()
+}
+
+/// What was noted before.
+struct End(Option<Vec<Weak<Data>>>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let noted = NOTED.replace(self.0.take());
+        let maps = noted.iter().flatten().filter_map(Weak::upgrade);
+        maps.for_each(|map| map.clear());
+    }
+}
+
+/// Notes a map that is given a map or list.
+pub(super) fn note(map: &Rc<Data>) {
+    NOTED.with_borrow_mut(|noted| {
+        if let Some(noted) = noted
+            && map.is_first_note()
+        {
+            noted.push(Rc::downgrade(map));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{Map, Object, Value};
+    use std::any::Any;
+    use std::borrow::Cow;
+    use std::cell::Cell;
+
+    /// Something that tells when it is gone.
+    struct Told(Rc<Cell<usize>>);
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    impl Object for Told {
+        fn type_name(&self) -> Cow<'static, str> {
+            Cow::Borrowed("told")
+        }
+        fn fields(&self) -> Vec<(&'static str, Value)> {
+            Vec::new()
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+
+    #[test]
+    fn maps_that_hold_themselves_are_freed() {
+        let gone = Rc::new(Cell::new(0));
+        let ring = || {
+            let told = Value::Object(Rc::new(Told(gone.clone())));
+            let map = Map::from_pairs([("told", told)]);
+            let inner = Map::new();
+            inner.insert("outer", Value::list(vec![Value::Map(map.clone())]));
+            map.insert("inner", Value::Map(inner));
+        };
+        freeing_cycles(|| {
+            ring();
+            freeing_cycles(ring);
+            assert_eq!(gone.get(), 1);
+        });
+        assert_eq!(gone.get(), 2);
+    }
+
+    #[test]
+    fn values_are_nested_deeper_than_any_stack() {
+        let mut value = Value::Nil;
+        for level in 0..1_000_000 {
+            value = match level % 2 {
+                0 => Value::list(vec![value]),
+                _ => Value::map([("a", value)]),
+            };
+        }
+        drop(value);
+    }
+}

@@ -1,0 +1,94 @@
+//! What the new keys of one render may cost. The search for primes is the only work of a chart that takes as long as millions
+//! of other steps, and the charts that need it need a known number: so it has a budget of its own.
+
+use crate::host::Host;
+use driftless_gotmpl::{Exec, FuncError};
+use std::cell::Cell;
+
+/// A kind of new key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewKey {
+    /// An RSA key of 2,048 bits, for a certificate.
+    Rsa2048,
+    /// An RSA key of 4,096 bits, from `genPrivateKey "rsa"`.
+    Rsa4096,
+    /// A DSA key of 2,048 bits with parameters of its own.
+    Dsa2048,
+}
+
+impl NewKey {
+    /// How much of the budget one takes: as many as there may be of its kind, if there are no others.
+    const fn cost(self) -> u64 {
+        match self {
+            NewKey::Rsa2048 => WORK / 120,
+            NewKey::Rsa4096 => WORK / 40,
+            NewKey::Dsa2048 => WORK / 3,
+        }
+    }
+}
+
+/// The work of all new keys of a render. A template that makes a few keys is included again for its checksum, and by hooks:
+/// charts make dozens of keys of which they keep a handful.
+const WORK: u64 = 48_000;
+
+/// The work of new keys that is left to a render.
+pub(crate) struct KeyBudget(Cell<u64>);
+
+impl Default for KeyBudget {
+    fn default() -> Self {
+        Self(Cell::new(WORK))
+    }
+}
+
+impl KeyBudget {
+    fn take(&self, key: NewKey) -> Result<(), FuncError> {
+        match self.0.get().checked_sub(key.cost()) {
+            Some(left) => {
+                self.0.set(left);
+                Ok(())
+            }
+            None => Err(FuncError {
+                message: format!(
+                    "more new keys than the limit of one chart: {} RSA keys of 4096 bits, {} of 2048 bits (certificates), or \
+                     {} DSA keys; make the keys outside of the chart, and pass them in values or in a Secret",
+                    WORK / NewKey::Rsa4096.cost(),
+                    WORK / NewKey::Rsa2048.cost(),
+                    WORK / NewKey::Dsa2048.cost(),
+                ),
+                budget: true,
+            }),
+        }
+    }
+}
+
+/// Takes what a new key costs.
+///
+/// # Errors
+/// The budget is used up.
+pub(super) fn charge(exec: &Exec<'_>, key: NewKey) -> Result<(), FuncError> {
+    let host = exec.host::<Host>().ok_or("no chart is rendered")?;
+    host.keys.take(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(keys: impl IntoIterator<Item = NewKey>) -> usize {
+        let budget = KeyBudget::default();
+        keys.into_iter()
+            .take_while(|key| budget.take(*key).is_ok())
+            .count()
+    }
+
+    #[test]
+    fn dozens_of_keys_fit_and_thousands_do_not() {
+        use NewKey::{Dsa2048, Rsa2048, Rsa4096};
+        let many = |key| std::iter::repeat_n(key, 10_000);
+        assert_eq!(made(many(Rsa4096)), 40);
+        assert_eq!(made(many(Rsa2048)), 120);
+        assert_eq!(made(many(Dsa2048)), 3);
+        let mixed = std::iter::repeat_n(Rsa4096, 32).chain(many(Rsa2048));
+        assert_eq!(made(mixed), 32 + 24);
+    }
+}

@@ -1,0 +1,71 @@
+//! The SAM template as it is written: what must hold of it and needs no tool to be seen.
+
+use driftless_core::schedule;
+use driftless_manifest::yaml::{Dialect, Limits, documents};
+use serde_json::{Value, json};
+
+fn template() -> Value {
+    let text = include_bytes!("../../infra/template.yaml");
+    let read = documents(text, "infra/template.yaml", Dialect::V3, &Limits::default());
+    let mut documents = read.expect("YAML");
+    assert_eq!(documents.len(), 1);
+    documents.remove(0)
+}
+
+/// Lambda stops a function that feeds its own queue after about 16 calls, unless it is told that this is meant.
+#[test]
+fn a_function_that_feeds_its_own_queue_may() {
+    let template = template();
+    let resources = template["Resources"].as_object().expect("resources");
+    let functions = resources
+        .iter()
+        .filter(|(_, resource)| resource["Type"] == "AWS::Serverless::Function");
+    let mut loops = Vec::new();
+    for (name, function) in functions {
+        let properties = &function["Properties"];
+        let events = properties["Events"].as_object();
+        let takes_from_queue = events.is_some_and(|events| {
+            let mut events = events.values();
+            events.any(|event| event["Type"] == "SQS")
+        });
+        let role = name.replace("Function", "Role");
+        let feeds_queue = resources[&role].to_string().contains("sqs:SendMessage");
+        if takes_from_queue && feeds_queue {
+            loops.push(name.as_str());
+            assert_eq!(properties["RecursiveLoop"], "Allow", "{name}");
+        } else {
+            assert_eq!(properties["RecursiveLoop"], Value::Null, "{name}");
+        }
+    }
+    assert_eq!(loops, ["ReconcileFunction"]);
+    // The function's own bound takes the place of Lambda's.
+    assert!(schedule::HOPS <= 1000);
+}
+
+/// A worker that Lambda has ended must not hold its object any more when its messages come back, nor before it has ended.
+#[test]
+fn a_lease_is_longer_than_a_step_and_shorter_than_a_message_is_hidden() {
+    let template = template();
+    let seconds = |pointer: &str| template.pointer(pointer).and_then(Value::as_u64);
+    let timeout = seconds("/Resources/ReconcileFunction/Properties/Timeout").expect("a timeout");
+    let hidden = seconds("/Resources/Queue/Properties/VisibilityTimeout").expect("a time");
+    let lease = schedule::TERM.as_secs();
+    assert!(
+        timeout < lease && lease < hidden,
+        "{timeout} {lease} {hidden}"
+    );
+}
+
+/// What a record may lose, it may lose by its age; nothing of it is read after that.
+#[test]
+fn records_of_objects_that_are_gone_expire() {
+    let template = template();
+    let rules = &template["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"];
+    let rules = rules.as_array().expect("rules");
+    let of = |prefix: &str| rules.iter().find(|rule| rule["Prefix"] == prefix);
+    assert_eq!(
+        of("objects/").expect("a rule")["ExpirationInDays"],
+        json!(90)
+    );
+    assert_eq!(of("waits/").expect("a rule")["ExpirationInDays"], json!(1));
+}

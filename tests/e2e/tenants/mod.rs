@@ -1,0 +1,94 @@
+//! What a tenant can never do: read with another's access, inherit another's objects, make a prune take more than it says.
+
+mod children;
+mod depends;
+mod heirs;
+mod sources;
+
+use crate::embedded::Embedded;
+use crate::site::*;
+use driftless_tests::github::Change;
+use serde_json::{Value, json};
+
+const FLEET: &str = "acme/fleet";
+const HUB: [HubSpec<'static>; 1] = [HubSpec {
+    name: "hub",
+    repository: FLEET,
+    branch: "main",
+    path: "./clusters/hub",
+}];
+
+/// A hub whose fleet has these files, reconciled once.
+fn start(files: &[Change]) -> Embedded {
+    let world = Embedded::start(&HUB, &[]);
+    world.commit(
+        FLEET,
+        &[Change::write("clusters/hub/readme.yaml", config("readme"))],
+    );
+    world.commit(FLEET, files);
+    for namespace in ["team-a", "team-b"] {
+        world.cluster("hub").namespace(namespace);
+    }
+    world.sweep();
+    world.settle();
+    world
+}
+
+/// A ConfigMap of the namespace `team-b`.
+fn config(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: team-b\ndata: {{a: b}}\n"
+    )
+}
+
+/// `count` ConfigMaps of the namespace `team-b`.
+fn configs(count: usize) -> String {
+    let all: Vec<String> = (0..count).map(|n| config(&format!("app-{n}"))).collect();
+    all.join("---\n")
+}
+
+fn create(world: &Embedded, kind: &str, namespace: &str, name: &str, spec: Value) {
+    let group = match kind {
+        "Kustomization" => "kustomize.toolkit.fluxcd.io/v1",
+        "HelmRelease" => "helm.toolkit.fluxcd.io/v2",
+        _ => "source.toolkit.fluxcd.io/v1",
+    };
+    let object =
+        json!({"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": spec});
+    world
+        .cluster("hub")
+        .create(&path(kind, namespace, ""), &object);
+    look(world, kind, namespace, name);
+}
+
+/// A Kustomization of a folder of the fleet, as a tenant's or the platform's.
+fn sync(folder: &str) -> Value {
+    json!({"interval": "10m", "path": folder, "prune": true,
+        "sourceRef": {"kind": "GitRepository", "name": "flux-system", "namespace": "flux-system"}})
+}
+
+fn look(world: &Embedded, kind: &str, namespace: &str, name: &str) {
+    world.request("hub", kind, namespace, name);
+    world.settle();
+}
+
+/// The Ready condition of an object of the hub.
+fn told(world: &Embedded, kind: &str, namespace: &str, name: &str) -> (String, String, String) {
+    ready(world.cluster("hub"), kind, namespace, name)
+}
+
+#[track_caller]
+fn is_true(world: &Embedded, kind: &str, namespace: &str, name: &str) {
+    let (status, reason, message) = told(world, kind, namespace, name);
+    assert_eq!(status, "True", "{namespace}/{name}: {reason}: {message}");
+}
+
+/// The ids in an object's inventory.
+fn inventory(world: &Embedded, namespace: &str, name: &str) -> Vec<String> {
+    let object = world
+        .cluster("hub")
+        .get(&path("Kustomization", namespace, name));
+    let entries = object["status"]["inventory"]["entries"].as_array().cloned();
+    let id = |entry: &Value| entry["id"].as_str().unwrap_or_default().to_owned();
+    entries.unwrap_or_default().iter().map(id).collect()
+}
