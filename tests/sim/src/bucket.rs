@@ -1,0 +1,136 @@
+//! S3: strong consistency, conditional writes, and errors whose effect is open.
+
+use crate::bugs::Bug;
+use crate::gate::{Gate, Kind, Trouble};
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// What the bucket holds.
+pub type Content = BTreeMap<String, (Bytes, Version)>;
+
+/// The bucket.
+pub struct Bucket {
+    gate: Arc<Gate>,
+    content: Mutex<Content>,
+    writes: Mutex<u64>,
+    bug: Option<Bug>,
+}
+
+impl Bucket {
+    /// A bucket with this content.
+    pub fn new(gate: Arc<Gate>, content: Content, bug: Option<Bug>) -> Self {
+        Self {
+            gate,
+            // No version is given twice, also not to what was there before.
+            writes: Mutex::new(1_000_000 * content.len() as u64),
+            content: Mutex::new(content),
+            bug,
+        }
+    }
+
+    /// All that is in it.
+    pub fn content(&self) -> Content {
+        self.content.lock().expect("the bucket").clone()
+    }
+
+    fn write(&self, key: &str, content: Bytes, when: &Precondition) -> Put {
+        let mut blobs = self.content.lock().expect("the bucket");
+        let known = blobs.get(key).map(|(_, version)| version);
+        let holds = match when {
+            Precondition::None => true,
+            Precondition::Absent => known.is_none(),
+            Precondition::Is(version) => known == Some(version),
+        };
+        if !holds && self.bug != Some(Bug::NoPreconditions) {
+            return Put::Refused;
+        }
+        let mut writes = self.writes.lock().expect("the counter");
+        *writes += 1;
+        let version = Version(format!("\"{writes}\""));
+        blobs.insert(key.to_owned(), (content, version.clone()));
+        Put::Done(version)
+    }
+}
+
+/// As the adapter maps the service's answers.
+fn refusal(what: &str, trouble: Trouble) -> PortError {
+    let dice = match trouble {
+        Trouble::Before(dice) | Trouble::After(dice) => dice,
+        Trouble::TimedOut => {
+            return PortError::new(ErrorKind::Unavailable, format!("{what}: no answer in time"));
+        }
+    };
+    match dice % 3 {
+        0 => PortError::new(ErrorKind::Unavailable, format!("{what}: SlowDown")),
+        1 => PortError::new(ErrorKind::Unavailable, format!("{what}: InternalError")),
+        _ => PortError::new(ErrorKind::Unavailable, format!("{what}: connection reset")),
+    }
+}
+
+#[async_trait]
+impl Blobs for Bucket {
+    async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
+        let effect = || Ok(self.content.lock().expect("the bucket").get(key).cloned());
+        let refuse = |trouble| Err(refusal(&format!("read s3://sim/{key}"), trouble));
+        let name = format!("get {key}");
+        self.gate
+            .call(Kind::BlobRead, &name, None, effect, refuse)
+            .await
+    }
+
+    async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
+        let what = format!("write s3://sim/{key}");
+        let effect = || Ok(self.write(key, content, &when));
+        let refuse = |trouble| match trouble {
+            // ConditionalRequestConflict: another write was under way.
+            Trouble::Before(dice) if when != Precondition::None && dice.is_multiple_of(4) => {
+                Err(PortError::new(ErrorKind::Conflict, format!("{what}: 409")))
+            }
+            // The client's own retry met its first try.
+            Trouble::After(dice) if when != Precondition::None && dice.is_multiple_of(2) => {
+                Ok(Put::Refused)
+            }
+            trouble => Err(refusal(&what, trouble)),
+        };
+        let name = format!("put {key}");
+        self.gate
+            .call(Kind::BlobWrite, &name, None, effect, refuse)
+            .await
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        let effect = || {
+            self.content.lock().expect("the bucket").remove(key);
+            Ok(())
+        };
+        let refuse = |trouble| Err(refusal(&format!("delete s3://sim/{key}"), trouble));
+        let name = format!("delete {key}");
+        self.gate
+            .call(Kind::BlobWrite, &name, None, effect, refuse)
+            .await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+        let effect = || {
+            let blobs = self.content.lock().expect("the bucket");
+            let found = blobs
+                .range(prefix.to_owned()..)
+                .take_while(|(key, _)| key.starts_with(prefix));
+            Ok(found
+                .map(|(key, (_, version))| (key.clone(), version.clone()))
+                .collect())
+        };
+        let refuse = |trouble| Err(refusal(&format!("list s3://sim/{prefix}"), trouble));
+        let name = format!("list {prefix}");
+        self.gate
+            .call(Kind::BlobRead, &name, None, effect, refuse)
+            .await
+    }
+
+    fn url(&self, key: &str) -> String {
+        format!("s3://sim/{key}")
+    }
+}

@@ -1,0 +1,190 @@
+//! What users commit, and what clusters should hold because of it.
+
+use crate::git::Files;
+use serde_json::{Value, json};
+use sha1::{Digest, Sha1};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The repository that leads to everything.
+pub const FLEET: &str = "github.com/acme/fleet";
+/// A tenant's own repository.
+pub const APP: &str = "github.com/acme/app";
+/// The namespace of Flux's objects.
+pub const FLUX: &str = "flux-system";
+/// The namespace of what tenants apply.
+pub const APPS: &str = "apps";
+
+/// What a ConfigMap says: which commit wrote it last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The commit's number.
+    pub commit: u64,
+}
+
+/// One Kustomization below the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// `hub`, or a remote cluster.
+    pub cluster: String,
+    /// Whether its files are in [`APP`].
+    pub own_repository: bool,
+    /// Whom it waits for.
+    pub depends_on: Vec<String>,
+    /// Whether it waits for its Deployment.
+    pub waits: bool,
+}
+
+/// How the files of a tenant are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// No YAML.
+    Syntax,
+    /// A Secret that the API server refuses, and quotes.
+    Refused,
+}
+
+/// The state of a repository at a commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The Kustomizations, in [`FLEET`].
+    pub tenants: BTreeMap<String, Tenant>,
+    /// What each tenant's folder has.
+    pub objects: BTreeMap<String, BTreeMap<String, Content>>,
+    /// Whose folder is broken.
+    pub broken: BTreeMap<String, Broken>,
+}
+
+/// A commit.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Its number, over all repositories.
+    pub number: u64,
+    /// Its hash.
+    pub sha: String,
+    /// What it says.
+    pub state: State,
+}
+
+impl Commit {
+    /// A commit of a repository.
+    pub fn new(repository: &str, number: u64, state: State) -> Self {
+        Self {
+            number,
+            sha: hex::encode(Sha1::digest(format!("{repository} {number}"))),
+            state,
+        }
+    }
+
+    /// Its files. `canary` is what a broken Secret holds.
+    pub fn files(&self, canary: &str) -> Files {
+        let mut files = Files::new();
+        files.insert("README.md".to_owned(), format!("commit {}\n", self.number));
+        for (name, tenant) in &self.state.tenants {
+            let path = format!("clusters/hub/{name}.yaml");
+            files.insert(path, tenant.manifest(name).to_string());
+        }
+        if self.state.tenants.values().any(|one| one.own_repository) {
+            let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+                "metadata": {"name": "app", "namespace": FLUX},
+                "spec": {"interval": "1m", "url": format!("https://{APP}"), "ref": {"branch": "main"}}});
+            files.insert(
+                "clusters/hub/app-source.yaml".to_owned(),
+                source.to_string(),
+            );
+        }
+        for (tenant, objects) in &self.state.objects {
+            for (name, content) in objects {
+                let path = format!("tenants/{tenant}/{name}.yaml");
+                files.insert(path, manifest(name, *content).to_string());
+            }
+            let waits = |one: &Tenant| one.waits;
+            if self.state.tenants.get(tenant).is_some_and(waits) {
+                let path = format!("tenants/{tenant}/web.yaml");
+                files.insert(path, deployment(tenant).to_string());
+            }
+        }
+        for (tenant, broken) in &self.state.broken {
+            let text = match broken {
+                Broken::Syntax => "a: [not closed\nb: {\n".to_owned(),
+                Broken::Refused => json!({"apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"name": format!("secret-{tenant}"), "namespace": APPS},
+                    "data": {"password": format!("{canary}!")}})
+                .to_string(),
+            };
+            files.insert(format!("tenants/{tenant}/broken.yaml"), text);
+        }
+        files
+    }
+}
+
+impl Tenant {
+    fn manifest(&self, name: &str) -> Value {
+        let source = if self.own_repository { "app" } else { FLUX };
+        let mut spec = json!({"interval": "10m", "retryInterval": "2m", "timeout": "4m", "prune": true,
+            "path": format!("./tenants/{name}"), "wait": self.waits,
+            "sourceRef": {"kind": "GitRepository", "name": source}});
+        if self.cluster != "hub" {
+            let secret = format!("{}-kubeconfig", self.cluster);
+            spec["kubeConfig"] = json!({"secretRef": {"name": secret}});
+        }
+        if !self.depends_on.is_empty() {
+            let names = self.depends_on.iter().map(|name| json!({"name": name}));
+            spec["dependsOn"] = names.collect();
+        }
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": name, "namespace": FLUX}, "spec": spec})
+    }
+}
+
+fn manifest(name: &str, content: Content) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": APPS},
+        "data": {"commit": content.commit.to_string()}})
+}
+
+fn deployment(tenant: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": format!("web-{tenant}"), "namespace": APPS},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": tenant}},
+            "template": {"metadata": {"labels": {"app": tenant}},
+                "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}})
+}
+
+/// An object on a cluster.
+pub type Place = (String, String);
+
+/// What clusters should hold, and whose it is.
+pub type Wanted = BTreeMap<Place, (Content, String)>;
+
+/// What the heads of both repositories ask for. Broken tenants stay as they were.
+pub fn wanted(fleet: &State, app: &State, before: &Wanted) -> Wanted {
+    let mut wanted = Wanted::new();
+    for (name, tenant) in &fleet.tenants {
+        let source = if tenant.own_repository { app } else { fleet };
+        // What is no YAML is not built. Where one object is refused, its neighbours are applied all the same.
+        if source.broken.get(name) == Some(&Broken::Syntax) {
+            let old = before.iter().filter(|(_, (_, owner))| owner == name);
+            wanted.extend(old.map(|(place, one)| (place.clone(), one.clone())));
+            continue;
+        }
+        for (object, content) in source.objects.get(name).into_iter().flatten() {
+            let place = (tenant.cluster.clone(), object.clone());
+            wanted.insert(place, (*content, name.clone()));
+        }
+    }
+    wanted
+}
+
+/// Who depends on somebody of `names`, themselves included.
+pub fn dependents(state: &State, names: BTreeSet<String>) -> BTreeSet<String> {
+    let mut all = names;
+    loop {
+        let more = state.tenants.iter().filter(|(name, tenant)| {
+            !all.contains(*name) && tenant.depends_on.iter().any(|on| all.contains(on))
+        });
+        let more: Vec<String> = more.map(|(name, _)| name.clone()).collect();
+        if more.is_empty() {
+            return all;
+        }
+        all.extend(more);
+    }
+}

@@ -1,0 +1,153 @@
+//! GitHub: branches in memory, force pushes, rate limits, repositories that are gone for a while.
+
+use crate::bugs::Bug;
+use crate::gate::{Gate, Kind, Trouble};
+use async_trait::async_trait;
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Result,
+};
+use driftless_core::source::index;
+use driftless_manifest::FileTree;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The files of a commit.
+pub type Files = BTreeMap<String, String>;
+
+/// A host of repositories.
+pub struct Host {
+    gate: Arc<Gate>,
+    repositories: Mutex<BTreeMap<String, Repository>>,
+    bug: Option<Bug>,
+}
+
+/// A repository with one branch, `main`.
+#[derive(Clone, Default)]
+pub struct Repository {
+    /// Every commit that was ever pushed.
+    commits: BTreeMap<String, Files>,
+    /// What the branch pointed at, one after the other.
+    heads: Vec<String>,
+    /// The branch is deleted.
+    pub branchless: bool,
+    /// The repository answers 404.
+    pub gone: bool,
+}
+
+impl Host {
+    /// Without repositories.
+    pub fn new(gate: Arc<Gate>, bug: Option<Bug>) -> Self {
+        Self {
+            gate,
+            repositories: Mutex::default(),
+            bug,
+        }
+    }
+
+    /// Does something to a repository, such as `github.com/acme/fleet`.
+    pub fn with<T>(&self, name: &str, work: impl FnOnce(&mut Repository) -> T) -> T {
+        let mut all = self.repositories.lock().expect("the repositories");
+        work(all.entry(name.to_owned()).or_default())
+    }
+
+    fn read<T>(&self, url: &str, work: impl FnOnce(&Repository) -> Option<T>) -> Result<T> {
+        let all = self.repositories.lock().expect("the repositories");
+        let found = index::repository(url).and_then(|name| all.get(&name));
+        found
+            .filter(|one| !one.gone)
+            .and_then(work)
+            .ok_or_else(|| PortError::new(ErrorKind::NotFound, "not found"))
+    }
+}
+
+impl Repository {
+    /// Moves the branch to a commit.
+    pub fn push(&mut self, sha: &str, files: Files) {
+        self.commits.insert(sha.to_owned(), files);
+        self.heads.push(sha.to_owned());
+    }
+}
+
+fn refusal(trouble: Trouble) -> PortError {
+    match trouble {
+        Trouble::Before(dice) if dice.is_multiple_of(3) => {
+            let mut error = PortError::new(ErrorKind::RateLimited, "secondary rate limit");
+            error.retry_after = Some(Duration::from_secs(1 + dice / 3 % 60));
+            error
+        }
+        Trouble::Before(dice) if dice % 3 == 1 => {
+            PortError::new(ErrorKind::Unreadable, "GitHub answered with HTML")
+        }
+        _ => PortError::new(ErrorKind::Unavailable, "GitHub does not answer"),
+    }
+}
+
+#[async_trait]
+impl Git for Host {
+    async fn resolve(
+        &self,
+        url: &str,
+        reference: &GitReference,
+        _: &GitAuth,
+        known: Option<&Commit>,
+    ) -> Result<Commit> {
+        let is_main = reference.branch == "main";
+        let effect = || {
+            let sha = self.read(url, |one| {
+                let old = self.bug == Some(Bug::OldCommits)
+                    && known.is_some_and(|known| Some(&known.sha) == one.heads.last());
+                let at = one.heads.len().checked_sub(1 + usize::from(old));
+                let head = at.and_then(|at| one.heads.get(at)).or(one.heads.last());
+                head.filter(|_| is_main && !one.branchless).cloned()
+            })?;
+            Ok(Commit {
+                etag: Some(format!("\"{sha}\"")),
+                sha,
+                name: "main".to_owned(),
+            })
+        };
+        let name = format!("resolve {url}");
+        self.gate
+            .call(Kind::Git, &name, None, effect, |trouble| {
+                Err(refusal(trouble))
+            })
+            .await
+    }
+
+    async fn fetch(
+        &self,
+        url: &str,
+        commit: &Commit,
+        _: &GitAuth,
+        _: FetchLimits,
+    ) -> Result<FileTree> {
+        let files = || self.read(url, |one| one.commits.get(&commit.sha).cloned());
+        let refuse = |trouble| {
+            if self.bug == Some(Bug::TruncatedFiles) {
+                let mut files = files()?;
+                files.pop_last();
+                return Ok(files);
+            }
+            Err(refusal(trouble))
+        };
+        if self.bug == Some(Bug::TruncatedFiles) && self.gate.number() % 3 == 0 {
+            let broken = refuse(Trouble::TimedOut)?;
+            return tree(&broken);
+        }
+        let name = format!("fetch {url} {}", commit.sha);
+        let files = self
+            .gate
+            .call(Kind::Git, &name, None, files, refuse)
+            .await?;
+        tree(&files)
+    }
+}
+
+fn tree(files: &Files) -> Result<FileTree> {
+    let files = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()));
+    FileTree::from_files(files)
+        .map_err(|error| PortError::new(ErrorKind::Unreadable, error.to_string()))
+}

@@ -1,0 +1,155 @@
+//! Runs seeds of the simulation.
+
+use clap::Parser;
+use driftless_sim::bugs::Bug;
+use driftless_sim::crash;
+use driftless_sim::run::{Options, Outcome, run};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The simulation of driftless.
+#[derive(Parser)]
+struct Arguments {
+    /// How many seeds are run.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// How many are run at a time.
+    #[arg(long, default_value_t = 1)]
+    jobs: u64,
+    /// Runs one seed alone.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Prints the whole trace.
+    #[arg(long)]
+    trace: bool,
+    /// Plants a bug.
+    #[arg(long)]
+    bug: Option<String>,
+    /// Runs the scenario of the crash points; every so many points.
+    #[arg(long, num_args = 0..=1, default_missing_value = "1")]
+    crash_points: Option<u64>,
+    /// Goes on behind the first violation.
+    #[arg(long)]
+    keep_going: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let bug = arguments.bug.as_deref().map(|name| {
+        Bug::parse(name).unwrap_or_else(|| panic!("no bug {name}; there are {:?}", Bug::ALL))
+    });
+    if let Some(seed) = arguments.seed {
+        let outcome = run(Options {
+            seed,
+            bug,
+            trace: arguments.trace,
+        });
+        show(&outcome);
+        return if outcome.holds() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
+    if let Some(stride) = arguments.crash_points {
+        return crash_points(stride, arguments.jobs, bug);
+    }
+    let (next, failed) = (AtomicU64::new(arguments.from), AtomicU64::new(0));
+    let end = arguments.from + arguments.seeds;
+    let sums = Mutex::new((0u64, 0u64, 0u64, BTreeMap::<&str, u64>::new()));
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let stop = failed.load(Ordering::Relaxed) > 0 && !arguments.keep_going;
+                    if seed >= end || stop {
+                        return;
+                    }
+                    let outcome = run(Options {
+                        seed,
+                        bug,
+                        trace: false,
+                    });
+                    let mut sums = sums.lock().expect("the sums");
+                    sums.0 += 1;
+                    sums.1 += outcome.calls;
+                    sums.2 += outcome.steps;
+                    for (fault, count) in &outcome.faults {
+                        *sums.3.entry(fault).or_default() += count;
+                    }
+                    if !outcome.holds() {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        match arguments.keep_going {
+                            true => {
+                                println!("seed {seed}: {}", outcome.ended.violations.join("; "))
+                            }
+                            false => show(&outcome),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (seeds, calls, steps, faults) = sums.into_inner().expect("the sums");
+    let (time, failed) = (start.elapsed().as_secs_f64(), failed.into_inner());
+    println!(
+        "{seeds} seeds in {time:.1} s ({:.1} a second), {calls} calls, {steps} steps, faults {faults:?}, {failed} with violations",
+        seeds as f64 / time
+    );
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn crash_points(stride: u64, jobs: u64, bug: Option<Bug>) -> ExitCode {
+    let start = Instant::now();
+    let ran = crash::every(stride, jobs, bug);
+    for (at, fault, outcome) in ran.failed.iter().take(3) {
+        show(outcome);
+        println!("-- call {at}: {fault:?}");
+    }
+    println!(
+        "{} calls, {} runs in {:.1} s, {} with violations",
+        ran.calls,
+        ran.runs,
+        start.elapsed().as_secs_f64(),
+        ran.failed.len()
+    );
+    if ran.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn show(outcome: &Outcome) {
+    for line in &outcome.ended.lines {
+        println!("{line}");
+    }
+    println!("-- seed {}, operations:", outcome.seed);
+    for line in &outcome.ended.operations {
+        println!("{line}");
+    }
+    println!(
+        "-- {} lines, hash {:016x}, {} calls, {} steps, {} s of virtual time, faults {:?}",
+        outcome.ended.count,
+        outcome.ended.hash,
+        outcome.calls,
+        outcome.steps,
+        outcome.time.as_secs(),
+        outcome.faults
+    );
+    for line in &outcome.ended.violations {
+        println!("!! {line}");
+    }
+}

@@ -1,0 +1,783 @@
+//! What users do, and what happens to the world: from the seed.
+
+use crate::check::{CONFIGS, KUSTOMIZATIONS, OWNER_NAME, OWNER_NAMESPACE};
+use crate::fleet::{APP, APPS, Broken, Commit, Content, FLEET, State, Tenant, dependents, wanted};
+use crate::rng::Rng;
+use crate::servers::Light;
+use crate::world::{CANARY, HUB, World};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long trouble of others may echo: the longest wait between two tries.
+const ECHO: Duration = Duration::from_secs(720);
+
+/// A repository as users see it.
+struct Repository {
+    commits: Vec<Commit>,
+    head: usize,
+}
+
+impl Repository {
+    fn state(&self) -> &State {
+        &self.commits[self.head].state
+    }
+}
+
+/// Everybody who is no part of driftless.
+pub struct Users {
+    world: Arc<World>,
+    rng: Rng,
+    fleet: Repository,
+    app: Repository,
+    number: u64,
+    next_object: u64,
+    suspended: BTreeSet<String>,
+    /// An object that is changed again at once, and how often.
+    burst: Option<(String, usize)>,
+    /// Whose trouble may still be felt, and until when: tenants, clusters, repositories.
+    trouble: BTreeMap<String, Instant>,
+    /// Whether webhooks get lost.
+    lossy: bool,
+}
+
+/// What can happen, and how often.
+const OPERATIONS: [(&str, usize); 23] = [
+    ("change", 26),
+    ("burst", 8),
+    ("add", 10),
+    ("remove", 12),
+    ("rename", 5),
+    ("move", 8),
+    ("new tenant", 3),
+    ("drop tenant", 4),
+    ("force push", 7),
+    ("break", 5),
+    ("fix", 6),
+    ("suspend", 4),
+    ("resume", 6),
+    ("request", 5),
+    ("delete kustomization", 4),
+    ("edit by hand", 6),
+    ("delete by hand", 5),
+    ("dark", 5),
+    ("hang", 2),
+    ("light", 8),
+    ("git gone", 3),
+    ("restart", 3),
+    ("rotate", 2),
+];
+
+impl Users {
+    /// The first commits of a fleet.
+    pub fn new(world: Arc<World>, mut rng: Rng, tenants: usize, lossy: bool) -> Self {
+        let mut fleet = State::default();
+        let mut app = State::default();
+        let clusters: Vec<String> = world.servers.keys().cloned().collect();
+        let mut next_object = 0;
+        for at in 0..tenants {
+            let name = format!("t{at}");
+            let tenant = Tenant {
+                // The second tenant is on a remote cluster, so that every world has one.
+                cluster: match at {
+                    1 => clusters.last().cloned().unwrap_or_default(),
+                    _ => rng.pick(&clusters).cloned().unwrap_or_default(),
+                },
+                own_repository: at == 2 || rng.chance(1500),
+                depends_on: match at > 0 && rng.chance(4000) {
+                    true => vec![format!("t{}", rng.below(at))],
+                    false => Vec::new(),
+                },
+                waits: rng.chance(1500),
+            };
+            let source = if tenant.own_repository {
+                &mut app
+            } else {
+                &mut fleet
+            };
+            let objects = source.objects.entry(name.clone()).or_default();
+            for _ in 0..rng.between(1, 4) {
+                objects.insert(format!("cm-{next_object}"), Content { commit: 0 });
+                next_object += 1;
+            }
+            fleet.tenants.insert(name, tenant);
+        }
+        let mut users = Self::with(world, rng, fleet, app, lossy);
+        users.next_object = next_object;
+        users
+    }
+
+    /// The fleet of the crash points: a tenant on each cluster, one with a repository of its own, and one that goes.
+    pub fn canonical(world: Arc<World>, rng: Rng) -> Self {
+        let (mut fleet, mut app) = (State::default(), State::default());
+        let tenants = [
+            ("t0", HUB, false, vec![]),
+            ("t1", "remote-0", false, vec!["t0".to_owned()]),
+            ("t2", "remote-0", true, vec![]),
+            ("t3", "remote-0", false, vec![]),
+        ];
+        for (at, (name, cluster, own_repository, depends_on)) in tenants.into_iter().enumerate() {
+            let tenant = Tenant {
+                cluster: cluster.to_owned(),
+                own_repository,
+                depends_on,
+                waits: false,
+            };
+            let source = if own_repository { &mut app } else { &mut fleet };
+            let objects = source.objects.entry(name.to_owned()).or_default();
+            for object in 0..3 {
+                objects.insert(format!("cm-{at}-{object}"), Content { commit: 0 });
+            }
+            fleet.tenants.insert(name.to_owned(), tenant);
+        }
+        Self::with(world, rng, fleet, app, false)
+    }
+
+    /// The pushes of the crash points: a change, a new object, one that goes, one that moves, a tenant that goes.
+    pub fn script(&mut self) {
+        self.commit(FLEET, "the scenario", |state, commit| {
+            let objects = state.objects.entry("t0".to_owned()).or_default();
+            objects.insert("cm-0-0".to_owned(), Content { commit });
+            let moved = objects.remove("cm-0-2").expect("it is there");
+            let objects = state.objects.entry("t1".to_owned()).or_default();
+            objects.insert("cm-0-2".to_owned(), moved);
+            objects.insert("cm-1-9".to_owned(), Content { commit });
+            objects.remove("cm-1-1");
+            state.tenants.remove("t3");
+            state.objects.remove("t3");
+        });
+        self.commit(APP, "the scenario", |state, commit| {
+            let objects = state.objects.entry("t2".to_owned()).or_default();
+            objects.insert("cm-2-0".to_owned(), Content { commit });
+            objects.remove("cm-2-1");
+        });
+    }
+
+    fn with(world: Arc<World>, rng: Rng, fleet: State, app: State, lossy: bool) -> Self {
+        let repository = |name, state| Repository {
+            commits: vec![Commit::new(name, 0, state)],
+            head: 0,
+        };
+        let mut users = Self {
+            world,
+            rng,
+            fleet: repository(FLEET, fleet),
+            app: repository(APP, app),
+            number: 0,
+            next_object: 0,
+            suspended: BTreeSet::new(),
+            burst: None,
+            trouble: BTreeMap::new(),
+            lossy,
+        };
+        users.publish(FLEET);
+        users.publish(APP);
+        users.wish();
+        users
+    }
+
+    fn repository(&mut self, name: &str) -> &mut Repository {
+        if name == APP {
+            &mut self.app
+        } else {
+            &mut self.fleet
+        }
+    }
+
+    /// Puts the head of a repository on the host.
+    fn publish(&mut self, name: &'static str) {
+        let repository = self.repository(name);
+        let commit = repository.commits[repository.head].clone();
+        let files = commit.files(CANARY);
+        self.world
+            .host
+            .with(name, |one| one.push(&commit.sha, files));
+    }
+
+    fn wish(&self) {
+        let checker = &self.world.checker;
+        let newest = wanted(self.fleet.state(), self.app.state(), &checker.newest());
+        checker.want(&newest, self.fleet.state().tenants.keys().cloned());
+    }
+
+    /// Makes a commit of a repository, and GitHub tells of it, or not.
+    pub fn commit(&mut self, name: &'static str, what: &str, change: impl FnOnce(&mut State, u64)) {
+        self.number += 1;
+        let number = self.number;
+        let repository = self.repository(name);
+        let mut state = repository.state().clone();
+        change(&mut state, number);
+        repository.commits.push(Commit::new(name, number, state));
+        repository.head = repository.commits.len() - 1;
+        self.push(name, &format!("commit {number}: {what}"));
+    }
+
+    fn push(&mut self, name: &'static str, what: &str) {
+        self.wish();
+        self.publish(name);
+        let deliveries = match self.rng.below(10) {
+            _ if !self.lossy => 1,
+            0 | 1 => 0,
+            2 => 2,
+            _ => 1,
+        };
+        let operation = format!("{what} to {name}, {deliveries} deliveries");
+        self.world.trace.operation(&operation);
+        for _ in 0..deliveries {
+            tokio::spawn(self.world.clone().deliver(name));
+        }
+    }
+
+    fn troubled(&mut self, what: impl Into<String>) {
+        let until = Instant::now() + ECHO;
+        self.trouble.insert(what.into(), until);
+    }
+
+    /// A repository with objects, a tenant in it, and its objects.
+    fn some_tenant(&mut self) -> Option<(&'static str, String)> {
+        let tenants: Vec<String> = self.fleet.state().tenants.keys().cloned().collect();
+        let tenant = self.rng.pick(&tenants)?.clone();
+        let own = self.fleet.state().tenants[&tenant].own_repository;
+        Some((if own { APP } else { FLEET }, tenant))
+    }
+
+    fn some_object(&mut self) -> Option<(&'static str, String, String)> {
+        let (repository, tenant) = self.some_tenant()?;
+        let objects = self.repository(repository).state().objects.get(&tenant)?;
+        let names: Vec<String> = objects.keys().cloned().collect();
+        let object = self.rng.pick(&names)?.clone();
+        Some((repository, tenant, object))
+    }
+
+    fn new_object(&mut self) -> String {
+        self.next_object += 1;
+        format!("cm-{}", self.next_object)
+    }
+
+    /// Whether the next operation follows at once.
+    pub fn is_hasty(&self) -> bool {
+        self.burst.is_some()
+    }
+
+    /// Somebody commits again and again.
+    fn burst(&mut self) -> Option<()> {
+        let (_, _, object) = self.some_object()?;
+        self.burst = Some((object, 1 + self.rng.below(3)));
+        self.again()
+    }
+
+    fn again(&mut self) -> Option<()> {
+        let (object, left) = self.burst.take()?;
+        self.burst = (left > 0).then(|| (object.clone(), left.saturating_sub(1)));
+        for name in [FLEET, APP] {
+            let objects = &self.repository(name).state().objects;
+            let tenant = objects.iter().find(|(_, all)| all.contains_key(&object));
+            if let Some(tenant) = tenant.map(|(tenant, _)| tenant.clone()) {
+                let what = format!("change {object} of {tenant} in a burst");
+                self.commit(name, &what, |state, commit| {
+                    let objects = state.objects.entry(tenant).or_default();
+                    objects.insert(object.clone(), Content { commit });
+                });
+            }
+        }
+        Some(())
+    }
+
+    /// One operation.
+    pub fn act(&mut self) {
+        if self.again().is_some() {
+            return;
+        }
+        let all: usize = OPERATIONS.iter().map(|(_, often)| often).sum();
+        let mut at = self.rng.below(all);
+        for (name, often) in OPERATIONS {
+            if at < often {
+                // None: there is nothing that it could be done to.
+                let _ = self.do_it(name);
+                return;
+            }
+            at -= often;
+        }
+    }
+
+    fn do_it(&mut self, name: &str) -> Option<()> {
+        match name {
+            "change" => self.change(),
+            "burst" => self.burst(),
+            "add" => self.add(),
+            "remove" => self.remove(),
+            "rename" => self.rename(),
+            "move" => self.move_object(),
+            "new tenant" => self.new_tenant(),
+            "drop tenant" => self.drop_tenant(),
+            "force push" => self.force_push(),
+            "break" => self.break_tenant(),
+            "fix" => self.fix(),
+            "suspend" => self.suspend(),
+            "resume" => self.resume(),
+            "request" => self.request(),
+            "delete kustomization" => self.delete_kustomization(),
+            "edit by hand" => self.by_hand(false),
+            "delete by hand" => self.by_hand(true),
+            "dark" => self.darken(Light::Dark),
+            "hang" => self.darken(Light::Hung),
+            "light" => self.lighten(),
+            "git gone" => self.git_gone(),
+            "restart" => self.restart(),
+            "rotate" => self.rotate(),
+            other => panic!("{other} is an operation"),
+        }
+    }
+
+    fn change(&mut self) -> Option<()> {
+        let (repository, tenant, object) = self.some_object()?;
+        let what = format!("change {object} of {tenant}");
+        self.commit(repository, &what, |state, commit| {
+            let objects = state.objects.entry(tenant).or_default();
+            objects.insert(object, Content { commit });
+        });
+        Some(())
+    }
+
+    fn add(&mut self) -> Option<()> {
+        let (repository, tenant) = self.some_tenant()?;
+        let object = self.new_object();
+        let what = format!("add {object} to {tenant}");
+        self.commit(repository, &what, |state, commit| {
+            let objects = state.objects.entry(tenant).or_default();
+            objects.insert(object, Content { commit });
+        });
+        Some(())
+    }
+
+    fn remove(&mut self) -> Option<()> {
+        let (repository, tenant, object) = self.some_object()?;
+        if self.repository(repository).state().objects[&tenant].len() < 2 {
+            return None;
+        }
+        let cluster = self.fleet.state().tenants[&tenant].cluster.clone();
+        let what = format!("remove {object} from {tenant}");
+        let name = object.clone();
+        self.commit(repository, &what, |state, _| {
+            state.objects.entry(tenant).or_default().remove(&name);
+        });
+        match self.rng.below(10) {
+            0..3 => self.ambush(&cluster, &object),
+            3..5 => self.take_over(&cluster, &object),
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Somebody puts another object in the place of one that is about to be deleted.
+    fn ambush(&mut self, cluster: &str, object: &str) {
+        let world = self.world.clone();
+        let place = (cluster.to_owned(), object.to_owned());
+        let expected = format!("{CONFIGS}/{object}");
+        self.world.servers[cluster].ambush(move |server, path| {
+            if path != expected {
+                return;
+            }
+            server.delete(path);
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": place.1}, "data": {"owner": "somebody"}});
+            if server.create(CONFIGS, &object) {
+                world.trace.operation(&format!(
+                    "somebody replaces {place:?} just before its deletion"
+                ));
+                world.checker.is_foreign(place);
+            }
+        });
+    }
+
+    /// Somebody takes the owner labels off an object that is about to be deleted.
+    fn take_over(&mut self, cluster: &str, object: &str) {
+        let labels = json!({"metadata": {"labels": {OWNER_NAME: null, OWNER_NAMESPACE: null}}});
+        let server = &self.world.servers[cluster];
+        if server.merge(&format!("{CONFIGS}/{object}"), &labels) {
+            let what = format!("somebody takes {object} on {cluster} over");
+            self.world.trace.operation(&what);
+            let place = (cluster.to_owned(), object.to_owned());
+            self.world.checker.is_foreign(place);
+        }
+    }
+
+    fn rename(&mut self) -> Option<()> {
+        let (repository, tenant, object) = self.some_object()?;
+        let new = self.new_object();
+        let what = format!("rename {object} of {tenant} to {new}");
+        self.commit(repository, &what, |state, commit| {
+            let objects = state.objects.entry(tenant).or_default();
+            objects.remove(&object);
+            objects.insert(new, Content { commit });
+        });
+        Some(())
+    }
+
+    fn move_object(&mut self) -> Option<()> {
+        let (repository, from, object) = self.some_object()?;
+        if self.repository(repository).state().objects[&from].len() < 2 {
+            return None;
+        }
+        let (other, to) = self.some_tenant()?;
+        if other != repository || from == to {
+            return None;
+        }
+        let what = format!("move {object} from {from} to {to}");
+        self.commit(repository, &what, |state, _| {
+            let content = state
+                .objects
+                .entry(from)
+                .or_default()
+                .remove(&object)
+                .expect("it is there");
+            state.objects.entry(to).or_default().insert(object, content);
+        });
+        Some(())
+    }
+
+    fn new_tenant(&mut self) -> Option<()> {
+        let clusters: Vec<String> = self.world.servers.keys().cloned().collect();
+        let cluster = self.rng.pick(&clusters)?.clone();
+        let object = self.new_object();
+        let name = format!("t{}", self.next_object + 100);
+        let what = format!("new tenant {name} on {cluster} with {object}");
+        self.commit(FLEET, &what, |state, commit| {
+            let tenant = Tenant {
+                cluster,
+                own_repository: false,
+                depends_on: Vec::new(),
+                waits: false,
+            };
+            state.tenants.insert(name.clone(), tenant);
+            let objects = state.objects.entry(name).or_default();
+            objects.insert(object, Content { commit });
+        });
+        Some(())
+    }
+
+    fn drop_tenant(&mut self) -> Option<()> {
+        let (_, tenant) = self.some_tenant()?;
+        // A suspended Kustomization is let go with its objects left behind, as in Flux.
+        if self.fleet.state().tenants.len() < 2 || !self.suspended.is_empty() {
+            return None;
+        }
+        self.commit(FLEET, &format!("drop tenant {tenant}"), |state, _| {
+            state.tenants.remove(&tenant);
+            state.objects.remove(&tenant);
+            state.broken.remove(&tenant);
+            for other in state.tenants.values_mut() {
+                other.depends_on.retain(|on| *on != tenant);
+            }
+        });
+        Some(())
+    }
+
+    fn force_push(&mut self) -> Option<()> {
+        let name = if self.rng.chance(7000) { FLEET } else { APP };
+        if !self.suspended.is_empty() {
+            return None;
+        }
+        let length = self.repository(name).commits.len();
+        let back = 1 + self.rng.below(3);
+        let repository = self.repository(name);
+        let to = repository.head.checked_sub(back)?;
+        repository.head = to.min(length - 1);
+        let number = repository.commits[repository.head].number;
+        self.push(name, &format!("force push back to commit {number}"));
+        Some(())
+    }
+
+    fn break_tenant(&mut self) -> Option<()> {
+        let (repository, tenant) = self.some_tenant()?;
+        let how = match self.rng.chance(5000) {
+            true => Broken::Syntax,
+            false => Broken::Refused,
+        };
+        self.troubled(&tenant);
+        self.commit(
+            repository,
+            &format!("break {tenant}: {how:?}"),
+            |state, _| {
+                state.broken.insert(tenant, how);
+            },
+        );
+        Some(())
+    }
+
+    fn fix(&mut self) -> Option<()> {
+        for name in [FLEET, APP] {
+            let broken: Vec<String> = self
+                .repository(name)
+                .state()
+                .broken
+                .keys()
+                .cloned()
+                .collect();
+            if !broken.is_empty() {
+                broken.iter().for_each(|tenant| self.troubled(tenant));
+                self.commit(name, &format!("fix {}", broken.join(", ")), |state, _| {
+                    state.broken.clear();
+                });
+            }
+        }
+        Some(())
+    }
+
+    fn suspend(&mut self) -> Option<()> {
+        let (_, tenant) = self.some_tenant()?;
+        let path = format!("{KUSTOMIZATIONS}/{tenant}");
+        let live = self.world.hub().get(&path)?;
+        // One that is being deleted would leave its objects behind, as in Flux.
+        let leaves = live["metadata"]["deletionTimestamp"].is_string();
+        if leaves || self.number == 0 || self.recently_left(&tenant) {
+            return None;
+        }
+        self.world
+            .hub()
+            .merge(&path, &json!({"spec": {"suspend": true}}));
+        self.world.trace.operation(&format!("suspend {tenant}"));
+        self.troubled(&tenant);
+        self.suspended.insert(tenant);
+        Some(())
+    }
+
+    /// Whether a commit without the tenant may still be on its way.
+    fn recently_left(&self, tenant: &str) -> bool {
+        self.fleet
+            .commits
+            .iter()
+            .any(|commit| !commit.state.tenants.contains_key(tenant))
+    }
+
+    fn resume(&mut self) -> Option<()> {
+        for tenant in std::mem::take(&mut self.suspended) {
+            let path = format!("{KUSTOMIZATIONS}/{tenant}");
+            self.world
+                .hub()
+                .merge(&path, &json!({"spec": {"suspend": null}}));
+            self.world.trace.operation(&format!("resume {tenant}"));
+            self.troubled(&tenant);
+        }
+        Some(())
+    }
+
+    fn request(&mut self) -> Option<()> {
+        let (_, tenant) = self.some_tenant()?;
+        let asked = format!("{}", self.world.now().as_millis());
+        let patch =
+            json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": asked}}});
+        self.world
+            .hub()
+            .merge(&format!("{KUSTOMIZATIONS}/{tenant}"), &patch);
+        self.world
+            .trace
+            .operation(&format!("request a reconciliation of {tenant}"));
+        Some(())
+    }
+
+    fn delete_kustomization(&mut self) -> Option<()> {
+        let (_, tenant) = self.some_tenant()?;
+        if self.suspended.contains(&tenant) {
+            return None;
+        }
+        self.world.checker.deletes(&tenant);
+        self.troubled(&tenant);
+        self.world
+            .hub()
+            .delete(&format!("{KUSTOMIZATIONS}/{tenant}"));
+        self.world
+            .trace
+            .operation(&format!("delete Kustomization {tenant}"));
+        Some(())
+    }
+
+    fn by_hand(&mut self, delete: bool) -> Option<()> {
+        let (_, tenant, object) = self.some_object()?;
+        let cluster = self.fleet.state().tenants[&tenant].cluster.clone();
+        let path = format!("{CONFIGS}/{object}");
+        let server = &self.world.servers[&cluster];
+        let what = match delete {
+            true => {
+                server.delete(&path);
+                "delete"
+            }
+            false => {
+                server.merge(&path, &json!({"data": {"commit": "by hand"}}));
+                "edit"
+            }
+        };
+        let what = format!("{what} {object} on {cluster} by hand");
+        self.world.trace.operation(&what);
+        Some(())
+    }
+
+    fn darken(&mut self, light: Light) -> Option<()> {
+        let names: Vec<String> = self.world.servers.keys().cloned().collect();
+        let mut name = self.rng.pick(&names)?.clone();
+        // Without the hub nothing goes on: mostly it is another one.
+        if name == HUB && (!self.lossy || self.rng.chance(7000)) {
+            name = names.last()?.clone();
+        }
+        self.world.servers[&name].set(light);
+        self.world.trace.operation(&format!("{name} is {light:?}"));
+        self.troubled(name);
+        Some(())
+    }
+
+    fn lighten(&mut self) -> Option<()> {
+        let dark: Vec<String> = self
+            .world
+            .servers
+            .iter()
+            .filter(|(_, server)| server.light() != Light::Lit)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in dark {
+            self.world.servers[&name].set(Light::Lit);
+            self.world.trace.operation(&format!("{name} is lit"));
+            self.troubled(name);
+        }
+        for name in World::REPOSITORIES {
+            let was = self.world.host.with(name, |one| {
+                let was = one.gone || one.branchless;
+                (one.gone, one.branchless) = (false, false);
+                was
+            });
+            if was {
+                self.world.trace.operation(&format!("{name} is back"));
+                self.troubled(name);
+            }
+        }
+        Some(())
+    }
+
+    fn git_gone(&mut self) -> Option<()> {
+        let name = if self.rng.chance(5000) { FLEET } else { APP };
+        let branch = self.rng.chance(5000);
+        self.world.host.with(name, |one| match branch {
+            true => one.branchless = true,
+            false => one.gone = true,
+        });
+        let what = if branch { "'s branch" } else { "" };
+        self.world.trace.operation(&format!("{name}{what} is gone"));
+        self.troubled(name);
+        Some(())
+    }
+
+    fn restart(&mut self) -> Option<()> {
+        let names: Vec<String> = self.world.servers.keys().cloned().collect();
+        let name = self.rng.pick(&names)?;
+        self.world.servers[name].restart();
+        self.world.trace.operation(&format!("{name} restarts"));
+        Some(())
+    }
+
+    fn rotate(&mut self) -> Option<()> {
+        let turn = self.rng.number();
+        self.world.set_keys(turn);
+        self.world
+            .trace
+            .operation("the hub's kubeconfig is rotated");
+        Some(())
+    }
+
+    /// The end of all trouble: clusters are lit, repositories back, what was broken is mended, what was suspended goes on.
+    pub fn calm(&mut self) {
+        self.world.trace.operation("calm");
+        let _ = self.lighten();
+        let _ = self.resume();
+        let _ = self.fix();
+        self.trouble.clear();
+    }
+
+    /// The head of a repository.
+    pub fn head(&self, own_repository: bool) -> String {
+        let repository = if own_repository {
+            &self.app
+        } else {
+            &self.fleet
+        };
+        format!("main@sha1:{}", repository.commits[repository.head].sha)
+    }
+
+    /// The tenants and what their Kustomizations should have applied.
+    pub fn tenants(&self) -> impl Iterator<Item = (&String, String)> {
+        let tenants = self.fleet.state().tenants.iter();
+        tenants.map(|(name, tenant)| (name, self.head(tenant.own_repository)))
+    }
+
+    /// Whether a tenant may be late: its own trouble, or that of its cluster, its repository, or whom it waits for.
+    pub fn may_be_late(&self, tenant: &str) -> bool {
+        let now = Instant::now();
+        let is_troubled = |what: &str| {
+            self.suspended.contains(what)
+                || self.trouble.get(what).is_some_and(|until| *until > now)
+        };
+        let state = self.fleet.state();
+        let dark = |name: &String| {
+            self.world
+                .servers
+                .get(name)
+                .is_some_and(|server| server.light() != Light::Lit)
+        };
+        let gone = |name: &str| self.world.host.with(name, |one| one.gone || one.branchless);
+        let broken = |name: &String| {
+            self.fleet.state().broken.contains_key(name)
+                || self.app.state().broken.contains_key(name)
+        };
+        let own = state.tenants.iter().filter(|(name, one)| {
+            let repository = if one.own_repository { APP } else { FLEET };
+            is_troubled(name)
+                || is_troubled(&one.cluster)
+                || dark(&one.cluster)
+                || is_troubled(repository)
+                || gone(repository)
+                || broken(name)
+                || one.waits
+        });
+        let own: BTreeSet<String> = own.map(|(name, _)| name.clone()).collect();
+        // The root itself.
+        is_troubled(FLEET)
+            || gone(FLEET)
+            || is_troubled(HUB)
+            || dark(&HUB.to_owned())
+            || dependents(state, own).contains(tenant)
+    }
+}
+
+/// Plays kubelet: Deployments become ready after a while.
+pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
+    let mut ready: BTreeMap<(String, String), Instant> = BTreeMap::new();
+    loop {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        for (cluster, server) in &world.servers {
+            let path = format!("/apis/apps/v1/namespaces/{APPS}/deployments");
+            for live in server.list(&path) {
+                let name = live["metadata"]["name"].as_str().unwrap_or_default();
+                let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+                let generation = live["metadata"]["generation"].clone();
+                if live["status"]["observedGeneration"] == generation {
+                    continue;
+                }
+                let key = (cluster.clone(), format!("{uid} {generation}"));
+                let after = Duration::from_secs(rng.between(1, 200));
+                let at = *ready.entry(key).or_insert_with(|| Instant::now() + after);
+                if at <= Instant::now() {
+                    let status: Value = json!({"status": {"observedGeneration": generation, "replicas": 1,
+                        "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+                        "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                            {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}});
+                    let path = format!("{path}/{name}/status");
+                    let media = "application/merge-patch+json";
+                    let sent = server.send("PATCH", &path, media, Some(&status));
+                    sent.unwrap_or_else(|(_, why)| panic!("{path}: {why}"));
+                    let what = format!("{name} on {cluster} becomes ready");
+                    world.trace.operation(&what);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! One run: a world, a while of work and trouble, then calm, and what must hold in the end.
+
+use crate::bugs::Bug;
+use crate::check::{KUSTOMIZATIONS, SOURCES};
+use crate::gate::{Plan, Weather};
+use crate::operations::{Users, kubelet};
+use crate::rng::Rng;
+use crate::trace::Ended;
+use crate::world::{Setup, World};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long everything may take to converge once all is calm: the longest wait between two tries is ten minutes.
+const CONVERGENCE: Duration = Duration::from_secs(20 * 60);
+/// How long a push may take in clear weather.
+const PROMPT: Duration = Duration::from_secs(240);
+/// What is watched once all have converged.
+const QUIET: Duration = Duration::from_secs(180);
+
+/// What is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The seed.
+    pub seed: u64,
+    /// A planted bug.
+    pub bug: Option<Bug>,
+    /// Keep every line of the trace.
+    pub trace: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// What happened.
+    pub ended: Ended,
+    /// Calls of the core to the outside.
+    pub calls: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Faults by name.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Virtual time.
+    pub time: Duration,
+}
+
+impl Outcome {
+    /// That of a world.
+    pub fn of(world: &World, seed: u64, start: Instant) -> Self {
+        let (calls, faults) = world.gate.counts();
+        Self {
+            seed,
+            ended: world.trace.end(),
+            calls,
+            steps: world.steps.load(Ordering::Relaxed),
+            faults,
+            time: start.elapsed(),
+        }
+    }
+
+    /// Whether all held.
+    pub fn holds(&self) -> bool {
+        self.ended.violations.is_empty()
+    }
+}
+
+/// The kind of a run, by its seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// No call goes wrong; clusters go dark and commits are broken all the same.
+    Clear,
+    /// Some calls go wrong.
+    Flaky,
+    /// Many do.
+    Storm,
+    /// Functions stand still and go on, and clocks are wrong.
+    Zombies,
+}
+
+impl Kind {
+    /// That of a seed.
+    pub fn of(seed: u64) -> Self {
+        match seed % 10 {
+            0 | 1 => Self::Clear,
+            2..7 => Self::Flaky,
+            7 | 8 => Self::Storm,
+            _ => Self::Zombies,
+        }
+    }
+
+    fn weather(self) -> Weather {
+        let flaky = Weather {
+            before: 100,
+            after: 60,
+            hang: 8,
+            kill: 20,
+            freeze: 0,
+        };
+        match self {
+            Self::Clear => Weather::default(),
+            Self::Flaky => flaky,
+            Self::Storm => Weather {
+                before: 350,
+                after: 200,
+                hang: 25,
+                kill: 80,
+                freeze: 0,
+            },
+            Self::Zombies => Weather {
+                freeze: 25,
+                ..flaky
+            },
+        }
+    }
+}
+
+/// Runs a seed.
+pub fn run(options: Options) -> Outcome {
+    World::warm_up();
+    guarded(options.seed, || runtime().block_on(drive(options)))
+}
+
+/// A runtime of one thread whose time moves when nothing else can.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
+}
+
+/// A panic of the core or of the simulation is a violation, too.
+pub fn guarded(seed: u64, run: impl FnOnce() -> Outcome) -> Outcome {
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(run));
+    ran.unwrap_or_else(|_| Outcome {
+        seed,
+        ended: Ended {
+            violations: vec!["the simulation itself ended with a panic".to_owned()],
+            ..Ended::default()
+        },
+        ..Outcome::default()
+    })
+}
+
+async fn drive(options: Options) -> Outcome {
+    let seed = options.seed;
+    let kind = Kind::of(seed);
+    let mut rng = Rng::new(seed, 10);
+    let setup = Setup {
+        seed,
+        remotes: 1 + rng.below(2),
+        concurrency: 2 + rng.below(6),
+        slow: [20, 60, 400][rng.below(3)],
+        skew: if kind == Kind::Zombies { 2_000 } else { 200 },
+        duplicates: if kind == Kind::Clear { 0 } else { 500 },
+        begin: Duration::ZERO,
+        bug: options.bug,
+    };
+    let start = Instant::now();
+    let world = World::new(setup, None, options.trace).await;
+    let tenants = 2 + rng.below(3);
+    let lossy = kind != Kind::Clear;
+    let users = Users::new(world.clone(), Rng::new(seed, 11), tenants, lossy);
+    let tasks = [
+        tokio::spawn(world.clone().poll()),
+        tokio::spawn(world.clone().tick()),
+        tokio::spawn(kubelet(world.clone(), Rng::new(seed, 12))),
+    ];
+    world.gate.plan(Plan::Random(kind.weather()));
+    play(&world, users, &mut rng, kind).await;
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    Outcome::of(&world, seed, start)
+}
+
+async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
+    let mut late = BTreeMap::new();
+    for _ in 0..6 + rng.below(9) {
+        let longest = if users.is_hasty() { 4_000 } else { 60_000 };
+        let pause = Duration::from_millis(rng.between(200, longest));
+        let end = Instant::now() + pause;
+        while Instant::now() < end {
+            let left = end - Instant::now();
+            tokio::time::sleep(left.min(Duration::from_secs(20))).await;
+            if kind == Kind::Clear {
+                prompt(world, &users, &mut late);
+            }
+            if world.trace.is_violated() {
+                return;
+            }
+        }
+        users.act();
+    }
+    tokio::time::sleep(Duration::from_millis(rng.between(0, 60_000))).await;
+    world.gate.plan(Plan::Clean);
+    world.sqs.calm();
+    users.calm();
+    if converge(world, &users).await {
+        stay(world, &users).await;
+    }
+}
+
+/// **I**: whoever has no trouble is served promptly, whatever happens to others.
+fn prompt(world: &World, users: &Users, late: &mut BTreeMap<String, Instant>) {
+    let now = Instant::now();
+    let differences = world.checker.differences(&world.servers);
+    let excused = |tenant: &str| users.may_be_late(tenant);
+    late.retain(|text, _| differences.iter().any(|one| one.text == *text));
+    for one in &differences {
+        if excused(&one.tenant) {
+            late.remove(&one.text);
+            continue;
+        }
+        let since = *late.entry(one.text.clone()).or_insert(now);
+        if now - since > PROMPT {
+            let what = format!("late for {} s: {}", (now - since).as_secs(), one.text);
+            world.trace.violation('I', &what);
+        }
+    }
+}
+
+/// What is not as the newest commits say.
+fn open(world: &World, users: &Users) -> Vec<String> {
+    let differences = world.checker.differences(&world.servers);
+    let mut open: Vec<String> = differences.into_iter().map(|one| one.text).collect();
+    let mut expected: BTreeMap<String, String> = users
+        .tenants()
+        .map(|(name, head)| (name.clone(), head))
+        .collect();
+    expected.insert("flux-system".to_owned(), users.head(false));
+    for live in world.hub().list(KUSTOMIZATIONS) {
+        let name = live["metadata"]["name"].as_str().unwrap_or_default();
+        let ready = ready(&live);
+        let applied = live["status"]["lastAppliedRevision"].as_str();
+        match expected.remove(name) {
+            None => open.push(format!("Kustomization {name} is still there")),
+            Some(head) if applied != Some(&head) => {
+                open.push(format!(
+                    "Kustomization {name} is at {applied:?}, not {head}: {ready}"
+                ));
+            }
+            Some(_) if !ready.starts_with("True") => {
+                open.push(format!("Kustomization {name} is not ready: {ready}"));
+            }
+            Some(_) => {}
+        }
+    }
+    open.extend(
+        expected
+            .keys()
+            .map(|name| format!("Kustomization {name} is not there")),
+    );
+    for live in world.hub().list(SOURCES) {
+        let ready = ready(&live);
+        if !ready.starts_with("True") {
+            let name = live["metadata"]["name"].as_str().unwrap_or_default();
+            open.push(format!("GitRepository {name} is not ready: {ready}"));
+        }
+    }
+    open
+}
+
+fn ready(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array();
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|one| one["type"] == "Ready");
+    ready.map_or_else(String::new, |one| {
+        let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+        format!("{} {}: {}", text("status"), text("reason"), text("message"))
+    })
+}
+
+/// **L**: once all is calm, everything becomes as the newest commits say.
+pub async fn converge(world: &World, users: &Users) -> bool {
+    let end = Instant::now() + CONVERGENCE;
+    loop {
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        if world.trace.is_violated() {
+            return false;
+        }
+        let open = open(world, users);
+        if open.is_empty() {
+            return true;
+        }
+        if Instant::now() >= end {
+            let what = format!(
+                "not converged after {} s:\n  {}",
+                CONVERGENCE.as_secs(),
+                open.join("\n  ")
+            );
+            world.trace.violation('L', &what);
+            return false;
+        }
+    }
+}
+
+/// **E**, **N**, **S** and once more **L**: nothing moves any more, and nothing is left over.
+async fn stay(world: &World, users: &Users) {
+    // What was begun before ends: waits that the timer looks at, and messages that are under way.
+    tokio::time::sleep(Duration::from_secs(150)).await;
+    let before = world.sqs.sent();
+    tokio::time::sleep(QUIET).await;
+    let sent = world.sqs.sent() - before;
+    let tenants = users.tenants().count() as u64;
+    // Two sources each minute, and each Kustomization once if its interval ends just now.
+    let most = 2 * 4 + 2 * (tenants + 1) + 2;
+    if sent > most {
+        let what = format!(
+            "{sent} messages in {} quiet seconds, at most {most} are due",
+            QUIET.as_secs()
+        );
+        world.trace.violation('E', &what);
+    }
+    let (_, dead) = world.sqs.waiting();
+    if !dead.is_empty() {
+        let what = format!("{} messages are dead: {}", dead.len(), dead.join(" "));
+        world.trace.violation('E', &what);
+    }
+    for what in open(world, users) {
+        world.trace.violation('L', &format!("no longer so: {what}"));
+    }
+    for (invariant, what) in world.checker.orphans(&world.servers) {
+        world.trace.violation(invariant, &what);
+    }
+    for what in world.leaks() {
+        world.trace.violation('S', &what);
+    }
+}

@@ -1,0 +1,404 @@
+//! API servers: embedded ones behind a gate, that can be dark or hang, and whose writes are watched.
+
+use crate::bugs::Bug;
+use crate::check::{CONFIGS, Checker, OWNER_NAME, OWNER_NAMESPACE};
+use crate::gate::{Gate, Kind, Trouble};
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_adapters::cluster::KubeCluster;
+use driftless_adapters::embedded::{Embedded, ResponseBody};
+use driftless_apiserver::{Body, Request as Asked, Server, User};
+use driftless_core::ports::{
+    Access, Clock, Cluster, Clusters, ErrorKind, Impersonation, PortError, Result,
+};
+use futures::FutureExt as _;
+use http::request::Parts;
+use http_body_util::{BodyExt as _, Full};
+use kube::client::Body as KubeBody;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Longer than any client waits.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+
+/// Whether a server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Light {
+    /// It answers.
+    Lit,
+    /// It refuses connections.
+    Dark,
+    /// It takes connections and says nothing.
+    Hung,
+}
+
+/// One API server.
+pub struct ApiServer {
+    /// Its name.
+    pub name: String,
+    /// Where kubeconfigs find it.
+    pub url: String,
+    embedded: Embedded,
+    light: Mutex<Light>,
+    client: Mutex<Option<KubeCluster>>,
+    gate: Arc<Gate>,
+    checker: Arc<Checker>,
+    bug: Option<Bug>,
+    /// What somebody does to an object just before it is deleted, once.
+    ambush: Mutex<Option<Ambush>>,
+}
+
+type Ambush = Box<dyn FnOnce(&ApiServer, &str) + Send>;
+
+impl ApiServer {
+    /// A server with this content.
+    pub fn new(
+        name: &str,
+        content: &Server,
+        clock: Arc<dyn Clock>,
+        gate: Arc<Gate>,
+        checker: Arc<Checker>,
+        bug: Option<Bug>,
+    ) -> Self {
+        let embedded = Embedded::new(clock);
+        embedded.with(|server, _| *server = content.clone());
+        Self {
+            name: name.to_owned(),
+            url: format!("https://{name}.internal:443"),
+            embedded,
+            light: Mutex::new(Light::Lit),
+            client: Mutex::default(),
+            gate,
+            checker,
+            bug,
+            ambush: Mutex::default(),
+        }
+    }
+
+    /// Switches it on or off.
+    pub fn set(&self, light: Light) {
+        *self.light.lock().expect("the switch") = light;
+    }
+
+    /// Whether it answers.
+    pub fn light(&self) -> Light {
+        *self.light.lock().expect("the switch")
+    }
+
+    /// It starts again: connections and what clients know of it are gone.
+    pub fn restart(&self) {
+        *self.client.lock().expect("the client") = None;
+    }
+
+    /// Does this to the next object that the core deletes, just before the delete.
+    pub fn ambush(&self, what: impl FnOnce(&Self, &str) + Send + 'static) {
+        *self.ambush.lock().expect("the ambush") = Some(Box::new(what));
+    }
+
+    /// A copy of all that it holds.
+    pub fn content(&self) -> Server {
+        self.embedded.with(|server, _| server.clone())
+    }
+
+    /// Asks as an administrator, past the gate.
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: Option<&Value>,
+    ) -> std::result::Result<Value, (u16, String)> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let answer = self.embedded.handle(&Asked {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: vec![("content-type".to_owned(), media.to_owned())],
+            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
+            user: User::admin("operator"),
+        });
+        let Body::Json(value, _) = answer.body else {
+            return Err((answer.status, format!("{method} {path}: no JSON")));
+        };
+        match answer.status {
+            200..300 => Ok(value),
+            code => Err((
+                code,
+                value["message"].as_str().unwrap_or_default().to_owned(),
+            )),
+        }
+    }
+
+    /// An object, if it is there.
+    pub fn get(&self, path: &str) -> Option<Value> {
+        self.send("GET", path, "application/json", None).ok()
+    }
+
+    /// Creates an object.
+    pub fn create(&self, path: &str, object: &Value) -> bool {
+        self.send("POST", path, "application/json", Some(object))
+            .is_ok()
+    }
+
+    /// Merges a patch into an object, if it is there.
+    pub fn merge(&self, path: &str, patch: &Value) -> bool {
+        let media = "application/merge-patch+json";
+        self.send("PATCH", path, media, Some(patch)).is_ok()
+    }
+
+    /// Deletes an object, if it is there.
+    pub fn delete(&self, path: &str) -> bool {
+        self.send("DELETE", path, "application/json", None).is_ok()
+    }
+
+    /// The items of a list.
+    pub fn list(&self, path: &str) -> Vec<Value> {
+        let list = self.get(path).unwrap_or_default();
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Answers a request, and lets the checker see what it changed.
+    fn answer(&self, parts: Parts, body: Bytes) -> Answer {
+        let path = parts.uri.path().to_owned();
+        let is_dry = parts
+            .uri
+            .query()
+            .is_some_and(|query| query.contains("dryRun"));
+        let is_write = parts.method != http::Method::GET && !is_dry;
+        let watched = is_write && self.checker.watches(&path);
+        let object = path.trim_end_matches("/status").to_owned();
+        let method = parts.method.clone();
+        if self.bug == Some(Bug::UnreadableIsAbsent)
+            && method == http::Method::GET
+            && path.starts_with(CONFIGS)
+            && path != CONFIGS
+            && self.gate.number() % 4 == 0
+        {
+            return self.refuse(&parts, Trouble::TimedOut);
+        }
+        if method == http::Method::DELETE && watched {
+            let ambush = self.ambush.lock().expect("the ambush").take();
+            if let Some(ambush) = ambush {
+                ambush(self, &object);
+            }
+        }
+        let before = watched.then(|| self.get(&object)).flatten();
+        let body = match self.bug {
+            Some(bug) if is_write => match self.bugged(bug, &parts, body, before.as_ref()) {
+                Ok(body) => body,
+                Err(answer) => return Ok(answer),
+            },
+            _ => body,
+        };
+        let request = http::Request::from_parts(parts, Full::new(body));
+        let mut service = self.embedded.service(User::admin("driftless"));
+        let answer = tower::Service::call(&mut service, request)
+            .now_or_never()
+            .expect("the server answers at once")
+            .expect("the server answers");
+        if self.bug == Some(Bug::ForeignDelete) && method == http::Method::GET {
+            return Ok(self.claimed(&object, answer));
+        }
+        if watched && answer.status().is_success() {
+            let after = self.get(&object);
+            let what = self
+                .checker
+                .wrote(self, &object, before.as_ref(), after.as_ref());
+            for what in what {
+                self.gate.trace.violation(what.0, &what.1);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// An object with the labels of whom it had before, if somebody took them off.
+    fn claimed(
+        &self,
+        path: &str,
+        answer: http::Response<ResponseBody>,
+    ) -> http::Response<ResponseBody> {
+        let Some(mut object) = self.get(path).filter(|_| self.checker.watches(path)) else {
+            return answer;
+        };
+        let Some((namespace, name)) = self.checker.last_owner(&self.name, path) else {
+            return answer;
+        };
+        object["metadata"]["labels"][OWNER_NAME] = name.into();
+        object["metadata"]["labels"][OWNER_NAMESPACE] = namespace.into();
+        response(200, &object, None)
+    }
+
+    /// What a planted bug makes of a write: another body, or an answer without an effect.
+    fn bugged(
+        &self,
+        bug: Bug,
+        parts: &Parts,
+        body: Bytes,
+        before: Option<&Value>,
+    ) -> std::result::Result<Bytes, http::Response<ResponseBody>> {
+        let is_delete = parts.method == http::Method::DELETE;
+        let path = parts.uri.path();
+        match bug {
+            Bug::LostDelete if is_delete && path.contains("/configmaps/") => {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+                Err(response(200, &status, None))
+            }
+            Bug::NoApiPreconditions => {
+                let Ok(mut value) = serde_json::from_slice::<Value>(&body) else {
+                    return Ok(body);
+                };
+                if let Some(map) = value.as_object_mut() {
+                    map.remove("preconditions");
+                }
+                if let Some(map) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                    map.remove("resourceVersion");
+                }
+                Ok(Bytes::from(value.to_string()))
+            }
+            Bug::LostInventory if String::from_utf8_lossy(&body).contains("\"inventory\"") => {
+                match before {
+                    Some(before) => Err(response(200, before, None)),
+                    None => Ok(body),
+                }
+            }
+            _ => Ok(body),
+        }
+    }
+
+    /// How the server refuses, or the connection breaks.
+    fn refuse(&self, parts: &Parts, trouble: Trouble) -> Answer {
+        let is_read = parts.method == http::Method::GET;
+        let is_one = parts.uri.path().contains("/namespaces/")
+            && parts.uri.path().split('/').count() > 5
+            && !parts
+                .uri
+                .query()
+                .is_some_and(|query| query.contains("limit"));
+        if self.bug == Some(Bug::UnreadableIsAbsent) && is_read && is_one {
+            let name = parts.uri.path().rsplit('/').next().unwrap_or_default();
+            let details = json!({"name": name, "kind": "configmaps"});
+            return Ok(response(404, &status(404, "NotFound", details), None));
+        }
+        let dice = match trouble {
+            Trouble::Before(dice) => dice,
+            Trouble::After(_) => return Err("connection reset".into()),
+            Trouble::TimedOut => return Err("no answer".into()),
+        };
+        let answer =
+            |code, reason, after| Ok(response(code, &status(code, reason, json!({})), after));
+        match dice % 6 {
+            0 => answer(429, "TooManyRequests", Some(1 + dice / 6 % 10)),
+            1 => answer(503, "ServiceUnavailable", None),
+            2 => answer(500, "InternalError", None),
+            3 if !is_read => answer(409, "Conflict", None),
+            4 => answer(504, "Timeout", None),
+            _ => Err("connection reset".into()),
+        }
+    }
+}
+
+fn status(code: u16, reason: &str, details: Value) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": format!("the simulation says {reason}"), "reason": reason, "code": code, "details": details})
+}
+
+fn response(code: u16, body: &Value, after: Option<u64>) -> http::Response<ResponseBody> {
+    let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
+    let mut response = http::Response::builder()
+        .status(code)
+        .header("content-type", "application/json");
+    if let Some(after) = after {
+        response = response.header("retry-after", after);
+    }
+    response.body(body).expect("an answer")
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+type Answer = std::result::Result<http::Response<ResponseBody>, Failed>;
+
+/// The service of a server.
+struct Gated(Arc<ApiServer>);
+
+impl tower::Service<http::Request<KubeBody>> for Gated {
+    type Response = http::Response<ResponseBody>;
+    type Error = Failed;
+    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), Failed>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<KubeBody>) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let name = format!("{} {} {}", server.name, parts.method, parts.uri);
+            match server.light() {
+                Light::Lit => {}
+                Light::Dark => {
+                    server.gate.trace.line(&format!("dark: {name}"));
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    return Err("connection refused".into());
+                }
+                Light::Hung => {
+                    server.gate.trace.line(&format!("hung: {name}"));
+                    tokio::time::sleep(FOR_EVER).await;
+                    return Err("no answer".into());
+                }
+            }
+            let kind = match parts.method == http::Method::GET {
+                true => Kind::ApiRead,
+                false => Kind::ApiWrite,
+            };
+            let asked = parts.clone();
+            let effect = || server.answer(parts, body);
+            let refuse = |trouble| server.refuse(&asked, trouble);
+            server
+                .gate
+                .call(kind, &name, Some(FOR_EVER), effect, refuse)
+                .await
+        })
+    }
+}
+
+/// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
+pub struct Ways {
+    /// By name.
+    pub servers: BTreeMap<String, Arc<ApiServer>>,
+    /// What is wrong with it.
+    pub bug: Option<Bug>,
+}
+
+#[async_trait]
+impl Clusters for Ways {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> Result<Arc<dyn Cluster>> {
+        let mut all = self.servers.values();
+        let mut found = all.find(|server| server.url == access.server);
+        if self.bug == Some(Bug::WrongCluster)
+            && found.is_some_and(|server| server.light() != Light::Lit)
+        {
+            found = self.servers.values().find(|one| one.light() == Light::Lit);
+        }
+        let server =
+            found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
+        let mut client = server.client.lock().expect("the client");
+        let client = match &mut *client {
+            Some(client) => client,
+            none => none.insert(KubeCluster::from_service(
+                Gated(server.clone()),
+                &access.server,
+                None,
+            )?),
+        };
+        Ok(Arc::new(client.as_user(user)?))
+    }
+}
