@@ -1,6 +1,14 @@
 //! Steps, the timer and a queue that behaves like SQS, in virtual time: how often an object is looked at, and what is left
 //! when a worker dies anywhere.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "test code"
+)]
+
 mod crashes;
 mod log;
 mod world;
