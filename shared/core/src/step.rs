@@ -3,102 +3,15 @@
 //! The step reads the newest truth, does what is missing, writes what it learned and says who should be looked at next.
 //! Running it twice, late or beside another one does no harm.
 
-use crate::failure::{Class, Failure};
-use crate::flux::{FluxKind, ObjectRef, reason};
-use crate::hub::{self, Hub};
-use crate::ports::{Cause, Ports, Request, Result};
+use crate::failure::Failure;
+use crate::flux::{FluxKind, reason};
+use crate::hub;
+use crate::kernel::{Context, LONGEST_RETRY, Outcome};
+use crate::ports::{Ports, Request, Result};
 use crate::schedule::{self, Begin};
 use crate::{helmrelease, kustomization, source, unsupported};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// The first and the longest delay between tries after a failure.
-const FIRST_RETRY: Duration = Duration::from_secs(10);
-/// See [`FIRST_RETRY`].
-pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(600);
-
-/// What one step works with.
-pub struct Context<'a> {
-    /// The ports.
-    pub ports: &'a Ports,
-    /// The hub of the object.
-    pub hub: Hub,
-    /// The object.
-    pub id: ObjectRef,
-    /// Why it is looked at.
-    pub cause: Cause,
-    /// How long the step may wait for other objects before it puts itself back.
-    pub wait_budget: Duration,
-}
-
-/// How a step ended.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Look at this object again after this long.
-    pub requeue_after: Option<Duration>,
-    /// Who to look at next.
-    pub enqueue: Vec<(Request, Duration)>,
-    /// One line for the log. What is waited for stands in it: other words are progress.
-    pub summary: String,
-    /// Why it did not succeed, as the object's status says it too.
-    pub failure: Option<Failure>,
-    /// The object ended as those who wait for it need it: they are looked at next.
-    pub notifies: bool,
-    /// The object is gone: nothing of its schedule is kept.
-    pub is_gone: bool,
-    /// There was no need for a step: the summary says why.
-    pub is_skipped: bool,
-    /// The notes of those who are woken, to be deleted when their requests are sent.
-    pub(crate) notified: Vec<String>,
-}
-
-impl Outcome {
-    /// Nothing more to do.
-    pub fn done(summary: impl Into<String>) -> Self {
-        Self {
-            summary: summary.into(),
-            ..Self::default()
-        }
-    }
-
-    /// The object is gone, or let go.
-    pub fn gone(summary: impl Into<String>) -> Self {
-        Self {
-            is_gone: true,
-            ..Self::done(summary)
-        }
-    }
-
-    /// A failure that the object's status tells; `failures` counts the tries so far.
-    pub fn failed(failure: Failure, failures: u32, retry_interval: Duration) -> Self {
-        let requeue_after = match failure.class {
-            Class::Retry(after) => {
-                let backoff = FIRST_RETRY.saturating_mul(2u32.saturating_pow(failures.min(16)));
-                Some(
-                    backoff
-                        .min(retry_interval)
-                        .min(LONGEST_RETRY)
-                        .max(after.unwrap_or_default()),
-                )
-            }
-            Class::Terminal | Class::Waiting => None,
-        };
-        Self {
-            requeue_after,
-            summary: format!("{}: {}", failure.reason, failure.message),
-            failure: Some(failure),
-            ..Self::default()
-        }
-    }
-}
-
-impl Context<'_> {
-    /// A request for another object of the same hub.
-    pub fn request(&self, object: ObjectRef, cause: Cause) -> (Request, Duration) {
-        let request = Request::new(&self.hub.settings.name, object, cause);
-        (request, Duration::ZERO)
-    }
-}
 
 /// Runs the step of a request and queues what follows from it. `wait_budget` is how long the step may wait for health.
 ///

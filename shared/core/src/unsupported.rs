@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flux::{Conditions, KUSTOMIZE_CONTROLLER, reason};
-use crate::step::{Context, Outcome};
+use crate::kernel::{Context, Outcome};
 use driftless_manifest::Object;
 use serde_json::Value;
 

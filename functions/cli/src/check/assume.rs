@@ -247,7 +247,7 @@ fn of_host(message: &str) -> Option<Cause> {
 
 /// The status of an object that counts as ready.
 fn ready(object: &Object) -> Value {
-    let generation = driftless_core::status::generation(object);
+    let generation = driftless_core::flux::generation(object);
     let attempted = object
         .pointer("/status/lastAttemptedRevision")
         .cloned()

@@ -443,7 +443,7 @@ impl Kustomization {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        crate::status::generation(&self.object)
+        crate::flux::generation(&self.object)
     }
 
     /// The source, if its kind makes artifacts.

@@ -110,7 +110,7 @@ impl<S: SourceSpec> Source<S> {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        crate::status::generation(&self.object)
+        crate::flux::generation(&self.object)
     }
 
     /// The interval.

@@ -10,16 +10,16 @@ use super::run::{Broken, Progress};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
 use super::storage::Storage;
 use super::{history, values};
+use crate::credentials;
 use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, DriftMode, HELM_CONTROLLER, HelmRelease, ObjectRef, RESET_AT, duration_text,
     reason, rfc3339,
 };
 use crate::inventory;
+use crate::kernel::Context;
 use crate::ports::Version;
-use crate::source::credentials;
 use crate::state;
-use crate::step::Context;
 use crate::target::Target;
 use driftless_helm::Chart;
 use driftless_helm::record::{Release, Status, config_digest};

@@ -8,11 +8,11 @@ use crate::flux::{
     ArtifactStatus, ChartTemplate, FluxKind, HELM_CONTROLLER, HelmRelease, ObjectRef,
     duration_text, parse_duration, reason,
 };
+use crate::kernel::Context;
 use crate::ports::{Apply, Delete, ErrorKind};
 use crate::schedule;
 use crate::source::artifact;
-use crate::source::git::{artifact_of, find};
-use crate::step::Context;
+use crate::source::lookup::{artifact_of, find};
 use driftless_helm::semver::Version;
 use driftless_helm::{Chart, Compat, LoadLimits};
 use driftless_manifest::Object;
@@ -218,7 +218,7 @@ async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, F
     let observed = object
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64);
-    if observed.is_some_and(|seen| seen != crate::status::generation(&object)) {
+    if observed.is_some_and(|seen| seen != crate::flux::generation(&object)) {
         let why = condition("Ready", "False");
         let why =
             why.unwrap_or_else(|| "latest generation of object has not been reconciled".to_owned());

@@ -5,12 +5,12 @@ use super::memory::{self, Doing, Memory};
 use super::report::Report;
 use super::storage::Storage;
 use super::{Work, chart, history};
-use crate::failure::Failure;
+use crate::failure::{Failure, TargetError};
 use crate::flux::{HELM_CONTROLLER, HelmRelease};
+use crate::kernel::{Context, Outcome};
 use crate::ports::Cause;
 use crate::state;
-use crate::step::{Context, Outcome};
-use crate::target::{self, NoTarget, Target};
+use crate::target::{self, Target};
 use std::time::Duration;
 
 /// How soon an uninstall that is not over is looked at again.
@@ -42,7 +42,7 @@ pub async fn finalize(context: &Context<'_>, release: HelmRelease) -> Result<Out
 }
 
 /// Connects as an account that is still there. As in Flux, the account of another cluster is not looked for.
-async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, NoTarget> {
+async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, TargetError> {
     if release.spec.kube_config.is_none()
         && let Some(gone) = target::missing_account(&context.hub, release).await?
     {
@@ -65,12 +65,12 @@ async fn uninstall(
     }
     let target = match connect(context, release).await {
         Ok(target) => target,
-        Err(NoTarget::Gone(failure)) => {
+        Err(TargetError::Gone(failure)) => {
             // The way to the cluster is gone for good, as after the end of a tenant's cluster.
             tracing::warn!(object = %release.id, "uninstall skipped: {failure}");
             return Ok(None);
         }
-        Err(NoTarget::Failed(failure)) => return Ok(Some(Outcome::failed(failure, 0, RETRY))),
+        Err(TargetError::Failed(failure)) => return Ok(Some(Outcome::failed(failure, 0, RETRY))),
     };
     let blobs = context.ports.blobs.as_ref();
     let key = memory::key(&context.hub.settings.name, &release.id);

@@ -34,13 +34,13 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+use crate::dependencies;
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason, rfc3339};
-use crate::kustomization::deps;
-use crate::kustomization::wait::expressions;
+use crate::kernel::{Context, Outcome};
 use crate::ports::Version;
 use crate::state as stored;
-use crate::step::{Context, Outcome};
+use crate::target::health::expressions;
 use crate::target::{self, Target};
 use attempt::{Attempt, End};
 pub use chart::ORIGIN_NAME as OWNER_NAME;
@@ -130,7 +130,7 @@ async fn run(context: &Context<'_>, work: &mut Work) -> Result<End, Failure> {
         work.woken.push(chart);
     }
     let dependencies = release.dependencies();
-    deps::check_all(context, &release.object, dependencies, &|_| false).await?;
+    dependencies::check(context, &release.object, dependencies, &|_| false).await?;
     let source = chart::find_artifact(context, release).await?;
     let target = target::connect(context, release).await.map_err(|none| {
         let mut failure = Failure::from(none);

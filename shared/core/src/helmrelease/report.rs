@@ -6,9 +6,9 @@ use super::attempt::End;
 use super::conditions::{mark, mark_stalled, reasons};
 use crate::failure::{Class, Failure};
 use crate::flux::{HELM_CONTROLLER, HelmRelease, HelmReleaseStatus, REQUESTED_AT, reason, rfc3339};
+use crate::kernel::status;
+use crate::kernel::{Context, Outcome};
 use crate::ports::Cause;
-use crate::status;
-use crate::step::{Context, Outcome};
 use std::time::Duration;
 
 /// The failures before an action that helm-controller sends an event about; actions tell of themselves.

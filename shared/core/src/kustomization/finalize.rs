@@ -1,11 +1,11 @@
 //! The end of a Kustomization: what it applied goes or stays as its deletion policy says, then its finalizer is taken off.
 
 use super::prune::{Pruned, prune};
-use crate::failure::Failure;
+use crate::failure::{Failure, TargetError};
 use crate::flux::{DeletionPolicy, KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
-use crate::step::{Context, Outcome};
-use crate::target::{self, NoTarget};
+use crate::kernel::{Context, Outcome};
+use crate::target;
 use std::time::Duration;
 
 /// How soon a deletion that is not over is looked at again.
@@ -24,8 +24,8 @@ pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> Result<Ou
         match clean_up(context, owner, &inventory).await {
             Ok(None) => {}
             Ok(Some(outcome)) => return Ok(outcome),
-            Err(NoTarget::Gone(why)) => leave(context, owner, &inventory, &why).await,
-            Err(NoTarget::Failed(failure)) => return Ok(Outcome::failed(failure, 0, RETRY)),
+            Err(TargetError::Gone(why)) => leave(context, owner, &inventory, &why).await,
+            Err(TargetError::Failed(failure)) => return Ok(Outcome::failed(failure, 0, RETRY)),
         }
     }
     let key = super::memory::key(&context.hub.settings.name, &owner.id);
@@ -44,7 +44,7 @@ async fn clean_up(
     context: &Context<'_>,
     owner: &Kustomization,
     inventory: &Inventory,
-) -> Result<Option<Outcome>, NoTarget> {
+) -> Result<Option<Outcome>, TargetError> {
     // As Flux, the account is looked for on the hub. On another cluster its name alone may have the rights: that is tried.
     let missing = target::missing_account(&context.hub, owner).await?;
     let missing = match missing {

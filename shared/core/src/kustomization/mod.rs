@@ -4,7 +4,7 @@ pub mod apply;
 pub mod build;
 mod children;
 pub mod decrypt;
-pub(crate) mod deps;
+mod deps;
 mod finalize;
 mod heirs;
 mod inputs;
@@ -14,17 +14,17 @@ mod prune;
 pub mod remote;
 mod report;
 pub mod variables;
-pub(crate) mod wait;
+mod wait;
 
 use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
 };
 use crate::inventory::{self, Inventory};
+use crate::kernel::{Context, Outcome};
 use crate::ports::ErrorKind;
-use crate::source::{artifact, git};
+use crate::source::{artifact, lookup};
 use crate::state;
-use crate::step::{Context, Outcome};
 
 use crate::target::{self, Target};
 use build::{Built, Inputs};
@@ -217,13 +217,13 @@ async fn find_artifact(
         );
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
-    let Some(object) = git::find(context, &source).await? else {
+    let Some(object) = lookup::find(context, &source).await? else {
         return Err(Failure::waiting(
             reason::ARTIFACT_FAILED,
             source.not_cached(),
         ));
     };
-    let artifact = git::artifact_of(&object).ok_or_else(|| {
+    let artifact = lookup::artifact_of(&object).ok_or_else(|| {
         Failure::waiting(
             reason::ARTIFACT_FAILED,
             format!("Source artifact not found: '{source}' has none yet"),

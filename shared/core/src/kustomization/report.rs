@@ -11,9 +11,9 @@ use crate::flux::{
     REQUESTED_AT, duration_text, reason, rfc3339,
 };
 use crate::inventory::Inventory;
+use crate::kernel::status;
+use crate::kernel::{Context, Outcome};
 use crate::ports::Cause;
-use crate::status;
-use crate::step::{Context, Outcome};
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -20,11 +20,11 @@ pub use record::{HOPS, Record, TERM};
 pub(crate) use waiters::{forget, register};
 
 use crate::flux::ObjectRef;
+use crate::kernel::Outcome;
 use crate::ports::{
     Cause, ErrorKind, PortError, Ports, Precondition, Put, Request, Result, Version,
 };
 use crate::state;
-use crate::step::Outcome;
 use record::{Decision, key};
 
 /// How often a record is read anew when somebody else wrote it in between.

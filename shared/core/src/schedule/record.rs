@@ -1,9 +1,9 @@
 //! The record of an object's schedule, and what a message means by it. Pure.
 
 use crate::flux::ObjectRef;
+use crate::kernel::Outcome;
 use crate::ports::{Cause, Request};
 use crate::state::key_part;
-use crate::step::Outcome;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::time::Duration;

@@ -6,11 +6,11 @@
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
+use crate::kernel::{Context, Outcome};
 use crate::ports::{BucketAddress, ErrorKind, FetchLimits};
 use crate::source::bucket_files::{Files, Index, Known};
 use crate::source::step::{self, Found, Kind};
 use crate::source::{artifact, connection};
-use crate::step::{Context, Outcome};
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,20 +1,18 @@
 //! The step of a GitRepository: follow the reference, store the files, wake the consumers.
 
+use crate::credentials::{self, Unnamed};
 use crate::failure::Failure;
-use crate::flux::{
-    GitRepository, GitRepositorySpec, LocalRef, ObjectRef, SourceStatus, reason, rfc3339,
-};
+use crate::flux::{GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339};
+use crate::kernel::status;
+use crate::kernel::{Context, Outcome};
 use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
-use crate::source::credentials::{self, Unnamed};
 use crate::source::step::{self, Found, Kind};
 use crate::source::{artifact, ignore, index};
-use crate::step::{Context, Outcome};
-use crate::{state, status};
+use crate::state;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// What the source remembers between steps.
@@ -200,22 +198,4 @@ fn git_failure(error: &PortError, source: &GitRepository, auth: &GitAuth) -> Fai
         failure.message = format!("{}{key}; {hint}", failure.message);
     }
     failure
-}
-
-/// The object's reference, as another object of the hub names its source.
-pub fn artifact_of(object: &Object) -> Option<crate::flux::ArtifactStatus> {
-    let artifact: &Value = object.pointer("/status/artifact")?;
-    serde_json::from_value(artifact.clone()).ok()
-}
-
-/// The source object that a Kustomization names, with its artifact when it has one.
-///
-/// # Errors
-/// The cluster's.
-pub async fn find(context: &Context<'_>, source: &ObjectRef) -> Result<Option<Object>, Failure> {
-    context
-        .hub
-        .get(source)
-        .await
-        .map_err(|error| Failure::port(reason::ARTIFACT_FAILED, &error))
 }

@@ -12,11 +12,11 @@ use crate::flux::{
     ArtifactStatus, FluxKind, HelmChart, HelmChartSpec, HelmRepository, ObjectRef, SourceStatus,
     reason,
 };
+use crate::kernel::{Context, Outcome};
 use crate::source::artifact::{self, Form};
-use crate::source::git::{artifact_of, find};
+use crate::source::lookup::{artifact_of, find};
 use crate::source::step::{self, Found, Kind};
 use crate::source::verify::{Trust, Verdict};
-use crate::step::{Context, Outcome};
 use bytes::Bytes;
 use driftless_manifest::Object;
 

@@ -5,12 +5,12 @@ use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
 };
+use crate::kernel::status;
+use crate::kernel::{Context, Outcome};
 use crate::ports::{Fetched, Validator};
 use crate::source::artifact::{self, Form};
 use crate::source::step::{Found, Kind};
 use crate::source::{connection, consumers, index_url, shown, unnamed};
-use crate::status;
-use crate::step::{Context, Outcome};
 use bytes::Bytes;
 use driftless_helm::index;
 use driftless_manifest::Object;

@@ -5,12 +5,12 @@ use crate::flux::{
     ArtifactStatus, LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec, SourceStatus,
     reason,
 };
+use crate::kernel::{Context, Outcome};
 use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
 use crate::source::artifact::{self, Form};
 use crate::source::step::{self, Found, Kind};
 use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{archive, connection, ignore, pattern};
-use crate::step::{Context, Outcome};
 use driftless_helm::index;
 use driftless_manifest::{FileTree, Object};
 

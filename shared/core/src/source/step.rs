@@ -5,10 +5,10 @@ use crate::flux::{
     ArtifactStatus, REQUESTED_AT, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason,
     rfc3339,
 };
+use crate::kernel::status;
+use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::source::consumers;
 use crate::state::{self, key_part};
-use crate::status;
-use crate::step::{Context, LONGEST_RETRY, Outcome};
 use driftless_manifest::Object;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -9,12 +9,12 @@ use crate::concurrent;
 use crate::flux::ObjectRef;
 use crate::helmrelease;
 use crate::hub::Hub;
+use crate::kernel::{Context, Outcome};
 use crate::ports::{
     Abilities, Access, Apply, Blobs, Cause, Cluster, Clusters, Delete, Deleted, Impersonation,
     Patch, Ports, Precondition, Put, Queue, Request, Resource, Result, Token, TokenAsk, Version,
 };
 use crate::source::artifact;
-use crate::step::{Context, Outcome};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{Gvk, Object};

@@ -65,7 +65,7 @@ impl HelmRelease {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        crate::status::generation(&self.object)
+        crate::flux::generation(&self.object)
     }
 }
 

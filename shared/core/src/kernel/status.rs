@@ -2,10 +2,11 @@
 
 use crate::failure::Failure;
 use crate::flux::{
-    Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, ObjectRef, REQUESTED_AT, reason, rfc3339,
+    Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, ObjectRef, REQUESTED_AT, generation, reason,
+    rfc3339,
 };
+use crate::kernel::Context;
 use crate::ports::{ErrorKind, Patch, PortError};
-use crate::step::Context;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};
 
@@ -316,14 +317,6 @@ pub fn shorten(text: &str, most: usize) -> String {
         end -= 1;
     }
     format!("{}...", &text[..end])
-}
-
-/// The generation a live object has.
-pub fn generation(object: &Object) -> i64 {
-    object
-        .pointer("/metadata/generation")
-        .and_then(Value::as_i64)
-        .unwrap_or(0)
 }
 
 /// Status could not be serialised: cannot happen with our types, and is said instead of hidden.
