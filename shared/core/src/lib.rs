@@ -14,6 +14,7 @@ pub mod cloud;
 mod concurrent;
 pub mod credentials;
 mod dependencies;
+mod driver;
 pub mod failure;
 pub mod flux;
 pub mod health;

@@ -205,7 +205,7 @@ pub trait Git: Send + Sync {
 }
 
 /// The version of a stored blob, as the store names it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub String);
 
 /// What must hold for a write to happen.

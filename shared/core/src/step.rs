@@ -3,13 +3,18 @@
 //! The step reads the newest truth, does what is missing, writes what it learned and says who should be looked at next.
 //! Running it twice, late or beside another one does no harm.
 
+use crate::driver::drive;
 use crate::failure::Failure;
-use crate::flux::{FluxKind, reason};
+use crate::flux::{FluxKind, HelmRepository, reason};
+use crate::helmrelease::HelmReleases;
 use crate::hub;
-use crate::kernel::{Context, LONGEST_RETRY, Outcome};
+use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
+use crate::kustomization::Kustomizations;
 use crate::ports::{Ports, Request, Result};
-use crate::schedule::{self, Begin};
-use crate::{helmrelease, kustomization, source, unsupported};
+use crate::schedule::{self, Begin, Held};
+use crate::source::reconciler::Sources;
+use crate::source::{self, bucket, git, helm_chart, helm_repository, oci};
+use crate::unsupported;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,7 +24,7 @@ use std::time::Duration;
 /// Only what must bring the message back to the queue: the queue itself, or a store that cannot be reached. What is wrong
 /// with the object stands in its status.
 pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Result<Outcome> {
-    let held = match schedule::begin(ports, request).await? {
+    let mut held = match schedule::begin(ports, request).await? {
         Begin::Run(held) => held,
         Begin::Skip(why) => {
             tracing::debug!(hub = request.hub, object = %request.object, cause = ?request.cause, "no step: {why}");
@@ -29,10 +34,10 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
             });
         }
     };
-    let mut outcome = match work(ports, request, wait_budget).await {
+    let mut outcome = match work(ports, request, wait_budget, &mut held).await {
         Ok(outcome) => outcome,
         // The object could not even be read, or its status not be written: there is nobody to tell but the log.
-        Err(failure) => Outcome::failed(failure, held.hops(), LONGEST_RETRY),
+        Err(failure) => Outcome::failed(failure, LONGEST_RETRY),
     };
     // The record first: what is stored and not sent is found by the timer.
     let ended = schedule::end(ports, held, request, &mut outcome).await;
@@ -80,7 +85,12 @@ fn log(request: &Request, outcome: &Outcome) {
     }
 }
 
-async fn work(ports: &Ports, request: &Request, wait_budget: Duration) -> Result<Outcome, Failure> {
+async fn work(
+    ports: &Ports,
+    request: &Request,
+    wait_budget: Duration,
+    held: &mut Held,
+) -> Result<Outcome, Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
     let context = Context {
         ports,
@@ -88,6 +98,7 @@ async fn work(ports: &Ports, request: &Request, wait_budget: Duration) -> Result
         id: request.object.clone(),
         cause: request.cause.clone(),
         wait_budget,
+        events: Recorder::default(),
     };
     let Some(object) = context
         .hub
@@ -99,13 +110,18 @@ async fn work(ports: &Ports, request: &Request, wait_budget: Duration) -> Result
         return Ok(Outcome::gone("gone"));
     };
     match request.object.kind {
-        FluxKind::GitRepository => source::git::step(&context, object).await,
-        FluxKind::OCIRepository => source::oci::step(&context, object).await,
-        FluxKind::Bucket => source::bucket::step(&context, object).await,
-        FluxKind::HelmRepository => source::helm_repository::step(&context, object).await,
-        FluxKind::HelmChart => source::helm_chart::step(&context, object).await,
-        FluxKind::Kustomization => kustomization::step(&context, object).await,
-        FluxKind::HelmRelease => helmrelease::step(&context, object).await,
+        FluxKind::GitRepository => drive::<Sources<git::Git>>(&context, object, held).await,
+        FluxKind::OCIRepository => drive::<Sources<oci::Oci>>(&context, object, held).await,
+        FluxKind::Bucket => drive::<Sources<bucket::Objects>>(&context, object, held).await,
+        FluxKind::HelmRepository if HelmRepository::is_static(&object) => {
+            helm_repository::rest(&context, object).await
+        }
+        FluxKind::HelmRepository => {
+            drive::<Sources<helm_repository::Helm>>(&context, object, held).await
+        }
+        FluxKind::HelmChart => drive::<Sources<helm_chart::Helm>>(&context, object, held).await,
+        FluxKind::Kustomization => drive::<Kustomizations>(&context, object, held).await,
+        FluxKind::HelmRelease => drive::<HelmReleases>(&context, object, held).await,
         _ => unsupported::step(&context, object).await,
     }
 }

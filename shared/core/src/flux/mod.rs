@@ -47,6 +47,27 @@ pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 /// The namespace, and the name of the root objects, as `flux bootstrap` has them.
 pub const FLUX_SYSTEM: &str = "flux-system";
 
+/// An object of Flux's API with its fields as types.
+pub trait FluxObject: Sized + Send + Sync {
+    /// Its `status`.
+    type Status: Serialize + Send + Sync;
+
+    /// Reads a live object of any served version.
+    ///
+    /// # Errors
+    /// A sentence that names the field that is wrong.
+    fn from_object(object: Object) -> Result<Self, String>;
+
+    /// The live object it was read from.
+    fn object(&self) -> &Object;
+
+    /// The status it has.
+    fn status(&self) -> &Self::Status;
+
+    /// Whether everything is left as it is.
+    fn is_suspended(&self) -> bool;
+}
+
 /// The kinds of Flux objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FluxKind {

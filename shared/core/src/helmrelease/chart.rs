@@ -65,13 +65,8 @@ pub async fn reconcile(
         "{did} {id} with SourceRef '{}/{}/{}'",
         source.kind, id.namespace, source.name
     );
-    tell(context, release, why, &message).await;
+    context.events.tell(false, why, &message, "");
     Ok(Some(id))
-}
-
-async fn tell(context: &Context<'_>, release: &HelmRelease, why: &str, message: &str) {
-    let events = context.event(&release.object, HELM_CONTROLLER);
-    events.send(false, why, message, "").await;
 }
 
 fn noted(id: &ObjectRef) -> String {
@@ -110,7 +105,7 @@ pub async fn delete(
         .delete(&resource, namespace, name, &how)
         .await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
-    tell(context, release, "HelmChartDeleted", &message).await;
+    context.events.tell(false, "HelmChartDeleted", &message, "");
     Ok(Some(id))
 }
 

@@ -1,6 +1,9 @@
 //! What every step works with, and how it ends.
 
+mod events;
 pub mod status;
+
+pub use events::Recorder;
 
 use crate::failure::{Class, Failure};
 use crate::flux::ObjectRef;
@@ -25,6 +28,8 @@ pub struct Context<'a> {
     pub cause: Cause,
     /// How long the step may wait for other objects before it puts itself back.
     pub wait_budget: Duration,
+    /// What the events of the step are to say.
+    pub events: Recorder,
 }
 
 /// How a step ended.
@@ -38,6 +43,8 @@ pub struct Outcome {
     pub summary: String,
     /// Why it did not succeed, as the object's status says it too.
     pub failure: Option<Failure>,
+    /// The longest delay between tries after that failure.
+    pub(crate) longest_retry: Duration,
     /// The object ended as those who wait for it need it: they are looked at next.
     pub notifies: bool,
     /// The object is gone: nothing of its schedule is kept.
@@ -65,26 +72,24 @@ impl Outcome {
         }
     }
 
-    /// A failure that the object's status tells; `failures` counts the tries so far.
-    pub fn failed(failure: Failure, failures: u32, retry_interval: Duration) -> Self {
-        let requeue_after = match failure.class {
-            Class::Retry(after) => {
-                let backoff = FIRST_RETRY.saturating_mul(2u32.saturating_pow(failures.min(16)));
-                Some(
-                    backoff
-                        .min(retry_interval)
-                        .min(LONGEST_RETRY)
-                        .max(after.unwrap_or_default()),
-                )
-            }
-            Class::Terminal | Class::Waiting => None,
-        };
+    /// A failure that the object's status tells. It is tried again after a back-off of at most `longest_retry`.
+    pub fn failed(failure: Failure, longest_retry: Duration) -> Self {
         Self {
-            requeue_after,
             summary: format!("{}: {}", failure.reason, failure.message),
             failure: Some(failure),
+            longest_retry,
             ..Self::default()
         }
+    }
+
+    /// Says when what failed is tried again; `failures` counts the failures in a row before this one.
+    pub(crate) fn back_off(&mut self, failures: u32) {
+        let Some(Class::Retry(after)) = self.failure.as_ref().map(|failure| failure.class) else {
+            return;
+        };
+        let delay = FIRST_RETRY.saturating_mul(2u32.saturating_pow(failures.min(16)));
+        let delay = delay.min(self.longest_retry).min(LONGEST_RETRY);
+        self.requeue_after = Some(delay.max(after.unwrap_or_default()));
     }
 }
 

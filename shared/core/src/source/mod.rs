@@ -18,7 +18,7 @@ pub mod index;
 pub mod lookup;
 pub mod oci;
 mod place;
-mod step;
+pub(crate) mod reconciler;
 mod unpacked;
 pub mod verify;
 
@@ -37,21 +37,9 @@ use url::Url;
 /// # Errors
 /// The bucket's.
 pub async fn forget(context: &Context<'_>) -> Result<(), Failure> {
-    use FluxKind::{Bucket, GitRepository, HelmChart, HelmRepository, OCIRepository};
-    let (ports, hub, id) = (context.ports, &context.hub.settings.name, &context.id);
-    if id.kind == GitRepository {
-        index::forget_others(ports, hub, id, None).await?;
-    }
-    if [
-        GitRepository,
-        OCIRepository,
-        Bucket,
-        HelmRepository,
-        HelmChart,
-    ]
-    .contains(&id.kind)
-    {
-        ports.blobs.delete(&step::memory_key(context)).await?;
+    if context.id.kind == FluxKind::GitRepository {
+        let hub = &context.hub.settings.name;
+        index::forget_others(context.ports, hub, &context.id, None).await?;
     }
     Ok(())
 }
