@@ -194,6 +194,7 @@ impl Assumed {
             .iter()
             .filter(|row| row.id.kind == FluxKind::HelmRelease)
             .filter_map(|row| Some((row.hub.as_str(), row.source.as_ref()?)))
+            .filter(|(_, source)| source.kind == FluxKind::HelmChart)
             .collect();
         for (hub, id) in self.all.keys() {
             let Some(cause) = self.cause(hub, id) else {
