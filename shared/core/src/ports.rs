@@ -320,6 +320,12 @@ impl Request {
 pub trait Queue: Send + Sync {
     /// Puts every request in with its delay (at most 15 minutes); returns when the queue has them all.
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()>;
+
+    /// Says when a message that was received and not dealt with is delivered again; `receipt` came with it. Without this word it
+    /// is when the queue's own time for a message is over. A queue that gives no receipts has nothing to do.
+    async fn redeliver(&self, _receipt: &str, _after: Duration) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The secret manager.
