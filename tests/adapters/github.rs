@@ -4,9 +4,8 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use driftless_adapters::git::{GitHub as Adapter, GitRouter, Hosts};
-use driftless_core::ports::{
-    Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Secret,
-};
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Secret};
 use driftless_core::testing::MemoryKeys;
 use driftless_manifest::FileTree;
 use driftless_tests::github::{App, Change, Fault, GitHub, Repository};

@@ -124,7 +124,36 @@ async fn in_sqs() {
         url: url.clone(),
     })
     .await;
+    gives_back(&SqsQueue::new(&settings, url.as_str()), &url).await;
     let nowhere = SqsQueue::new(&settings, url.replace("contract", "nowhere"));
     let error = nowhere.send(vec![(request("a"), Duration::ZERO)]).await;
     assert_eq!(error.expect_err("no queue").kind, ErrorKind::NotFound);
+}
+
+/// A message that was given back comes again when that was said, and not after the queue's 30 s.
+async fn gives_back(queue: &SqsQueue, url: &str) {
+    let receive = || {
+        let ask = json!({"QueueUrl": url, "MaxNumberOfMessages": 1});
+        let answer = crate::ministack().aws().must("sqs", "receive_message", ask);
+        let receipt = answer["Messages"][0]["ReceiptHandle"].as_str();
+        receipt.map(str::to_owned)
+    };
+    let start = Instant::now();
+    let sent = queue.send(vec![(request("back"), Duration::ZERO)]).await;
+    sent.expect("sent");
+    let receipt = receive().expect("a message");
+    assert_eq!(receive(), None, "it is hidden");
+    let given = queue.redeliver(&receipt, Duration::from_secs(1)).await;
+    given.expect("given back");
+    let again = loop {
+        if let Some(receipt) = receive() {
+            break receipt;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "it does not come");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let handle = json!({"QueueUrl": url, "ReceiptHandle": again});
+    crate::ministack()
+        .aws()
+        .must("sqs", "delete_message", handle);
 }

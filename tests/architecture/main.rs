@@ -1,6 +1,8 @@
 //! The direction of the dependencies: `functions -> adapters -> core ->
 //! {kustomize, helm, sops} -> manifest`, `helm -> gotmpl`. Engines are pure.
 
+mod modules;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::OnceLock;

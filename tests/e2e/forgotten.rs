@@ -50,7 +50,7 @@ fn a_source_that_is_gone_is_forgotten_when_its_repository_is_pushed_to() {
     world.sweep();
     world.settle();
     assert_eq!(followed(&world), ["acme/one"]);
-    let memory = "state/hub/gitrepositories/apps/app.json";
+    let memory = "objects/hub/gitrepositories/apps/app.json";
     assert_eq!(world.stored(memory), [memory]);
     world.cluster("hub").delete(&format!("{SOURCES}/app"));
     assert_eq!(

@@ -273,7 +273,7 @@ impl World {
 
     /// Loses what steps remember.
     pub fn forget(&self) {
-        let key = format!("state/{HUB}/helmreleases/apps/web.json");
+        let key = format!("objects/{HUB}/helmreleases/apps/web.json");
         let lost = self.ports.blobs.delete(&key);
         self.runtime.block_on(lost).expect("lost");
         self.waiting.lock().expect("the queue").clear();

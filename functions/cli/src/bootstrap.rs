@@ -9,7 +9,7 @@ use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
 use driftless_core::hub::{self, Registered, Settings};
 use driftless_core::ports::Secret;
-use driftless_core::source::repository::Grant;
+use driftless_core::repository::Grant;
 use driftless_core::source::verify;
 
 const EXAMPLES: &str = "Examples:

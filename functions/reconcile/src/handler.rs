@@ -14,6 +14,12 @@ const RESERVE: Duration = Duration::from_secs(60);
 /// What is left of it to say which messages are done: a function that is cut off says nothing, and all of them come again.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// How soon a message that was given back comes again; each time four times later, and at last after what the queue gives a
+/// function for it (its visibility time-out). The fifth time it is a dead letter.
+const REDELIVERY: Duration = Duration::from_secs(15);
+/// See [`REDELIVERY`].
+const LONGEST_REDELIVERY: Duration = Duration::from_secs(720);
+
 /// Runs the step of each message; the messages whose step could not even be tried, or did not end in time, go back to the
 /// queue.
 pub async fn handle(
@@ -29,6 +35,7 @@ pub async fn handle(
             Ok(()) => None,
             Err(why) => {
                 tracing::error!(message = id, "{why}: the message goes back to the queue");
+                give_back(ports, &message).await;
                 let mut failure = BatchItemFailure::default();
                 failure.item_identifier = id;
                 Some(failure)
@@ -42,6 +49,21 @@ pub async fn handle(
     let mut response = SqsBatchResponse::default();
     response.batch_item_failures = failures.into_iter().flatten().collect();
     Ok(response)
+}
+
+/// Lets a message come again soon: a reported failure alone leaves it hidden for the whole visibility time-out (AWS Lambda
+/// Developer Guide, "Handling errors for an SQS event source").
+async fn give_back(ports: &Ports, message: &SqsMessage) {
+    let Some(receipt) = &message.receipt_handle else {
+        return;
+    };
+    let received = message.attributes.get("ApproximateReceiveCount");
+    let received = received.and_then(|count| count.parse::<u32>().ok());
+    let times = received.unwrap_or(1).saturating_sub(1).min(8);
+    let after = (REDELIVERY * 4_u32.pow(times)).min(LONGEST_REDELIVERY);
+    if let Err(error) = ports.queue.redeliver(receipt, after).await {
+        tracing::warn!(%error, "the message comes back late");
+    }
 }
 
 async fn one(ports: &Ports, message: &SqsMessage, wait_budget: Duration) -> Result<(), String> {
@@ -194,6 +216,22 @@ mod tests {
         assert!(world.queue.take().is_empty());
         let records = world.ports.blobs.list("objects/").await.unwrap();
         assert_eq!(records.len(), 2, "{records:?}");
+    }
+
+    #[tokio::test]
+    async fn a_message_that_goes_back_comes_again_soon() {
+        let world = world();
+        let seconds = |event: &str| {
+            let receipts = world.queue.take_redelivered();
+            assert_eq!(receipts.len(), 1, "{event}");
+            receipts[0].1.as_secs()
+        };
+        for (count, expected) in [(1, 15), (2, 60), (3, 240), (4, 720), (9, 720)] {
+            let count = format!("\"ApproximateReceiveCount\": \"{count}\"");
+            let event = BROKEN.replace("\"ApproximateReceiveCount\": \"1\"", &count);
+            assert_eq!(invoke(&world, &event, 120).await, [SECOND]);
+            assert_eq!(seconds(&event), expected, "{count}");
+        }
     }
 
     #[tokio::test]

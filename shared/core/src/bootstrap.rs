@@ -1,14 +1,12 @@
 //! What a hub needs before its first reconciliation: Flux's definitions, its namespace and identities, and the root that
 //! leads to everything else. Whatever is there already stays as it is.
 
-use crate::flux::{FluxKind, custom_resource_definitions, is_current};
+use crate::flux::{FLUX_SYSTEM, FluxKind, custom_resource_definitions, is_current};
 use crate::ports::{Apply, Clock, Cluster, ErrorKind, PortError, Resource, Result};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The namespace, and the name of the root objects, as `flux bootstrap` has them.
-pub const FLUX_SYSTEM: &str = "flux-system";
 /// The field manager of what is created here.
 const MANAGER: &str = "driftless";
 /// How long the API server may take to serve a new definition.

@@ -99,3 +99,36 @@ impl From<PortError> for Failure {
         Self::port(reason::FAILED, &error)
     }
 }
+
+/// Why there is no target.
+pub enum TargetError {
+    /// The kubeconfig's Secret, the ConfigMap or the service account is not there (any more).
+    Gone(Failure),
+    /// Anything else.
+    Failed(Failure),
+}
+
+impl TargetError {
+    /// The same with words before its message.
+    #[must_use]
+    pub fn context(self, what: &str) -> Self {
+        match self {
+            Self::Gone(failure) => Self::Gone(failure.context(what)),
+            Self::Failed(failure) => Self::Failed(failure.context(what)),
+        }
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(none: TargetError) -> Failure {
+        match none {
+            TargetError::Gone(failure) | TargetError::Failed(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for TargetError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}

@@ -1,13 +1,13 @@
 //! Hubs: the management clusters whose Flux objects are served, registered in the bucket.
 
-use crate::bootstrap::FLUX_SYSTEM;
 use crate::failure::Failure;
+use crate::flux::FLUX_SYSTEM;
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::kubeconfig;
 use crate::ports::{
     Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, Put, Resource, Result,
 };
-use crate::source::repository::{Grant, Place, Repository, place};
+use crate::repository::{Grant, Place, Repository, place};
 use crate::state;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};

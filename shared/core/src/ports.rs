@@ -14,7 +14,7 @@ pub use clouds::{
 };
 pub use tokens::{Token, TokenAsk};
 
-use crate::flux::ObjectRef;
+use crate::flux::{GitReference, ObjectRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, Gvk, Object};
@@ -99,23 +99,6 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }
-}
-
-/// Which commit of a repository, as `GitRepository.spec.ref` says it. Later fields win over earlier ones, as in Flux:
-/// commit, then name, semver, tag, branch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct GitReference {
-    /// A branch; `master` when nothing else is given.
-    pub branch: String,
-    /// A tag.
-    pub tag: String,
-    /// A range of versions over the tags.
-    pub semver: String,
-    /// A full reference name such as `refs/heads/main` or `refs/pull/420/head`.
-    pub name: String,
-    /// A commit.
-    pub commit: String,
 }
 
 /// How to log in to a Git host.
@@ -222,7 +205,7 @@ pub trait Git: Send + Sync {
 }
 
 /// The version of a stored blob, as the store names it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub String);
 
 /// What must hold for a write to happen.
@@ -337,6 +320,12 @@ impl Request {
 pub trait Queue: Send + Sync {
     /// Puts every request in with its delay (at most 15 minutes); returns when the queue has them all.
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()>;
+
+    /// Says when a message that was received and not dealt with is delivered again; `receipt` came with it. Without this word it
+    /// is when the queue's own time for a message is over. A queue that gives no receipts has nothing to do.
+    async fn redeliver(&self, _receipt: &str, _after: Duration) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The secret manager.

@@ -4,17 +4,19 @@ mod aks;
 mod config_map;
 mod eks;
 mod gke;
+pub(crate) mod health;
 
 pub use config_map::canonical;
 
 use crate::address;
-use crate::failure::Failure;
+use crate::cloud;
+use crate::credentials;
+use crate::failure::{Failure, TargetError};
 use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, SecretKeyRef, reason};
 use crate::hub::Hub;
+use crate::kernel::Context;
 use crate::kubeconfig;
 use crate::ports::{Access, Cluster, Impersonation, Ports};
-use crate::source::credentials;
-use crate::step::Context;
 use std::sync::Arc;
 
 /// A cluster, as the user that the object acts as.
@@ -24,39 +26,6 @@ pub struct Target {
     pub cluster: Arc<dyn Cluster>,
     /// Whether it is another cluster than the hub.
     pub remote: bool,
-}
-
-/// Why there is no target.
-pub enum NoTarget {
-    /// The kubeconfig's Secret, the ConfigMap or the service account is not there (any more).
-    Gone(Failure),
-    /// Anything else.
-    Failed(Failure),
-}
-
-impl NoTarget {
-    /// The same with words before its message.
-    #[must_use]
-    pub fn context(self, what: &str) -> Self {
-        match self {
-            Self::Gone(failure) => Self::Gone(failure.context(what)),
-            Self::Failed(failure) => Self::Failed(failure.context(what)),
-        }
-    }
-}
-
-impl From<NoTarget> for Failure {
-    fn from(none: NoTarget) -> Failure {
-        match none {
-            NoTarget::Gone(failure) | NoTarget::Failed(failure) => failure,
-        }
-    }
-}
-
-impl From<Failure> for NoTarget {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 /// An object that works on a cluster.
@@ -102,7 +71,7 @@ impl Acts for HelmRelease {
 ///
 /// # Errors
 /// A missing Secret, a kubeconfig that is refused, a name that is no service account.
-pub async fn connect(context: &Context<'_>, object: &impl Acts) -> Result<Target, NoTarget> {
+pub async fn connect(context: &Context<'_>, object: &impl Acts) -> Result<Target, TargetError> {
     let user = user(&context.hub, object)?;
     open(context.ports, &context.hub, object, user.as_ref()).await
 }
@@ -116,7 +85,7 @@ pub async fn open(
     hub: &Hub,
     object: &impl Acts,
     user: Option<&Impersonation>,
-) -> Result<Target, NoTarget> {
+) -> Result<Target, TargetError> {
     let Some(reference) = object.kube_config() else {
         let cluster = match user {
             None => hub.cluster.clone(),
@@ -156,11 +125,11 @@ async fn from_secret(
     hub: &Hub,
     namespace: &str,
     secret: &SecretKeyRef,
-) -> Result<Access, NoTarget> {
+) -> Result<Access, TargetError> {
     let place = format!("Secret/{namespace}/{}", secret.name);
     let Some(found) = credentials::secret(hub, namespace, &secret.name).await? else {
         let what = format!("{place} with the kubeconfig of spec.kubeConfig.secretRef is not found");
-        return Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)));
+        return Err(TargetError::Gone(Failure::retry(reason::FAILED, what)));
     };
     let keys: Vec<&str> = match secret.key.as_deref().filter(|key| !key.is_empty()) {
         Some(key) => vec![key],
@@ -216,7 +185,10 @@ fn is_local(server: &str) -> bool {
 ///
 /// # Errors
 /// The hub's, or a name that is no service account.
-pub async fn missing_account(hub: &Hub, object: &impl Acts) -> Result<Option<NoTarget>, Failure> {
+pub async fn missing_account(
+    hub: &Hub,
+    object: &impl Acts,
+) -> Result<Option<TargetError>, Failure> {
     let Some(name) = account(hub, object)? else {
         return Ok(None);
     };
@@ -224,7 +196,7 @@ pub async fn missing_account(hub: &Hub, object: &impl Acts) -> Result<Option<NoT
     let found = credentials::read(hub, "ServiceAccount", namespace, name).await?;
     Ok(found.is_none().then(|| {
         let what = format!("ServiceAccount '{namespace}/{name}' not found");
-        NoTarget::Gone(Failure::retry(reason::FAILED, what))
+        TargetError::Gone(Failure::retry(reason::FAILED, what))
     }))
 }
 
@@ -241,7 +213,7 @@ fn account<'a>(hub: &'a Hub, object: &'a impl Acts) -> Result<Option<&'a str>, F
     let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
         return Ok(None);
     };
-    if !is_account_name(name) {
+    if !cloud::is_account_name(name) {
         let what = format!(
             "spec.serviceAccountName '{}' is not a valid name of a service account",
             name.escape_debug()
@@ -249,13 +221,6 @@ fn account<'a>(hub: &'a Hub, object: &'a impl Acts) -> Result<Option<&'a str>, F
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
     Ok(Some(name))
-}
-
-pub(crate) fn is_account_name(name: &str) -> bool {
-    let fits = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
-    };
-    (1..=253).contains(&name.len()) && name.bytes().all(fits)
 }
 
 #[cfg(test)]

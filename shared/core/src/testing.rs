@@ -7,13 +7,13 @@ mod queue;
 pub use buckets::MemoryBuckets;
 pub use queue::{MemoryQueue, SqsModel, Taken};
 
+use crate::flux::GitReference;
 use crate::ports::{
     Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Blobs, Bucket, BucketAddress,
     Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit, Connection,
     EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git, GitAuth,
-    GitReference, GkeCluster, Google, GoogleIdentity, Impersonation, Keys, Layer, Manifest,
-    PortError, Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator,
-    Version,
+    GkeCluster, Google, GoogleIdentity, Impersonation, Keys, Layer, Manifest, PortError, Ports,
+    Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;

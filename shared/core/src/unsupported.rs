@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flux::{Conditions, KUSTOMIZE_CONTROLLER, reason};
-use crate::step::{Context, Outcome};
+use crate::kernel::{Context, Outcome};
 use driftless_manifest::Object;
 use serde_json::Value;
 
@@ -26,8 +26,9 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
         .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
         .await?;
     if !is_told(&object, &message) {
-        let event = context.event(&object, KUSTOMIZE_CONTROLLER);
-        event.send(true, reason::UNSUPPORTED, &message, "").await;
+        let why = reason::UNSUPPORTED;
+        context.events.tell(true, why, &message, "");
+        context.send_events(&object, KUSTOMIZE_CONTROLLER).await;
     }
     Ok(Outcome::done(message))
 }

@@ -173,8 +173,9 @@ async fn push(ports: &Ports, body: &[u8]) -> Result<Answer, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flux::GitReference;
     use crate::flux::{FluxKind, ObjectRef};
-    use crate::ports::{GitReference, Secret};
+    use crate::ports::Secret;
     use crate::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue};
     use futures::FutureExt as _;
     use std::sync::Arc;

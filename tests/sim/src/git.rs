@@ -3,9 +3,8 @@
 use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
-use driftless_core::ports::{
-    Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Result,
-};
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
 use driftless_core::source::index;
 use driftless_manifest::FileTree;
 use std::collections::BTreeMap;

@@ -194,6 +194,7 @@ impl Assumed {
             .iter()
             .filter(|row| row.id.kind == FluxKind::HelmRelease)
             .filter_map(|row| Some((row.hub.as_str(), row.source.as_ref()?)))
+            .filter(|(_, source)| source.kind == FluxKind::HelmChart)
             .collect();
         for (hub, id) in self.all.keys() {
             let Some(cause) = self.cause(hub, id) else {
@@ -247,7 +248,7 @@ fn of_host(message: &str) -> Option<Cause> {
 
 /// The status of an object that counts as ready.
 fn ready(object: &Object) -> Value {
-    let generation = driftless_core::status::generation(object);
+    let generation = driftless_core::flux::generation(object);
     let attempted = object
         .pointer("/status/lastAttemptedRevision")
         .cloned()

@@ -9,7 +9,7 @@ use crate::error::Error;
 use driftless_core::flux::{Kustomization, ObjectRef};
 use driftless_core::kustomization::variables;
 use driftless_core::ports::Cause as Why;
-use driftless_core::step::Context;
+use driftless_core::kernel::Context;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -14,7 +14,7 @@ use driftless_core::ports::{
     EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, RegistryLogin,
     Result as PortResult, Secret, Token,
 };
-use driftless_core::source::credentials;
+use driftless_core::credentials;
 use driftless_core::target::{self, Acts};
 use driftless_manifest::Object;
 use serde_json::{Value, json};

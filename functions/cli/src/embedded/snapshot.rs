@@ -280,7 +280,7 @@ fn state(object: &Object) -> State {
         .contains(&&*ready.reason)
         || no_artifact;
     match ready.status.as_str() {
-        "True" if ready.observed_generation == driftless_core::status::generation(object) => {
+        "True" if ready.observed_generation == driftless_core::flux::generation(object) => {
             State::Ready
         }
         "False" if waits => State::Waiting,

@@ -191,7 +191,7 @@ fn charts_behind_the_network_are_one_note_a_host() {
     checked(folder.path(), &[])
         .has_notes(&[
             ("https://charts.acme.example", 2),
-            ("oci://registry.acme.example", 3),
+            ("oci://registry.acme.example", 4),
         ])
         .says(
             "oci://registry.acme.example",

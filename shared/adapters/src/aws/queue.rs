@@ -109,6 +109,18 @@ impl Queue for SqsQueue {
             .try_collect()
             .await
     }
+
+    async fn redeliver(&self, receipt: &str, after: Duration) -> Result<()> {
+        let request = self
+            .client
+            .change_message_visibility()
+            .queue_url(&self.url)
+            .receipt_handle(receipt)
+            .visibility_timeout(seconds(after));
+        let answer = request.send().await;
+        answer.map_err(|error| to_error("give a message back to the queue", &error))?;
+        Ok(())
+    }
 }
 
 /// Whole seconds, rounded up, as far as SQS goes.

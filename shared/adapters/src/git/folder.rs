@@ -1,7 +1,6 @@
 use async_trait::async_trait;
-use driftless_core::ports::{
-    Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Result,
-};
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
 use driftless_core::source::index;
 use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
 use ignore::{DirEntry, WalkBuilder};

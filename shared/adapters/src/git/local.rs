@@ -1,5 +1,6 @@
 use super::{Wanted, highest};
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitReference, PortError, Result};
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, PortError, Result};
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix::object::tree::EntryKind as Mode;
 use gix::{ObjectId, Repository};

@@ -10,10 +10,9 @@ pub use github::{GitHub, Hosts};
 pub use local::LocalGit;
 
 use async_trait::async_trait;
-use driftless_core::ports::{
-    Commit, ErrorKind, FetchLimits, Git, GitAuth, GitReference, PortError, Result,
-};
-use driftless_core::source::repository::{self, Place};
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
+use driftless_core::repository::{self, Place};
 use driftless_manifest::FileTree;
 
 /// Sends each repository to whoever can read it, by its URL.

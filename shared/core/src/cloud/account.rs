@@ -1,9 +1,9 @@
+use crate::credentials;
 use crate::failure::Failure;
+use crate::failure::TargetError;
 use crate::flux::reason;
 use crate::hub::Hub;
 use crate::ports::{Ports, Token, TokenAsk};
-use crate::source::credentials;
-use crate::target::{NoTarget, is_account_name};
 use driftless_manifest::Object;
 use serde_json::Value;
 
@@ -37,6 +37,14 @@ impl Account {
     }
 }
 
+/// Whether a service account can have this name.
+pub(crate) fn is_account_name(name: &str) -> bool {
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
+    };
+    (1..=253).contains(&name.len()) && name.bytes().all(fits)
+}
+
 /// The service account that an object names, else the operator's default one; none when there is no name at all.
 ///
 /// # Errors
@@ -46,7 +54,7 @@ pub async fn find(
     namespace: &str,
     own: &str,
     default: Option<&str>,
-) -> Result<Option<Account>, NoTarget> {
+) -> Result<Option<Account>, TargetError> {
     let (name, is_default) = match default {
         _ if !own.is_empty() => (own, false),
         Some(name) if !name.is_empty() => (name, true),
@@ -70,7 +78,7 @@ pub async fn find(
         }
         None => {
             let what = format!("{lead}: ServiceAccount \"{name}\" not found");
-            Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)))
+            Err(TargetError::Gone(Failure::retry(reason::FAILED, what)))
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod aws;
 pub mod azure;
 pub mod google;
 
+pub(crate) use account::is_account_name;
 pub use account::{Account, Exchange, find};
 
 use crate::failure::Failure;

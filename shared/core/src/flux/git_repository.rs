@@ -1,6 +1,5 @@
 use super::kustomization::LocalRef;
 use super::{FluxKind, Source, SourceSpec};
-use crate::ports::GitReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -58,6 +57,23 @@ pub struct GitRepositorySpec {
     /// Of older versions; accepted and without effect, as in Flux.
     #[serde(default)]
     pub access_from: Option<Map<String, Value>>,
+}
+
+/// Which commit of a repository, as `GitRepository.spec.ref` says it. Later fields win over earlier ones, as in Flux:
+/// commit, then name, semver, tag, branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GitReference {
+    /// A branch; `master` when nothing else is given.
+    pub branch: String,
+    /// A tag.
+    pub tag: String,
+    /// A range of versions over the tags.
+    pub semver: String,
+    /// A full reference name such as `refs/heads/main` or `refs/pull/420/head`.
+    pub name: String,
+    /// A commit.
+    pub commit: String,
 }
 
 impl SourceSpec for GitRepositorySpec {

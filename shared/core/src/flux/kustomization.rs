@@ -425,6 +425,26 @@ impl DependsOn {
     }
 }
 
+impl super::FluxObject for Kustomization {
+    type Status = KustomizationStatus;
+
+    fn from_object(object: Object) -> Result<Self, String> {
+        Self::from_object(object)
+    }
+
+    fn object(&self) -> &Object {
+        &self.object
+    }
+
+    fn status(&self) -> &KustomizationStatus {
+        &self.status
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.spec.suspend
+    }
+}
+
 impl Kustomization {
     /// Reads a live object of any served version.
     ///
@@ -443,7 +463,7 @@ impl Kustomization {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        crate::status::generation(&self.object)
+        crate::flux::generation(&self.object)
     }
 
     /// The source, if its kind makes artifacts.

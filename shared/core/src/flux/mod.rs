@@ -17,7 +17,7 @@ mod verification;
 pub use bucket::{Bucket, BucketSpec};
 pub use condition::{Condition, Conditions, reason};
 pub use crd::{custom_resource_definitions, is_current};
-pub use git_repository::{GitRepository, GitRepositorySpec};
+pub use git_repository::{GitReference, GitRepository, GitRepositorySpec};
 pub use helm_chart::{ChartSource, HelmChart, HelmChartSpec};
 pub use helm_release::*;
 pub use helm_repository::{HelmRepository, HelmRepositorySpec};
@@ -30,6 +30,7 @@ pub use verification::{OidcIdentity, Verification};
 use driftless_manifest::{Gvk, Object};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt;
 
 /// The field manager and the event source of Kustomizations.
@@ -42,6 +43,30 @@ pub const SOURCE_CONTROLLER: &str = "source-controller";
 pub const FINALIZER: &str = "finalizers.fluxcd.io";
 /// The annotation that asks for a reconciliation now; its value comes back in `status.lastHandledReconcileAt`.
 pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
+
+/// The namespace, and the name of the root objects, as `flux bootstrap` has them.
+pub const FLUX_SYSTEM: &str = "flux-system";
+
+/// An object of Flux's API with its fields as types.
+pub trait FluxObject: Sized + Send + Sync {
+    /// Its `status`.
+    type Status: Serialize + Send + Sync;
+
+    /// Reads a live object of any served version.
+    ///
+    /// # Errors
+    /// A sentence that names the field that is wrong.
+    fn from_object(object: Object) -> Result<Self, String>;
+
+    /// The live object it was read from.
+    fn object(&self) -> &Object;
+
+    /// The status it has.
+    fn status(&self) -> &Self::Status;
+
+    /// Whether everything is left as it is.
+    fn is_suspended(&self) -> bool;
+}
 
 /// The kinds of Flux objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -259,4 +284,12 @@ where
         None => Status::default(),
     };
     Ok((spec, status))
+}
+
+/// The generation a live object has.
+pub fn generation(object: &Object) -> i64 {
+    object
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
 }

@@ -92,6 +92,26 @@ pub struct ArtifactStatus {
     pub metadata: BTreeMap<String, String>,
 }
 
+impl<S: SourceSpec + Send + Sync> super::FluxObject for Source<S> {
+    type Status = SourceStatus;
+
+    fn from_object(object: Object) -> Result<Self, String> {
+        Self::from_object(object)
+    }
+
+    fn object(&self) -> &Object {
+        &self.object
+    }
+
+    fn status(&self) -> &SourceStatus {
+        &self.status
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.spec.suspend()
+    }
+}
+
 impl<S: SourceSpec> Source<S> {
     /// Reads a live object of any served version.
     ///
@@ -110,7 +130,7 @@ impl<S: SourceSpec> Source<S> {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        crate::status::generation(&self.object)
+        crate::flux::generation(&self.object)
     }
 
     /// The interval.

@@ -1,25 +1,23 @@
 //! One attempt to bring a release to what is wanted: state, decision, action, and again until the answer is a pause.
 
+use super::Memory;
 use super::action::{Action, ActionKind, Decision, Pause, after, decide, take_request};
 use super::chart;
 use super::conditions::{DRIFTED, mark, mark_running, reasons};
-use super::memory::{ChartFacts, Doing, Memory, Running};
+use super::memory::{ChartFacts, Doing, Running};
 use super::outcome::{self, About, Ran, Told, Uninstalled, left_something};
 use super::plan::Cursor;
 use super::run::{Broken, Progress};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
 use super::storage::Storage;
 use super::{history, values};
+use crate::credentials;
 use crate::failure::Failure;
 use crate::flux::{
-    ArtifactStatus, DriftMode, HELM_CONTROLLER, HelmRelease, ObjectRef, RESET_AT, duration_text,
-    reason, rfc3339,
+    ArtifactStatus, DriftMode, HelmRelease, ObjectRef, RESET_AT, duration_text, reason, rfc3339,
 };
 use crate::inventory;
-use crate::ports::Version;
-use crate::source::credentials;
-use crate::state;
-use crate::step::Context;
+use crate::kernel::Context;
 use crate::target::Target;
 use driftless_helm::Chart;
 use driftless_helm::record::{Release, Status, config_digest};
@@ -50,9 +48,7 @@ pub struct Attempt<'a> {
     /// The object, with its status as it will be written.
     pub release: HelmRelease,
     /// What is remembered.
-    pub memory: Memory,
-    /// What of it is stored, and in which version.
-    pub stored: (Memory, Option<Version>),
+    pub memory: &'a mut Memory,
     /// The records.
     pub storage: Storage,
     /// The chart's object and artifact.
@@ -78,20 +74,20 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// At its start, with nothing remembered.
+    /// At its start.
     pub fn new(
         context: &'a Context<'a>,
         release: HelmRelease,
         target: Target,
         storage: Storage,
+        memory: &'a mut Memory,
     ) -> Self {
         Attempt {
             context,
             release,
             target,
             storage,
-            memory: Memory::default(),
-            stored: (Memory::default(), None),
+            memory,
             source: None,
             wanted: None,
             loaded: None,
@@ -153,17 +149,12 @@ impl Attempt<'_> {
         Ok(self.loaded.insert(Arc::new(chart)).clone())
     }
 
-    /// Stores what is remembered, when it changed.
+    /// Stores what is remembered, for the step that comes after a crash.
     ///
     /// # Errors
     /// The bucket's.
     pub async fn remember(&mut self) -> Result<(), Failure> {
-        let key = super::memory::key(&self.context.hub.settings.name, &self.release.id);
-        let blobs = self.context.ports.blobs.as_ref();
-        let (before, version) = &self.stored;
-        let version = state::save(blobs, &key, before, &self.memory, version.clone()).await?;
-        self.stored = (self.memory.clone(), version);
-        Ok(())
+        self.memory.checkpoint(self.context.ports).await
     }
 
     /// Works until there is nothing to do, or nothing that can be done now.
@@ -359,7 +350,7 @@ impl Attempt<'_> {
         let why = reasons::DRIFT_DETECTED;
         mark(&mut self.release, DRIFTED, "True", why, &summary, &now);
         if is_news {
-            self.event(true, why, &summary, &About::default()).await;
+            self.event(true, why, &summary, &About::default());
         }
         Ok(State::Drifted)
     }
@@ -442,7 +433,7 @@ impl Attempt<'_> {
                 };
                 let told = outcome::record_uninstall(&mut self.release, &written, went, &now)
                     .map_err(failed)?;
-                self.tell(told).await;
+                self.tell(told);
                 return Ok(Some(match error {
                     None => End::Uninstalled,
                     Some(error) => End::UninstallFailed(error),
@@ -462,7 +453,7 @@ impl Attempt<'_> {
             let took = Duration::from_millis(self.milliseconds().saturating_sub(running.since));
             self.release.status.last_attempted_release_action_duration = Some(duration_text(took));
         }
-        self.tell(told).await;
+        self.tell(told);
         if error.is_none() || left_something(&ran) {
             self.take_stock(&action).await;
         }
@@ -497,7 +488,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn tell(&self, told: Option<Told>) {
+    fn tell(&self, told: Option<Told>) {
         if let Some(told) = told {
             let Told {
                 warning,
@@ -505,15 +496,13 @@ impl Attempt<'_> {
                 message,
                 about,
             } = told;
-            self.event(warning, reason, &message, &about).await;
+            self.event(warning, reason, &message, &about);
         }
     }
 
-    /// Sends an event about the release.
-    pub async fn event(&self, warning: bool, why: &str, message: &str, about: &About) {
-        let events = self.context.event(&self.release.object, HELM_CONTROLLER);
-        events
-            .annotated(warning, why, message, &about.metadata())
-            .await;
+    /// Tells about the release in an event.
+    pub fn event(&self, warning: bool, why: &str, message: &str, about: &About) {
+        let events = &self.context.events;
+        events.annotated(warning, why, message, &about.metadata());
     }
 }

@@ -8,11 +8,11 @@ use crate::flux::{
     ArtifactStatus, ChartTemplate, FluxKind, HELM_CONTROLLER, HelmRelease, ObjectRef,
     duration_text, parse_duration, reason,
 };
+use crate::kernel::Context;
 use crate::ports::{Apply, Delete, ErrorKind};
 use crate::schedule;
 use crate::source::artifact;
-use crate::source::git::{artifact_of, find};
-use crate::step::Context;
+use crate::source::lookup::{artifact_of, find};
 use driftless_helm::semver::Version;
 use driftless_helm::{Chart, Compat, LoadLimits};
 use driftless_manifest::Object;
@@ -65,13 +65,8 @@ pub async fn reconcile(
         "{did} {id} with SourceRef '{}/{}/{}'",
         source.kind, id.namespace, source.name
     );
-    tell(context, release, why, &message).await;
+    context.events.tell(false, why, &message, "");
     Ok(Some(id))
-}
-
-async fn tell(context: &Context<'_>, release: &HelmRelease, why: &str, message: &str) {
-    let events = context.event(&release.object, HELM_CONTROLLER);
-    events.send(false, why, message, "").await;
 }
 
 fn noted(id: &ObjectRef) -> String {
@@ -110,7 +105,7 @@ pub async fn delete(
         .delete(&resource, namespace, name, &how)
         .await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
-    tell(context, release, "HelmChartDeleted", &message).await;
+    context.events.tell(false, "HelmChartDeleted", &message, "");
     Ok(Some(id))
 }
 
@@ -218,7 +213,7 @@ async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, F
     let observed = object
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64);
-    if observed.is_some_and(|seen| seen != crate::status::generation(&object)) {
+    if observed.is_some_and(|seen| seen != crate::flux::generation(&object)) {
         let why = condition("Ready", "False");
         let why =
             why.unwrap_or_else(|| "latest generation of object has not been reconciled".to_owned());

@@ -1,48 +1,70 @@
 //! The end of a HelmRelease: the release is uninstalled, its HelmChart goes, then its finalizer is taken off.
 
-use super::attempt::{Attempt, End};
-use super::memory::{self, Doing, Memory};
-use super::report::Report;
+use super::attempt::{self, Attempt};
+use super::memory::Doing;
 use super::storage::Storage;
-use super::{Work, chart, history};
-use crate::failure::Failure;
-use crate::flux::{HELM_CONTROLLER, HelmRelease};
-use crate::ports::Cause;
-use crate::state;
-use crate::step::{Context, Outcome};
-use crate::target::{self, NoTarget, Target};
+use super::{Memory, Work, chart, history, report};
+use crate::driver::{End, Report};
+use crate::failure::{Failure, TargetError};
+use crate::flux::HelmRelease;
+use crate::kernel::{Context, Outcome};
+use crate::target::{self, Target};
 use std::time::Duration;
 
 /// How soon an uninstall that is not over is looked at again.
 const AGAIN: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Runs the end.
-///
-/// # Errors
-/// The cluster's; the finalizer stays, so that nothing is lost.
-pub async fn finalize(context: &Context<'_>, release: HelmRelease) -> Result<Outcome, Failure> {
-    let mut chart = None;
-    // A suspended object is only let go, as in Flux.
-    if !release.spec.suspend {
-        if let Some(outcome) = uninstall(context, &release).await? {
-            return Ok(outcome);
+/// Cleans up. What fails is tried again with the finalizer on, so that nothing is lost.
+pub async fn finalize(
+    context: &Context<'_>,
+    release: HelmRelease,
+    memory: &mut Memory,
+) -> Report<HelmRelease> {
+    let before = release.clone();
+    let mut work = Work {
+        release,
+        woken: Vec::new(),
+    };
+    match clean_up(context, &mut work, memory).await {
+        Ok(None) => {
+            let mut report = report::unchanged(before, End::Released);
+            report.changed = work.woken;
+            report
         }
-        chart = chart::delete(context, &release).await?;
+        Ok(Some(Unfinished::Attempt(end))) => report::end(before, work, end),
+        Ok(Some(Unfinished::Step(end))) => report::unchanged(before, end),
+        Err(failure) => report::unchanged(before, End::Failed(failure, RETRY)),
     }
-    let key = memory::key(&context.hub.settings.name, &release.id);
-    context.ports.blobs.delete(&key).await?;
-    context
-        .remove_finalizer(&release.object, HELM_CONTROLLER)
-        .await?;
-    let mut outcome = Outcome::gone("deleted");
-    let look = |id| context.request(id, Cause::Changed);
-    outcome.enqueue.extend(chart.map(look));
-    Ok(outcome)
+}
+
+/// An end of a HelmRelease that is not over.
+enum Unfinished {
+    /// The uninstall failed, and the status says so.
+    Attempt(attempt::End),
+    /// The status is left as it is.
+    Step(End),
+}
+
+async fn clean_up(
+    context: &Context<'_>,
+    work: &mut Work,
+    memory: &mut Memory,
+) -> Result<Option<Unfinished>, Failure> {
+    // A suspended object is only let go, as in Flux.
+    if work.release.spec.suspend {
+        return Ok(None);
+    }
+    if let Some(unfinished) = uninstall(context, work, memory).await? {
+        return Ok(Some(unfinished));
+    }
+    let chart = chart::delete(context, &work.release).await?;
+    work.woken.extend(chart);
+    Ok(None)
 }
 
 /// Connects as an account that is still there. As in Flux, the account of another cluster is not looked for.
-async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, NoTarget> {
+async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, TargetError> {
     if release.spec.kube_config.is_none()
         && let Some(gone) = target::missing_account(&context.hub, release).await?
     {
@@ -51,11 +73,13 @@ async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target,
     target::connect(context, release).await
 }
 
-/// Uninstalls the release; the outcome of the step when that is not over.
+/// Uninstalls the release; says how far it is when that is not over.
 async fn uninstall(
     context: &Context<'_>,
-    release: &HelmRelease,
-) -> Result<Option<Outcome>, Failure> {
+    work: &mut Work,
+    memory: &mut Memory,
+) -> Result<Option<Unfinished>, Failure> {
+    let release = &work.release;
     let status = &release.status;
     let Some(current) = history::latest(&status.history) else {
         return Ok(None);
@@ -65,45 +89,41 @@ async fn uninstall(
     }
     let target = match connect(context, release).await {
         Ok(target) => target,
-        Err(NoTarget::Gone(failure)) => {
+        Err(TargetError::Gone(failure)) => {
             // The way to the cluster is gone for good, as after the end of a tenant's cluster.
             tracing::warn!(object = %release.id, "uninstall skipped: {failure}");
             return Ok(None);
         }
-        Err(NoTarget::Failed(failure)) => return Ok(Some(Outcome::failed(failure, 0, RETRY))),
+        Err(TargetError::Failed(failure)) => {
+            return Ok(Some(Unfinished::Step(End::Failed(failure, RETRY))));
+        }
     };
-    let blobs = context.ports.blobs.as_ref();
-    let key = memory::key(&context.hub.settings.name, &release.id);
-    let (mut memory, version) = state::load::<Memory>(blobs, &key).await?;
-    let before = memory.clone();
-    let is_uninstall = |doing: &Doing| *doing == Doing::Uninstall;
     let running = memory.running.as_ref();
-    let goes_on = running.is_some_and(|running| is_uninstall(&running.doing));
+    let goes_on = running.is_some_and(|running| running.doing == Doing::Uninstall);
     if !goes_on {
         memory.running = None;
     }
     let storage = Storage::read(&target, &status.storage_namespace, &current.name).await?;
-    let mut attempt = Attempt::new(context, release.clone(), target, storage);
-    attempt.memory = memory;
-    attempt.stored = (before, version);
+    let mut attempt = Attempt::new(context, release.clone(), target, storage, memory);
     if !goes_on && attempt.uninstall().await?.is_some() {
         return Ok(None);
     }
-    let report = Report::new(release);
     match attempt.drive().await? {
-        End::Uninstalled => Ok(None),
-        End::Waiting(what) => {
-            attempt.remember().await?;
-            Ok(Some(Outcome {
+        attempt::End::Uninstalled => Ok(None),
+        attempt::End::Waiting(what) => {
+            let outcome = Outcome {
                 requeue_after: Some(AGAIN),
                 ..Outcome::done(format!("uninstalling, waiting for: {what}"))
-            }))
+            };
+            Ok(Some(Unfinished::Step(End::Done(outcome))))
         }
         end => {
             attempt.memory.running = None;
-            attempt.remember().await?;
-            let work = Work::after(attempt);
-            report.end(context, work, end).await.map(Some)
+            *work = Work {
+                release: attempt.release,
+                woken: attempt.woken,
+            };
+            Ok(Some(Unfinished::Attempt(end)))
         }
     }
 }

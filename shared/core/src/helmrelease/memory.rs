@@ -3,8 +3,7 @@
 use super::action::{Action, ActionKind};
 use super::plan::{self, Cursor, Phase};
 use crate::apply::fingerprint::Applied;
-use crate::flux::{HelmRelease, ObjectRef};
-use crate::state::key_part;
+use crate::flux::HelmRelease;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,8 +11,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Failures of steps in a row.
-    pub failures: u32,
     /// The chart that was looked at last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart: Option<ChartFacts>,
@@ -91,9 +88,4 @@ impl Running {
             self.written.push(version);
         }
     }
-}
-
-/// The key of an object's record.
-pub fn key(hub: &str, object: &ObjectRef) -> String {
-    format!("state/{}/{}.json", key_part(hub), object.key())
 }

@@ -34,94 +34,71 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+use crate::dependencies;
+use crate::driver::{self, Reconciler, Report};
 use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reason, rfc3339};
-use crate::kustomization::deps;
-use crate::kustomization::wait::expressions;
-use crate::ports::Version;
-use crate::state as stored;
-use crate::step::{Context, Outcome};
+use crate::kernel::Context;
+use crate::target::health::expressions;
 use crate::target::{self, Target};
 use attempt::{Attempt, End};
 pub use chart::ORIGIN_NAME as OWNER_NAME;
 use conditions::{mark_reconciling, reasons};
-use driftless_manifest::Object;
-use memory::{Doing, Memory};
+use memory::Doing;
 pub(crate) use released::released;
-use report::Report;
-use std::time::Duration;
 use storage::Storage;
 
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    let release = match HelmRelease::from_object(object.clone()) {
-        Ok(release) => release,
-        Err(what) => {
-            let failure = Failure::terminal(reason::FAILED, what);
-            context.stall(&object, &failure, HELM_CONTROLLER).await?;
-            return Ok(Outcome::failed(failure, 0, Duration::ZERO));
+/// Reconciles HelmReleases as helm-controller does.
+pub(crate) struct HelmReleases;
+
+impl Reconciler for HelmReleases {
+    type Object = HelmRelease;
+    type Memory = memory::Memory;
+
+    const CONTROLLER: &'static str = HELM_CONTROLLER;
+    const INVALID: &'static str = reason::FAILED;
+    const ADDS_FINALIZER: bool = true;
+    const NOTIFIES_FAILURES: bool = false;
+
+    async fn reconcile(
+        context: &Context<'_>,
+        release: HelmRelease,
+        memory: &mut Memory,
+    ) -> Report<HelmRelease> {
+        let before = release.clone();
+        let mut work = Work {
+            release,
+            woken: Vec::new(),
+        };
+        match run(context, &mut work, memory).await {
+            Ok(end) => report::end(before, work, end),
+            Err(failure) => report::fail(context, before, work, failure),
         }
-    };
-    if !object.meta("deletionTimestamp").is_empty() {
-        return finalize::finalize(context, release).await;
     }
-    if release.spec.suspend {
-        return Ok(Outcome::done("suspended"));
+
+    async fn finalize(
+        context: &Context<'_>,
+        release: HelmRelease,
+        memory: &mut Memory,
+    ) -> Report<HelmRelease> {
+        finalize::finalize(context, release, memory).await
     }
-    if context.add_finalizer(&object, HELM_CONTROLLER).await? {
-        let Some(object) = context.hub.get(&context.id).await? else {
-            return Ok(Outcome::done("gone"));
-        };
-        let Ok(release) = HelmRelease::from_object(object) else {
-            return Ok(Outcome::done("changed meanwhile"));
-        };
-        return reconcile(context, release).await;
-    }
-    reconcile(context, release).await
 }
 
-async fn reconcile(context: &Context<'_>, release: HelmRelease) -> Result<Outcome, Failure> {
-    let blobs = context.ports.blobs.as_ref();
-    let key = memory::key(&context.hub.settings.name, &release.id);
-    let (memory, version) = stored::load::<Memory>(blobs, &key).await?;
-    let report = Report::new(&release);
-    let mut work = Work {
-        release,
-        stored: (memory.clone(), version),
-        memory,
-        woken: Vec::new(),
-    };
-    let result = run(context, &mut work).await;
-    work.memory.failures = match &result {
-        Ok(_) => 0,
-        Err(_) => work.memory.failures.saturating_add(1),
-    };
-    let (before, version) = &work.stored;
-    stored::save(blobs, &key, before, &work.memory, version.clone()).await?;
-    match result {
-        Ok(end) => report.end(context, work, end).await,
-        Err(failure) => report.fail(context, work, failure).await,
-    }
-}
+/// What is remembered of a release, while a step has it.
+type Memory = driver::Memory<memory::Memory>;
 
 /// What a step works on.
 pub struct Work {
     /// The object, with its status as it will be written.
     release: HelmRelease,
-    /// What is remembered.
-    memory: Memory,
-    /// What of it is stored, and in which version.
-    stored: (Memory, Option<Version>),
     /// Objects that were changed: their own steps are next.
     woken: Vec<ObjectRef>,
 }
 
-async fn run(context: &Context<'_>, work: &mut Work) -> Result<End, Failure> {
+async fn run(context: &Context<'_>, work: &mut Work, memory: &mut Memory) -> Result<End, Failure> {
     let release = &mut work.release;
-    if work.memory.running.is_none() {
+    if memory.running.is_none() {
         let (why, what) = (reason::PROGRESSING, "Fulfilling prerequisites");
         mark_reconciling(release, why, what, &rfc3339(context.ports.clock.now()));
     }
@@ -130,7 +107,7 @@ async fn run(context: &Context<'_>, work: &mut Work) -> Result<End, Failure> {
         work.woken.push(chart);
     }
     let dependencies = release.dependencies();
-    deps::check_all(context, &release.object, dependencies, &|_| false).await?;
+    dependencies::check(context, &release.object, dependencies, &|_| false).await?;
     let source = chart::find_artifact(context, release).await?;
     let target = target::connect(context, release).await.map_err(|none| {
         let mut failure = Failure::from(none);
@@ -139,11 +116,19 @@ async fn run(context: &Context<'_>, work: &mut Work) -> Result<End, Failure> {
         }
         failure
     })?;
-    let storage = read_storage(&target, release, work.memory.running.is_some()).await?;
-    if !goes_on(work, &source.1, &storage) {
-        work.memory.running = None;
+    let storage = read_storage(&target, release, memory.running.is_some()).await?;
+    if !goes_on(release, memory, &source.1, &storage) {
+        memory.running = None;
     }
-    attempt(context, work, target, storage, source).await
+    let mut attempt = Attempt::new(context, release.clone(), target, storage, memory);
+    attempt.source = Some(source);
+    attempt.woken.append(&mut work.woken);
+    let end = attempt.drive().await;
+    *work = Work {
+        release: attempt.release,
+        woken: attempt.woken,
+    };
+    end
 }
 
 /// Refuses what cannot be done, before anything is.
@@ -182,45 +167,20 @@ async fn read_storage(
 }
 
 /// Whether the action that is remembered is still the one to do.
-fn goes_on(work: &Work, artifact: &ArtifactStatus, storage: &Storage) -> bool {
-    let Some(running) = &work.memory.running else {
+fn goes_on(
+    release: &HelmRelease,
+    memory: &Memory,
+    artifact: &ArtifactStatus,
+    storage: &Storage,
+) -> bool {
+    let Some(running) = &memory.running else {
         return false;
     };
     if running.doing == Doing::Uninstall {
         return storage.last().is_some();
     }
-    running.generation == work.release.generation()
+    running.generation == release.generation()
         && running.chart.artifact == artifact.digest
         && running.written.contains(&running.record)
         && storage.last().map(|last| last.version) == Some(running.record)
-}
-
-/// Makes an attempt and takes back what it learned.
-async fn attempt(
-    context: &Context<'_>,
-    work: &mut Work,
-    target: Target,
-    storage: Storage,
-    source: (ObjectRef, ArtifactStatus),
-) -> Result<End, Failure> {
-    let mut attempt = Attempt::new(context, work.release.clone(), target, storage);
-    attempt.memory.clone_from(&work.memory);
-    attempt.stored.clone_from(&work.stored);
-    attempt.source = Some(source);
-    attempt.woken.append(&mut work.woken);
-    let end = attempt.drive().await;
-    *work = Work::after(attempt);
-    end
-}
-
-impl Work {
-    /// What an attempt leaves.
-    fn after(attempt: Attempt<'_>) -> Self {
-        Self {
-            release: attempt.release,
-            memory: attempt.memory,
-            stored: attempt.stored,
-            woken: attempt.woken,
-        }
-    }
 }

@@ -3,10 +3,10 @@
 use super::run::Broken;
 use super::storage::Storage;
 use super::{history, objects};
-use crate::failure::Failure;
+use crate::failure::{Failure, TargetError};
 use crate::flux::{HelmRelease, reason};
-use crate::step::Context;
-use crate::target::{self, NoTarget};
+use crate::kernel::Context;
+use crate::target;
 use driftless_manifest::Object;
 
 /// The objects that an uninstall would delete, by the newest record of the release.
@@ -27,8 +27,8 @@ pub(crate) async fn released(
     let target = match target::connect(context, release).await {
         Ok(target) => target,
         // Nothing is uninstalled then.
-        Err(NoTarget::Gone(_)) => return Ok(Vec::new()),
-        Err(NoTarget::Failed(failure)) => return Err(failure),
+        Err(TargetError::Gone(_)) => return Ok(Vec::new()),
+        Err(TargetError::Failed(failure)) => return Err(failure),
     };
     let storage = Storage::read(&target, &status.storage_namespace, &current.name).await?;
     let Some(last) = storage.last() else {

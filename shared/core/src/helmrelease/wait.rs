@@ -8,7 +8,7 @@ use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;
 use crate::health::{self, Assessment, Health, HealthExprs, legacy};
-use crate::kustomization::wait::{expressions, health_of};
+use crate::target::health::{expressions, health_of};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;

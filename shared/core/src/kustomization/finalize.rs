@@ -1,11 +1,12 @@
 //! The end of a Kustomization: what it applied goes or stays as its deletion policy says, then its finalizer is taken off.
 
 use super::prune::{Pruned, prune};
-use crate::failure::Failure;
-use crate::flux::{DeletionPolicy, KUSTOMIZE_CONTROLLER, Kustomization, reason};
+use crate::driver::End;
+use crate::failure::{Failure, TargetError};
+use crate::flux::{DeletionPolicy, Kustomization, reason};
 use crate::inventory::Inventory;
-use crate::step::{Context, Outcome};
-use crate::target::{self, NoTarget};
+use crate::kernel::{Context, Outcome};
+use crate::target;
 use std::time::Duration;
 
 /// How soon a deletion that is not over is looked at again.
@@ -13,30 +14,22 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The longest delay between tries after a failure.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Runs the end.
-///
-/// # Errors
-/// The cluster's; the finalizer stays, so that nothing is lost.
-pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> Result<Outcome, Failure> {
+/// Cleans up. What fails is tried again with the finalizer on, so that nothing is lost.
+pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> End {
     let inventory = Inventory::from_status(owner.status.inventory.as_ref());
     // A suspended object is only let go, as in Flux.
     if owner.deletes_on_deletion() && !owner.spec.suspend && !inventory.is_empty() {
         match clean_up(context, owner, &inventory).await {
             Ok(None) => {}
-            Ok(Some(outcome)) => return Ok(outcome),
-            Err(NoTarget::Gone(why)) => leave(context, owner, &inventory, &why).await,
-            Err(NoTarget::Failed(failure)) => return Ok(Outcome::failed(failure, 0, RETRY)),
+            Ok(Some(end)) => return end,
+            Err(TargetError::Gone(why)) => leave(context, &inventory, &why),
+            Err(TargetError::Failed(failure)) => return End::Failed(failure, RETRY),
         }
     }
-    let key = super::memory::key(&context.hub.settings.name, &owner.id);
-    context.ports.blobs.delete(&key).await?;
-    context
-        .remove_finalizer(&owner.object, KUSTOMIZE_CONTROLLER)
-        .await?;
-    Ok(Outcome::gone("deleted"))
+    End::Released
 }
 
-/// Prunes all that is in the inventory; the outcome of the step when that is not over.
+/// Prunes all that is in the inventory; how the step ends when that is not over.
 ///
 /// # Errors
 /// `Gone` when nothing can be pruned any more: the way to the cluster or the service account is gone.
@@ -44,7 +37,7 @@ async fn clean_up(
     context: &Context<'_>,
     owner: &Kustomization,
     inventory: &Inventory,
-) -> Result<Option<Outcome>, NoTarget> {
+) -> Result<Option<End>, TargetError> {
     // As Flux, the account is looked for on the hub. On another cluster its name alone may have the rights: that is tried.
     let missing = target::missing_account(&context.hub, owner).await?;
     let missing = match missing {
@@ -57,40 +50,39 @@ async fn clean_up(
         (Some(_), Some(gone)) => return Err(gone),
         (Some(failure), None) => {
             let what = format!("pruning for deleted resource failed: {failure}");
-            warn(context, owner, &what).await;
-            return Ok(Some(Outcome::failed(failure.clone(), 0, RETRY)));
+            warn(context, &what);
+            return Ok(Some(End::Failed(failure.clone(), RETRY)));
         }
         (None, _) => {}
     }
-    tell(context, owner, &pruned).await;
+    tell(context, owner, &pruned);
     let waits = owner.spec.deletion_policy == Some(DeletionPolicy::WaitForTermination);
-    Ok((pruned.terminating && waits).then(|| Outcome {
+    let outcome = || Outcome {
         requeue_after: Some(AGAIN),
         ..Outcome::done("waiting for termination")
-    }))
+    };
+    Ok((pruned.terminating && waits).then(|| End::Done(outcome())))
 }
 
 /// Says what was pruned.
-async fn tell(context: &Context<'_>, owner: &Kustomization, pruned: &Pruned) {
+fn tell(context: &Context<'_>, owner: &Kustomization, pruned: &Pruned) {
     if pruned.changes.is_empty() {
         return;
     }
-    let (what, revision) = (
-        pruned.changes.to_string(),
-        &owner.status.last_applied_revision,
-    );
-    let events = context.event(&owner.object, KUSTOMIZE_CONTROLLER);
-    events.send(false, reason::SUCCEEDED, &what, revision).await;
+    let what = pruned.changes.to_string();
+    let revision = &owner.status.last_applied_revision;
+    context
+        .events
+        .tell(false, reason::SUCCEEDED, &what, revision);
 }
 
 /// Says what is left behind.
-async fn leave(context: &Context<'_>, owner: &Kustomization, inventory: &Inventory, why: &Failure) {
+fn leave(context: &Context<'_>, inventory: &Inventory, why: &Failure) {
     let left: Vec<String> = inventory.iter().map(|entry| entry.id.to_string()).collect();
     let what = format!("unable to prune objects ({why}): {}", left.join(", "));
-    warn(context, owner, &what).await;
+    warn(context, &what);
 }
 
-async fn warn(context: &Context<'_>, owner: &Kustomization, what: &str) {
-    let events = context.event(&owner.object, KUSTOMIZE_CONTROLLER);
-    events.send(true, reason::PRUNE_FAILED, what, "").await;
+fn warn(context: &Context<'_>, what: &str) {
+    context.events.tell(true, reason::PRUNE_FAILED, what, "");
 }

@@ -6,12 +6,13 @@
 //! deletes nothing.
 
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
+use crate::failure::TargetError;
 use crate::failure::{Class, Failure};
 use crate::flux::{FluxKind, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization};
 use crate::inventory::Inventory;
+use crate::kernel::Context;
 use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
-use crate::step::Context;
-use crate::target::{self, Acts, NoTarget, Target};
+use crate::target::{self, Acts, Target};
 use driftless_manifest::Object;
 use serde::Deserialize;
 use serde_json::json;
@@ -124,7 +125,7 @@ impl Heir {
     async fn connect(&self, context: &Context<'_>) -> Result<Option<Target>> {
         match target::connect(context, self).await {
             Ok(target) => Ok(Some(target)),
-            Err(NoTarget::Failed(failure)) if failure.class == Class::Terminal => Ok(None),
+            Err(TargetError::Failed(failure)) if failure.class == Class::Terminal => Ok(None),
             Err(none) => Err(self.unknown(&Failure::from(none).message)),
         }
     }

@@ -2,10 +2,10 @@
 
 use super::build::Inputs;
 use super::decrypt::Decryptor;
+use crate::credentials;
 use crate::failure::Failure;
 use crate::flux::{Kustomization, SubstituteFrom, reason};
-use crate::source::credentials;
-use crate::step::Context;
+use crate::kernel::Context;
 use crate::substitute;
 use driftless_sops::Keyring;
 use serde_json::Value;

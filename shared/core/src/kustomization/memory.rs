@@ -1,7 +1,6 @@
 //! What a Kustomization's step remembers in the bucket. All of it can be lost: the next step reads and does more.
 
 use crate::apply::fingerprint::Applied;
-use crate::state::key_part;
 use driftless_manifest::ReadSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,8 +20,6 @@ pub struct Memory {
     pub applied: BTreeMap<String, Applied>,
     /// A wait for health that goes on.
     pub wait: Option<Wait>,
-    /// Failures in a row.
-    pub failures: u32,
 }
 
 /// A wait for health.
@@ -35,9 +32,4 @@ pub struct Wait {
     /// Digest of what was rendered, for the history.
     #[serde(default)]
     pub digest: Option<String>,
-}
-
-/// The key of an object's record.
-pub fn key(hub: &str, object: &crate::flux::ObjectRef) -> String {
-    format!("state/{}/{}.json", key_part(hub), object.key())
 }

@@ -4,7 +4,7 @@ pub mod apply;
 pub mod build;
 mod children;
 pub mod decrypt;
-pub(crate) mod deps;
+mod deps;
 mod finalize;
 mod heirs;
 mod inputs;
@@ -14,22 +14,22 @@ mod prune;
 pub mod remote;
 mod report;
 pub mod variables;
-pub(crate) mod wait;
+mod wait;
 
+use crate::driver::{self, Reconciler, Report};
 use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
 };
 use crate::inventory::{self, Inventory};
+use crate::kernel::Context;
 use crate::ports::ErrorKind;
-use crate::source::{artifact, git};
-use crate::state;
-use crate::step::{Context, Outcome};
+use crate::source::{artifact, lookup};
 
 use crate::target::{self, Target};
 use build::{Built, Inputs};
 use driftless_manifest::{Gvk, Object};
-use memory::Wait;
+use memory::{Memory, Wait};
 use report::{Progress, Stage};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -40,54 +40,46 @@ const HEALTH_AGAIN: Duration = Duration::from_secs(5);
 /// How soon an object that is on its way out is looked at again.
 const PRUNE_AGAIN: Duration = Duration::from_secs(30);
 
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    let owner = match Kustomization::from_object(object.clone()) {
-        Ok(owner) => owner,
-        Err(what) => {
-            let failure = Failure::terminal(reason::FAILED, what);
-            context
-                .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
-                .await?;
-            return Ok(Outcome::failed(failure, 0, Duration::ZERO));
-        }
-    };
-    if !object.meta("deletionTimestamp").is_empty() {
-        return finalize::finalize(context, &owner).await;
-    }
-    if owner.spec.suspend {
-        return Ok(Outcome::done("suspended"));
-    }
-    if context.add_finalizer(&object, KUSTOMIZE_CONTROLLER).await? {
-        let Some(object) = context.hub.get(&context.id).await? else {
-            return Ok(Outcome::done("gone"));
-        };
-        let Ok(owner) = Kustomization::from_object(object) else {
-            return Ok(Outcome::done("changed meanwhile"));
-        };
-        return reconcile(context, owner).await;
-    }
-    reconcile(context, owner).await
-}
+/// Reconciles Kustomizations as kustomize-controller does.
+pub(crate) struct Kustomizations;
 
-async fn reconcile(context: &Context<'_>, owner: Kustomization) -> Result<Outcome, Failure> {
-    let blobs = context.ports.blobs.as_ref();
-    let key = memory::key(&context.hub.settings.name, &owner.id);
-    let (before, version) = state::load::<memory::Memory>(blobs, &key).await?;
-    let mut progress = Progress::new(context, owner, before.clone());
-    let result = run(context, &mut progress).await;
-    progress.memory.failures = if result.is_err() {
-        progress.memory.failures.saturating_add(1)
-    } else {
-        0
-    };
-    state::save(blobs, &key, &before, &progress.memory, version).await?;
-    match result {
-        Ok(end) => progress.succeed(context, end).await,
-        Err(failure) => progress.fail(context, failure).await,
+impl Reconciler for Kustomizations {
+    type Object = Kustomization;
+    type Memory = Memory;
+
+    const CONTROLLER: &'static str = KUSTOMIZE_CONTROLLER;
+    const INVALID: &'static str = reason::FAILED;
+    const ADDS_FINALIZER: bool = true;
+    const NOTIFIES_FAILURES: bool = false;
+
+    async fn reconcile(
+        context: &Context<'_>,
+        owner: Kustomization,
+        memory: &mut driver::Memory<Memory>,
+    ) -> Report<Kustomization> {
+        if memory.is_of_interrupted_step() {
+            // What was applied is not known: the next build is applied whatever it reads.
+            memory.inputs.clear();
+        }
+        let mut progress = Progress::new(context, owner, memory);
+        match run(context, &mut progress).await {
+            Ok(end) => progress.succeed(context, end),
+            Err(failure) => progress.fail(context, failure),
+        }
+    }
+
+    async fn finalize(
+        context: &Context<'_>,
+        owner: Kustomization,
+        _: &mut driver::Memory<Memory>,
+    ) -> Report<Kustomization> {
+        let end = finalize::finalize(context, &owner).await;
+        Report {
+            status: owner.status.clone(),
+            object: owner,
+            changed: Vec::new(),
+            end,
+        }
     }
 }
 
@@ -104,7 +96,7 @@ pub enum End {
     Waiting(String),
 }
 
-async fn run(context: &Context<'_>, progress: &mut Progress) -> Result<End, Failure> {
+async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, Failure> {
     let owner = progress.owner.clone();
     let invalid = |what: String| Failure::terminal(reason::FAILED, what);
     owner
@@ -217,13 +209,13 @@ async fn find_artifact(
         );
         return Err(Failure::terminal(reason::ACCESS_DENIED, what));
     }
-    let Some(object) = git::find(context, &source).await? else {
+    let Some(object) = lookup::find(context, &source).await? else {
         return Err(Failure::waiting(
             reason::ARTIFACT_FAILED,
             source.not_cached(),
         ));
     };
-    let artifact = git::artifact_of(&object).ok_or_else(|| {
+    let artifact = lookup::artifact_of(&object).ok_or_else(|| {
         Failure::waiting(
             reason::ARTIFACT_FAILED,
             format!("Source artifact not found: '{source}' has none yet"),
@@ -246,7 +238,7 @@ fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
 /// Applies the build and prunes what it no longer has; returns whether something is still on its way out.
 async fn apply_and_prune(
     context: &Context<'_>,
-    progress: &mut Progress,
+    progress: &mut Progress<'_>,
     target: &Target,
     artifact: &ArtifactStatus,
     built: Built,
@@ -343,7 +335,7 @@ async fn split_controllers(
 /// Looks at the health when the object asks for it.
 async fn check_health(
     context: &Context<'_>,
-    progress: &mut Progress,
+    progress: &mut Progress<'_>,
     target: &Target,
     since: Duration,
 ) -> Result<End, Failure> {

@@ -5,8 +5,8 @@ use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
+use crate::kernel::Context;
 use crate::ports::{Cluster, Delete, Deleted, ErrorKind, PortError, Resource};
-use crate::step::Context;
 use crate::target::Target;
 use driftless_manifest::{Gvk, Object};
 

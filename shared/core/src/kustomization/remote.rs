@@ -1,15 +1,15 @@
 //! Remote bases and files of a build: fetched when the hub allows them, put into the tree, and built again.
 
 use super::build::{self, Built, Inputs, Stop};
+use crate::credentials::Unnamed;
 use crate::failure::Failure;
+use crate::flux::GitReference;
 use crate::flux::{Kustomization, reason};
 use crate::hub::Settings;
+use crate::kernel::Context;
 use crate::ports::{
-    Charts, Connection, ErrorKind, Fetched, Git, GitAuth, GitReference, PortError,
-    Result as PortResult,
+    Charts, Connection, ErrorKind, Fetched, Git, GitAuth, PortError, Result as PortResult,
 };
-use crate::source::credentials::Unnamed;
-use crate::step::Context;
 use driftless_kustomize::Remote;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::collections::BTreeSet;

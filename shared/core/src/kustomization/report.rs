@@ -1,19 +1,18 @@
-//! What a step learned, and how it goes into the object's status, as kustomize-controller writes it.
+//! What a step learned, as kustomize-controller writes it into the status of the object and into events.
 
 use super::apply::Report;
 use super::memory::Memory;
 use super::wait::HEALTH_FAILED;
 use super::{End, HEALTH_AGAIN, PRUNE_AGAIN};
 use crate::apply::plan::{Action, ChangeSet};
+use crate::driver;
 use crate::failure::{Class, Failure};
 use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, KustomizationStatus, ObjectRef,
-    REQUESTED_AT, duration_text, reason, rfc3339,
+    duration_text, reason, rfc3339,
 };
 use crate::inventory::Inventory;
-use crate::ports::Cause;
-use crate::status;
-use crate::step::{Context, Outcome};
+use crate::kernel::{Context, Outcome, status};
 use driftless_manifest::Gvk;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -35,13 +34,13 @@ pub enum Stage {
 }
 
 /// A step on its way.
-pub struct Progress {
+pub struct Progress<'a> {
     /// The object as it was read, or as the write-ahead left it.
     pub owner: Kustomization,
     /// The status to write.
     pub new: KustomizationStatus,
     /// The record to keep.
-    pub memory: Memory,
+    pub memory: &'a mut Memory,
     /// How far it came.
     pub stage: Stage,
     /// What the apply did.
@@ -61,9 +60,9 @@ pub struct Progress {
     start: Duration,
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
     /// At the start of a step.
-    pub fn new(context: &Context<'_>, owner: Kustomization, memory: Memory) -> Self {
+    pub fn new(context: &Context<'_>, owner: Kustomization, memory: &'a mut Memory) -> Self {
         let new = owner.status.clone();
         Self {
             owner,
@@ -179,36 +178,32 @@ impl Progress {
     }
 
     /// An event for what was applied, and one for what was pruned, objects that were left alone too.
-    async fn tell_changes(&self, context: &Context<'_>) {
-        let events = context.event(&self.owner.object, KUSTOMIZE_CONTROLLER);
+    fn tell_changes(&self, context: &Context<'_>) {
         let revision = &self.new.last_attempted_revision;
         for changes in [&self.changes.changed(), &self.pruned] {
             if !changes.is_empty() {
                 let what = changes.to_string();
-                events
-                    .send(false, reason::PROGRESSING, &what, revision)
-                    .await;
+                let why = reason::PROGRESSING;
+                context.events.tell(false, why, &what, revision);
             }
         }
     }
 
+    fn report(self, end: driver::End) -> driver::Report<Kustomization> {
+        driver::Report {
+            object: self.owner,
+            status: self.new,
+            changed: self.woken,
+            end,
+        }
+    }
+
     /// The end without a failure.
-    ///
-    /// # Errors
-    /// The status could not be written.
-    pub async fn succeed(mut self, context: &Context<'_>, end: End) -> Result<Outcome, Failure> {
+    pub fn succeed(mut self, context: &Context<'_>, end: End) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
-        let object = self.owner.object.clone();
-        let events = context.event(&object, KUSTOMIZE_CONTROLLER);
-        self.tell_changes(context).await;
+        self.tell_changes(context);
         let mut outcome = Outcome::default();
-        outcome.enqueue.extend(
-            self.woken
-                .iter()
-                .map(|id| context.request(id.clone(), Cause::Changed)),
-        );
-        self.handled();
         match end {
             End::Waiting(open) => {
                 let message = self.doing("Running health checks");
@@ -259,9 +254,8 @@ impl Progress {
                     &now,
                 );
                 if let Some(passed) = self.healthy(context, checked, generation, &now) {
-                    events
-                        .send(false, reason::PROGRESSING, &passed, &revision)
-                        .await;
+                    let why = reason::PROGRESSING;
+                    context.events.tell(false, why, &passed, &revision);
                 }
                 self.remember(context, reason::SUCCEEDED);
                 outcome.notifies = true;
@@ -275,25 +269,18 @@ impl Progress {
                 outcome.summary = format!("{message}: {done}");
             }
         }
-        let new = self.new.clone();
-        self.write(context, &new).await?;
-        Ok(outcome)
+        self.report(driver::End::Done(outcome))
     }
 
     /// The end with a failure.
-    ///
-    /// # Errors
-    /// The status could not be written.
-    pub async fn fail(
+    pub fn fail(
         mut self,
         context: &Context<'_>,
         failure: Failure,
-    ) -> Result<Outcome, Failure> {
+    ) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
-        let object = self.owner.object.clone();
-        let events = context.event(&object, KUSTOMIZE_CONTROLLER);
-        self.tell_changes(context).await;
+        self.tell_changes(context);
         let (why, message) = (failure.reason, status::shorten(&failure.message, 20_000));
         self.new
             .conditions
@@ -321,7 +308,6 @@ impl Progress {
             let before = &self.owner.status.last_attempted_revision;
             self.new.last_attempted_revision.clone_from(before);
         }
-        self.handled();
         self.remember(context, why);
         let told = self
             .owner
@@ -339,21 +325,13 @@ impl Progress {
                 true => format!("failed to build kube client: {message}"),
                 false => message,
             };
-            events.send(warning, why, &message, &revision).await;
+            context.events.tell(warning, why, &message, &revision);
         }
         let retry = self
             .owner
             .retry_interval()
             .unwrap_or(Duration::from_secs(600));
-        let mut outcome = Outcome::failed(failure, self.memory.failures.saturating_sub(1), retry);
-        outcome.enqueue.extend(
-            self.woken
-                .iter()
-                .map(|id| context.request(id.clone(), Cause::Changed)),
-        );
-        let new = self.new.clone();
-        self.write(context, &new).await?;
-        Ok(outcome)
+        self.report(driver::End::Failed(failure, retry))
     }
 
     /// What Flux says of a stage.
@@ -379,12 +357,6 @@ impl Progress {
         let why = reason::PROGRESSING_WITH_RETRY;
         let conditions = &mut self.new.conditions;
         conditions.set("Reconciling", "True", why, &message, generation, now);
-    }
-
-    fn handled(&mut self) {
-        if let Some(requested) = self.owner.object.annotation(REQUESTED_AT) {
-            requested.clone_into(&mut self.new.last_handled_reconcile_at);
-        }
     }
 
     /// The `Healthy` condition, only where health is asked for. Its message keeps the time of the check that made it true,

@@ -3,8 +3,8 @@
 use super::{artifact_failure, find_artifact, inputs, remote};
 use crate::failure::Failure;
 use crate::flux::Kustomization;
+use crate::kernel::Context;
 use crate::source::artifact;
-use crate::step::Context;
 use std::collections::BTreeSet;
 
 /// The variables that the build of a Kustomization names and that have neither a value nor a default.

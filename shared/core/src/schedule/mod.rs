@@ -20,12 +20,14 @@ pub use record::{HOPS, Record, TERM};
 pub(crate) use waiters::{forget, register};
 
 use crate::flux::ObjectRef;
+use crate::kernel::Outcome;
 use crate::ports::{
     Cause, ErrorKind, PortError, Ports, Precondition, Put, Request, Result, Version,
 };
 use crate::state;
-use crate::step::Outcome;
 use record::{Decision, key};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// How often a record is read anew when somebody else wrote it in between.
 const TRIES: usize = 8;
@@ -39,18 +41,89 @@ pub enum Begin {
 }
 
 /// An object in the hands of this worker.
+#[derive(Default)]
 pub struct Held {
     key: String,
     nonce: String,
     record: Record,
     version: Version,
+    is_interrupted: bool,
 }
 
 impl Held {
-    /// How often in a row the object was put back without progress.
-    pub fn hops(&self) -> u32 {
-        self.record.hops()
+    /// Failures in a row until now.
+    pub fn failures(&self) -> u32 {
+        self.record.failures()
     }
+
+    /// Whether the step before this one was cut off: what it did is not known.
+    pub fn is_interrupted(&self) -> bool {
+        self.is_interrupted
+    }
+
+    /// What the steps before remember; nothing when it cannot be read.
+    pub fn memory<M: DeserializeOwned + Default>(&self) -> M {
+        self.record.memory()
+    }
+
+    /// Notes what the next step is to know. It is stored when the object is given back.
+    ///
+    /// # Errors
+    /// It is not JSON.
+    pub fn remember<M: Serialize>(&mut self, memory: &M) -> Result<()> {
+        self.record.memory = serde_json::to_value(memory).map_err(|error| {
+            PortError::new(ErrorKind::Invalid, format!("{}: {error}", self.key))
+        })?;
+        Ok(())
+    }
+
+    /// Stores what was noted at once.
+    ///
+    /// # Errors
+    /// The store's; another worker has taken the object.
+    pub async fn checkpoint(&mut self, ports: &Ports) -> Result<()> {
+        for _ in 0..TRIES {
+            let when = Precondition::Is(self.version.clone());
+            let (nonce, memory) = (&self.nonce, &self.record.memory);
+            let is_ours = |found: &Record| found.lease.nonce == *nonce && found.memory == *memory;
+            if let Some(version) = write(ports, &self.key, &self.record, when, is_ours).await? {
+                self.version = version;
+                return Ok(());
+            }
+            if !self.refresh(ports).await? {
+                let what = format!("{}: another worker has taken the object", self.key);
+                return Err(PortError::new(ErrorKind::Conflict, what));
+            }
+        }
+        Err(contended(&self.key))
+    }
+
+    /// Reads the record that others wrote in between, and keeps what was noted here; false when another worker has the object.
+    async fn refresh(&mut self, ports: &Ports) -> Result<bool> {
+        match state::read::<Record>(ports.blobs.as_ref(), &self.key).await? {
+            Some((record, version)) if record.lease.nonce == self.nonce => {
+                let memory = std::mem::replace(&mut self.record, record).memory;
+                self.record.memory = memory;
+                self.version = version;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// An object as a step would find it, for one that changes nothing.
+///
+/// # Errors
+/// The store's.
+pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Held> {
+    let record = look(ports, hub, object).await?.unwrap_or_default();
+    Ok(Held {
+        key: key(hub, object),
+        is_interrupted: record.is_open(),
+        record,
+        ..Held::default()
+    })
 }
 
 /// Takes the object of a request, or sees that no step is needed.
@@ -62,7 +135,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
     for _ in 0..TRIES {
         let (record, when) = read(ports, &key).await?;
         let (now, nonce) = (ports.clock.now(), nonce(ports));
-        let is_first = record.asked.is_none();
+        let (is_first, is_interrupted) = (record.asked.is_none(), record.is_open());
         match record.decide(request, now, &nonce) {
             Decision::Drop(why) => return Ok(Begin::Skip(why)),
             Decision::PutBack(after) => {
@@ -88,6 +161,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                         nonce,
                         record,
                         version,
+                        is_interrupted,
                     };
                     return Ok(Begin::Run(held));
                 }
@@ -109,6 +183,7 @@ pub async fn end(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let mut told = false;
+    outcome.back_off(held.failures());
     for _ in 0..TRIES {
         if outcome.notifies && held.record.awaited && !told {
             waiters::notify(ports, request, outcome).await?;
@@ -138,15 +213,9 @@ pub async fn end(
             return Ok(());
         }
         // Somebody asked for the object, waits for it, or has it now.
-        match state::read::<Record>(ports.blobs.as_ref(), &held.key).await? {
-            Some((record, version)) if record.lease.nonce == held.nonce => {
-                held.record = record;
-                held.version = version;
-            }
-            _ => {
-                outcome.requeue_after = None;
-                return Ok(());
-            }
+        if !held.refresh(ports).await? {
+            outcome.requeue_after = None;
+            return Ok(());
         }
     }
     Err(contended(&held.key))

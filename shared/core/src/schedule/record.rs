@@ -1,10 +1,12 @@
 //! The record of an object's schedule, and what a message means by it. Pure.
 
 use crate::flux::ObjectRef;
+use crate::kernel::Outcome;
 use crate::ports::{Cause, Request};
 use crate::state::key_part;
-use crate::step::Outcome;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
@@ -39,6 +41,11 @@ pub struct Record {
     hops: u32,
     /// A digest of those words.
     said: String,
+    /// Failures in a row.
+    failures: u32,
+    /// What the object's steps remember, as JSON of its kind.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(super) memory: Value,
 }
 
 /// A lease keeps two workers off one object. It saves work; safety never rests on it.
@@ -121,9 +128,25 @@ impl Record {
         self.chain.is_some() && !self.is_busy(now)
     }
 
-    /// How often in a row the object was put back without progress.
-    pub(super) fn hops(&self) -> u32 {
-        self.hops
+    /// Failures in a row.
+    pub(super) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Whether a step has the object, or was cut off: what it did is not known.
+    pub(super) fn is_open(&self) -> bool {
+        self.lease.until != 0
+    }
+
+    /// What the object's steps remember; nothing when it cannot be read.
+    pub fn memory<M: DeserializeOwned + Default>(&self) -> M {
+        if self.memory.is_null() {
+            return M::default();
+        }
+        M::deserialize(&self.memory).unwrap_or_else(|error| {
+            tracing::warn!("what a step remembered cannot be read, it is made anew: {error}");
+            M::default()
+        })
     }
 
     /// What a message means now. `nonce` is new: it names the lease, or what is asked for.
@@ -222,6 +245,10 @@ impl Record {
             ..self.clone()
         };
         next.lease.until = 0;
+        next.failures = match outcome.failure {
+            Some(_) => self.failures.saturating_add(1),
+            None => 0,
+        };
         if outcome.requeue_after.is_some() {
             next.said = hex::encode(&Sha256::digest(&outcome.summary)[..8]);
             let nobody_asked = matches!(cause, Cause::Timer | Cause::Requeue);

@@ -4,9 +4,9 @@
 use super::await_object;
 use crate::concurrent;
 use crate::flux::{FluxKind, ObjectRef};
+use crate::kernel::{Context, Outcome};
 use crate::ports::{Cause, Ports, Precondition, Request, Result};
 use crate::state::key_part;
-use crate::step::{Context, Outcome};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use std::time::Duration;

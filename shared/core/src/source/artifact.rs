@@ -2,11 +2,11 @@
 //! ids beside them that answers "would this build read anything new?" without unpacking; charts; indexes of repositories.
 
 use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
+use crate::kernel::Context;
 use crate::ports::{Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result};
 use crate::source::archive;
 use crate::source::unpacked::UNPACKED;
 use crate::state;
-use crate::step::Context;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreeIndex};
 use sha2::{Digest, Sha256};

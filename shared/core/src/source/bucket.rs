@@ -6,12 +6,11 @@
 
 use crate::failure::Failure;
 use crate::flux::{Bucket, BucketSpec, SourceStatus, reason};
+use crate::kernel::Context;
 use crate::ports::{BucketAddress, ErrorKind, FetchLimits};
 use crate::source::bucket_files::{Files, Index, Known};
-use crate::source::step::{self, Found, Kind};
+use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::{artifact, connection};
-use crate::step::{Context, Outcome};
-use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +26,7 @@ const REMEMBERED: usize = 5_000;
 /// What the artifact was made of: an object that did not change since is not downloaded again.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// The bucket's address.
     bucket: String,
     /// The artifact's digest.
@@ -74,13 +73,14 @@ fn place(address: &BucketAddress) -> String {
     format!("{}/{}", address.endpoint, address.name)
 }
 
-struct Objects;
+/// Reconciles one.
+pub(crate) struct Objects;
 
-impl Kind for Objects {
+impl SourceReconciler for Objects {
     type Spec = BucketSpec;
     type Memory = Memory;
 
-    async fn look(
+    async fn reconcile(
         context: &Context<'_>,
         source: &Bucket,
         status: &mut SourceStatus,
@@ -109,7 +109,7 @@ impl Kind for Objects {
         let artifact = status.artifact.as_ref();
         if artifact.is_none_or(|artifact| artifact.revision != revision) {
             let what = format!("new upstream revision '{revision}'");
-            step::tell_building(context, source, status, &what);
+            reconciler::tell_building(context, source, status, &what);
         }
         let stored = match &status.artifact {
             Some(artifact) if artifact.revision == revision => {
@@ -144,12 +144,4 @@ fn found(index: &Index, bucket: &str) -> Found {
         news: (reason::NEW_ARTIFACT, news),
         ..Found::new(reason::META_SUCCEEDED, message)
     }
-}
-
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    super::step::step::<Objects>(context, object).await
 }

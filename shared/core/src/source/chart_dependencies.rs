@@ -4,8 +4,8 @@
 use super::chart_remote as remote;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmRepository, reason};
+use crate::kernel::Context;
 use crate::source::repository_url;
-use crate::step::Context;
 use driftless_helm::semver::{Constraint, Version};
 use driftless_helm::{Dependency, LoadLimits, Metadata, Package};
 use driftless_manifest::{Reader, TreePath};

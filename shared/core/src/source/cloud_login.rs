@@ -4,11 +4,11 @@ use crate::cloud::{self, Exchange, aws, azure, google};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::Settings;
+use crate::kernel::Context;
 use crate::ports::{
     AcrRegistry, AwsIdentity, Connection, EcrRegistry, PortError, RegistryLogin, Secret,
     is_google_registry,
 };
-use crate::step::Context;
 
 /// What a login is asked for, in Flux's words.
 const TOKEN: &str = "failed to get access token for artifact registry";

@@ -2,13 +2,13 @@
 
 use crate::cloud;
 use crate::failure::Failure;
+use crate::failure::TargetError;
 use crate::flux::{Bucket, HelmRepository, LocalRef, OCIRepository, parse_duration, reason};
 use crate::hub::Settings;
+use crate::kernel::Context;
 use crate::ports::{BucketAddress, Connection, Secret};
 use crate::source::cloud_login::{self, Account};
 use crate::source::place::Place;
-use crate::step::Context;
-use crate::target::NoTarget;
 use std::time::Duration;
 use url::Url;
 
@@ -157,12 +157,12 @@ async fn pull_secrets(
     let account = match cloud::find(&context.hub, namespace, name, None).await {
         Ok(None) => return Ok(Vec::new()),
         Ok(Some(account)) => account,
-        Err(NoTarget::Gone(_)) => {
+        Err(TargetError::Gone(_)) => {
             return Err(fail(format!(
                 "serviceaccount '{namespace}/{name}' not found"
             )));
         }
-        Err(NoTarget::Failed(failure)) => return Err(failure),
+        Err(TargetError::Failed(failure)) => return Err(failure),
     };
     let mut places = Vec::new();
     for name in account.pull_secrets() {

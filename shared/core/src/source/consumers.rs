@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmChart, HelmRelease, Kustomization, ObjectRef};
+use crate::kernel::Context;
 use crate::ports::{Cause, Request};
-use crate::step::Context;
 use driftless_manifest::Object;
 use std::time::Duration;
 

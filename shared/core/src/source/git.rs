@@ -1,45 +1,43 @@
 //! The step of a GitRepository: follow the reference, store the files, wake the consumers.
 
+use crate::credentials::{self, Unnamed};
 use crate::failure::Failure;
-use crate::flux::{
-    GitRepository, GitRepositorySpec, LocalRef, ObjectRef, SourceStatus, reason, rfc3339,
-};
+use crate::flux::{GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339};
+use crate::kernel::status;
+use crate::kernel::Context;
 use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
-use crate::source::credentials::{self, Unnamed};
-use crate::source::step::{self, Found, Kind};
+use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::{artifact, ignore, index};
-use crate::step::{Context, Outcome};
-use crate::{state, status};
-use driftless_manifest::Object;
+use crate::state;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// What the source remembers between steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// The last answer of the host, for the next conditional question.
     commit: Option<Commit>,
     /// The address and reference that it was the answer to.
     question: String,
 }
 
-struct Git;
+/// Reconciles one.
+pub(crate) struct Git;
 
-impl Kind for Git {
+impl SourceReconciler for Git {
     type Spec = GitRepositorySpec;
     type Memory = Memory;
 
-    async fn look(
+    async fn reconcile(
         context: &Context<'_>,
         source: &GitRepository,
         status: &mut SourceStatus,
         memory: &mut Memory,
     ) -> Result<Found, Failure> {
-        look(context, source, status, memory).await?;
+        follow(context, source, status, memory).await?;
         let revision = status.artifact.as_ref().map(|artifact| &*artifact.revision);
         let message = format!(
             "stored artifact for revision '{}'",
@@ -49,16 +47,8 @@ impl Kind for Git {
     }
 }
 
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    super::step::step::<Git>(context, object).await
-}
-
 /// Follows the reference and stores the files when the artifact is not the one it should be.
-async fn look(
+async fn follow(
     context: &Context<'_>,
     source: &GitRepository,
     status: &mut SourceStatus,
@@ -104,7 +94,7 @@ async fn look(
     let artifact = status.artifact.as_ref();
     if artifact.is_none_or(|artifact| artifact.revision != revision) {
         let what = format!("new upstream revision '{revision}'");
-        step::tell_building(context, source, status, &what);
+        reconciler::tell_building(context, source, status, &what);
     }
     let same_files = status
         .artifact
@@ -200,22 +190,4 @@ fn git_failure(error: &PortError, source: &GitRepository, auth: &GitAuth) -> Fai
         failure.message = format!("{}{key}; {hint}", failure.message);
     }
     failure
-}
-
-/// The object's reference, as another object of the hub names its source.
-pub fn artifact_of(object: &Object) -> Option<crate::flux::ArtifactStatus> {
-    let artifact: &Value = object.pointer("/status/artifact")?;
-    serde_json::from_value(artifact.clone()).ok()
-}
-
-/// The source object that a Kustomization names, with its artifact when it has one.
-///
-/// # Errors
-/// The cluster's.
-pub async fn find(context: &Context<'_>, source: &ObjectRef) -> Result<Option<Object>, Failure> {
-    context
-        .hub
-        .get(source)
-        .await
-        .map_err(|error| Failure::port(reason::ARTIFACT_FAILED, &error))
 }

@@ -12,21 +12,21 @@ use crate::flux::{
     ArtifactStatus, FluxKind, HelmChart, HelmChartSpec, HelmRepository, ObjectRef, SourceStatus,
     reason,
 };
+use crate::kernel::Context;
 use crate::source::artifact::{self, Form};
-use crate::source::git::{artifact_of, find};
-use crate::source::step::{self, Found, Kind};
+use crate::source::lookup::{artifact_of, find};
+use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::verify::{Trust, Verdict};
-use crate::step::{Context, Outcome};
 use bytes::Bytes;
-use driftless_manifest::Object;
 
-struct Helm;
+/// Reconciles one.
+pub(crate) struct Helm;
 
-impl Kind for Helm {
+impl SourceReconciler for Helm {
     type Spec = HelmChartSpec;
     type Memory = ();
 
-    async fn look(
+    async fn reconcile(
         context: &Context<'_>,
         source: &HelmChart,
         status: &mut SourceStatus,
@@ -36,7 +36,7 @@ impl Kind for Helm {
             return Err(Failure::terminal(reason::UNSUPPORTED, what));
         }
         if source.spec.verify.is_none() {
-            status.conditions.remove(step::VERIFIED);
+            status.conditions.remove(reconciler::VERIFIED);
         }
         let id = source.source().map_err(|what| {
             Failure::terminal(reason::UNSUPPORTED_SOURCE, what).context("failed to get source")
@@ -74,14 +74,6 @@ impl Kind for Helm {
             _ => Some("FetchFailed"),
         }
     }
-}
-
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    super::step::step::<Helm>(context, object).await
 }
 
 /// The source of the chart has no artifact yet; the first one wakes the chart.
@@ -128,7 +120,7 @@ async fn finish(
     }
     if verified {
         let what = format!("verified signature of version {}", plan.version);
-        step::tell_verified(context, source, status, &what);
+        reconciler::tell_verified(context, source, status, &what);
     }
     let (action, reason) = match plan.packaged {
         true => ("packaged", reason::CHART_PACKAGE_SUCCEEDED),

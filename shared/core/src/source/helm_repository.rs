@@ -5,12 +5,12 @@ use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, HelmRepository, HelmRepositorySpec, SOURCE_CONTROLLER, SourceStatus, reason,
 };
+use crate::kernel::status;
+use crate::kernel::{Context, Outcome};
 use crate::ports::{Fetched, Validator};
 use crate::source::artifact::{self, Form};
-use crate::source::step::{Found, Kind};
+use crate::source::reconciler::{Found, SourceReconciler};
 use crate::source::{connection, consumers, index_url, shown, unnamed};
-use crate::status;
-use crate::step::{Context, Outcome};
 use bytes::Bytes;
 use driftless_helm::index;
 use driftless_manifest::Object;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 /// What a repository remembers between steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// What stands for the index that was stored last.
     validator: Validator,
     /// The address that it came from.
@@ -29,13 +29,14 @@ pub(super) struct Memory {
     generation: i64,
 }
 
-struct Helm;
+/// Reconciles one.
+pub(crate) struct Helm;
 
-impl Kind for Helm {
+impl SourceReconciler for Helm {
     type Spec = HelmRepositorySpec;
     type Memory = Memory;
 
-    async fn look(
+    async fn reconcile(
         context: &Context<'_>,
         source: &HelmRepository,
         status: &mut SourceStatus,
@@ -114,19 +115,11 @@ async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Fa
     Ok(artifact)
 }
 
-/// Runs the step.
+/// The step of a registry: what an index left behind goes, and its charts are told that it is there.
 ///
 /// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    match HelmRepository::is_static(&object) {
-        true => rest(context, object).await,
-        false => super::step::step::<Helm>(context, object).await,
-    }
-}
-
-/// A registry: what an index left behind goes, and its charts are told that it is there.
-async fn rest(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
+/// The cluster's.
+pub(crate) async fn rest(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
     let is_deleted = !object.meta("deletionTimestamp").is_empty();
     if !is_deleted && object.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
         return Ok(Outcome::done("suspended"));

@@ -1,8 +1,9 @@
 //! Which sources follow which repository: the webhook reads it, source steps write it.
 
 use crate::concurrent;
+use crate::flux::GitReference;
 use crate::flux::{FluxKind, ObjectRef};
-use crate::ports::{ErrorKind, GitReference, Ports, Precondition, Result};
+use crate::ports::{ErrorKind, Ports, Precondition, Result};
 use crate::state::{self, key_part, text_of};
 use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};

@@ -10,22 +10,21 @@ mod chart_remote;
 mod cloud_login;
 pub mod connection;
 pub mod consumers;
-pub mod credentials;
 pub mod git;
 pub mod helm_chart;
 pub mod helm_repository;
 pub mod ignore;
 pub mod index;
+pub mod lookup;
 pub mod oci;
 mod place;
-pub mod repository;
-mod step;
+pub(crate) mod reconciler;
 mod unpacked;
 pub mod verify;
 
 use crate::failure::Failure;
 use crate::flux::{FluxKind, reason};
-use crate::step::Context;
+use crate::kernel::Context;
 use driftless_helm::HelmError;
 use driftless_manifest::re2;
 use regex::{Regex, RegexBuilder};
@@ -38,21 +37,9 @@ use url::Url;
 /// # Errors
 /// The bucket's.
 pub async fn forget(context: &Context<'_>) -> Result<(), Failure> {
-    use FluxKind::{Bucket, GitRepository, HelmChart, HelmRepository, OCIRepository};
-    let (ports, hub, id) = (context.ports, &context.hub.settings.name, &context.id);
-    if id.kind == GitRepository {
-        index::forget_others(ports, hub, id, None).await?;
-    }
-    if [
-        GitRepository,
-        OCIRepository,
-        Bucket,
-        HelmRepository,
-        HelmChart,
-    ]
-    .contains(&id.kind)
-    {
-        ports.blobs.delete(&step::memory_key(context)).await?;
+    if context.id.kind == FluxKind::GitRepository {
+        let hub = &context.hub.settings.name;
+        index::forget_others(context.ports, hub, &context.id, None).await?;
     }
     Ok(())
 }

@@ -5,14 +5,14 @@ use crate::flux::{
     ArtifactStatus, LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec, SourceStatus,
     reason,
 };
+use crate::kernel::Context;
 use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
 use crate::source::artifact::{self, Form};
-use crate::source::step::{self, Found, Kind};
+use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{archive, connection, ignore, pattern};
-use crate::step::{Context, Outcome};
 use driftless_helm::index;
-use driftless_manifest::{FileTree, Object};
+use driftless_manifest::FileTree;
 
 /// Packed bytes of a layer.
 const LIMIT: u64 = 100 << 20;
@@ -20,13 +20,14 @@ const LIMIT: u64 = 100 << 20;
 /// The layer that is a Helm chart.
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
-struct Oci;
+/// Reconciles one.
+pub(crate) struct Oci;
 
-impl Kind for Oci {
+impl SourceReconciler for Oci {
     type Spec = OCIRepositorySpec;
     type Memory = ();
 
-    async fn look(
+    async fn reconcile(
         context: &Context<'_>,
         source: &OCIRepository,
         status: &mut SourceStatus,
@@ -56,7 +57,7 @@ impl Kind for Oci {
             .is_none_or(|artifact| artifact.revision != revision);
         if is_new {
             let what = format!("new revision '{revision}' for '{}'", wanted.of(repository));
-            step::tell_building(context, source, status, &what);
+            reconciler::tell_building(context, source, status, &what);
         }
 
         if let Some(verify) = &spec.verify {
@@ -70,11 +71,11 @@ impl Kind for Oci {
                 let told = trust.check(context, &artifact).await;
                 if told.map_err(|failure| verify::failed(verify, failure))? == Verdict::Verified {
                     let what = format!("verified signature of revision {revision}");
-                    step::tell_verified(context, source, status, &what);
+                    reconciler::tell_verified(context, source, status, &what);
                 }
             }
         } else {
-            status.conditions.remove(step::VERIFIED);
+            status.conditions.remove(reconciler::VERIFIED);
         }
         let same = !is_new
             && status.observed_ignore == spec.ignore
@@ -114,7 +115,7 @@ impl Kind for Oci {
 
 /// Whether the artifact is there and was verified as this generation wants it.
 fn is_verified(source: &OCIRepository, status: &SourceStatus, revision: &str) -> bool {
-    let told = status.conditions.get(step::VERIFIED);
+    let told = status.conditions.get(reconciler::VERIFIED);
     told.is_some_and(|told| told.observed_generation == source.generation())
         && status
             .artifact
@@ -165,14 +166,6 @@ fn repository(url: &str) -> Result<&str, Failure> {
             "repository can only contain the characters `abcdefghijklmnopqrstuvwxyz0123456789_-./`: {path}"
         )),
     }
-}
-
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Failure> {
-    super::step::step::<Oci>(context, object).await
 }
 
 /// What to ask the registry for.

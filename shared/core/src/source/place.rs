@@ -1,10 +1,10 @@
 //! A Secret of a source: logins, access keys, certificates, proxies. What is wrong with one is told in the words of Flux's own reader
 //! (github.com/fluxcd/pkg/runtime/secrets 0.110), without a byte of it.
 
+use crate::credentials::{entry, secret};
 use crate::failure::Failure;
+use crate::kernel::Context;
 use crate::ports::{Connection, Secret};
-use crate::source::credentials::{entry, secret};
-use crate::step::Context;
 use driftless_manifest::Object;
 use serde_json::Value;
 use url::Url;

@@ -10,7 +10,7 @@ use crate::helmrelease;
 use crate::hub::Hub;
 use crate::kustomization;
 use crate::ports::{Cluster, Ports};
-use crate::state;
+use crate::schedule;
 use crate::target::{self, Acts};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
@@ -61,7 +61,7 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
 
 /// What an object that is ready watches over; nothing when it is not, or does not care.
 async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
-    let (blobs, hub) = (ports.blobs.as_ref(), &hub.settings.name);
+    let hub = &hub.settings.name;
     let id = ObjectRef::of(object)?;
     let (kube_config, applied) = match id.kind {
         FluxKind::Kustomization => {
@@ -69,10 +69,8 @@ async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
             if one.spec.suspend || !one.status.conditions.is_true("Ready") {
                 return None;
             }
-            let key = kustomization::memory::key(hub, &id);
-            let (memory, _) = state::load::<kustomization::memory::Memory>(blobs, &key)
-                .await
-                .ok()?;
+            let record = schedule::look(ports, hub, &id).await.ok()??;
+            let memory: kustomization::memory::Memory = record.memory();
             (one.spec.kube_config, memory.applied)
         }
         FluxKind::HelmRelease => {
@@ -81,10 +79,8 @@ async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
             if is_off || !one.status.conditions.is_true("Ready") {
                 return None;
             }
-            let key = helmrelease::memory::key(hub, &id);
-            let (memory, _) = state::load::<helmrelease::memory::Memory>(blobs, &key)
-                .await
-                .ok()?;
+            let record = schedule::look(ports, hub, &id).await.ok()??;
+            let memory: helmrelease::memory::Memory = record.memory();
             (one.spec.kube_config, memory.seen)
         }
         _ => return None,

@@ -6,15 +6,16 @@
 
 use super::snapshot::Snapshot;
 use crate::concurrent;
+use crate::driver;
 use crate::flux::ObjectRef;
-use crate::helmrelease;
+use crate::helmrelease::HelmReleases;
 use crate::hub::Hub;
+use crate::kernel::{Context, Outcome, Recorder};
 use crate::ports::{
     Abilities, Access, Apply, Blobs, Cause, Cluster, Clusters, Delete, Deleted, Impersonation,
     Patch, Ports, Precondition, Put, Queue, Request, Resource, Result, Token, TokenAsk, Version,
 };
 use crate::source::artifact;
-use crate::step::{Context, Outcome};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{Gvk, Object};
@@ -89,10 +90,11 @@ impl House {
             id: id.clone(),
             cause: Cause::Timer,
             wait_budget: Duration::ZERO,
+            events: Recorder::default(),
         };
-        let step = helmrelease::step(&context, object.clone());
+        let step = driver::rehearse::<HelmReleases>(&context, object.clone());
         match Abortable::new(step, registration).await {
-            Ok(Ok(outcome)) => is_nothing(&outcome),
+            Ok(Ok(Some(outcome))) => is_nothing(&outcome),
             _ => false,
         }
     }

@@ -1,16 +1,16 @@
 //! Clusters of Azure Kubernetes Service (provider `azure`).
 
-use super::NoTarget;
 use super::config_map::{TOKEN, Way, canonical};
 use crate::cloud::azure;
 use crate::failure::Failure;
+use crate::failure::TargetError;
 use crate::ports::{Access, AksCluster, ClusterPlace, EntraIdentity};
 
 /// Where the cluster is, with a token of the application that the service account names.
 ///
 /// # Errors
 /// No service account, or one that names no application; what Azure refuses.
-pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
+pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
     let account = way.needed_account(azure::CLIENT).await?;
     let identity = azure::identity(&way.exchange(), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
@@ -23,7 +23,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
 }
 
 /// Where the cluster is: as the ConfigMap says, and what it does not say as Azure does, of the way with the ConfigMap's address.
-async fn place(way: &Way<'_>, identity: &EntraIdentity) -> Result<ClusterPlace, NoTarget> {
+async fn place(way: &Way<'_>, identity: &EntraIdentity) -> Result<ClusterPlace, TargetError> {
     if let Some(place) = way.place() {
         return Ok(place);
     }

@@ -1,13 +1,13 @@
 //! The way to a cluster that a ConfigMap tells (`spec.kubeConfig.configMapRef`), as Flux 2.9 reads it: no credentials stand
 //! there, a token is made for each login.
 
-use super::{NoTarget, aks, eks, gke, refuse_local};
+use super::{aks, eks, gke, refuse_local};
 use crate::cloud::{self, Account, Exchange};
-use crate::failure::Failure;
+use crate::credentials;
+use crate::failure::{Failure, TargetError};
 use crate::flux::reason;
 use crate::hub::Hub;
 use crate::ports::{Access, ClusterPlace, Login, PortError, Ports, Token};
-use crate::source::credentials;
 use driftless_manifest::Object;
 use serde_json::Value;
 use url::Url;
@@ -24,11 +24,11 @@ pub(super) async fn access(
     hub: &Hub,
     namespace: &str,
     name: &str,
-) -> Result<Access, NoTarget> {
+) -> Result<Access, TargetError> {
     let Some(found) = credentials::read(hub, "ConfigMap", namespace, name).await? else {
         let what =
             format!("failed to get configmap {namespace}/{name}: configmaps \"{name}\" not found");
-        return Err(NoTarget::Gone(Failure::retry(reason::FAILED, what)));
+        return Err(TargetError::Gone(Failure::retry(reason::FAILED, what)));
     };
     let way = Way {
         ports,
@@ -94,17 +94,17 @@ impl Way<'_> {
     }
 
     /// Something here is wrong, or not there yet; in Flux's words, which name no ConfigMap.
-    pub fn fail(&self, what: impl std::fmt::Display) -> NoTarget {
+    pub fn fail(&self, what: impl std::fmt::Display) -> TargetError {
         Failure::retry(reason::FAILED, what).into()
     }
 
     /// What is not done, however often it is tried.
-    pub fn refuse(&self, reason: &'static str, what: impl std::fmt::Display) -> NoTarget {
+    pub fn refuse(&self, reason: &'static str, what: impl std::fmt::Display) -> TargetError {
         Failure::terminal(reason, what).context(&self.place).into()
     }
 
     /// A token of a service account of the hub, which the other cluster trusts as it trusts the hub's issuer.
-    async fn generic(&self) -> Result<Access, NoTarget> {
+    async fn generic(&self) -> Result<Access, TargetError> {
         let address = self.text("address");
         if address.is_empty() {
             return Err(self.fail("cluster address is required to create a REST config"));
@@ -130,14 +130,14 @@ impl Way<'_> {
     }
 
     /// The canonical form of an address that may be reached.
-    pub fn server(&self, address: &str) -> Result<String, NoTarget> {
+    pub fn server(&self, address: &str) -> Result<String, TargetError> {
         let server = canonical(address).map_err(|why| self.fail(why))?;
         refuse_local(self.hub, &self.place, &server)?;
         Ok(server)
     }
 
     /// The service account that is named, else the hub's default one; none when there is no name at all.
-    pub async fn account(&self) -> Result<Option<Account>, NoTarget> {
+    pub async fn account(&self) -> Result<Option<Account>, TargetError> {
         let own = self.text("serviceAccountName");
         let default = &self.hub.settings.default_kubeconfig_service_account;
         let found = cloud::find(self.hub, self.namespace, own, default.as_deref()).await;
@@ -145,7 +145,7 @@ impl Way<'_> {
     }
 
     /// The same, where nobody else's identity could be taken. It has an annotation, if one is named.
-    pub async fn needed_account(&self, annotation: &str) -> Result<Account, NoTarget> {
+    pub async fn needed_account(&self, annotation: &str) -> Result<Account, TargetError> {
         if let Some(account) = self.account().await? {
             return Ok(account);
         }
@@ -161,7 +161,7 @@ impl Way<'_> {
     }
 
     /// A cloud gave nothing for an account's token.
-    pub fn not_given(&self, account: &Account, error: PortError) -> NoTarget {
+    pub fn not_given(&self, account: &Account, error: PortError) -> TargetError {
         let failure = Failure::from(error).context(cloud::not_given(account));
         failure.context(TOKEN).into()
     }

@@ -1,9 +1,9 @@
 //! Clusters of Amazon EKS (provider `aws`).
 
-use super::NoTarget;
 use super::config_map::{TOKEN, Way};
 use crate::cloud::aws::{self, ROLE};
 use crate::failure::Failure;
+use crate::failure::TargetError;
 use crate::flux::reason;
 use crate::ports::{Access, AwsIdentity, ClusterPlace, EksCluster};
 
@@ -11,7 +11,7 @@ use crate::ports::{Access, AwsIdentity, ClusterPlace, EksCluster};
 ///
 /// # Errors
 /// No ARN of a cluster, no role, a cluster that the installation's role was not allowed for; what AWS refuses.
-pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
+pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
     let arn = way.text("cluster");
     let Some(cluster) = EksCluster::parse(arn) else {
         return Err(way.fail(format!(
@@ -41,7 +41,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
 }
 
 /// The installation's own role works on what its operator named: the ARN alone would lead any tenant to any cluster.
-fn check_allowed(way: &Way<'_>, arn: &str) -> Result<(), NoTarget> {
+fn check_allowed(way: &Way<'_>, arn: &str) -> Result<(), TargetError> {
     let wanted = format!("{}/{arn}", way.namespace);
     if way.hub.settings.role_clusters.contains(&wanted) {
         return Ok(());
@@ -59,7 +59,7 @@ async fn place(
     way: &Way<'_>,
     cluster: &EksCluster,
     identity: &AwsIdentity,
-) -> Result<ClusterPlace, NoTarget> {
+) -> Result<ClusterPlace, TargetError> {
     let is_role = matches!(identity, AwsIdentity::Role { .. });
     if let (true, Some(place)) = (is_role, way.place()) {
         return Ok(place);

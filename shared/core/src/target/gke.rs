@@ -1,16 +1,16 @@
 //! Clusters of Google Kubernetes Engine (provider `gcp`).
 
-use super::NoTarget;
 use super::config_map::{TOKEN, Way};
 use crate::cloud::google;
 use crate::failure::Failure;
+use crate::failure::TargetError;
 use crate::ports::{Access, ClusterPlace, GkeCluster, GoogleIdentity};
 
 /// Where the cluster is, with a token of the principal that the service account is.
 ///
 /// # Errors
 /// No service account, or one that is no principal; what Google refuses.
-pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
+pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
     let account = way.needed_account(google::PROVIDER).await?;
     let identity = google::identity(&way.exchange(), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
@@ -23,7 +23,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, NoTarget> {
 }
 
 /// Where the cluster is: as the ConfigMap says, and what it does not say as Google does.
-async fn place(way: &Way<'_>, identity: &GoogleIdentity) -> Result<ClusterPlace, NoTarget> {
+async fn place(way: &Way<'_>, identity: &GoogleIdentity) -> Result<ClusterPlace, TargetError> {
     if let Some(place) = way.place() {
         return Ok(place);
     }

@@ -17,6 +17,7 @@ fn broken<T>() -> Result<T> {
 #[derive(Default)]
 pub struct MemoryQueue {
     sent: Mutex<Vec<(Request, Duration)>>,
+    redelivered: Mutex<Vec<(String, Duration)>>,
     broken: Mutex<bool>,
 }
 
@@ -24,6 +25,11 @@ impl MemoryQueue {
     /// Takes out everything that was sent.
     pub fn take(&self) -> Vec<(Request, Duration)> {
         std::mem::take(&mut lock(&self.sent))
+    }
+
+    /// Takes out the receipts of the messages that were given back, and when each is to come again.
+    pub fn take_redelivered(&self) -> Vec<(String, Duration)> {
+        std::mem::take(&mut lock(&self.redelivered))
     }
 
     /// From now on nothing can be sent, or everything again.
@@ -39,6 +45,11 @@ impl Queue for MemoryQueue {
             return broken();
         }
         lock(&self.sent).extend(requests);
+        Ok(())
+    }
+
+    async fn redeliver(&self, receipt: &str, after: Duration) -> Result<()> {
+        lock(&self.redelivered).push((receipt.to_owned(), after));
         Ok(())
     }
 }

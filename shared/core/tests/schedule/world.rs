@@ -3,12 +3,13 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use driftless_core::flux::GitReference;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Abilities, Access, Apply, Blobs, Cause, Clock as _, Cluster, Clusters, Commit, Delete, Deleted,
-    ErrorKind, FetchLimits, Git, GitAuth, GitReference, Impersonation, Patch, PortError, Ports,
-    Precondition, Put, Queue, Request, Resource, Result, Secret, Token, TokenAsk, Version,
+    ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports, Precondition,
+    Put, Queue, Request, Resource, Result, Secret, Token, TokenAsk, Version,
 };
 use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, SqsModel, TestClock};
 use driftless_core::{step, sweep};

@@ -9,10 +9,9 @@ mod login;
 mod resolve;
 
 use client::Api;
-use driftless_core::ports::{
-    Commit, ErrorKind, FetchLimits, GitAuth, GitReference, Keys, PortError, Result,
-};
-use driftless_core::source::repository::Repository;
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, Keys, PortError, Result};
+use driftless_core::repository::Repository;
 use driftless_manifest::FileTree;
 use login::Logins;
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 use super::Session;
 use super::client::{Answer, Ask};
 use crate::git::{Wanted, highest, is_sha};
-use driftless_core::ports::{Commit, ErrorKind, GitReference, PortError, Result};
-use driftless_core::source::repository::Repository;
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{Commit, ErrorKind, PortError, Result};
+use driftless_core::repository::Repository;
 use http::{HeaderValue, header};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};

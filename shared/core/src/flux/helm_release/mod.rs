@@ -33,6 +33,26 @@ pub struct HelmRelease {
     pub status: HelmReleaseStatus,
 }
 
+impl super::FluxObject for HelmRelease {
+    type Status = HelmReleaseStatus;
+
+    fn from_object(object: Object) -> Result<Self, String> {
+        Self::from_object(object)
+    }
+
+    fn object(&self) -> &Object {
+        &self.object
+    }
+
+    fn status(&self) -> &HelmReleaseStatus {
+        &self.status
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.spec.suspend
+    }
+}
+
 impl HelmRelease {
     /// Reads a live object of any served version. What an older version names otherwise is mapped: `valuesFile` of a chart stands
     /// before its `valuesFiles`.
@@ -65,7 +85,7 @@ impl HelmRelease {
 
     /// `metadata.generation`.
     pub fn generation(&self) -> i64 {
-        crate::status::generation(&self.object)
+        crate::flux::generation(&self.object)
     }
 }
 

@@ -11,11 +11,11 @@ mod notation;
 #[cfg(test)]
 mod testing;
 
+use crate::credentials::{entry, keys, secret};
 use crate::failure::{Class, Failure};
 use crate::flux::{Verification, reason};
+use crate::kernel::Context;
 use crate::ports::{Connection, ErrorKind, PortError, Secret};
-use crate::source::credentials::{entry, keys, secret};
-use crate::step::Context;
 use cosign::Signers;
 use cosign::keyless::{Identities, Keyless, Root};
 use driftless_manifest::Object;

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::flux::generation;
 use crate::flux::{
     Condition, Conditions, FINALIZER, FluxKind, HelmRepository, ObjectRef, REQUESTED_AT,
     parse_duration, parse_rfc3339, reason,
@@ -13,7 +14,6 @@ use crate::kustomization::live;
 use crate::ports::Cause;
 use crate::schedule::Record;
 use crate::source::consumers;
-use crate::status::generation;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

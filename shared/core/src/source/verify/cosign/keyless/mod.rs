@@ -13,9 +13,9 @@ mod root;
 mod tests;
 
 use super::Refused;
+use crate::kernel::status::shorten;
 use crate::ports::Layer;
 use crate::source::verify::key::first_block;
-use crate::status::shorten;
 pub(in crate::source::verify) use identity::Identities;
 pub(in crate::source::verify) use root::Root;
 use sigstore_verify::types::{

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flux::{GitRepository, reason};
 use crate::hub::Hub;
 use crate::ports::{ErrorKind, GitAuth, PortError, Secret};
-use crate::source::repository::{Place, Repository, place};
+use crate::repository::{Place, Repository, place};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;

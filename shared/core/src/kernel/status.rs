@@ -2,11 +2,11 @@
 
 use crate::failure::Failure;
 use crate::flux::{
-    Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, ObjectRef, REQUESTED_AT, reason, rfc3339,
+    Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, REQUESTED_AT, generation, reason, rfc3339,
 };
+use crate::kernel::Context;
 use crate::ports::{ErrorKind, Patch, PortError};
-use crate::step::Context;
-use driftless_manifest::{Gvk, Object};
+use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 
 /// The field manager of a controller's writes to its own objects. kustomize-controller writes status and finalizers under a
@@ -121,23 +121,7 @@ pub fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
     status
 }
 
-/// Sends events about one object, as Flux's recorder writes them.
-pub struct Events<'a> {
-    context: &'a Context<'a>,
-    object: &'a Object,
-    source: &'a str,
-}
-
-impl<'a> Context<'a> {
-    /// Events about an object, from a controller's name.
-    pub fn event(&'a self, object: &'a Object, source: &'a str) -> Events<'a> {
-        Events {
-            context: self,
-            object,
-            source,
-        }
-    }
-
+impl Context<'_> {
     /// Takes Flux's finalizer off.
     ///
     /// # Errors
@@ -157,26 +141,30 @@ impl<'a> Context<'a> {
             return Ok(());
         }
         self.patch_metadata(object, json!({"finalizers": left}), manager)
-            .await
+            .await?;
+        Ok(())
     }
 
-    /// Puts Flux's finalizer on; returns whether it was not there.
+    /// Puts Flux's finalizer on; returns the object as it is then when it was not there.
     ///
     /// # Errors
     /// The cluster's.
-    pub async fn add_finalizer(&self, object: &Object, manager: &str) -> Result<bool, Failure> {
+    pub async fn add_finalizer(
+        &self,
+        object: &Object,
+        manager: &str,
+    ) -> Result<Option<Object>, Failure> {
         let mut finalizers = object
             .pointer("/metadata/finalizers")
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
         if finalizers.iter().any(|one| one.as_str() == Some(FINALIZER)) {
-            return Ok(false);
+            return Ok(None);
         }
         finalizers.push(FINALIZER.into());
-        self.patch_metadata(object, json!({"finalizers": finalizers}), manager)
-            .await?;
-        Ok(true)
+        let patched = self.patch_metadata(object, json!({"finalizers": finalizers}), manager);
+        Ok(Some(patched.await?))
     }
 
     async fn patch_metadata(
@@ -184,7 +172,7 @@ impl<'a> Context<'a> {
         object: &Object,
         mut metadata: Value,
         manager: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<Object, Failure> {
         if let Value::Object(metadata) = &mut metadata {
             metadata.insert(
                 "resourceVersion".to_owned(),
@@ -193,7 +181,8 @@ impl<'a> Context<'a> {
         }
         let resource = self.hub.resource(self.id.kind).await?;
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        self.hub
+        let patched = self
+            .hub
             .cluster
             .patch(
                 &resource,
@@ -204,7 +193,7 @@ impl<'a> Context<'a> {
                 own_manager(manager),
             )
             .await?;
-        Ok(())
+        Ok(patched)
     }
 
     /// Writes `Ready=False` and `Stalled=True` into an object whose own fields could not be read.
@@ -256,56 +245,6 @@ impl<'a> Context<'a> {
     }
 }
 
-impl Events<'_> {
-    /// Sends one event about a revision. A lost event is logged, never an error.
-    pub async fn send(&self, failed: bool, why: &str, message: &str, revision: &str) {
-        self.annotated(failed, why, message, &[("revision", revision)])
-            .await;
-    }
-
-    /// Sends one event with metadata in the annotations of the kind's group; what is empty is left out.
-    pub async fn annotated(
-        &self,
-        failed: bool,
-        why: &str,
-        message: &str,
-        metadata: &[(&str, &str)],
-    ) {
-        let Context { ports, hub, id, .. } = self.context;
-        let now = rfc3339(ports.clock.now());
-        let ObjectRef {
-            namespace, name, ..
-        } = id;
-        let unique = hex::encode(&ports.clock.nonce()[..8]);
-        let group = id.kind.group();
-        let known = metadata.iter().filter(|(_, value)| !value.is_empty());
-        let annotations: Map<String, Value> = known
-            .map(|(key, value)| (format!("{group}/{key}"), (*value).into()))
-            .collect();
-        let object = self.object;
-        let event = json!({
-            "apiVersion": "v1", "kind": "Event",
-            "metadata": {"name": format!("{name}.{unique}"), "namespace": namespace, "annotations": annotations},
-            "involvedObject": {"apiVersion": object.api_version(), "kind": object.kind(), "namespace": namespace,
-                "name": name, "uid": object.meta("uid"), "resourceVersion": object.meta("resourceVersion")},
-            "reason": why, "message": shorten(message, 1024), "type": if failed { "Warning" } else { "Normal" },
-            "firstTimestamp": now, "lastTimestamp": now, "count": 1,
-            "source": {"component": self.source}, "reportingComponent": self.source,
-        });
-        let sent = async {
-            let resource = hub.cluster.resource(&Gvk::new("v1", "Event")).await?;
-            let (Some(resource), Ok(event)) = (resource, Object::new(event)) else {
-                return Ok(());
-            };
-            let created = hub.cluster.create(&resource, &event, self.source).await;
-            created.map(|_| ())
-        };
-        if let Err::<(), PortError>(error) = sent.await {
-            tracing::warn!(object = %id, reason = why, %error, "event not written");
-        }
-    }
-}
-
 /// At most `most` bytes, cut at a character.
 pub fn shorten(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -316,14 +255,6 @@ pub fn shorten(text: &str, most: usize) -> String {
         end -= 1;
     }
     format!("{}...", &text[..end])
-}
-
-/// The generation a live object has.
-pub fn generation(object: &Object) -> i64 {
-    object
-        .pointer("/metadata/generation")
-        .and_then(Value::as_i64)
-        .unwrap_or(0)
 }
 
 /// Status could not be serialised: cannot happen with our types, and is said instead of hidden.

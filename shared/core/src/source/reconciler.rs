@@ -1,29 +1,26 @@
-//! What the steps of all sources share: look, remember, write the status, wake whoever follows.
+//! What all kinds of sources share: the status of a source, its events, and the requests for those that follow it.
 
+use crate::driver::{End, Memory, Reconciler, Report};
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ArtifactStatus, REQUESTED_AT, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason,
-    rfc3339,
+    ArtifactStatus, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason, rfc3339,
 };
+use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::source::consumers;
-use crate::state::{self, key_part};
-use crate::status;
-use crate::step::{Context, LONGEST_RETRY, Outcome};
-use driftless_manifest::Object;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::marker::PhantomData;
 
 /// A kind of source.
-pub(super) trait Kind {
+pub(crate) trait SourceReconciler {
     /// Its `spec`.
-    type Spec: SourceSpec;
-    /// What it remembers between steps, in the bucket. All of it may be lost.
+    type Spec: SourceSpec + Send + Sync;
+    /// What it remembers between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
-    /// Follows the source, stores what it has, and notes it in `status`, which is the source's own at first. What stands there
+    /// Follows the source, stores what it has, and notes it in `status`, which is the source's own at first. What `status` says
     /// after a failure is written, too.
-    async fn look(
+    async fn reconcile(
         context: &Context<'_>,
         source: &Source<Self::Spec>,
         status: &mut SourceStatus,
@@ -40,8 +37,69 @@ pub(super) trait Kind {
     }
 }
 
+/// The reconciler of a kind of source.
+pub(crate) struct Sources<K>(PhantomData<K>);
+
+impl<K: SourceReconciler> Reconciler for Sources<K> {
+    type Object = Source<K::Spec>;
+    type Memory = K::Memory;
+
+    const CONTROLLER: &'static str = SOURCE_CONTROLLER;
+    const INVALID: &'static str = reason::URL_INVALID;
+    // Flux's controller has files to delete; here an artifact expires by itself.
+    const ADDS_FINALIZER: bool = false;
+    const NOTIFIES_FAILURES: bool = true;
+
+    async fn reconcile(
+        context: &Context<'_>,
+        source: Source<K::Spec>,
+        memory: &mut Memory<K::Memory>,
+    ) -> Report<Source<K::Spec>> {
+        let mut status = source.status.clone();
+        if !status.conditions.is_true(VERIFIED) {
+            // What failed is looked at anew; what succeeded speaks of the artifact that is there.
+            status.conditions.remove(VERIFIED);
+        }
+        begin(context, &source, &mut status);
+        let found = match source.interval() {
+            Ok(_) => K::reconcile(context, &source, &mut status, memory).await,
+            Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
+        };
+        let end = match found {
+            Ok(found) => succeeded(context, &source, &mut status, found).await,
+            Err(failure) => {
+                let condition = K::failed_condition(&failure);
+                failed(context, &source, &mut status, failure, condition)
+            }
+        };
+        Report {
+            object: source,
+            status,
+            changed: Vec::new(),
+            end,
+        }
+    }
+
+    async fn finalize(
+        context: &Context<'_>,
+        source: Source<K::Spec>,
+        _: &mut Memory<K::Memory>,
+    ) -> Report<Source<K::Spec>> {
+        let end = match super::forget(context).await {
+            Ok(()) => End::Released,
+            Err(failure) => End::Failed(failure, LONGEST_RETRY),
+        };
+        Report {
+            status: source.status.clone(),
+            object: source,
+            changed: Vec::new(),
+            end,
+        }
+    }
+}
+
 /// What is told of a look that succeeded.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The reason of `Ready`.
     pub reason: &'static str,
     /// The message of `Ready`.
@@ -128,84 +186,13 @@ pub(super) fn tell_building<S: SourceSpec>(
     }
 }
 
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Kept<M> {
-    /// Failures in a row.
-    #[serde(default)]
-    failures: u32,
-    #[serde(flatten)]
-    own: M,
-}
-
-/// Where a source's memory is kept.
-pub(super) fn memory_key(context: &Context<'_>) -> String {
-    let hub = key_part(&context.hub.settings.name);
-    format!("state/{hub}/{}.json", context.id.key())
-}
-
-/// Runs the step.
-///
-/// # Errors
-/// Only when the status itself could not be written.
-pub(super) async fn step<K: Kind>(
-    context: &Context<'_>,
-    object: Object,
-) -> Result<Outcome, Failure> {
-    let source = match Source::<K::Spec>::from_object(object.clone()) {
-        Ok(source) => source,
-        Err(what) => {
-            let failure = Failure::terminal(reason::URL_INVALID, what);
-            context.stall(&object, &failure, SOURCE_CONTROLLER).await?;
-            return Ok(Outcome {
-                notifies: true,
-                ..Outcome::failed(failure, 0, Duration::ZERO)
-            });
-        }
-    };
-    if !object.meta("deletionTimestamp").is_empty() {
-        // Flux's controller puts a finalizer on sources; there is nothing to clean up but our own notes.
-        super::forget(context).await?;
-        context.remove_finalizer(&object, SOURCE_CONTROLLER).await?;
-        return Ok(Outcome::gone("deleted"));
-    }
-    if source.spec.suspend() {
-        return Ok(Outcome::done("suspended"));
-    }
-    let blobs = context.ports.blobs.as_ref();
-    let key = memory_key(context);
-    let (before, version) = state::load::<Kept<K::Memory>>(blobs, &key).await?;
-    let mut kept = before.clone();
-    let mut new = source.status.clone();
-    if !new.conditions.is_true(VERIFIED) {
-        // What failed is looked at anew; what succeeded speaks of the artifact that is there.
-        new.conditions.remove(VERIFIED);
-    }
-    begin(context, &source, &mut new);
-    let found = match source.interval() {
-        Ok(_) => K::look(context, &source, &mut new, &mut kept.own).await,
-        Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
-    };
-    kept.failures = match found {
-        Ok(_) => 0,
-        Err(_) => kept.failures.saturating_add(1),
-    };
-    state::save(blobs, &key, &before, &kept, version).await?;
-    match found {
-        Ok(found) => succeeded(context, &source, new, found).await,
-        Err(failure) => {
-            let condition = K::failed_condition(&failure);
-            let told = Told { failure, condition };
-            failed(context, &source, new, told, kept.failures).await
-        }
-    }
-}
-
+/// Ready, with the events and requests that follow from it.
 async fn succeeded<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
-    mut new: SourceStatus,
+    new: &mut SourceStatus,
     found: Found,
-) -> Result<Outcome, Failure> {
+) -> End {
     let Found {
         reason,
         message,
@@ -224,52 +211,51 @@ async fn succeeded<S: SourceSpec>(
             .set(kind, "True", reason, &message, generation, &now);
     }
     new.observed_generation = Some(generation);
-    write(context, source, &mut new).await?;
 
     let named = |artifact: &ArtifactStatus| (artifact.revision.clone(), artifact.digest.clone());
     let changed = source.status.artifact.as_ref().map(named) != Some(named(&artifact));
-    // The same again: it was not in the bucket, and who follows the source may wait for it.
+    // The same artifact again: it was not in the bucket, and those who follow the source may wait for it.
     let before = source.status.artifact.as_ref();
     let restored = before.is_some_and(|old| old.last_update_time != artifact.last_update_time);
     let old = &source.status.conditions;
     let recovered = FAILED.iter().any(|kind| old.is_true(kind));
     let mut outcome = Outcome {
         notifies: true,
-        ..Outcome::done(message)
+        ..Outcome::done(message.as_str())
     };
+    if changed || restored || !old.is_true("Ready") {
+        match consumers::of(context).await {
+            Ok(requests) => outcome.enqueue = requests,
+            Err(failure) => {
+                // The next try finds the change again.
+                new.clone_from(&source.status);
+                return End::Failed(failure, LONGEST_RETRY);
+            }
+        }
+    }
     if changed || recovered {
         let (why, text) = news;
         let why = match (changed, why) {
             (false, reason::NEW_ARTIFACT) => reason::META_SUCCEEDED,
             _ => why,
         };
-        let event = context.event(&source.object, SOURCE_CONTROLLER);
         let ArtifactStatus {
             revision, digest, ..
         } = &artifact;
         let about = [("revision", revision.as_str()), ("digest", digest.as_str())];
-        event.annotated(false, why, &text, &about).await;
+        context.events.annotated(false, why, &text, &about);
     }
-    if changed || restored || !old.is_true("Ready") {
-        outcome.enqueue = consumers::of(context).await?;
-    }
-    Ok(outcome)
+    End::Done(outcome)
 }
 
-/// A failure, and the condition beside `Ready` that says so.
-struct Told {
-    failure: Failure,
-    condition: Option<&'static str>,
-}
-
-async fn failed<S: SourceSpec>(
+/// Not ready, with the event that says why. As in Flux, a generation is observed when it succeeded or can never.
+fn failed<S: SourceSpec>(
     context: &Context<'_>,
     source: &Source<S>,
-    mut new: SourceStatus,
-    told: Told,
-    failures: u32,
-) -> Result<Outcome, Failure> {
-    let Told { failure, condition } = told;
+    new: &mut SourceStatus,
+    failure: Failure,
+    condition: Option<&'static str>,
+) -> End {
     let (generation, now) = (source.generation(), rfc3339(context.ports.clock.now()));
     let Failure {
         reason, message, ..
@@ -294,51 +280,26 @@ async fn failed<S: SourceSpec>(
         *reason,
         reason::VERIFICATION_ERROR | reason::CHART_VERIFICATION
     );
-    let told_reason = match is_unverified {
+    let ready_reason = match is_unverified {
         true => reason::VERIFICATION_ERROR,
         false => *reason,
     };
     if is_unverified {
-        set(VERIFIED, "False", told_reason, message);
+        set(VERIFIED, "False", ready_reason, message);
     }
-    set("Ready", "False", told_reason, message);
+    set("Ready", "False", ready_reason, message);
     if let Some(condition) = condition {
         set(condition, "True", reason, message);
     }
     if is_stalled {
         set("Stalled", "True", reason, message);
     }
-    write(context, source, &mut new).await?;
-
-    let told = source.status.conditions.get("Ready");
-    if told.map(|ready| (&*ready.reason, &*ready.message)) != Some((told_reason, message)) {
-        let event = context.event(&source.object, SOURCE_CONTROLLER);
-        // That a source is not ready yet is no failure.
+    let before = source.status.conditions.get("Ready");
+    if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((ready_reason, message)) {
+        // That a source is not ready yet is not a failure.
         let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;
-        event.send(is_warning, reason, message, "").await;
+        context.events.tell(is_warning, reason, message, "");
     }
-    // As in Flux, the interval says nothing of how often a failure is tried again. Who waits for the result tells it.
-    Ok(Outcome {
-        notifies: true,
-        ..Outcome::failed(failure, failures.saturating_sub(1), LONGEST_RETRY)
-    })
-}
-
-/// Writes what we know into the status; fields of Flux that we do not model stay. As in Flux, a generation is observed when it
-/// succeeded or can never.
-async fn write<S: SourceSpec>(
-    context: &Context<'_>,
-    source: &Source<S>,
-    new: &mut SourceStatus,
-) -> Result<(), Failure> {
-    if let Some(requested) = source.object.annotation(REQUESTED_AT) {
-        requested.clone_into(&mut new.last_handled_reconcile_at);
-    }
-    let merged = status::overlay(
-        &source.object,
-        &status::to_value(new)?,
-        &status::to_value(&source.status)?,
-    );
-    status::write(context, &source.object, &merged, SOURCE_CONTROLLER).await?;
-    Ok(())
+    // As in Flux, the interval says nothing of how often a failure is tried again.
+    End::Failed(failure, LONGEST_RETRY)
 }

@@ -1,0 +1,25 @@
+//! The source that another object of the hub names.
+
+use crate::failure::Failure;
+use crate::flux::{ArtifactStatus, ObjectRef, reason};
+use crate::kernel::Context;
+use driftless_manifest::Object;
+use serde_json::Value;
+
+/// The object's reference, as another object of the hub names its source.
+pub fn artifact_of(object: &Object) -> Option<ArtifactStatus> {
+    let artifact: &Value = object.pointer("/status/artifact")?;
+    serde_json::from_value(artifact.clone()).ok()
+}
+
+/// The source object that a Kustomization names, with its artifact when it has one.
+///
+/// # Errors
+/// The cluster's.
+pub async fn find(context: &Context<'_>, source: &ObjectRef) -> Result<Option<Object>, Failure> {
+    context
+        .hub
+        .get(source)
+        .await
+        .map_err(|error| Failure::port(reason::ARTIFACT_FAILED, &error))
+}
