@@ -149,7 +149,10 @@ async fn gives_back(queue: &SqsQueue, url: &str) {
         if let Some(receipt) = receive() {
             break receipt;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "it does not come");
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "it does not come"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     let handle = json!({"QueueUrl": url, "ReceiptHandle": again});

@@ -18,7 +18,12 @@ fn modules_of_the_core_are_a_dag() {
     if let Some(cycle) = cycle(&imports) {
         let steps: Vec<String> = cycle
             .windows(2)
-            .map(|pair| format!("{} -> {} ({})", pair[0], pair[1], imports[&pair[0]][&pair[1]]))
+            .map(|pair| {
+                format!(
+                    "{} -> {} ({})",
+                    pair[0], pair[1], imports[&pair[0]][&pair[1]]
+                )
+            })
             .collect();
         panic!("an import cycle of core's modules:\n{}", steps.join("\n"));
     }
@@ -38,7 +43,8 @@ fn cycles_are_found() {
     assert_eq!(cycle(&chain), None);
     let ring = imports(&[("a", "b"), ("b", "c"), ("c", "b")]);
     assert_eq!(cycle(&ring).unwrap(), ["b", "c", "b"]);
-    let text = "use crate::{ports::{Blobs, Queue}, state};\n// crate::sweep\nlet a = crate::hub::get();\n";
+    let text =
+        "use crate::{ports::{Blobs, Queue}, state};\n// crate::sweep\nlet a = crate::hub::get();\n";
     let found: BTreeSet<_> = named(text).collect();
     assert_eq!(found, BTreeSet::from(["hub", "ports", "state"]));
 }
@@ -160,7 +166,9 @@ fn visit(
     }
     way.push(module.to_owned());
     let next = imports.get(module).into_iter().flat_map(BTreeMap::keys);
-    let found = next.into_iter().find_map(|module| visit(imports, module, way, done));
+    let found = next
+        .into_iter()
+        .find_map(|module| visit(imports, module, way, done));
     way.pop();
     found
 }

@@ -11,10 +11,13 @@ use driftless_adapters::embedded as servers;
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Body, Request as Asked, User};
 use driftless_core::bootstrap::{self, Root};
+use driftless_core::flux::GitReference;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
-use driftless_core::flux::GitReference;
-use driftless_core::ports::{Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, PortError, Ports, Queue as _, Request as Work, Result as PortResult, Secret};
+use driftless_core::ports::{
+    Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
+    Impersonation, PortError, Ports, Queue as _, Request as Work, Result as PortResult, Secret,
+};
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
 use driftless_core::webhook::{self, Answer, Delivery as Received, Entrance};

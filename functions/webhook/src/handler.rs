@@ -72,9 +72,9 @@ mod tests {
     use super::*;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use driftless_core::flux::{FluxKind, ObjectRef};
     use driftless_core::flux::GitReference;
-use driftless_core::ports::{Cause, Secret};
+    use driftless_core::flux::{FluxKind, ObjectRef};
+    use driftless_core::ports::{Cause, Secret};
     use driftless_core::source::index;
     use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
     use std::collections::BTreeMap;

@@ -7,9 +7,9 @@ use crate::embedded::needs::{self, Place, Purpose};
 use crate::embedded::{Objects, Row, State, World};
 use crate::error::Error;
 use driftless_core::flux::{Kustomization, ObjectRef};
+use driftless_core::kernel::{Context, Recorder};
 use driftless_core::kustomization::variables;
 use driftless_core::ports::Cause as Why;
-use driftless_core::kernel::Context;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -193,6 +193,7 @@ async fn unset(
         id: ObjectRef::clone(&row.id),
         cause: Why::Requeue,
         wait_budget: Duration::ZERO,
+        events: Recorder::default(),
     };
     let unset = variables::unset(&context, &owner).await.unwrap_or_default();
     let value = |name: String| (name.clone(), placeholder(&name));

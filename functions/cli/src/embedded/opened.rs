@@ -7,6 +7,7 @@ use crate::error::Error;
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::User;
+use driftless_core::credentials;
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{
@@ -14,7 +15,6 @@ use driftless_core::ports::{
     EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, RegistryLogin,
     Result as PortResult, Secret, Token,
 };
-use driftless_core::credentials;
 use driftless_core::target::{self, Acts};
 use driftless_manifest::Object;
 use serde_json::{Value, json};

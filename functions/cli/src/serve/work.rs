@@ -3,8 +3,9 @@
 use super::look::Look;
 use super::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
+use driftless_core::kernel::Outcome;
 use driftless_core::ports::{Ports, Queue as _, Request, Result};
-use driftless_core::step::{self, Outcome};
+use driftless_core::step;
 use driftless_core::sweep;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

@@ -3,8 +3,8 @@
 use crate::credentials::{self, Unnamed};
 use crate::failure::Failure;
 use crate::flux::{GitRepository, GitRepositorySpec, LocalRef, SourceStatus, reason, rfc3339};
-use crate::kernel::status;
 use crate::kernel::Context;
+use crate::kernel::status;
 use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
