@@ -107,7 +107,6 @@ async fn each_file_in_turn() {
         "index",
         "objects",
         "schedule",
-        "state",
     ] {
         assert!(known.contains(kind), "no {kind} in {known:?}");
     }
@@ -122,7 +121,7 @@ async fn each_file_in_turn() {
         }
     }
     let kept = kinds(&site.state().join("damaged"));
-    for kind in ["artifacts", "charts", "commits", "hubs", "index", "state"] {
+    for kind in ["artifacts", "charts", "commits", "hubs", "index"] {
         assert!(kept.contains(kind), "no {kind} is kept of {kept:?}");
     }
 }
