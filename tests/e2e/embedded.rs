@@ -16,7 +16,8 @@ use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
-    Impersonation, PortError, Ports, Queue as _, Request as Work, Result as PortResult, Secret,
+    Impersonation, Inline, PortError, Ports, Queue as _, Request as Work, Result as PortResult,
+    Secret,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
@@ -100,6 +101,7 @@ impl Embedded {
             clusters: Arc::new(Links::to(&servers)),
             clouds: Offline::clouds(),
             clock: clock.clone(),
+            compute: Arc::new(Inline),
         };
         let world = Self {
             runtime: runtime.expect("a runtime"),

@@ -4,6 +4,7 @@ use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQue
 use crate::charts::HttpCharts;
 use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
+use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
 use crate::local::{FolderBlobs, LocalKeys, LocalQueue, OutboxQueue, SystemClock};
 use driftless_core::ports::{Clouds, Keys, Ports, Result, Secret};
@@ -132,6 +133,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::with_role(&settings)),
         clock: Arc::new(SystemClock),
+        compute: Arc::new(Threads),
     })
 }
 
@@ -232,6 +234,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::new()),
         clock: Arc::new(SystemClock),
+        compute: Arc::new(Threads),
     };
     Ok((ports, queue))
 }

@@ -7,6 +7,7 @@ pub mod aws;
 pub mod charts;
 pub mod clouds;
 pub mod cluster;
+mod compute;
 pub mod config;
 pub mod embedded;
 mod fresh;

@@ -18,6 +18,7 @@ use crate::flux::{GitReference, ObjectRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, Gvk, Object};
+use futures::channel::oneshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -526,6 +527,23 @@ pub trait Clock: Send + Sync {
     fn nonce(&self) -> [u8; 16];
 }
 
+/// Where computations run that take long, such as builds: those who wait for an answer are not kept waiting by them.
+#[async_trait]
+pub trait Compute: Send + Sync {
+    /// Runs `work` to its end, also when nobody waits for it any more.
+    async fn run(&self, work: Box<dyn FnOnce() + Send>);
+}
+
+/// Computes where it is asked to: whoever wants the same order each time needs that.
+pub struct Inline;
+
+#[async_trait]
+impl Compute for Inline {
+    async fn run(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+}
+
 /// Every port in one hand: what a step works with.
 #[derive(Clone)]
 pub struct Ports {
@@ -547,4 +565,28 @@ pub struct Ports {
     pub clouds: Clouds,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Long computations.
+    pub compute: Arc<dyn Compute>,
+}
+
+impl Ports {
+    /// What a long computation gives.
+    ///
+    /// # Errors
+    /// It ended without a result, because it panicked.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let (done, result) = oneshot::channel();
+        let work = move || {
+            // Nobody waits for it any more: then nobody needs it.
+            let _ = done.send(work());
+        };
+        self.compute.run(Box::new(work)).await;
+        result.await.map_err(|_| {
+            let what = "a computation ended without a result";
+            PortError::new(ErrorKind::Unavailable, what)
+        })
+    }
 }

@@ -12,8 +12,8 @@ use crate::ports::{
     Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Blobs, Bucket, BucketAddress,
     Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit, Connection,
     EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git, GitAuth,
-    GkeCluster, Google, GoogleIdentity, Impersonation, Keys, Layer, Manifest, PortError, Ports,
-    Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator, Version,
+    GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Keys, Layer, Manifest, PortError,
+    Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -207,6 +207,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
             google: Arc::new(Absent),
         },
         clock,
+        compute: Arc::new(Inline),
     }
 }
 

@@ -9,7 +9,7 @@ use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{Apply, Cause, Cluster, Ports, Queue as _, Request, Secret};
+use driftless_core::ports::{Apply, Cause, Cluster, Inline, Ports, Queue as _, Request, Secret};
 use driftless_core::step;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue};
 use driftless_manifest::{Gvk, Object};
@@ -56,6 +56,7 @@ impl World {
             clusters: known.clone(),
             clouds: Offline::clouds(),
             clock,
+            compute: Arc::new(Inline),
         };
         let remotes = (0..clusters).map(|_| Embedded::new(Arc::new(SystemClock)));
         let world = Self {

@@ -17,7 +17,9 @@ use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub, Settings};
-use driftless_core::ports::{Buckets, Cause, Charts, Clock, Clouds, Ports, Queue, Request, Secret};
+use driftless_core::ports::{
+    Buckets, Cause, Charts, Clock, Clouds, Inline, Ports, Queue, Request, Secret,
+};
 use driftless_core::testing::MemoryBlobs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -113,6 +115,7 @@ impl World {
                 google: described.clone(),
             },
             clock,
+            compute: Arc::new(Inline),
         };
         let world = Self {
             ports,

@@ -9,6 +9,7 @@ use super::render::{self, Order};
 use super::run::{Broken, Step, record_error};
 use driftless_helm::record::{NewRelease, Release, Status};
 use driftless_helm::values::{Table, merge};
+use std::sync::Arc;
 
 impl Attempt<'_> {
     pub async fn write_record(&mut self, doing: &Doing) -> Result<Step, Broken> {
@@ -133,8 +134,8 @@ impl Attempt<'_> {
             .as_ref()
             .map_or(1, |running| running.record);
         let order = Order {
-            chart: &chart,
-            values: &values,
+            chart: chart.clone(),
+            values: Arc::new(values.clone()),
             revision: version,
             is_upgrade,
             check_schema,

@@ -19,11 +19,12 @@ use std::sync::Arc;
 const ROUNDS: usize = 16;
 
 /// What is rendered.
-pub struct Order<'o> {
+#[derive(Clone)]
+pub struct Order {
     /// The chart.
-    pub chart: &'o Chart,
+    pub chart: Arc<Chart>,
     /// The values.
-    pub values: &'o Table,
+    pub values: Arc<Table>,
     /// The revision.
     pub revision: i64,
     /// Whether it is an upgrade.
@@ -40,7 +41,7 @@ pub async fn render(
     ports: &Ports,
     target: &Target,
     release: &HelmRelease,
-    order: &Order<'_>,
+    order: &Order,
 ) -> Result<Rendered, Broken> {
     let cluster = target.cluster.as_ref();
     let now = ports.clock.now();
@@ -66,7 +67,9 @@ pub async fn render(
     };
     let mut found = BTreeMap::new();
     for _ in 0..ROUNDS {
-        match once(release, order, &options)? {
+        let (release, order, settings) = (release.clone(), order.clone(), options.clone());
+        let render = move || once(&release, &order, &settings);
+        match ports.compute(render).await?? {
             Outcome::Done(rendered) => return Ok(*rendered),
             Outcome::Needs(needs) => {
                 for need in needs {
@@ -81,7 +84,7 @@ pub async fn render(
     Err(Broken::Failed(what))
 }
 
-fn once(release: &HelmRelease, order: &Order<'_>, options: &Options) -> Result<Outcome, Broken> {
+fn once(release: &HelmRelease, order: &Order, options: &Options) -> Result<Outcome, Broken> {
     let run = |documents| post_render::run(release, documents);
     let post = PostRenderer {
         strategy: match release.spec.post_render_strategy.unwrap_or_default() {
@@ -92,8 +95,8 @@ fn once(release: &HelmRelease, order: &Order<'_>, options: &Options) -> Result<O
         run: &run,
     };
     render_with(
-        order.chart,
-        order.values,
+        &order.chart,
+        &order.values,
         options,
         order.check_schema,
         &post,

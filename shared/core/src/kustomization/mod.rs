@@ -33,6 +33,7 @@ use memory::{Memory, Wait};
 use report::{Progress, Stage};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon a wait for health is looked at again.
@@ -110,7 +111,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, 
     deps::check(context, &owner, &artifact).await?;
     progress.stage = Stage::Building;
 
-    let inputs = inputs::read(context, &owner).await?;
+    let inputs = Arc::new(inputs::read(context, &owner).await?);
     let digest = digest_of(&owner, &inputs);
     let same_inputs = progress.memory.inputs == digest;
     let connected = target::connect(context, &owner).await;
@@ -154,7 +155,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, 
     let tree = artifact::load(context.ports, &artifact).await;
     let tree = artifact::or_ask(context, &source, tree).await;
     let tree = tree.map_err(artifact_failure)?;
-    let built = remote::build(context, tree, &owner, &inputs).await?;
+    let built = remote::build(context, tree, &owner, inputs).await?;
     let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
     let end = check_health(context, progress, &target, context.ports.clock.now()).await?;

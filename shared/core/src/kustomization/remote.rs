@@ -31,11 +31,12 @@ pub async fn build(
     context: &Context<'_>,
     tree: Arc<FileTree>,
     owner: &Kustomization,
-    inputs: &Inputs,
+    inputs: Arc<Inputs>,
 ) -> Result<Built, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
-    fetching(context, tree, |tree| {
-        build::build(tree, owner, inputs, remote)
+    let owner = owner.clone();
+    fetching(context, tree, move |tree| {
+        build::build(tree, &owner, &inputs, remote)
     })
     .await
 }
@@ -48,21 +49,23 @@ pub async fn unset(
     context: &Context<'_>,
     tree: Arc<FileTree>,
     owner: &Kustomization,
-    inputs: &Inputs,
+    inputs: Arc<Inputs>,
 ) -> Result<BTreeSet<String>, Failure> {
     let remote = context.hub.settings.allow_remote_bases;
-    fetching(context, tree, |tree| {
-        build::unset(tree, owner, inputs, remote)
+    let owner = owner.clone();
+    fetching(context, tree, move |tree| {
+        build::unset(tree, &owner, &inputs, remote)
     })
     .await
 }
 
 /// Does something with the files, again with each thing that it needs of other hosts.
-async fn fetching<T>(
+async fn fetching<T: Send + 'static>(
     context: &Context<'_>,
     mut tree: Arc<FileTree>,
-    work: impl Fn(&FileTree) -> Result<T, Stop> + Send + Sync,
+    work: impl Fn(&FileTree) -> Result<T, Stop> + Send + Sync + 'static,
 ) -> Result<T, Failure> {
+    let work = Arc::new(work);
     let settings = &context.hub.settings;
     let namespace = &context.id.namespace;
     let hosts = Hosts {
@@ -72,7 +75,8 @@ async fn fetching<T>(
         allow_local: settings.allow_local_clusters,
     };
     for _ in 0..=MOST {
-        match work(&tree) {
+        let (build, files) = (work.clone(), tree.clone());
+        match context.ports.compute(move || build(&files)).await? {
             Ok(done) => return Ok(done),
             Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Needs(wanted)) => {

@@ -6,6 +6,7 @@ use crate::flux::Kustomization;
 use crate::kernel::Context;
 use crate::source::artifact;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The variables that the build of a Kustomization names and that have neither a value nor a default.
 ///
@@ -18,5 +19,6 @@ pub async fn unset(
     let (_, files) = find_artifact(context, owner).await?;
     let inputs = inputs::read(context, owner).await?;
     let tree = artifact::load(context.ports, &files).await;
-    remote::unset(context, tree.map_err(artifact_failure)?, owner, &inputs).await
+    let tree = tree.map_err(artifact_failure)?;
+    remote::unset(context, tree, owner, Arc::new(inputs)).await
 }

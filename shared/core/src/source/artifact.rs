@@ -113,7 +113,8 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTr
         return Ok(tree);
     }
     let packed = bytes(ports, artifact).await?;
-    let tree = Arc::new(archive::unpack(&packed, false, FetchLimits::default())?);
+    let unpack = move || archive::unpack(&packed, false, FetchLimits::default());
+    let tree = Arc::new(ports.compute(unpack).await??);
     UNPACKED.keep(hash, &tree);
     Ok(tree)
 }
