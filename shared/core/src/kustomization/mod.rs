@@ -347,7 +347,7 @@ async fn check_health(
         target,
         &progress.owner,
         &inventory,
-        &progress.memory,
+        progress.memory,
         since,
     )
     .await;

@@ -45,7 +45,7 @@ pub enum Begin {
 pub struct Held {
     key: String,
     nonce: String,
-    record: Record,
+    record: Box<Record>,
     version: Version,
     is_interrupted: bool,
 }
@@ -102,7 +102,7 @@ impl Held {
     async fn refresh(&mut self, ports: &Ports) -> Result<bool> {
         match state::read::<Record>(ports.blobs.as_ref(), &self.key).await? {
             Some((record, version)) if record.lease.nonce == self.nonce => {
-                let memory = std::mem::replace(&mut self.record, record).memory;
+                let memory = std::mem::replace(&mut *self.record, record).memory;
                 self.record.memory = memory;
                 self.version = version;
                 Ok(true)
@@ -121,7 +121,7 @@ pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Held> 
     Ok(Held {
         key: key(hub, object),
         is_interrupted: record.is_open(),
-        record,
+        record: record.into(),
         ..Held::default()
     })
 }
@@ -159,7 +159,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                     let held = Held {
                         key,
                         nonce,
-                        record,
+                        record: record.into(),
                         version,
                         is_interrupted,
                     };
