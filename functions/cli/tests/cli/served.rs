@@ -200,6 +200,9 @@ mod damaged_state_starts {
             assert_eq!(fs::read(&file).expect("a registration"), good);
         }
         let kept = hub.state().join("damaged/3/blobs/hubs/default.json.blob");
-        assert_eq!(fs::read(&kept).expect(text(&kept)), b"\0garbage");
+        assert_eq!(
+            fs::read(&kept).unwrap_or_else(|error| panic!("{}: {error}", text(&kept))),
+            b"\0garbage"
+        );
     }
 }
