@@ -5,6 +5,7 @@ mod config_map;
 mod eks;
 mod gke;
 pub(crate) mod health;
+pub(crate) mod objects;
 
 pub use config_map::canonical;
 

@@ -3,13 +3,14 @@
 use super::attempt::Attempt;
 use super::client_side::{Change, bring};
 use super::memory::Doing;
-use super::objects::{self, CONCURRENCY, Item};
+use super::objects;
 use super::run::{Broken, Step};
 use crate::apply::drift::helm_fields_patch;
 use crate::concurrent;
 use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
-use crate::ports::{Apply, Delete, ErrorKind, Patch, PortError, Resource};
+use crate::ports::{Apply, Patch, Resource};
 use crate::target::Target;
+use crate::target::objects::{CONCURRENCY, Item, by_kind, delete};
 use driftless_helm::record::Release;
 use driftless_helm::values::Table;
 use driftless_helm::{Chart, Compat};
@@ -226,11 +227,12 @@ impl Attempt<'_> {
             let Some(live) = live.get(&item.object.id()) else {
                 continue;
             };
-            if is_kept(&item.object) || is_kept(live) || objects::owned_by(live, record).is_err() {
+            let is_ours = |live: &Object| !is_kept(live) && objects::owned_by(live, record).is_ok();
+            if is_kept(&item.object) || !is_ours(live) {
                 continue;
             }
-            match delete_one(&self.target, &item.resource, live, propagation).await {
-                Ok(()) => {}
+            match delete(&self.target, &item.resource, live, propagation, &is_ours).await {
+                Ok(_) => {}
                 Err(error) => match Broken::from(error) {
                     Broken::Failed(why) => errors.push(why),
                     later => return Err(later),
@@ -281,11 +283,6 @@ fn is_kept(object: &Object) -> bool {
     policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
-/// Objects of one kind go together, in the order of the manifest.
-pub fn by_kind(items: &[Item]) -> Vec<&[Item]> {
-    items.chunk_by(|a, b| a.resource == b.resource).collect()
-}
-
 async fn apply_one(target: &Target, item: &Item) -> Result<Object, Broken> {
     let object = &item.object;
     let applied = target.cluster.apply(&item.resource, object, WRITE).await;
@@ -300,23 +297,4 @@ async fn apply_one(target: &Target, item: &Item) -> Result<Object, Broken> {
         )),
         later => later,
     })
-}
-
-/// Deletes the object that was looked at, and no other that took its place.
-pub async fn delete_one(
-    target: &Target,
-    resource: &Resource,
-    live: &Object,
-    propagation: &'static str,
-) -> Result<(), PortError> {
-    let how = Delete {
-        uid: Some(live.meta("uid").to_owned()),
-        resource_version: None,
-        propagation: Some(propagation),
-    };
-    let (namespace, name) = (live.namespace(), live.name());
-    match target.cluster.delete(resource, namespace, name, &how).await {
-        Err(error) if error.kind != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -2,16 +2,15 @@
 //! what changed since the release before.
 
 use super::action::Action;
-use super::apply::by_kind;
 use super::attempt::Attempt;
 use super::memory::Doing;
-use super::objects::{CONCURRENCY, Item};
 use super::run::Broken;
 use crate::apply::three_way::{is_known, replacement, three_way, two_way};
 use crate::concurrent;
 use crate::flux::HELM_CONTROLLER;
 use crate::ports::{ErrorKind, Patch, PortError};
 use crate::target::Target;
+use crate::target::objects::{CONCURRENCY, Item, by_kind};
 use driftless_helm::record::Release;
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;

@@ -1,9 +1,8 @@
 //! Running the hooks of an event, each to its end before the next.
 
-use super::apply::{WRITE, delete_one};
+use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::history::is_selected;
-use super::objects::Item;
 use super::run::{Broken, Step, list, told};
 use super::wait::{FIRST_PAUSE, Paused};
 use crate::apply::fingerprint::expires;
@@ -11,6 +10,7 @@ use crate::flux::HELM_CONTROLLER;
 use crate::health::{Health, HealthExprs};
 use crate::ports::ErrorKind;
 use crate::target::health::expressions;
+use crate::target::objects::{Item, delete};
 use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Time};
 use driftless_manifest::Object;
@@ -80,7 +80,7 @@ impl Attempt<'_> {
                     continue;
                 };
                 if live.meta("deletionTimestamp").is_empty() {
-                    delete_one(&self.target, resource, &live, "Background").await?;
+                    delete(&self.target, resource, &live, "Background", &|_| true).await?;
                 }
                 if self
                     .target
@@ -203,7 +203,7 @@ impl Attempt<'_> {
                     let (object, resource) = (&item.object, &item.resource);
                     let (namespace, name) = (object.namespace(), object.name());
                     if let Some(live) = self.target.cluster.get(resource, namespace, name).await? {
-                        delete_one(&self.target, resource, &live, "Background").await?;
+                        delete(&self.target, resource, &live, "Background", &|_| true).await?;
                     }
                 }
             }

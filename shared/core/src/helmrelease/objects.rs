@@ -5,28 +5,13 @@ use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::drift;
 use super::memory::Doing;
 use super::run::Broken;
-use crate::concurrent;
 use crate::flux::HelmRelease;
-use crate::ports::{ErrorKind, PortError, Resource};
+use crate::ports::{PortError, Resource};
 use crate::target::Target;
+use crate::target::objects::{Denied, Item, read};
 use driftless_helm::record::Release;
 use driftless_manifest::{Gvk, Object, ObjectId};
-use futures::FutureExt as _;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How many requests are under way at once.
-pub const CONCURRENCY: usize = 8;
-/// From how many objects of a kind on one LIST is cheaper than reading each.
-const LIST_FROM: usize = 3;
-
-/// An object of a record, with Helm's marks, and where it goes.
-#[derive(Clone, Debug)]
-pub struct Item {
-    /// The object.
-    pub object: Object,
-    /// Its kind in the cluster.
-    pub resource: Resource,
-}
 
 /// What Helm 4.2 says before it names a kind that is not served.
 pub fn unbuilt(doing: &Doing) -> &'static str {
@@ -110,56 +95,11 @@ pub async fn live(
     release: &HelmRelease,
     items: &[Item],
 ) -> Result<BTreeMap<ObjectId, Object>, PortError> {
-    let mut groups: BTreeMap<(Gvk, String), Vec<&Item>> = BTreeMap::new();
-    for item in items {
-        let key = (
-            item.resource.gvk.clone(),
-            item.object.namespace().to_owned(),
-        );
-        groups.entry(key).or_default().push(item);
-    }
     let selector = format!(
         "{ORIGIN_NAME}={},{ORIGIN_NAMESPACE}={}",
         release.id.name, release.id.namespace
     );
-    let reads = groups.into_iter().map(|((_, namespace), group)| {
-        let selector = &selector;
-        async move { read_group(target, &namespace, selector, group).await }.boxed()
-    });
-    let mut found = BTreeMap::new();
-    for read in concurrent::run(CONCURRENCY, reads.collect()).await {
-        found.extend(read?.into_iter().map(|object| (object.id(), object)));
-    }
-    Ok(found)
-}
-
-async fn read_group(
-    target: &Target,
-    namespace: &str,
-    selector: &str,
-    group: Vec<&Item>,
-) -> Result<Vec<Object>, PortError> {
-    let Some(resource) = group.first().map(|item| &item.resource) else {
-        return Ok(Vec::new());
-    };
-    let mut found = Vec::new();
-    if group.len() >= LIST_FROM {
-        match target.cluster.list(resource, namespace, selector).await {
-            Ok(listed) => found = listed,
-            Err(error) if error.kind == ErrorKind::Denied => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let ids: BTreeSet<ObjectId> = found.iter().map(Object::id).collect();
-    let missing = group.iter().filter(|item| !ids.contains(&item.object.id()));
-    let reads = missing.map(|item| {
-        let name = item.object.name();
-        async move { target.cluster.get(resource, namespace, name).await }.boxed()
-    });
-    for read in concurrent::run(CONCURRENCY, reads.collect()).await {
-        found.extend(read?);
-    }
-    Ok(found)
+    read(target, items, &selector, Denied::Error).await
 }
 
 /// Whether Helm's marks say that an object belongs to a release; else what Helm says is wrong with them.

@@ -3,12 +3,13 @@
 use super::action::Action;
 use super::attempt::Attempt;
 use super::memory::Doing;
-use super::objects::{self, Item};
+use super::objects;
 use super::plan::{self, Phase};
 use crate::failure::Failure;
 use crate::flux::reason;
 use crate::health::Health;
 use crate::ports::{ErrorKind, PortError};
+use crate::target::objects::Item;
 use driftless_helm::record::{Release, Status, Time};
 use driftless_manifest::ObjectId;
 use std::collections::BTreeSet;

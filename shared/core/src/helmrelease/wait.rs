@@ -2,13 +2,14 @@
 
 use super::attempt::Attempt;
 use super::memory::Doing;
-use super::objects::{self, CONCURRENCY, Item};
+use super::objects;
 use super::run::{Broken, Step, list, told};
 use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;
 use crate::health::{self, Assessment, Health, HealthExprs, legacy};
 use crate::target::health::{expressions, health_of};
+use crate::target::objects::{CONCURRENCY, Item};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;

@@ -11,16 +11,15 @@ use crate::failure::{Class, Failure};
 use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
-use crate::ports::{self, Clock, Delete, ErrorKind, Patch, PortError, Resource};
+use crate::ports::{self, Clock, ErrorKind, Patch, PortError, Resource};
 use crate::target::Target;
+use crate::target::objects::{self, CONCURRENCY, Item, by_kind};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How many objects are applied at once.
-const CONCURRENCY: usize = 8;
 /// How long the next stage waits for definitions and namespaces of the one before.
 const STAGE_WAIT: Duration = Duration::from_secs(20);
 /// How long a recreation waits for the old object to go.
@@ -43,16 +42,6 @@ pub struct Report {
     pub applied: BTreeMap<String, Applied>,
     /// What failed.
     pub failure: Option<Failure>,
-}
-
-/// An object with its resource and its policy, ready to be sent.
-pub struct Item {
-    /// What is sent.
-    pub object: Object,
-    /// Where to.
-    pub resource: Resource,
-    /// The annotations' wishes.
-    pub policy: Policy,
 }
 
 /// Applies objects in stages. An object that fails stops the stages behind it, not its neighbours.
@@ -86,12 +75,12 @@ pub async fn apply(
             report.fail(failure);
             break;
         }
-        for group in by_kind(items) {
+        for group in by_kind(&items) {
             let work = group
-                .into_iter()
+                .iter()
                 .map(|item| apply_one(context, target, owner, item, &live).boxed());
-            for (id, result) in concurrent::run(CONCURRENCY, work.collect()).await {
-                report.add(&id, result);
+            for (object, result) in concurrent::run(CONCURRENCY, work.collect()).await {
+                report.add(object, result);
             }
             if report.failure.is_some() {
                 break;
@@ -137,24 +126,6 @@ impl Report {
     }
 }
 
-/// Objects of one kind go together, in the order of the stage.
-fn by_kind(items: Vec<Item>) -> Vec<Vec<Item>> {
-    let mut groups: Vec<Vec<Item>> = Vec::new();
-    for item in items {
-        match groups.last_mut() {
-            Some(group)
-                if group
-                    .last()
-                    .is_some_and(|last| last.resource == item.resource) =>
-            {
-                group.push(item)
-            }
-            _ => groups.push(vec![item]),
-        }
-    }
-    groups
-}
-
 async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
     let (id, gvk) = (object.id(), object.gvk());
     let resource = target
@@ -182,12 +153,7 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
         metadata.remove("namespace");
     }
     normalize::object(&mut object);
-    let policy = Policy::of(&object);
-    Ok(Item {
-        object,
-        resource,
-        policy,
-    })
+    Ok(Item { object, resource })
 }
 
 fn apply_failure(object: &Object, error: &PortError) -> Failure {
@@ -200,16 +166,16 @@ fn apply_failure(object: &Object, error: &PortError) -> Failure {
     Failure::port(reason::FAILED, error).context(what)
 }
 
-async fn apply_one(
+async fn apply_one<'i>(
     context: &Context<'_>,
     target: &Target,
     owner: &Kustomization,
-    item: Item,
+    item: &'i Item,
     live: &Live,
-) -> (Object, Result<(Action, Option<Object>), Failure>) {
-    let result = change(context, target, owner, &item, live.get(&item.object)).await;
+) -> (&'i Object, Result<(Action, Option<Object>), Failure>) {
+    let result = change(context, target, owner, item, live.get(&item.object)).await;
     let result = result.map_err(|error| apply_failure(&item.object, &error));
-    (item.object, result)
+    (&item.object, result)
 }
 
 /// Brings one object to what it should be.
@@ -220,11 +186,8 @@ async fn change(
     item: &Item,
     live: Option<&Object>,
 ) -> Result<(Action, Option<Object>), PortError> {
-    let Item {
-        object,
-        resource,
-        policy,
-    } = item;
+    let Item { object, resource } = item;
+    let policy = Policy::of(object);
     if policy.skip(live).is_some() {
         return Ok((Action::Skipped, live.cloned()));
     }
@@ -291,7 +254,7 @@ async fn after_write(
             Ok((Action::Unchanged, Some(new)))
         }
         Some(_) => Ok((Action::Configured, Some(new))),
-        None if !item.policy.takes_over(&new) => Ok((first_action(&new), Some(new))),
+        None if !Policy::of(&item.object).takes_over(&new) => Ok((first_action(&new), Some(new))),
         None => {
             // The inventory did not know it, and it may have been there: what other tools once set there becomes ours, and
             // goes with the second apply when it is not rendered.
@@ -354,21 +317,11 @@ async fn recreate(
     target: &Target,
     item: &Item,
 ) -> Result<Object, PortError> {
-    let Item {
-        object, resource, ..
-    } = item;
+    let Item { object, resource } = item;
     let (namespace, name) = (object.namespace(), object.name());
     // What went meanwhile needs no delete: one without a uid would hit whatever has just come.
     if let Some(old) = target.cluster.get(resource, namespace, name).await? {
-        let how = Delete {
-            uid: Some(old.meta("uid").to_owned()),
-            resource_version: None,
-            propagation: Some("Background"),
-        };
-        target
-            .cluster
-            .delete(resource, namespace, name, &how)
-            .await?;
+        objects::delete(target, resource, &old, "Background", &|_| true).await?;
     }
     let clock = context.ports.clock.as_ref();
     let end = clock.now() + RECREATE_WAIT;

@@ -1,27 +1,22 @@
 //! Reading what is there: a LIST a kind where there are several objects of it, never a request an object in a large build.
 
-use super::apply::Item;
 use super::heirs::Acting;
-use crate::concurrent;
+use crate::apply::annotations::Policy;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, ObjectRef, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
-use crate::ports::{ErrorKind, PortError, Resource};
+use crate::ports::ErrorKind;
 use crate::target::Target;
-use driftless_manifest::{Gvk, Object, ObjectId};
-use futures::FutureExt as _;
+use crate::target::objects::{self, Denied, Item};
+use driftless_manifest::{Object, ObjectId};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The labels that say which Kustomization applied an object.
 pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// See [`OWNER_NAME`].
 pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
-
-/// From how many objects of a kind on one LIST is cheaper than reading each.
-const LIST_FROM: usize = 3;
-const CONCURRENCY: usize = 8;
 
 /// The live objects of a build.
 #[derive(Default)]
@@ -39,23 +34,16 @@ impl Live {
         items: &[Item],
         known: &Inventory,
     ) -> Result<Self, Failure> {
-        let mut wanted: BTreeMap<&Gvk, Vec<&Item>> = BTreeMap::new();
-        for item in items {
-            let asks = known.contains(&item.object.id()) || item.policy.needs_live();
-            if asks {
-                wanted.entry(&item.resource.gvk).or_default().push(item);
-            }
-        }
-        let reads = wanted
-            .into_values()
-            .map(|group| read_group(target, owner, group).boxed());
-        let mut live = Self::default();
-        for found in concurrent::run(CONCURRENCY, reads.collect()).await {
-            let found = found.map_err(|error| Failure::port(reason::FAILED, &error))?;
-            live.0
-                .extend(found.into_iter().map(|object| (object.id(), object)));
-        }
-        Ok(live)
+        let asked = items.iter().filter(|item| {
+            known.contains(&item.object.id()) || Policy::of(&item.object).needs_live()
+        });
+        let selector = format!(
+            "{OWNER_NAME}={},{OWNER_NAMESPACE}={}",
+            owner.id.name, owner.id.namespace
+        );
+        let live = objects::read(target, asked, &selector, Denied::Unknown).await;
+        let live = live.map_err(|error| Failure::port(reason::FAILED, &error))?;
+        Ok(Self(live))
     }
 
     /// The live object behind a desired one.
@@ -123,67 +111,6 @@ async fn living_inventory(
         Acting::of(other).is_ok_and(|acting| acting.is_beside(other.namespace(), us))
     });
     Ok(living.map(|other| Inventory::from_status(other.pointer("/status/inventory"))))
-}
-
-async fn read_group(
-    target: &Target,
-    owner: &Kustomization,
-    group: Vec<&Item>,
-) -> Result<Vec<Object>, PortError> {
-    let Some(first) = group.first() else {
-        return Ok(Vec::new());
-    };
-    let resource = &first.resource;
-    if group.len() >= LIST_FROM {
-        let namespaces: BTreeSet<&str> = group.iter().map(|item| item.object.namespace()).collect();
-        let namespace = match namespaces.len() {
-            1 => namespaces.first().copied().unwrap_or_default(),
-            _ => "",
-        };
-        let selector = format!(
-            "{OWNER_NAME}={},{OWNER_NAMESPACE}={}",
-            owner.id.name, owner.id.namespace
-        );
-        match target.cluster.list(resource, namespace, &selector).await {
-            Ok(found) => {
-                let ids: BTreeSet<ObjectId> = found.iter().map(Object::id).collect();
-                let missing = group
-                    .into_iter()
-                    .filter(|item| !ids.contains(&item.object.id()))
-                    .collect();
-                let mut found = found;
-                found.extend(read_each(target, resource, missing).await?);
-                return Ok(found);
-            }
-            Err(error) if error.kind == ErrorKind::Denied => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let resource = resource.clone();
-    read_each(target, &resource, group).await
-}
-
-async fn read_each(
-    target: &Target,
-    resource: &Resource,
-    group: Vec<&Item>,
-) -> Result<Vec<Object>, PortError> {
-    let reads = group.into_iter().map(|item| {
-        let (namespace, name) = (
-            item.object.namespace().to_owned(),
-            item.object.name().to_owned(),
-        );
-        async move { target.cluster.get(resource, &namespace, &name).await }.boxed()
-    });
-    let mut found = Vec::new();
-    for read in concurrent::run(CONCURRENCY, reads.collect()).await {
-        match read {
-            Ok(object) => found.extend(object),
-            Err(error) if error.kind == ErrorKind::Denied => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
 }
 
 /// Sets the owner labels and the common metadata on what will be applied.

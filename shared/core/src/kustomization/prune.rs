@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::kernel::Context;
-use crate::ports::{Cluster, Delete, Deleted, ErrorKind, PortError, Resource};
-use crate::target::Target;
+use crate::ports::{Cluster, Deleted, PortError, Resource};
+use crate::target::{Target, objects};
 use driftless_manifest::{Gvk, Object};
 
 /// What a prune did.
@@ -129,19 +129,11 @@ async fn prune_one(
         Handed::Over => return Ok(One::NotOurs),
         Handed::ToNobody(live) => live,
     };
-    let how = Delete {
-        uid: Some(live.meta("uid").to_owned()),
-        resource_version: Some(live.meta("resourceVersion").to_owned()),
-        propagation: Some("Background"),
+    let is_ours = |live: &Object| {
+        eligibility(live, &owner.id.namespace, &owner.id.name) == Eligibility::Delete
     };
-    let id = &entry.id;
-    match cluster
-        .delete(&resource, &id.namespace, &id.name, &how)
-        .await
-    {
-        Ok(Deleted::Gone) => Ok(One::Deleted),
-        Ok(Deleted::Pending) => Ok(One::Terminating),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(One::Gone),
-        Err(error) => Err(error),
+    match objects::delete(target, &resource, &live, "Background", &is_ours).await? {
+        Deleted::Gone => Ok(One::Deleted),
+        Deleted::Pending => Ok(One::Terminating),
     }
 }

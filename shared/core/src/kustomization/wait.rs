@@ -11,11 +11,11 @@ use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::target::Target;
 use crate::target::health::{expressions, health_of};
+use crate::target::objects::CONCURRENCY;
 use driftless_manifest::{Gvk, ObjectId};
 use futures::FutureExt as _;
 use std::time::Duration;
 
-const CONCURRENCY: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
