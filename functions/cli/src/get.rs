@@ -2,10 +2,10 @@
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, command};
-use crate::ready::{conditions, ready, revision, shorten, suspended};
+use crate::ready::{ready, revision, shorten, suspended};
 use crate::{output, table, term};
 use clap::{Subcommand, ValueEnum};
-use driftless_core::flux::FluxKind;
+use driftless_core::flux::{Conditions, FluxKind};
 use driftless_core::hub::Hub;
 use driftless_manifest::{Object, yaml};
 use serde_json::Value;
@@ -255,11 +255,11 @@ fn nothing(args: &Args) -> Error {
 }
 
 fn matches(object: &Object, kind: &str, status: &str) -> bool {
-    let conditions = conditions(object);
+    let conditions = Conditions::of(object);
     let found = conditions
         .iter()
         .find(|condition| condition.kind.eq_ignore_ascii_case(kind));
-    found.is_some_and(|condition| condition.status.eq_ignore_ascii_case(status))
+    found.is_some_and(|condition| condition.status.as_str().eq_ignore_ascii_case(status))
 }
 
 /// One table a kind, as Flux prints them.

@@ -5,21 +5,13 @@ use driftless_manifest::Object;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// The conditions; none when there are none yet.
-pub fn conditions(object: &Object) -> Conditions {
-    let conditions = object.pointer("/status/conditions").cloned();
-    conditions
-        .and_then(|conditions| serde_json::from_value(conditions).ok())
-        .unwrap_or_default()
-}
-
 /// `status` and `message` of `Ready`, as `flux get` prints them.
 pub fn ready(object: &Object) -> (String, String) {
     if is_static(object) {
         return ("True".to_owned(), "Helm repository is Ready".to_owned());
     }
-    match conditions(object).get("Ready") {
-        Some(ready) => (ready.status.clone(), ready.message.clone()),
+    match Conditions::of(object).ready() {
+        Some(ready) => (ready.status.as_str().to_owned(), ready.message.clone()),
         None => ("False".to_owned(), "waiting to be reconciled".to_owned()),
     }
 }

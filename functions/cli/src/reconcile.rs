@@ -4,11 +4,12 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{self, Scope};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::ready::{conditions, is_static, ready, revision, suspended, text};
+use crate::ready::{is_static, ready, revision, suspended, text};
 use crate::term;
 use clap::Subcommand;
 use driftless_core::flux::{
-    FORCE_AT, FluxKind, ObjectRef, REQUESTED_AT, RESET_AT, parse_duration, reason,
+    ConditionStatus, Conditions, FORCE_AT, FluxKind, ObjectRef, RECONCILING, REQUESTED_AT,
+    RESET_AT, parse_duration, reason,
 };
 use driftless_core::hub::Hub;
 use driftless_core::ports::Patch;
@@ -311,18 +312,19 @@ impl Wait<'_> {
 /// Whether a reconciliation came to an end: `Ready` is known, speaks of this generation, and nothing is going on. A failure
 /// that is tried again later is an end; another object that must be ready first is not.
 pub fn is_settled(object: &Object) -> bool {
-    let conditions = conditions(object);
-    let Some(ready) = conditions.get("Ready") else {
+    let conditions = Conditions::of(object);
+    let Some(ready) = conditions.ready() else {
         return false;
     };
     let generation = object
         .pointer("/metadata/generation")
         .and_then(Value::as_i64)
         .unwrap_or(0);
-    let going_on = conditions.get("Reconciling").is_some_and(|reconciling| {
-        reconciling.status == "True" && reconciling.reason != reason::PROGRESSING_WITH_RETRY
+    let going_on = conditions.get(RECONCILING).is_some_and(|reconciling| {
+        reconciling.status == ConditionStatus::True
+            && reconciling.reason != reason::PROGRESSING_WITH_RETRY
     });
-    ready.status != "Unknown"
+    ready.status != ConditionStatus::Unknown
         && ready.observed_generation >= generation
         && ready.reason != reason::DEPENDENCY_NOT_READY
         && !going_on

@@ -1,7 +1,7 @@
 //! `dependsOn`: is every dependency ready, for this revision?
 
 use crate::failure::Failure;
-use crate::flux::{self, FluxKind, ObjectRef, reason};
+use crate::flux::{self, Conditions, FluxKind, ObjectRef, READY, reason};
 use crate::health::ReadyExpr;
 use crate::kernel::Context;
 use crate::schedule;
@@ -124,13 +124,5 @@ fn is_ready(object: &Object) -> bool {
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64)
         .unwrap_or(-1);
-    let ready = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    observed == flux::generation(object)
-        && ready
-            .into_iter()
-            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    observed == flux::generation(object) && Conditions::of(object).is_true(READY)
 }

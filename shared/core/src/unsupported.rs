@@ -35,10 +35,7 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
 
 /// Whether the object's status says so already.
 fn is_told(object: &Object, message: &str) -> bool {
-    let conditions = object.pointer("/status/conditions").cloned();
-    let conditions = conditions.and_then(|list| serde_json::from_value::<Conditions>(list).ok());
-    conditions.is_some_and(|conditions| {
-        let ready = conditions.get("Ready");
-        ready.is_some_and(|ready| ready.reason == reason::UNSUPPORTED && ready.message == message)
-    })
+    let conditions = Conditions::of(object);
+    let ready = conditions.ready();
+    ready.is_some_and(|ready| ready.reason == reason::UNSUPPORTED && ready.message == message)
 }

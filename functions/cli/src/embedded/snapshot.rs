@@ -2,8 +2,10 @@
 
 use super::{Told, World};
 use crate::error::Error;
-use crate::ready::{conditions, is_static, revision, suspended};
-use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, timestamp};
+use crate::ready::{is_static, revision, suspended};
+use driftless_core::flux::{
+    ConditionStatus, Conditions, FluxKind, HelmRelease, Kustomization, ObjectRef, timestamp,
+};
 use driftless_core::health::{self, Health};
 use driftless_core::hub::Hub;
 use driftless_core::inventory::Inventory;
@@ -140,8 +142,8 @@ impl World {
             Some((told, named)) => self.place(&name, &told).unwrap_or_else(|| named.to_owned()),
         };
         let inventory = Inventory::from_status(object.pointer("/status/inventory"));
-        let conditions = conditions(object);
-        let ready = conditions.get("Ready");
+        let conditions = Conditions::of(object);
+        let ready = conditions.ready();
         Some(Row {
             hub: name,
             owner: owner(object),
@@ -269,8 +271,8 @@ fn state(object: &Object) -> State {
     if is_static(object) {
         return State::Ready;
     }
-    let conditions = conditions(object);
-    let Some(ready) = conditions.get("Ready") else {
+    let conditions = Conditions::of(object);
+    let Some(ready) = conditions.ready() else {
         return State::Progressing;
     };
     // A source that is there and has no artifact yet; a source or a folder that is not there is a failure.
@@ -279,12 +281,14 @@ fn state(object: &Object) -> State {
     let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT]
         .contains(&&*ready.reason)
         || no_artifact;
-    match ready.status.as_str() {
-        "True" if ready.observed_generation == driftless_core::flux::generation(object) => {
+    match ready.status {
+        ConditionStatus::True
+            if ready.observed_generation == driftless_core::flux::generation(object) =>
+        {
             State::Ready
         }
-        "False" if waits => State::Waiting,
-        "False" => State::Failed,
-        _ => State::Progressing,
+        ConditionStatus::False if waits => State::Waiting,
+        ConditionStatus::False => State::Failed,
+        ConditionStatus::True | ConditionStatus::Unknown => State::Progressing,
     }
 }

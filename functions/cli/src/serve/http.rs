@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use driftless_core::flux::FluxKind;
+use driftless_core::flux::{Conditions, FluxKind};
 use driftless_core::hub;
 use driftless_core::sweep::Report;
 use driftless_core::webhook::{self, Answer, Delivery, Entrance, Refusal};
@@ -211,12 +211,12 @@ async fn list(site: &Site) -> Result<Vec<Value>, String> {
 
 /// One object in a few words.
 fn summary(object: &Object) -> Value {
-    let conditions = crate::ready::conditions(object);
-    let ready = conditions.get("Ready");
+    let conditions = Conditions::of(object);
+    let ready = conditions.ready();
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     json!({
         "kind": object.kind(), "namespace": object.namespace(), "name": object.name(),
-        "ready": ready.map_or("Unknown", |ready| &ready.status),
+        "ready": ready.map_or("Unknown", |ready| ready.status.as_str()),
         "reason": ready.map(|ready| &ready.reason), "message": ready.map(|ready| &ready.message),
         "revision": crate::ready::revision(object), "suspended": crate::ready::suspended(object),
         "observed": number("/status/observedGeneration").is_some_and(|seen| Some(seen) >= number("/metadata/generation")),

@@ -1,5 +1,7 @@
+use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
+use std::fmt;
 
 /// Reasons of conditions and events, as Flux names them.
 pub mod reason {
@@ -45,6 +47,41 @@ pub mod reason {
     pub const OCI_LAYER_FAILED: &str = "OCIArtifactLayerOperationFailed";
 }
 
+/// The summary of an object's conditions.
+pub const READY: &str = "Ready";
+/// Work goes on, or is tried again.
+pub const RECONCILING: &str = "Reconciling";
+/// Only a change of the object or of what it names can help.
+pub const STALLED: &str = "Stalled";
+/// Whether what a Kustomization applied is healthy.
+pub const HEALTHY: &str = "Healthy";
+
+/// `status` of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each variant is the word it stands for")]
+pub enum ConditionStatus {
+    True,
+    False,
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl fmt::Display for ConditionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// A condition of `status.conditions`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,8 +89,8 @@ pub struct Condition {
     /// `Ready`, `Reconciling`, `Stalled`, `Healthy`, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
     /// The generation it speaks of.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
@@ -86,6 +123,19 @@ const ELLIPSIS: &str = "...";
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
+    /// The conditions of a live object; none when they cannot be read.
+    pub fn of(object: &Object) -> Self {
+        let conditions = object.pointer("/status/conditions");
+        conditions
+            .and_then(|conditions| Self::deserialize(conditions).ok())
+            .unwrap_or_default()
+    }
+
+    /// The summary.
+    pub fn ready(&self) -> Option<&Condition> {
+        self.get(READY)
+    }
+
     /// The condition of that type.
     pub fn get(&self, kind: &str) -> Option<&Condition> {
         self.0.iter().find(|condition| condition.kind == kind)
@@ -94,14 +144,14 @@ impl Conditions {
     /// Whether the condition of that type is `True`.
     pub fn is_true(&self, kind: &str) -> bool {
         self.get(kind)
-            .is_some_and(|condition| condition.status == "True")
+            .is_some_and(|condition| condition.status == ConditionStatus::True)
     }
 
     /// Sets a condition. The transition time moves only when `status` does, as apimachinery's `SetStatusCondition`.
     pub fn set(
         &mut self,
         kind: &str,
-        status: &str,
+        status: ConditionStatus,
         reason: &str,
         message: &str,
         generation: i64,
@@ -113,11 +163,11 @@ impl Conditions {
             .map(|old| old.last_transition_time.clone());
         let condition = Condition {
             kind: kind.to_owned(),
-            status: status.to_owned(),
+            status,
             observed_generation: generation,
             last_transition_time: since.unwrap_or_else(|| now.to_owned()),
             reason: reason.to_owned(),
-            message: trimmed(message),
+            message: shorten(message, LONGEST),
         };
         self.remove(kind);
         self.0.push(condition);
@@ -135,24 +185,21 @@ impl Conditions {
     }
 }
 
-/// A message as long as the API takes one.
-fn trimmed(message: &str) -> String {
-    if message.len() <= LONGEST {
-        return message.to_owned();
+/// At most `most` bytes, cut at a character.
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
     }
-    let mut end = LONGEST - ELLIPSIS.len();
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}{ELLIPSIS}", &message[..end])
+    let end = text.floor_char_boundary(most.saturating_sub(ELLIPSIS.len()));
+    format!("{}{ELLIPSIS}", &text[..end])
 }
 
 /// Flux's order: what goes on first, then the summary, then the rest, what was told of the newest generation first.
 fn rank(condition: &Condition) -> (u8, Reverse<i64>, &str) {
     let weight = match condition.kind.as_str() {
-        "Stalled" => 0,
-        "Reconciling" => 1,
-        "Ready" => 2,
+        STALLED => 0,
+        RECONCILING => 1,
+        READY => 2,
         _ => 3,
     };
     let newest = match weight {
@@ -167,10 +214,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shortens_at_characters() {
+        assert_eq!(shorten("abcdef", 6), "abcdef");
+        assert_eq!(shorten("ääää", 6), "ä...");
+    }
+
+    #[test]
     fn a_message_is_as_long_as_the_api_takes_it() {
         let mut conditions = Conditions::default();
         for message in ["a".repeat(LONGEST), "é".repeat(LONGEST)] {
-            conditions.set("Ready", "False", "Failed", &message, 1, "t");
+            conditions.set("Ready", ConditionStatus::False, "Failed", &message, 1, "t");
             let told = &conditions.get("Ready").unwrap().message;
             assert!(
                 told.len() <= LONGEST && told.len() > LONGEST - 5,
@@ -184,9 +237,16 @@ mod tests {
     #[test]
     fn what_was_told_of_the_newest_generation_comes_first() {
         let mut conditions = Conditions::default();
-        conditions.set("ArtifactInStorage", "True", "Succeeded", "", 1, "t");
-        conditions.set("FetchFailed", "True", "Failed", "", 2, "t");
-        conditions.set("Ready", "False", "Failed", "", 2, "t");
+        conditions.set(
+            "ArtifactInStorage",
+            ConditionStatus::True,
+            "Succeeded",
+            "",
+            1,
+            "t",
+        );
+        conditions.set("FetchFailed", ConditionStatus::True, "Failed", "", 2, "t");
+        conditions.set("Ready", ConditionStatus::False, "Failed", "", 2, "t");
         let kinds: Vec<&str> = conditions.iter().map(|one| &*one.kind).collect();
         assert_eq!(kinds, ["Ready", "FetchFailed", "ArtifactInStorage"]);
     }
@@ -194,12 +254,26 @@ mod tests {
     #[test]
     fn transition_time_moves_with_the_status_only() {
         let mut conditions = Conditions::default();
-        conditions.set("Ready", "False", "BuildFailed", "a", 1, "t1");
-        conditions.set("Ready", "False", "BuildFailed", "b", 2, "t2");
+        conditions.set("Ready", ConditionStatus::False, "BuildFailed", "a", 1, "t1");
+        conditions.set("Ready", ConditionStatus::False, "BuildFailed", "b", 2, "t2");
         assert_eq!(conditions.get("Ready").unwrap().last_transition_time, "t1");
-        conditions.set("Ready", "True", "ReconciliationSucceeded", "c", 2, "t3");
+        conditions.set(
+            "Ready",
+            ConditionStatus::True,
+            "ReconciliationSucceeded",
+            "c",
+            2,
+            "t3",
+        );
         assert_eq!(conditions.get("Ready").unwrap().last_transition_time, "t3");
-        conditions.set("Reconciling", "True", "Progressing", "", 2, "t3");
+        conditions.set(
+            "Reconciling",
+            ConditionStatus::True,
+            "Progressing",
+            "",
+            2,
+            "t3",
+        );
         assert_eq!(
             conditions.iter().map(|c| &*c.kind).collect::<Vec<_>>(),
             ["Reconciling", "Ready"]

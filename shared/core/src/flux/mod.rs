@@ -15,7 +15,9 @@ mod time;
 mod verification;
 
 pub use bucket::{Bucket, BucketSpec};
-pub use condition::{Condition, Conditions, reason};
+pub use condition::{
+    Condition, ConditionStatus, Conditions, HEALTHY, READY, RECONCILING, STALLED, reason, shorten,
+};
 pub use crd::{custom_resource_definitions, is_current};
 pub use git_repository::{GitReference, GitRepository, GitRepositorySpec};
 pub use helm_chart::{ChartSource, HelmChart, HelmChartSpec};

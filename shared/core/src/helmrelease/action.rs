@@ -7,6 +7,7 @@ use super::conditions::{
 use super::history;
 use super::outcome::messages;
 use super::state::State;
+use crate::flux::{ConditionStatus, READY, RECONCILING};
 use crate::flux::{
     DriftMode, FORCE_AT, HelmRelease, REQUESTED_AT, RESET_AT, ReleaseAction, Remediation,
     RemediationStrategy, Snapshot, duration_text, reason,
@@ -145,7 +146,7 @@ pub fn decide(
     let next = match next(release, state, forced, records, now)? {
         Next::Run(action) => action,
         Next::Nothing => {
-            release.status.conditions.remove("Reconciling");
+            release.status.conditions.remove(RECONCILING);
             summarize(release, now);
             return Ok(Decision::Pause(Pause::Done));
         }
@@ -171,7 +172,7 @@ pub fn decide(
     if remediation.is_none_or(|remediation| !remediation.is_exhausted()) {
         return Ok(Decision::Pause(again(release, now)));
     }
-    release.status.conditions.remove("Reconciling");
+    release.status.conditions.remove(RECONCILING);
     Ok(Decision::Pause(Pause::Done))
 }
 
@@ -244,7 +245,7 @@ fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, S
         mark(
             release,
             DRIFTED,
-            "False",
+            ConditionStatus::False,
             reasons::NO_DRIFT_DETECTED,
             message,
             now,
@@ -256,7 +257,7 @@ fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, S
 /// An install or upgrade that was taken for failed came to a good end all the same; or the conditions were lost.
 fn released_again(release: &mut HelmRelease, now: &str) {
     let conditions = &release.status.conditions;
-    if conditions.is_true("Ready") && conditions.is_true(RELEASED) {
+    if conditions.is_true(READY) && conditions.is_true(RELEASED) {
         return;
     }
     let Some(current) = history::latest(&release.status.history).cloned() else {
@@ -278,7 +279,14 @@ fn released_again(release: &mut HelmRelease, now: &str) {
             messages::upgrade_succeeded(&current),
         ),
     };
-    mark(release, RELEASED, "True", reason, &message, now);
+    mark(
+        release,
+        RELEASED,
+        ConditionStatus::True,
+        reason,
+        &message,
+        now,
+    );
 }
 
 fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Result<Next, String> {
@@ -331,11 +339,11 @@ pub fn after(
         if let Some(pause) = retry(release, now)? {
             return Ok(Some(pause));
         }
-        if release.status.conditions.is_true("Ready") {
+        if release.status.conditions.is_true(READY) {
             mark(
                 release,
-                "Ready",
-                "False",
+                READY,
+                ConditionStatus::False,
                 reasons::RECONCILE_ERROR,
                 error,
                 now,
@@ -368,7 +376,7 @@ fn retry(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> 
 }
 
 fn again(release: &mut HelmRelease, now: &str) -> Pause {
-    let ready = release.status.conditions.get("Ready");
+    let ready = release.status.conditions.get(READY);
     let message = ready.map(|ready| ready.message.clone()).unwrap_or_default();
     mark_reconciling(release, reason::PROGRESSING_WITH_RETRY, &message, now);
     Pause::Again

@@ -13,6 +13,7 @@ use super::storage::Storage;
 use super::{history, values};
 use crate::credentials;
 use crate::failure::Failure;
+use crate::flux::ConditionStatus;
 use crate::flux::{
     ArtifactStatus, DriftMode, HelmRelease, ObjectRef, RESET_AT, duration_text, reason, rfc3339,
 };
@@ -346,9 +347,17 @@ impl Attempt<'_> {
         };
         let now = self.now();
         let told = self.release.status.conditions.get(DRIFTED);
-        let is_news = told.is_none_or(|told| told.status != "True" || told.message != summary);
+        let is_news =
+            told.is_none_or(|told| told.status != ConditionStatus::True || told.message != summary);
         let why = reasons::DRIFT_DETECTED;
-        mark(&mut self.release, DRIFTED, "True", why, &summary, &now);
+        mark(
+            &mut self.release,
+            DRIFTED,
+            ConditionStatus::True,
+            why,
+            &summary,
+            &now,
+        );
         if is_news {
             self.event(true, why, &summary, &About::default());
         }

@@ -5,8 +5,8 @@ use super::memory::ChartFacts;
 use crate::apply::drift::{Drift, compare};
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ArtifactStatus, ChartTemplate, FluxKind, HELM_CONTROLLER, HelmRelease, ObjectRef,
-    duration_text, parse_duration, reason,
+    ArtifactStatus, ChartTemplate, ConditionStatus, Conditions, FluxKind, HELM_CONTROLLER,
+    HelmRelease, ObjectRef, READY, STALLED, duration_text, parse_duration, reason,
 };
 use crate::kernel::Context;
 use crate::ports::{Apply, Delete, ErrorKind};
@@ -202,24 +202,21 @@ async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, F
         );
         Failure::waiting(reasons::SOURCE_NOT_READY, what)
     };
-    let condition = |kind: &str, status: &str| {
-        let all = object
-            .pointer("/status/conditions")
-            .and_then(Value::as_array);
-        let mut fits = all.into_iter().flatten();
-        fits.find(|one| one["type"] == kind && one["status"] == status)
-            .and_then(|one| one["message"].as_str().map(str::to_owned))
+    let conditions = Conditions::of(&object);
+    let condition = |kind: &str, status| {
+        let found = conditions.get(kind).filter(|one| one.status == status);
+        found.map(|one| one.message.clone())
     };
     let observed = object
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64);
     if observed.is_some_and(|seen| seen != crate::flux::generation(&object)) {
-        let why = condition("Ready", "False");
+        let why = condition(READY, ConditionStatus::False);
         let why =
             why.unwrap_or_else(|| "latest generation of object has not been reconciled".to_owned());
         return Err(not_ready(&why));
     }
-    if let Some(why) = condition("Stalled", "True") {
+    if let Some(why) = condition(STALLED, ConditionStatus::True) {
         return Err(not_ready(&why));
     }
     match artifact_of(&object) {

@@ -1,6 +1,7 @@
 //! Conditions of a HelmRelease: Released, Remediated and TestSuccess, and Ready as their summary.
 
 use super::state::{common_metadata_digest, post_renderers_digest};
+use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
 use crate::flux::{HelmRelease, reason};
 
 /// Whether the last install, upgrade or uninstall went well.
@@ -45,32 +46,40 @@ pub mod reasons {
 pub fn mark(
     release: &mut HelmRelease,
     kind: &str,
-    status: &str,
+    status: ConditionStatus,
     reason: &str,
     message: &str,
     now: &str,
 ) {
-    const MOST: usize = 32_768;
     let generation = release.generation();
-    let cut = message.floor_char_boundary(MOST - 3);
-    let message = match message.len() > MOST {
-        true => format!("{}...", &message[..cut]),
-        false => message.to_owned(),
-    };
     let conditions = &mut release.status.conditions;
-    conditions.set(kind, status, reason, &message, generation, now);
+    conditions.set(kind, status, reason, message, generation, now);
 }
 
 /// Says that work goes on.
 pub fn mark_reconciling(release: &mut HelmRelease, reason: &str, message: &str, now: &str) {
-    release.status.conditions.remove("Stalled");
-    mark(release, "Reconciling", "True", reason, message, now);
+    release.status.conditions.remove(STALLED);
+    mark(
+        release,
+        RECONCILING,
+        ConditionStatus::True,
+        reason,
+        message,
+        now,
+    );
 }
 
 /// Says that only a change can help.
 pub fn mark_stalled(release: &mut HelmRelease, reason: &str, message: &str, now: &str) {
-    release.status.conditions.remove("Reconciling");
-    mark(release, "Stalled", "True", reason, message, now);
+    release.status.conditions.remove(RECONCILING);
+    mark(
+        release,
+        STALLED,
+        ConditionStatus::True,
+        reason,
+        message,
+        now,
+    );
 }
 
 /// Says that an action runs: `Reconciling`, and `Ready` when the action makes a release.
@@ -79,8 +88,8 @@ pub fn mark_running(release: &mut HelmRelease, message: &str, makes_release: boo
     if makes_release {
         mark(
             release,
-            "Ready",
-            "Unknown",
+            READY,
+            ConditionStatus::Unknown,
             reason::PROGRESSING,
             message,
             now,
@@ -97,7 +106,14 @@ pub fn replace_remediated(release: &mut HelmRelease, reason: &str, message: &str
     conditions.remove(REMEDIATED);
     conditions.remove(RELEASED);
     let since = remediated.last_transition_time;
-    mark(release, RELEASED, "True", reason, message, &since);
+    mark(
+        release,
+        RELEASED,
+        ConditionStatus::True,
+        reason,
+        message,
+        &since,
+    );
 }
 
 /// Makes `Ready` of the others: the one of the highest generation counts, of those `Remediated` before `TestSuccess` before
@@ -121,13 +137,13 @@ pub fn summarize(release: &mut HelmRelease, now: &str) {
         .cloned();
     if let Some(first) = first {
         let status = match first.kind.as_str() {
-            REMEDIATED => "False",
-            _ => first.status.as_str(),
+            REMEDIATED => ConditionStatus::False,
+            _ => first.status,
         };
-        if status == "True" {
-            release.status.conditions.remove("Stalled");
+        if status == ConditionStatus::True {
+            release.status.conditions.remove(STALLED);
         }
-        mark(release, "Ready", status, &first.reason, &first.message, now);
+        mark(release, READY, status, &first.reason, &first.message, now);
     }
     release.status.observed_post_renderers_digest =
         post_renderers_digest(release.spec.post_renderers.as_deref());

@@ -8,6 +8,7 @@ use super::objects;
 use super::run::{Broken, Step};
 use crate::apply::fingerprint::Applied;
 use crate::failure::Failure;
+use crate::flux::ConditionStatus;
 use crate::flux::{HELM_CONTROLLER, reason};
 use crate::ports::{Apply, ErrorKind, Patch, PortError};
 use crate::target::objects::Item;
@@ -96,7 +97,7 @@ impl Attempt<'_> {
         let is_same_spec = release.status.observed_generation == Some(release.generation());
         let drifted = release.status.conditions.get(DRIFTED);
         is_same_spec
-            && drifted.is_some_and(|condition| condition.status == "False")
+            && drifted.is_some_and(|condition| condition.status == ConditionStatus::False)
             && self.memory.seen.get(id) == Some(seen)
     }
 

@@ -4,6 +4,7 @@ use super::action::Action;
 use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summarize};
 use super::history::{self, prepend, snapshot};
 use super::memory::ChartFacts;
+use crate::flux::{ConditionStatus, READY};
 use crate::flux::{HelmRelease, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
@@ -193,7 +194,14 @@ fn made(
             ran.chart.version,
             error.trim()
         );
-        mark(release, RELEASED, "False", reason, &message, now);
+        mark(
+            release,
+            RELEASED,
+            ConditionStatus::False,
+            reason,
+            &message,
+            now,
+        );
         let about = About::tried(release, ran.chart);
         return Ok(Some(told(true, reason, message, about)));
     }
@@ -206,7 +214,14 @@ fn made(
         reasons::UPGRADE_SUCCEEDED
     };
     let message = messages::succeeded(action.as_str(), &current);
-    mark(release, RELEASED, "True", reason, &message, now);
+    mark(
+        release,
+        RELEASED,
+        ConditionStatus::True,
+        reason,
+        &message,
+        now,
+    );
     if release.test().enable && !current.has_been_tested() {
         let message = format!(
             "Helm release {} with chart {} is awaiting tests",
@@ -216,7 +231,7 @@ fn made(
         mark(
             release,
             TEST_SUCCESS,
-            "Unknown",
+            ConditionStatus::Unknown,
             reasons::AWAITING_TESTS,
             &message,
             now,
@@ -274,8 +289,8 @@ fn corrected(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Option<Told
     let progress = "correcting cluster drift";
     mark(
         release,
-        "Ready",
-        "Unknown",
+        READY,
+        ConditionStatus::Unknown,
         reason::PROGRESSING,
         progress,
         now,
@@ -312,7 +327,7 @@ fn rolled_back(
             mark(
                 release,
                 REMEDIATED,
-                "False",
+                ConditionStatus::False,
                 reasons::ROLLBACK_FAILED,
                 &message,
                 now,
@@ -324,7 +339,7 @@ fn rolled_back(
             mark(
                 release,
                 REMEDIATED,
-                "True",
+                ConditionStatus::True,
                 reasons::ROLLBACK_SUCCEEDED,
                 &message,
                 now,
@@ -359,7 +374,7 @@ fn uninstalled(
             mark(
                 release,
                 REMEDIATED,
-                "False",
+                ConditionStatus::False,
                 reasons::UNINSTALL_FAILED,
                 &message,
                 now,
@@ -376,7 +391,7 @@ fn uninstalled(
             mark(
                 release,
                 REMEDIATED,
-                "True",
+                ConditionStatus::True,
                 reasons::UNINSTALL_SUCCEEDED,
                 &message,
                 now,
@@ -445,7 +460,14 @@ pub fn record_uninstall(
     if went == Uninstalled::Done {
         release.status.inventory = None;
     }
-    mark(release, RELEASED, "False", reason, &message, now);
+    mark(
+        release,
+        RELEASED,
+        ConditionStatus::False,
+        reason,
+        &message,
+        now,
+    );
     summarize(release, now);
     let warning = matches!(went, Uninstalled::Failed(_));
     Ok(is_told.then(|| told(warning, reason, message, About::of(&current))))
@@ -479,7 +501,7 @@ fn tested(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<
         mark(
             release,
             TEST_SUCCESS,
-            "False",
+            ConditionStatus::False,
             reasons::TEST_FAILED,
             &message,
             now,
@@ -500,7 +522,7 @@ fn tested(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<
     mark(
         release,
         TEST_SUCCESS,
-        "True",
+        ConditionStatus::True,
         reasons::TEST_SUCCEEDED,
         &message,
         now,
@@ -555,7 +577,7 @@ fn unlocked(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Optio
     mark(
         release,
         RELEASED,
-        "False",
+        ConditionStatus::False,
         reasons::PENDING_RELEASE,
         &message,
         now,

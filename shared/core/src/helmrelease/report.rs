@@ -6,8 +6,9 @@ use super::attempt::End;
 use super::conditions::{mark, mark_stalled, reasons};
 use crate::driver::{self, Report};
 use crate::failure::{Class, Failure};
+use crate::flux::{ConditionStatus, READY, shorten};
 use crate::flux::{HelmRelease, reason, rfc3339};
-use crate::kernel::{Context, Outcome, status};
+use crate::kernel::{Context, Outcome};
 use std::time::Duration;
 
 /// The failures before an action that helm-controller sends an event about; actions tell of themselves.
@@ -58,13 +59,13 @@ pub fn end(before: HelmRelease, mut work: Work, end: End) -> Report<HelmRelease>
     if observed {
         work.release.status.observed_generation = Some(work.release.generation());
     }
-    outcome.notifies = work.release.status.conditions.is_true("Ready");
+    outcome.notifies = work.release.status.conditions.is_true(READY);
     report(before, work, driver::End::Done(outcome))
 }
 
 /// Returns whether the generation was dealt with.
 fn paused(work: &Work, pause: Pause, outcome: &mut Outcome) -> bool {
-    let ready = work.release.status.conditions.get("Ready");
+    let ready = work.release.status.conditions.get(READY);
     let message = ready.map_or("", |ready| ready.message.as_str());
     message.clone_into(&mut outcome.summary);
     match pause {
@@ -99,13 +100,20 @@ pub fn fail(
 ) -> Report<HelmRelease> {
     let now = rfc3339(context.ports.clock.now());
     let release = &mut work.release;
-    let message = status::shorten(&failure.message, 20_000);
-    mark(release, "Ready", "False", failure.reason, &message, &now);
+    let message = shorten(&failure.message, 20_000);
+    mark(
+        release,
+        READY,
+        ConditionStatus::False,
+        failure.reason,
+        &message,
+        &now,
+    );
     if failure.class == Class::Terminal {
         release.status.observed_generation = Some(release.generation());
         mark_stalled(release, failure.reason, &message, &now);
     }
-    let told = before.status.conditions.get("Ready");
+    let told = before.status.conditions.get(READY);
     let is_news =
         told.map(|told| (&*told.reason, &*told.message)) != Some((failure.reason, &*message));
     if is_news && TOLD.contains(&failure.reason) {

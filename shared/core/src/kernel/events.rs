@@ -1,8 +1,7 @@
 //! Events about the object of a step, as Flux's recorder writes them.
 
 use super::Context;
-use super::status::shorten;
-use crate::flux::{ObjectRef, rfc3339};
+use crate::flux::{ObjectRef, rfc3339, shorten};
 use crate::ports::PortError;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};

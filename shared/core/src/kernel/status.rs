@@ -1,6 +1,7 @@
 //! Writing an object's status: only what changed, only over the version that was read.
 
 use crate::failure::Failure;
+use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
 use crate::flux::{
     Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, REQUESTED_AT, generation, reason, rfc3339,
 };
@@ -211,23 +212,20 @@ impl Context<'_> {
             .get("status")
             .cloned()
             .unwrap_or_else(|| json!({}));
-        let mut conditions: Conditions = status
-            .get("conditions")
-            .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
-            .unwrap_or_default();
+        let mut conditions = Conditions::of(object);
         let (generation, now) = (generation(object), rfc3339(self.ports.clock.now()));
-        conditions.remove("Reconciling");
+        conditions.remove(RECONCILING);
         conditions.set(
-            "Ready",
-            "False",
+            READY,
+            ConditionStatus::False,
             failure.reason,
             &failure.message,
             generation,
             &now,
         );
         conditions.set(
-            "Stalled",
-            "True",
+            STALLED,
+            ConditionStatus::True,
             failure.reason,
             &failure.message,
             generation,
@@ -243,18 +241,6 @@ impl Context<'_> {
         write(self, object, &status, manager).await?;
         Ok(())
     }
-}
-
-/// At most `most` bytes, cut at a character.
-pub fn shorten(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let mut end = most.saturating_sub(3);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}...", &text[..end])
 }
 
 /// Status could not be serialised: cannot happen with our types, and is said instead of hidden.
@@ -276,11 +262,5 @@ mod tests {
             json!({"b": {"d": 3}, "gone": null, "list": [1, 2]})
         );
         assert_eq!(merge_patch(&old, &old), json!({}));
-    }
-
-    #[test]
-    fn shortens_at_characters() {
-        assert_eq!(shorten("abcdef", 6), "abcdef");
-        assert_eq!(shorten("ääää", 6), "ä...");
     }
 }

@@ -28,7 +28,7 @@ impl Live {
     ///
     /// # Errors
     /// The cluster cannot be reached. A user that may not read applies without knowing.
-    pub async fn read(
+    pub(crate) async fn read(
         target: &Target,
         owner: &Kustomization,
         items: &[Item],
@@ -56,7 +56,7 @@ impl Live {
     ///
     /// # Errors
     /// The hub's: it is not known whether the owner lives.
-    pub async fn keep_living_owners(
+    pub(crate) async fn keep_living_owners(
         &self,
         context: &Context<'_>,
         us: &Kustomization,

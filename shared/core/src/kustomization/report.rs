@@ -11,6 +11,7 @@ use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, KustomizationStatus, ObjectRef,
     duration_text, reason, rfc3339,
 };
+use crate::flux::{ConditionStatus, HEALTHY, READY, RECONCILING, STALLED, shorten};
 use crate::inventory::Inventory;
 use crate::kernel::{Context, Outcome, status};
 use driftless_manifest::Gvk;
@@ -156,16 +157,16 @@ impl<'a> Progress<'a> {
             .last_attempted_revision
             .clone_from(&self.owner.status.last_attempted_revision);
         ahead.conditions.set(
-            "Reconciling",
-            "True",
+            RECONCILING,
+            ConditionStatus::True,
             reason::PROGRESSING,
             &message,
             generation,
             &now,
         );
         ahead.conditions.set(
-            "Ready",
-            "Unknown",
+            READY,
+            ConditionStatus::Unknown,
             reason::PROGRESSING,
             &message,
             generation,
@@ -207,26 +208,26 @@ impl<'a> Progress<'a> {
         match end {
             End::Waiting(open) => {
                 let message = self.doing("Running health checks");
-                self.new.conditions.remove("Stalled");
+                self.new.conditions.remove(STALLED);
                 self.new.conditions.set(
-                    "Reconciling",
-                    "True",
+                    RECONCILING,
+                    ConditionStatus::True,
                     reason::PROGRESSING,
                     &message,
                     generation,
                     &now,
                 );
                 self.new.conditions.set(
-                    "Ready",
-                    "Unknown",
+                    READY,
+                    ConditionStatus::Unknown,
                     reason::PROGRESSING,
                     &message,
                     generation,
                     &now,
                 );
                 self.new.conditions.set(
-                    "Healthy",
-                    "Unknown",
+                    HEALTHY,
+                    ConditionStatus::Unknown,
                     reason::PROGRESSING,
                     &message,
                     generation,
@@ -242,12 +243,12 @@ impl<'a> Progress<'a> {
                 let message = format!("Applied revision: {revision}");
                 self.new.observed_generation = Some(generation);
                 self.new.last_applied_revision.clone_from(&revision);
-                for kind in ["Reconciling", "Stalled"] {
+                for kind in [RECONCILING, STALLED] {
                     self.new.conditions.remove(kind);
                 }
                 self.new.conditions.set(
-                    "Ready",
-                    "True",
+                    READY,
+                    ConditionStatus::True,
                     reason::SUCCEEDED,
                     &message,
                     generation,
@@ -281,10 +282,15 @@ impl<'a> Progress<'a> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
         self.tell_changes(context);
-        let (why, message) = (failure.reason, status::shorten(&failure.message, 20_000));
-        self.new
-            .conditions
-            .set("Ready", "False", why, &message, generation, &now);
+        let (why, message) = (failure.reason, shorten(&failure.message, 20_000));
+        self.new.conditions.set(
+            READY,
+            ConditionStatus::False,
+            why,
+            &message,
+            generation,
+            &now,
+        );
         if self.unhealthy {
             // What took so long stands in Ready alone, as in Flux.
             let what = message.strip_prefix(HEALTH_FAILED);
@@ -292,16 +298,21 @@ impl<'a> Progress<'a> {
             let what = what.map_or(message.as_str(), |(_, what)| what);
             self.new
                 .conditions
-                .set("Healthy", "False", why, what, generation, &now);
+                .set(HEALTHY, ConditionStatus::False, why, what, generation, &now);
         }
         if failure.class == Class::Terminal {
             self.new.observed_generation = Some(generation);
-            self.new.conditions.remove("Reconciling");
-            self.new
-                .conditions
-                .set("Stalled", "True", why, &message, generation, &now);
+            self.new.conditions.remove(RECONCILING);
+            self.new.conditions.set(
+                STALLED,
+                ConditionStatus::True,
+                why,
+                &message,
+                generation,
+                &now,
+            );
         } else {
-            self.new.conditions.remove("Stalled");
+            self.new.conditions.remove(STALLED);
             self.keep_going(why, &now);
         }
         if self.stage == Stage::Waiting || why == reason::ARTIFACT_FAILED {
@@ -313,7 +324,7 @@ impl<'a> Progress<'a> {
             .owner
             .status
             .conditions
-            .get("Ready")
+            .get(READY)
             .map(|ready| (&*ready.reason, &*ready.message));
         // As in Flux, a source that is not there is no event.
         let is_told = self.stage != Stage::Waiting || why != reason::ARTIFACT_FAILED;
@@ -344,7 +355,7 @@ impl<'a> Progress<'a> {
     /// Says what is tried again. What only waits was not begun: nothing is said of it that was not said before.
     fn keep_going(&mut self, why: &str, now: &str) {
         let message = match self.stage {
-            Stage::Waiting => match self.new.conditions.get("Reconciling") {
+            Stage::Waiting => match self.new.conditions.get(RECONCILING) {
                 Some(before) => before.message.clone(),
                 None => return,
             },
@@ -356,7 +367,14 @@ impl<'a> Progress<'a> {
         let generation = self.owner.generation();
         let why = reason::PROGRESSING_WITH_RETRY;
         let conditions = &mut self.new.conditions;
-        conditions.set("Reconciling", "True", why, &message, generation, now);
+        conditions.set(
+            RECONCILING,
+            ConditionStatus::True,
+            why,
+            &message,
+            generation,
+            now,
+        );
     }
 
     /// The `Healthy` condition, only where health is asked for. Its message keeps the time of the check that made it true,
@@ -370,18 +388,18 @@ impl<'a> Progress<'a> {
     ) -> Option<String> {
         let asked = self.owner.spec.wait || !self.owner.spec.health_checks.is_empty();
         if !asked {
-            self.new.conditions.remove("Healthy");
+            self.new.conditions.remove(HEALTHY);
             return None;
         }
         let status = &self.owner.status;
         let is_new = status.last_applied_revision != self.new.last_attempted_revision;
         let is_news = is_new && !self.changes.changed().is_empty();
-        (checked && (is_news || !status.conditions.is_true("Healthy"))).then(|| {
+        (checked && (is_news || !status.conditions.is_true(HEALTHY))).then(|| {
             let took = duration_text(context.ports.clock.now().saturating_sub(self.start));
             let message = format!("Health check passed in {took}");
             self.new.conditions.set(
-                "Healthy",
-                "True",
+                HEALTHY,
+                ConditionStatus::True,
                 reason::META_SUCCEEDED,
                 &message,
                 generation,

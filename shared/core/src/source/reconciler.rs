@@ -5,6 +5,7 @@ use crate::failure::{Class, Failure};
 use crate::flux::{
     ArtifactStatus, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason, rfc3339,
 };
+use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::source::consumers;
 use serde::Serialize;
@@ -133,14 +134,19 @@ pub(super) fn tell_verified<S: SourceSpec>(
 ) {
     let now = rfc3339(context.ports.clock.now());
     let (reason, generation) = (reason::META_SUCCEEDED, source.generation());
-    status
-        .conditions
-        .set(VERIFIED, "True", reason, what, generation, &now);
+    status.conditions.set(
+        VERIFIED,
+        ConditionStatus::True,
+        reason,
+        what,
+        generation,
+        &now,
+    );
 }
 
 /// Notes what it is at, which stays there when it fails: an artifact that was never made, a new generation, or the next look.
 fn begin<S: SourceSpec>(context: &Context<'_>, source: &Source<S>, new: &mut SourceStatus) {
-    new.conditions.remove("Reconciling");
+    new.conditions.remove(RECONCILING);
     let (observed, generation) = (new.observed_generation, source.generation());
     let what = if new.artifact.is_none() {
         "building artifact".to_owned()
@@ -162,7 +168,14 @@ fn tell_reconciling<S: SourceSpec>(
     let now = rfc3339(context.ports.clock.now());
     let (reason, generation) = (reason::PROGRESSING_WITH_RETRY, source.generation());
     let conditions = &mut status.conditions;
-    conditions.set("Reconciling", "True", reason, what, generation, &now);
+    conditions.set(
+        RECONCILING,
+        ConditionStatus::True,
+        reason,
+        what,
+        generation,
+        &now,
+    );
 }
 
 /// Notes which artifact it is about to make: what stands there when that fails.
@@ -182,7 +195,14 @@ pub(super) fn tell_building<S: SourceSpec>(
         let now = rfc3339(context.ports.clock.now());
         let (kind, generation) = ("ArtifactOutdated", source.generation());
         let conditions = &mut status.conditions;
-        conditions.set(kind, "True", "NewRevision", what, generation, &now);
+        conditions.set(
+            kind,
+            ConditionStatus::True,
+            "NewRevision",
+            what,
+            generation,
+            &now,
+        );
     }
 }
 
@@ -200,15 +220,21 @@ async fn succeeded<S: SourceSpec>(
     } = found;
     let artifact = new.artifact.clone().unwrap_or_default();
     let (generation, now) = (source.generation(), rfc3339(context.ports.clock.now()));
-    for gone in ["Reconciling", "Stalled", "ArtifactOutdated"]
+    for gone in [RECONCILING, STALLED, "ArtifactOutdated"]
         .iter()
         .chain(&FAILED)
     {
         new.conditions.remove(gone);
     }
-    for kind in ["Ready", "ArtifactInStorage"] {
-        new.conditions
-            .set(kind, "True", reason, &message, generation, &now);
+    for kind in [READY, "ArtifactInStorage"] {
+        new.conditions.set(
+            kind,
+            ConditionStatus::True,
+            reason,
+            &message,
+            generation,
+            &now,
+        );
     }
     new.observed_generation = Some(generation);
 
@@ -223,7 +249,7 @@ async fn succeeded<S: SourceSpec>(
         notifies: true,
         ..Outcome::done(message.as_str())
     };
-    if changed || restored || !old.is_true("Ready") {
+    if changed || restored || !old.is_true(READY) {
         match consumers::of(context).await {
             Ok(requests) => outcome.enqueue = requests,
             Err(failure) => {
@@ -262,8 +288,8 @@ fn failed<S: SourceSpec>(
     } = &failure;
     let is_stalled = matches!(failure.class, Class::Terminal);
     let gone = match is_stalled {
-        true => "Reconciling",
-        false => "Stalled",
+        true => RECONCILING,
+        false => STALLED,
     };
     for gone in FAILED.iter().chain([&gone]) {
         new.conditions.remove(gone);
@@ -285,16 +311,16 @@ fn failed<S: SourceSpec>(
         false => *reason,
     };
     if is_unverified {
-        set(VERIFIED, "False", ready_reason, message);
+        set(VERIFIED, ConditionStatus::False, ready_reason, message);
     }
-    set("Ready", "False", ready_reason, message);
+    set(READY, ConditionStatus::False, ready_reason, message);
     if let Some(condition) = condition {
-        set(condition, "True", reason, message);
+        set(condition, ConditionStatus::True, reason, message);
     }
     if is_stalled {
-        set("Stalled", "True", reason, message);
+        set(STALLED, ConditionStatus::True, reason, message);
     }
-    let before = source.status.conditions.get("Ready");
+    let before = source.status.conditions.get(READY);
     if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((ready_reason, message)) {
         // That a source is not ready yet is not a failure.
         let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;

@@ -5,7 +5,7 @@ use super::super::history::snapshot;
 use super::super::memory::ChartFacts;
 use super::super::outcome::{About, Ran, Told, Uninstalled, record as note, record_uninstall};
 use super::{NOW, helm_release, record};
-use crate::flux::{HelmRelease, Snapshot};
+use crate::flux::{ConditionStatus, HelmRelease, Snapshot};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Status};
 use serde_json::json;
 
@@ -222,6 +222,9 @@ fn an_uninstall_that_is_wanted() {
         };
         assert_eq!(line(told, &target.config_digest), expected);
         let released = release.status.conditions.get("Released").unwrap();
-        assert_eq!((&*released.status, &*released.message), ("False", message));
+        assert_eq!(
+            (released.status, &*released.message),
+            (ConditionStatus::False, message)
+        );
     }
 }

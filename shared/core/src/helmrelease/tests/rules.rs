@@ -4,7 +4,7 @@ use super::super::history::{is_selected, latest, previous, snapshot, truncate, v
 use super::super::state::{Desired, State, Target, changed_target, determine, failures_are_stale};
 use super::super::values::{compose, references};
 use super::{NOW, helm_release, record, table};
-use crate::flux::{FORCE_AT, HelmRelease, ReleaseAction, Snapshot, TestFilter};
+use crate::flux::{ConditionStatus, FORCE_AT, HelmRelease, ReleaseAction, Snapshot, TestFilter};
 use base64::Engine as _;
 use driftless_helm::record::Status;
 use driftless_manifest::Object;
@@ -515,48 +515,74 @@ fn targets_that_changed() {
 fn ready_is_the_summary() {
     // Kind, status, generation.
     for (test, conditions, ready) in [
-        (json!({}), vec![("Released", "True", 1)], "True Released"),
         (
             json!({}),
-            vec![("Released", "True", 1), ("Remediated", "True", 1)],
+            vec![("Released", ConditionStatus::True, 1)],
+            "True Released",
+        ),
+        (
+            json!({}),
+            vec![
+                ("Released", ConditionStatus::True, 1),
+                ("Remediated", ConditionStatus::True, 1),
+            ],
             "False Remediated",
         ),
         (
             json!({}),
-            vec![("Released", "True", 2), ("Remediated", "True", 1)],
+            vec![
+                ("Released", ConditionStatus::True, 2),
+                ("Remediated", ConditionStatus::True, 1),
+            ],
             "True Released",
         ),
         (
             json!({"enable": true}),
-            vec![("Released", "True", 1), ("TestSuccess", "False", 1)],
+            vec![
+                ("Released", ConditionStatus::True, 1),
+                ("TestSuccess", ConditionStatus::False, 1),
+            ],
             "False TestSuccess",
         ),
         (
             json!({"enable": true}),
-            vec![("Released", "True", 2), ("TestSuccess", "False", 1)],
+            vec![
+                ("Released", ConditionStatus::True, 2),
+                ("TestSuccess", ConditionStatus::False, 1),
+            ],
             "True Released",
         ),
         (
             json!({"enable": true, "ignoreFailures": true}),
-            vec![("Released", "True", 1), ("TestSuccess", "False", 1)],
+            vec![
+                ("Released", ConditionStatus::True, 1),
+                ("TestSuccess", ConditionStatus::False, 1),
+            ],
             "True Released",
         ),
         (
             json!({}),
-            vec![("Released", "False", 1), ("TestSuccess", "True", 3)],
+            vec![
+                ("Released", ConditionStatus::False, 1),
+                ("TestSuccess", ConditionStatus::True, 3),
+            ],
             "False Released",
         ),
     ] {
         let mut release = helm_release(&json!({"test": test}));
-        release
-            .status
-            .conditions
-            .set("Stalled", "True", "RetriesExceeded", "", 1, NOW);
+        release.status.conditions.set(
+            "Stalled",
+            ConditionStatus::True,
+            "RetriesExceeded",
+            "",
+            1,
+            NOW,
+        );
         for (kind, status, generation) in &conditions {
             release
                 .status
                 .conditions
-                .set(kind, status, kind, "", *generation, NOW);
+                .set(kind, *status, kind, "", *generation, NOW);
         }
         summarize(&mut release, NOW);
         let got = release.status.conditions.get("Ready").unwrap();
@@ -567,7 +593,7 @@ fn ready_is_the_summary() {
         );
         assert_eq!(
             release.status.conditions.get("Stalled").is_none(),
-            got.status == "True"
+            got.status == ConditionStatus::True
         );
         assert_eq!(
             release.status.conditions.get("TestSuccess").is_some(),
@@ -583,7 +609,7 @@ fn long_messages_are_cut() {
     mark(
         &mut release,
         "Ready",
-        "False",
+        ConditionStatus::False,
         "X",
         &"ä".repeat(20_000),
         NOW,

@@ -5,8 +5,8 @@ mod tests;
 
 use crate::flux::generation;
 use crate::flux::{
-    Condition, Conditions, FINALIZER, FluxKind, HelmRepository, ObjectRef, REQUESTED_AT,
-    parse_duration, parse_rfc3339, reason,
+    Condition, ConditionStatus, Conditions, FINALIZER, FluxKind, HelmRepository, ObjectRef, READY,
+    REQUESTED_AT, STALLED, parse_duration, parse_rfc3339, reason,
 };
 use crate::helmrelease;
 use crate::helmrelease::conditions::reasons;
@@ -169,9 +169,9 @@ fn period(id: &ObjectRef, object: &Object) -> Duration {
     };
     let interval = || duration("interval").unwrap_or(fallback);
     match ready(object) {
-        Some(ready) if ready.status == "True" => interval(),
+        Some(ready) if ready.status == ConditionStatus::True => interval(),
         Some(ready) if waits_for_others(&ready.reason) => LOST,
-        Some(ready) if ready.status == "False" => {
+        Some(ready) if ready.status == ConditionStatus::False => {
             duration("retryInterval").unwrap_or_else(interval)
         }
         // In progress, or never looked at: its message may be lost.
@@ -186,10 +186,10 @@ pub fn depends_on_record(object: &Object, cause: Option<&Cause>) -> bool {
         Some(_) => false,
         // What waits or is tried again has a message. What is stalled has none.
         None => {
-            let conditions = conditions(object);
-            let is_open = |ready: &Condition| ready.status != "True";
-            conditions.get("Ready").is_some_and(is_open)
-                && !conditions.is_true("Stalled")
+            let conditions = Conditions::of(object);
+            let is_open = |ready: &Condition| ready.status != ConditionStatus::True;
+            conditions.ready().is_some_and(is_open)
+                && !conditions.is_true(STALLED)
                 && !is_suspended(object)
         }
     }
@@ -271,21 +271,13 @@ fn waits_for_others(why: &str) -> bool {
     .contains(&why)
 }
 
-/// The conditions; none when they cannot be read.
-fn conditions(object: &Object) -> Conditions {
-    let conditions = object.pointer("/status/conditions");
-    conditions
-        .and_then(|conditions| serde_json::from_value(conditions.clone()).ok())
-        .unwrap_or_default()
-}
-
 /// The `Ready` condition.
 fn ready(object: &Object) -> Option<Condition> {
-    conditions(object).get("Ready").cloned()
+    Conditions::of(object).ready().cloned()
 }
 
 fn is_ready(object: &Object) -> bool {
-    ready(object).is_some_and(|ready| ready.status == "True")
+    Conditions::of(object).is_true(READY)
 }
 
 /// The artifact of the object's source, when the object has not tried that revision.

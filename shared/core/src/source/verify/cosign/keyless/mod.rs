@@ -13,7 +13,7 @@ mod root;
 mod tests;
 
 use super::Refused;
-use crate::kernel::status::shorten;
+use crate::flux::shorten;
 use crate::ports::Layer;
 use crate::source::verify::key::first_block;
 pub(in crate::source::verify) use identity::Identities;

@@ -1,6 +1,6 @@
 //! A trusted root: the authorities and logs of a Sigstore, as its `trusted_root.json` names them.
 
-use crate::kernel::status::shorten;
+use crate::flux::shorten;
 use serde_json::{Value, json};
 use sigstore_verify::Verifier;
 use sigstore_verify::trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot};
