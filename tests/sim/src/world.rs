@@ -20,7 +20,7 @@ use driftless_core::bootstrap::{self, Root};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{Clock as _, Ports, Request, Secret};
 use driftless_core::testing::TestClock;
-use driftless_core::webhook::{self, Answer, Delivery};
+use driftless_core::webhook::{self, Answer, Delivery, Entrance};
 use driftless_core::{step, sweep};
 use futures::StreamExt as _;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -44,9 +44,15 @@ const DRIFT_LIMIT: Duration = Duration::from_secs(55);
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(10);
 /// As in the reconcile function.
 const STEPS_AT_ONCE: usize = 10;
-const PATIENCE: Duration = Duration::from_secs(8);
+const WAIT_BUDGET: Duration = Duration::from_secs(8);
 const RESERVE: Duration = Duration::from_secs(60);
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// As in the webhook function: a function URL takes 6 MB.
+const ENTRANCE: Entrance = Entrance {
+    max_body: 6 << 20,
+    secret: "the secret manager",
+};
 
 /// How a world is made.
 #[derive(Clone, Debug)]
@@ -343,8 +349,8 @@ impl World {
             return false;
         };
         self.steps.fetch_add(1, Ordering::Relaxed);
-        let patience = (RECONCILE_LIMIT - RESERVE).min(PATIENCE);
-        match step::run(ports, &request, patience).await {
+        let wait_budget = (RECONCILE_LIMIT - RESERVE).min(WAIT_BUDGET);
+        match step::run(ports, &request, wait_budget).await {
             Ok(outcome) => {
                 let what = format!("step {}: {}", request.object, outcome.summary);
                 self.trace.line(&what);
@@ -408,7 +414,7 @@ impl World {
             signature: Some(&signature),
             body: body.as_bytes(),
         };
-        let code = webhook::receive(&ports, delivery);
+        let code = webhook::receive(&ports, &ENTRANCE, delivery);
         let end = lambda::invoke(id, "webhook", 0, WEBHOOK_LIMIT, code).await;
         let how = match end {
             End::Done(Ok(Answer::Queued(requests))) => {
