@@ -116,7 +116,8 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
             });
         }
     };
-    let mut outcome = match work(ports, request, wait_budget).await {
+    let fenced = held.fence(ports);
+    let mut outcome = match work(&fenced, request, wait_budget).await {
         Ok(outcome) => outcome,
         // The object could not even be read, or its status not be written: there is nobody to tell but the log.
         Err(failure) => Outcome::failed(failure, held.hops(), LONGEST_RETRY),

@@ -11,6 +11,7 @@
 //!
 //! The record is written before the message is sent. What is lost in between, the timer finds: the record's message is late.
 
+mod fence;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,11 @@ use crate::ports::{
 use crate::state;
 use crate::step::Outcome;
 use record::{Decision, key};
+use std::time::Duration;
 
+/// How long before the end of its lease a worker stops writing: clocks differ, and a request takes its time. A function that
+/// is alive has ended by then.
+const MARGIN: Duration = Duration::from_secs(20);
 /// How often a record is read anew when somebody else wrote it in between.
 const TRIES: usize = 8;
 
@@ -50,6 +55,12 @@ impl Held {
     /// How often in a row the object was put back without progress.
     pub fn hops(&self) -> u32 {
         self.record.hops()
+    }
+
+    /// The ports of this worker: it writes to no cluster any more when its lease is over.
+    pub fn fence(&self, ports: &Ports) -> Ports {
+        let end = Duration::from_millis(self.record.lease.until);
+        fence::fenced(ports, end.saturating_sub(MARGIN))
     }
 }
 
