@@ -109,6 +109,11 @@ impl Users {
         users
     }
 
+    /// A fleet of one repository, whose webhooks all arrive.
+    pub fn of(world: Arc<World>, rng: Rng, fleet: State) -> Self {
+        Self::with(world, rng, fleet, State::default(), false)
+    }
+
     /// The fleet of the crash points: a tenant on each cluster, one with a repository of its own, and one that goes.
     pub fn canonical(world: Arc<World>, rng: Rng) -> Self {
         let (mut fleet, mut app) = (State::default(), State::default());

@@ -110,6 +110,7 @@ pub struct World {
     running: AtomicUsize,
     /// How many steps were begun.
     pub steps: AtomicU64,
+    looks: Mutex<BTreeMap<String, u64>>,
 }
 
 fn prepared() -> &'static (Server, Server) {
@@ -194,6 +195,7 @@ impl World {
             invocations: AtomicU64::new(0),
             running: AtomicUsize::new(0),
             steps: AtomicU64::new(0),
+            looks: Mutex::default(),
         });
         world.set_keys(0);
         if from.is_none() {
@@ -352,6 +354,10 @@ impl World {
         let wait_budget = (RECONCILE_LIMIT - RESERVE).min(WAIT_BUDGET);
         match step::run(ports, &request, wait_budget).await {
             Ok(outcome) => {
+                if !outcome.is_skipped {
+                    let mut looks = self.looks.lock().expect("the looks");
+                    *looks.entry(request.object.to_string()).or_default() += 1;
+                }
                 let what = format!("step {}: {}", request.object, outcome.summary);
                 self.trace.line(&what);
                 if what.contains(CANARY) {
@@ -461,6 +467,11 @@ impl World {
             }
         }
         found
+    }
+
+    /// How often each object was looked at, without the messages that turned out to be for nothing.
+    pub fn looks(&self) -> BTreeMap<String, u64> {
+        self.looks.lock().expect("the looks").clone()
     }
 
     /// The clock of the world.
