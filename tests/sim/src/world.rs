@@ -456,6 +456,8 @@ impl World {
                 crate::check::KUSTOMIZATIONS,
                 crate::check::SOURCES,
                 crate::check::CONFIGS,
+                crate::check::RELEASES,
+                crate::check::CHARTS,
                 "/api/v1/events",
             ];
             for path in paths {
