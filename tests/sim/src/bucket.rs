@@ -5,6 +5,7 @@ use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -47,12 +48,27 @@ impl Bucket {
         if !holds && self.bug != Some(Bug::NoPreconditions) {
             return Put::Refused;
         }
+        let content = match self.bug {
+            Some(Bug::WrittenForgotten) if key.contains("/helmreleases/") => forget(content),
+            _ => content,
+        };
         let mut writes = self.writes.lock().expect("the counter");
         *writes += 1;
         let version = Version(format!("\"{writes}\""));
         blobs.insert(key.to_owned(), (content, version.clone()));
         Put::Done(version)
     }
+}
+
+/// The memory of a release without the records that its action has written.
+fn forget(content: Bytes) -> Bytes {
+    let Ok(mut memory) = serde_json::from_slice::<Value>(&content) else {
+        return content;
+    };
+    if let Some(written) = memory.pointer_mut("/running/written") {
+        *written = json!([]);
+    }
+    Bytes::from(memory.to_string())
 }
 
 /// As the adapter maps the service's answers.

@@ -12,6 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// A day.
+pub const DAY: Duration = Duration::from_secs(24 * 3600);
+/// How often a source that fails for a day may be looked at.
+pub const MOST_LOOKS: u64 = 150;
+/// How many Kustomizations there are when the cost of a push is counted.
+pub const FLEET_SIZE: usize = 30;
+/// How many requests to API servers the push of one file of one of them may cost.
+pub const MOST_REQUESTS: u64 = 250;
+/// How many Kustomizations wait for one another.
+pub const CHAIN: usize = 6;
+/// How long their chain may take.
+pub const LONGEST_CHAIN: Duration = Duration::from_secs(60);
+
 const SEED: u64 = 500;
 /// One of so many of 10,000 messages comes twice.
 const DUPLICATES: u32 = 500;

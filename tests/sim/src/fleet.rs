@@ -43,6 +43,8 @@ pub struct Release {
     pub content: Content,
     /// Whether the chart makes a second object for it.
     pub has_extra: bool,
+    /// Whether what failed is tried again.
+    pub retries: bool,
 }
 
 /// How the files of a tenant are broken.
@@ -193,7 +195,10 @@ data:
 impl Release {
     fn manifest(&self, name: &str) -> Value {
         // A failure does not put back what was before: every object moves on with the commits.
-        let strategy = json!({"strategy": {"name": "RetryOnFailure", "retryInterval": "1m"}});
+        let strategy = match self.retries {
+            true => json!({"strategy": {"name": "RetryOnFailure", "retryInterval": "1m"}}),
+            false => json!({}),
+        };
         let mut spec = json!({"interval": "10m", "timeout": "4m", "releaseName": name,
             "targetNamespace": APPS, "storageNamespace": APPS,
             "chart": {"spec": {"chart": "./charts/web", "interval": "10m",

@@ -3,7 +3,7 @@
 use crate::lambda::{self, Invocation};
 use crate::rng::Rng;
 use crate::trace::Trace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -88,6 +88,8 @@ pub struct Gate {
     state: Mutex<State>,
     /// Where it is told.
     pub trace: Arc<Trace>,
+    /// What a planted bug forgets.
+    pub forgotten: Mutex<BTreeSet<String>>,
 }
 
 struct State {
@@ -118,6 +120,7 @@ impl Gate {
         Self {
             state: Mutex::new(state),
             trace,
+            forgotten: Mutex::default(),
         }
     }
 

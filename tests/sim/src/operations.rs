@@ -46,7 +46,7 @@ pub struct Users {
 }
 
 /// What can happen, and how often.
-const OPERATIONS: [(&str, usize); 27] = [
+const OPERATIONS: [(&str, usize); 28] = [
     ("change", 26),
     ("burst", 8),
     ("add", 10),
@@ -74,6 +74,7 @@ const OPERATIONS: [(&str, usize); 27] = [
     ("new release", 4),
     ("drop release", 3),
     ("change chart", 3),
+    ("change record", 3),
 ];
 
 impl Users {
@@ -115,6 +116,7 @@ impl Users {
                 cluster: rng.pick(&clusters).cloned().unwrap_or_default(),
                 content: Content { commit: 0 },
                 has_extra: rng.chance(5000),
+                retries: true,
             };
             fleet.releases.insert(format!("r{at}"), release);
         }
@@ -159,8 +161,8 @@ impl Users {
     }
 
     /// The pushes of the crash points: a change, a new object, one that goes, one that moves, a tenant that goes; a release that is
-    /// upgraded and loses an object, one that is uninstalled, one that is installed.
-    pub fn script(&mut self) {
+    /// upgraded and loses an object, one that is uninstalled, one that is installed; that one has a single try when it is `strict`.
+    pub fn script(&mut self, strict: bool) {
         self.commit(FLEET, "the scenario", |state, commit| {
             let objects = state.objects.entry("t0".to_owned()).or_default();
             objects.insert("cm-0-0".to_owned(), Content { commit });
@@ -175,7 +177,8 @@ impl Users {
             changed.has_extra = false;
             state.releases.insert("r0".to_owned(), changed);
             state.releases.remove("r1");
-            let new = new_release("remote-0", commit);
+            let mut new = new_release("remote-0", commit);
+            new.retries = !strict;
             state.releases.insert("r2".to_owned(), new);
         });
         self.commit(APP, "the scenario", |state, commit| {
@@ -361,6 +364,7 @@ impl Users {
             "new release" => self.new_release(),
             "drop release" => self.drop_release(),
             "change chart" => self.change_chart(),
+            "change record" => self.change_record(),
             other => panic!("{other} is an operation"),
         }
     }
@@ -764,6 +768,16 @@ impl Users {
         Some(())
     }
 
+    /// Somebody, such as `helm rollback`, changes the next record that the core writes, just before that.
+    fn change_record(&mut self) -> Option<()> {
+        let name = self.some_release()?;
+        let cluster = &self.fleet.state().releases[&name].cluster;
+        self.world.servers[cluster].change_record();
+        let what = format!("somebody is about to change a record on {cluster}");
+        self.world.trace.operation(&what);
+        Some(())
+    }
+
     /// The releases of a cluster.
     pub fn releases(&self, cluster: &str) -> BTreeSet<String> {
         let releases = self.fleet.state().releases.iter();
@@ -850,6 +864,7 @@ fn new_release(cluster: &str, commit: u64) -> Release {
         cluster: cluster.to_owned(),
         content: Content { commit },
         has_extra: true,
+        retries: true,
     }
 }
 
