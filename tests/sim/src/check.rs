@@ -113,6 +113,16 @@ impl Checker {
         let mut state = self.state();
         state.leaving.insert(tenant.to_owned());
         let newest = state.newest.clone();
+        // What it has now and should no longer have: it may have it again, while its source is behind.
+        let owned = state.owners.iter().filter(|(_, (_, name))| name == tenant);
+        let outdated = owned.map(|(place, _)| place.clone());
+        let outdated: Vec<Place> = outdated
+            .filter(|place| newest.get(place).is_none_or(|(_, owner)| owner != tenant))
+            .collect();
+        for place in outdated {
+            let from = state.written.get(&place).copied().unwrap_or_default();
+            replay(state.wanted.entry(place).or_default(), from);
+        }
         for (place, (content, _)) in newest.iter().filter(|(_, (_, owner))| owner == tenant) {
             let from = state.written.get(place).copied().unwrap_or_default();
             let line = state.wanted.entry(place.clone()).or_default();
@@ -192,7 +202,8 @@ impl Checker {
         }
     }
 
-    /// **W**: what is written is what this or a newer state asks for.
+    /// **W**: what is written is what this or a newer state asks for. A function that stood still is no exception: what it could not
+    /// help, the request that it had just sent, has its effect before it stands still (README.md).
     fn applied(&self, place: &Place, after: &Value) -> Option<Violation> {
         let mut state = self.state();
         let commit = after["data"]["commit"].as_str()?.parse().ok()?;

@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const SEED: u64 = 4711;
+/// When a release that the scenario installs is taken back: about when its objects are applied.
+const TAKEN_BACK: Duration = Duration::from_millis(1_800);
 
 /// What is done at each call.
 pub const FAULTS: [Fault; 5] = [
@@ -128,6 +130,8 @@ impl Scenario {
                 let mut running = start(Some(&self.from), self.begin, self.bug, trace).await;
                 running.world.gate.plan(plan);
                 running.users.script(strict);
+                tokio::time::sleep(TAKEN_BACK).await;
+                running.users.take_back();
                 if converge(&running.world, &running.users).await {
                     number = running.world.gate.number();
                     running.finish().await;

@@ -161,7 +161,8 @@ impl Users {
     }
 
     /// The pushes of the crash points: a change, a new object, one that goes, one that moves, a tenant that goes; a release that is
-    /// upgraded and loses an object, one that is uninstalled, one that is installed; that one has a single try when it is `strict`.
+    /// upgraded and loses an object, one that is uninstalled, and two that are installed, of which one has a single try when it is
+    /// `strict`.
     pub fn script(&mut self, strict: bool) {
         self.commit(FLEET, "the scenario", |state, commit| {
             let objects = state.objects.entry("t0".to_owned()).or_default();
@@ -180,11 +181,20 @@ impl Users {
             let mut new = new_release("remote-0", commit);
             new.retries = !strict;
             state.releases.insert("r2".to_owned(), new);
+            let short = new_release("remote-0", commit);
+            state.releases.insert("r3".to_owned(), short);
         });
         self.commit(APP, "the scenario", |state, commit| {
             let objects = state.objects.entry("t2".to_owned()).or_default();
             objects.insert("cm-2-0".to_owned(), Content { commit });
             objects.remove("cm-2-1");
+        });
+    }
+
+    /// A push behind [`Users::script`]: the release that is being installed goes again.
+    pub fn take_back(&mut self) {
+        self.commit(FLEET, "a release goes again", |state, _| {
+            state.releases.remove("r3");
         });
     }
 

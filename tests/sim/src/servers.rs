@@ -68,8 +68,7 @@ impl ApiServer {
         checker: Arc<Checker>,
         bug: Option<Bug>,
     ) -> Self {
-        let embedded = Embedded::new(clock);
-        embedded.with(|server, _| *server = content.clone());
+        let embedded = Embedded::holding(content.clone(), clock);
         Self {
             name: name.to_owned(),
             url: format!("https://{name}.internal:443"),
