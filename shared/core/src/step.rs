@@ -34,7 +34,8 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
             });
         }
     };
-    let mut outcome = match work(ports, request, wait_budget, &mut held).await {
+    let fenced = held.fence(ports);
+    let mut outcome = match work(&fenced, request, wait_budget, &mut held).await {
         Ok(outcome) => outcome,
         // The object could not even be read, or its status not be written: there is nobody to tell but the log.
         Err(failure) => Outcome::failed(failure, LONGEST_RETRY),

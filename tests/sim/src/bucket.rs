@@ -5,6 +5,7 @@ use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -47,12 +48,27 @@ impl Bucket {
         if !holds && self.bug != Some(Bug::NoPreconditions) {
             return Put::Refused;
         }
+        let content = match self.bug {
+            Some(Bug::WrittenForgotten) if key.contains("/helmreleases/") => forget(content),
+            _ => content,
+        };
         let mut writes = self.writes.lock().expect("the counter");
         *writes += 1;
         let version = Version(format!("\"{writes}\""));
         blobs.insert(key.to_owned(), (content, version.clone()));
         Put::Done(version)
     }
+}
+
+/// The memory of a release without the records that its action has written.
+fn forget(content: Bytes) -> Bytes {
+    let Ok(mut memory) = serde_json::from_slice::<Value>(&content) else {
+        return content;
+    };
+    if let Some(written) = memory.pointer_mut("/running/written") {
+        *written = json!([]);
+    }
+    Bytes::from(memory.to_string())
 }
 
 /// As the adapter maps the service's answers.
@@ -113,20 +129,48 @@ impl Blobs for Bucket {
             .await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, Version)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
         let effect = || {
             let blobs = self.content.lock().expect("the bucket");
             let found = blobs
                 .range(prefix.to_owned()..)
                 .take_while(|(key, _)| key.starts_with(prefix));
             Ok(found
-                .map(|(key, (_, version))| (key.clone(), version.clone()))
+                .map(|(key, (content, _))| (key.clone(), content.len() as u64))
                 .collect())
         };
         let refuse = |trouble| Err(refusal(&format!("list s3://sim/{prefix}"), trouble));
         let name = format!("list {prefix}");
         self.gate
             .call(Kind::BlobRead, &name, None, effect, refuse)
+            .await
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>> {
+        let effect = || {
+            let blobs = self.content.lock().expect("the bucket");
+            Ok(blobs.get(key).map(|(content, _)| content.len() as u64))
+        };
+        let refuse = |trouble| Err(refusal(&format!("look at s3://sim/{key}"), trouble));
+        let name = format!("head {key}");
+        self.gate
+            .call(Kind::BlobRead, &name, None, effect, refuse)
+            .await
+    }
+
+    async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
+        // A conditional delete: the bucket keeps what it hides.
+        let effect = || {
+            let mut blobs = self.content.lock().expect("the bucket");
+            if blobs.get(key).is_some_and(|(_, now)| now == version) {
+                blobs.remove(key);
+            }
+            Ok(())
+        };
+        let refuse = |trouble| Err(refusal(&format!("delete s3://sim/{key}"), trouble));
+        let name = format!("set aside {key}");
+        self.gate
+            .call(Kind::BlobWrite, &name, None, effect, refuse)
             .await
     }
 

@@ -14,6 +14,14 @@ pub const SOURCES: &str =
     "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories";
 /// Where ConfigMaps of tenants are.
 pub const CONFIGS: &str = "/api/v1/namespaces/apps/configmaps";
+/// Where HelmReleases are.
+pub const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux-system/helmreleases";
+/// Where their HelmCharts are.
+pub const CHARTS: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/helmcharts";
+/// Where the records of releases are.
+pub const RECORDS: &str = "/api/v1/namespaces/apps/secrets";
+/// The label with the name of a HelmRelease.
+const RELEASE_NAME: &str = "helm.toolkit.fluxcd.io/name";
 /// The label with the name of an owner.
 pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// The label with the namespace of an owner.
@@ -104,6 +112,16 @@ impl Checker {
         let mut state = self.state();
         state.leaving.insert(tenant.to_owned());
         let newest = state.newest.clone();
+        // What it has now and should no longer have: it may have it again, while its source is behind.
+        let owned = state.owners.iter().filter(|(_, (_, name))| name == tenant);
+        let outdated = owned.map(|(place, _)| place.clone());
+        let outdated: Vec<Place> = outdated
+            .filter(|place| newest.get(place).is_none_or(|(_, owner)| owner != tenant))
+            .collect();
+        for place in outdated {
+            let from = state.written.get(&place).copied().unwrap_or_default();
+            replay(state.wanted.entry(place).or_default(), from);
+        }
         for (place, (content, _)) in newest.iter().filter(|(_, (_, owner))| owner == tenant) {
             let from = state.written.get(place).copied().unwrap_or_default();
             let line = state.wanted.entry(place.clone()).or_default();
@@ -167,7 +185,7 @@ impl Checker {
     /// **P** and **W**: a delete is what some newer state asks for.
     fn deleted(&self, place: &Place, before: &Value) -> Option<Violation> {
         let mut state = self.state();
-        if owner(before).is_none() {
+        if owner(before).is_none() && release(before).is_none() {
             let what = format!("{place:?} has no owner labels, and was deleted");
             return Some(('P', what));
         }
@@ -183,7 +201,8 @@ impl Checker {
         }
     }
 
-    /// **W**: what is written is what this or a newer state asks for.
+    /// **W**: what is written is what this or a newer state asks for. A function that stood still is no exception: what it could not
+    /// help, the request that it had just sent, has its effect before it stands still (README.md).
     fn applied(&self, place: &Place, after: &Value) -> Option<Violation> {
         let mut state = self.state();
         let commit = after["data"]["commit"].as_str()?.parse().ok()?;
@@ -295,7 +314,8 @@ impl Checker {
             for live in server.list(CONFIGS) {
                 let name = live["metadata"]["name"].as_str().unwrap_or_default();
                 let place = (cluster.clone(), name.to_owned());
-                let Some((_, tenant)) = owner(&live) else {
+                let tenant = owner(&live).map(|(_, name)| name);
+                let Some(tenant) = tenant.or_else(|| release(&live)) else {
                     continue;
                 };
                 if !newest.contains_key(&place) {
@@ -359,6 +379,48 @@ fn owner(object: &Value) -> Option<(String, String)> {
             .map(str::to_owned)
     };
     Some((label(OWNER_NAMESPACE)?, label(OWNER_NAME)?))
+}
+
+/// The HelmRelease that an object is of.
+fn release(object: &Value) -> Option<String> {
+    let name = &object["metadata"]["labels"][RELEASE_NAME];
+    name.as_str().map(str::to_owned)
+}
+
+/// What is wrong with the records of the releases of a cluster, when all is quiet: each has one that is deployed, its newest.
+pub fn records(server: &ApiServer, expected: &BTreeSet<String>) -> Vec<String> {
+    let mut found: BTreeMap<String, BTreeMap<u64, String>> = BTreeMap::new();
+    for secret in server.list(RECORDS) {
+        let label = |key: &str| {
+            let text = secret["metadata"]["labels"][key].as_str();
+            text.unwrap_or_default().to_owned()
+        };
+        if label("owner") == "helm" {
+            let version = label("version").parse().unwrap_or_default();
+            let records = found.entry(label("name")).or_default();
+            records.insert(version, label("status"));
+        }
+    }
+    let mut wrong = Vec::new();
+    for name in expected.iter().filter(|name| !found.contains_key(*name)) {
+        wrong.push(format!("{}: release {name} has no record", server.name));
+    }
+    for (name, records) in found {
+        let deployed = records.values().filter(|status| *status == "deployed");
+        let is_last = records
+            .values()
+            .next_back()
+            .is_some_and(|last| last == "deployed");
+        if !expected.contains(&name) {
+            wrong.push(format!(
+                "{}: records of {name} are left: {records:?}",
+                server.name
+            ));
+        } else if deployed.count() != 1 || !is_last {
+            wrong.push(format!("{}: records of {name}: {records:?}", server.name));
+        }
+    }
+    wrong
 }
 
 fn inventory_id(object: &Value) -> String {

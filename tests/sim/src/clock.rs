@@ -55,6 +55,10 @@ impl Clock for SimClock {
         tokio::time::sleep(time).await;
     }
 
+    async fn timeout(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
     fn nonce(&self) -> [u8; 16] {
         let mut rng = self.nonces.lock().expect("the nonces");
         let mut nonce = [0; 16];

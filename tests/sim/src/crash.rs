@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const SEED: u64 = 4711;
+/// When a release that the scenario installs is taken back: about when its objects are applied.
+const TAKEN_BACK: Duration = Duration::from_millis(1_800);
 
 /// What is done at each call.
 pub const FAULTS: [Fault; 5] = [
@@ -21,6 +23,33 @@ pub const FAULTS: [Fault; 5] = [
     Fault::Kill,
     Fault::KillAfter,
 ];
+
+/// Which of all combinations of a call and a fault are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Points {
+    /// Every so many.
+    pub stride: u64,
+    /// What is done at each call.
+    pub faults: &'static [Fault],
+}
+
+impl Points {
+    /// Every so many of all.
+    pub fn every(stride: u64) -> Self {
+        Self {
+            stride,
+            faults: &FAULTS,
+        }
+    }
+
+    /// Functions that are cut off, at each call.
+    pub fn kills() -> Self {
+        Self {
+            stride: 1,
+            faults: &[Fault::Kill, Fault::KillAfter],
+        }
+    }
+}
 
 /// The scenario: a fleet that has converged, and what it was before that.
 pub struct Scenario {
@@ -89,12 +118,20 @@ impl Scenario {
     /// Runs the scenario with one fault; returns how it ended, and how many calls there were.
     pub fn run(&self, plan: Plan, trace: bool) -> (Outcome, u64) {
         let mut number = 0;
+        // A release that is only cut off has not failed: it needs no second try.
+        let is_cut_off = |fault| matches!(fault, Fault::Kill | Fault::KillAfter);
+        let strict = match plan {
+            Plan::At(_, fault) => is_cut_off(fault),
+            _ => true,
+        };
         let outcome = guarded(0, || {
             crate::run::runtime().block_on(async {
                 let begin = Instant::now();
                 let mut running = start(Some(&self.from), self.begin, self.bug, trace).await;
                 running.world.gate.plan(plan);
-                running.users.script();
+                running.users.script(strict);
+                tokio::time::sleep(TAKEN_BACK).await;
+                running.users.take_back();
                 if converge(&running.world, &running.users).await {
                     number = running.world.gate.number();
                     running.finish().await;
@@ -134,8 +171,9 @@ pub struct Ran {
     pub failed: Vec<(u64, Fault, Outcome)>,
 }
 
-/// Runs every `stride`th combination of a call and a fault.
-pub fn every(stride: u64, jobs: u64, bug: Option<Bug>) -> Ran {
+/// Runs the scenario once for each point.
+pub fn every(points: Points, jobs: u64, bug: Option<Bug>) -> Ran {
+    let Points { stride, faults } = points;
     let scenario = Scenario::prepare(bug);
     let (clean, calls) = scenario.run(Plan::Clean, false);
     let ran = Mutex::new(Ran {
@@ -147,7 +185,7 @@ pub fn every(stride: u64, jobs: u64, bug: Option<Bug>) -> Ran {
         ran.failed.push((0, Fault::Before, clean));
         return ran;
     }
-    let all = calls * FAULTS.len() as u64;
+    let all = calls * faults.len() as u64;
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -157,8 +195,8 @@ pub fn every(stride: u64, jobs: u64, bug: Option<Bug>) -> Ran {
                     if at >= all {
                         return;
                     }
-                    let fault = FAULTS[(at % FAULTS.len() as u64) as usize];
-                    let call = at / FAULTS.len() as u64;
+                    let fault = faults[(at % faults.len() as u64) as usize];
+                    let call = at / faults.len() as u64;
                     let (outcome, _) = scenario.run(Plan::At(call, fault), false);
                     let mut ran = ran.lock().expect("the results");
                     ran.runs += 1;

@@ -34,6 +34,19 @@ pub struct Tenant {
     pub waits: bool,
 }
 
+/// One HelmRelease of the chart in [`FLEET`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// `hub`, or a remote cluster.
+    pub cluster: String,
+    /// What its values say.
+    pub content: Content,
+    /// Whether the chart makes a second object for it.
+    pub has_extra: bool,
+    /// Whether what failed is tried again.
+    pub retries: bool,
+}
+
 /// How the files of a tenant are broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
@@ -52,6 +65,17 @@ pub struct State {
     pub objects: BTreeMap<String, BTreeMap<String, Content>>,
     /// Whose folder is broken.
     pub broken: BTreeMap<String, Broken>,
+    /// The HelmReleases, in [`FLEET`].
+    pub releases: BTreeMap<String, Release>,
+    /// Which commit changed their chart last.
+    pub chart: u64,
+}
+
+impl State {
+    /// The version of the chart.
+    pub fn chart_version(&self) -> String {
+        format!("1.0.{}", self.chart)
+    }
 }
 
 /// A commit.
@@ -91,6 +115,18 @@ impl Commit {
                 "clusters/hub/app-source.yaml".to_owned(),
                 source.to_string(),
             );
+        }
+        if !self.state.releases.is_empty() {
+            let chart =
+                json!({"apiVersion": "v2", "name": "web", "version": self.state.chart_version()});
+            files.insert("charts/web/Chart.yaml".to_owned(), chart.to_string());
+            let template = |name: &str| format!("charts/web/templates/{name}.yaml");
+            files.insert(template("config"), CONFIG.to_owned());
+            files.insert(template("extra"), EXTRA.to_owned());
+        }
+        for (name, release) in &self.state.releases {
+            let path = format!("clusters/hub/release-{name}.yaml");
+            files.insert(path, release.manifest(name).to_string());
         }
         for (tenant, objects) in &self.state.objects {
             for (name, content) in objects {
@@ -136,6 +172,55 @@ impl Tenant {
     }
 }
 
+/// The chart's objects: which values, and which version of the chart.
+const CONFIG: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}
+data:
+  commit: {{ .Values.commit | quote }}
+  chart: {{ .Chart.Version | quote }}
+"#;
+/// One that comes and goes.
+const EXTRA: &str = r#"{{- if .Values.extra }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-extra
+data:
+  commit: {{ .Values.commit | quote }}
+  chart: {{ .Chart.Version | quote }}
+{{- end }}
+"#;
+
+impl Release {
+    fn manifest(&self, name: &str) -> Value {
+        // A failure does not put back what was before: every object moves on with the commits.
+        let strategy = match self.retries {
+            true => json!({"strategy": {"name": "RetryOnFailure", "retryInterval": "1m"}}),
+            false => json!({}),
+        };
+        let mut spec = json!({"interval": "10m", "timeout": "4m", "releaseName": name,
+            "targetNamespace": APPS, "storageNamespace": APPS,
+            "chart": {"spec": {"chart": "./charts/web", "interval": "10m",
+                "sourceRef": {"kind": "GitRepository", "name": FLUX}}},
+            "values": {"commit": self.content.commit.to_string(), "extra": self.has_extra},
+            "install": strategy, "upgrade": strategy});
+        if self.cluster != "hub" {
+            let secret = format!("{}-kubeconfig", self.cluster);
+            spec["kubeConfig"] = json!({"secretRef": {"name": secret}});
+        }
+        json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": name, "namespace": FLUX}, "spec": spec})
+    }
+
+    /// The objects that it should have.
+    fn objects<'a>(&self, name: &'a str) -> impl Iterator<Item = String> + use<'a> {
+        let extra = self.has_extra.then(|| format!("{name}-extra"));
+        [name.to_owned()].into_iter().chain(extra)
+    }
+}
+
 fn manifest(name: &str, content: Content) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": APPS},
         "data": {"commit": content.commit.to_string()}})
@@ -169,6 +254,12 @@ pub fn wanted(fleet: &State, app: &State, before: &Wanted) -> Wanted {
         for (object, content) in source.objects.get(name).into_iter().flatten() {
             let place = (tenant.cluster.clone(), object.clone());
             wanted.insert(place, (*content, name.clone()));
+        }
+    }
+    for (name, release) in &fleet.releases {
+        for object in release.objects(name) {
+            let place = (release.cluster.clone(), object);
+            wanted.insert(place, (release.content, name.clone()));
         }
     }
     wanted

@@ -3,7 +3,7 @@
 use crate::lambda::{self, Invocation};
 use crate::rng::Rng;
 use crate::trace::Trace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub enum Fault {
     Kill,
     /// The function is cut off here, with the effect.
     KillAfter,
-    /// The whole function stands still for so long, and then goes on.
+    /// The effect; then the whole function stands still for so long, and goes on with the answer.
     Freeze(Duration),
 }
 
@@ -88,6 +88,8 @@ pub struct Gate {
     state: Mutex<State>,
     /// Where it is told.
     pub trace: Arc<Trace>,
+    /// What a planted bug forgets.
+    pub forgotten: Mutex<BTreeSet<String>>,
 }
 
 struct State {
@@ -97,7 +99,8 @@ struct State {
     counting: bool,
     /// How often each fault was met.
     faults: BTreeMap<&'static str, u64>,
-    calls: u64,
+    /// How many calls of each kind there were.
+    calls: BTreeMap<Kind, u64>,
     /// The longest latency of a call in milliseconds.
     slow: u64,
 }
@@ -111,12 +114,13 @@ impl Gate {
             number: 0,
             counting: false,
             faults: BTreeMap::new(),
-            calls: 0,
+            calls: BTreeMap::new(),
             slow,
         };
         Self {
             state: Mutex::new(state),
             trace,
+            forgotten: Mutex::default(),
         }
     }
 
@@ -140,7 +144,12 @@ impl Gate {
     /// How many calls there were, and how many of each fault.
     pub fn counts(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let state = self.state();
-        (state.calls, state.faults.clone())
+        (state.calls.values().sum(), state.faults.clone())
+    }
+
+    /// How many calls of each kind there were.
+    pub fn kinds(&self) -> BTreeMap<Kind, u64> {
+        self.state().calls.clone()
     }
 
     /// Makes a call: `effect` is what happens outside, `refuse` makes the answer when it goes wrong.
@@ -155,7 +164,13 @@ impl Gate {
         let (fault, dice, there, back) = self.decide(kind);
         let invocation = lambda::current();
         self.note(invocation.as_deref(), kind, name, fault);
+        let stood = |one: &Arc<Invocation>| one.stood();
+        let before = invocation.as_ref().map(stood);
         tokio::time::sleep(there).await;
+        if invocation.as_ref().map(stood) != before {
+            // The function stood still while this was on its way: the connection is long gone.
+            return refuse(Trouble::TimedOut);
+        }
         let answer = match fault {
             Some(Fault::Before) => refuse(Trouble::Before(dice)),
             Some(Fault::Kill) => lambda::kill(invocation.as_deref()).await,
@@ -175,8 +190,9 @@ impl Gate {
                 refuse(Trouble::TimedOut)
             }
             Some(Fault::Freeze(time)) => {
+                let answer = effect();
                 lambda::freeze(invocation.as_deref(), time).await;
-                effect()
+                answer
             }
             None => effect(),
         };
@@ -186,7 +202,7 @@ impl Gate {
 
     fn decide(&self, kind: Kind) -> (Option<Fault>, u64, Duration, Duration) {
         let mut state = self.state();
-        state.calls += 1;
+        *state.calls.entry(kind).or_default() += 1;
         let number = state.number;
         state.number += u64::from(state.counting);
         let slow = state.slow;

@@ -121,7 +121,15 @@ impl Git for Host {
         _: &GitAuth,
         _: FetchLimits,
     ) -> Result<FileTree> {
-        let files = || self.read(url, |one| one.commits.get(&commit.sha).cloned());
+        let is_old = self.bug == Some(Bug::OlderFiles) && self.gate.number() % 3 == 0;
+        let files = || {
+            self.read(url, |one| {
+                let at = one.heads.iter().position(|sha| *sha == commit.sha);
+                let before = at.filter(|_| is_old).and_then(|at| at.checked_sub(1));
+                let sha = before.map_or(&commit.sha, |at| &one.heads[at]);
+                one.commits.get(sha).cloned()
+            })
+        };
         let refuse = |trouble| {
             if self.bug == Some(Bug::TruncatedFiles) {
                 let mut files = files()?;

@@ -7,6 +7,7 @@ pub mod bugs;
 pub mod check;
 pub mod clock;
 pub mod crash;
+pub mod economy;
 pub mod fleet;
 pub mod gate;
 pub mod git;

@@ -1,8 +1,9 @@
 //! Runs seeds of the simulation.
 
 use clap::Parser;
-use driftless_sim::bugs::Bug;
-use driftless_sim::crash;
+use driftless_sim::bugs::{Bug, Found, Search};
+use driftless_sim::crash::{self, Points};
+use driftless_sim::economy;
 use driftless_sim::run::{Options, Outcome, run};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -34,6 +35,12 @@ struct Arguments {
     /// Runs the scenario of the crash points; every so many points.
     #[arg(long, num_args = 0..=1, default_missing_value = "1")]
     crash_points: Option<u64>,
+    /// Looks for every planted bug, with at most `--seeds` for each.
+    #[arg(long)]
+    planted: bool,
+    /// Counts what a fleet of so many Kustomizations costs a day at rest.
+    #[arg(long, num_args = 0..=1, default_missing_value = "500")]
+    economy: Option<usize>,
     /// Goes on behind the first violation.
     #[arg(long)]
     keep_going: bool,
@@ -59,6 +66,13 @@ fn main() -> ExitCode {
     }
     if let Some(stride) = arguments.crash_points {
         return crash_points(stride, arguments.jobs, bug);
+    }
+    if let Some(kustomizations) = arguments.economy {
+        cost(kustomizations);
+        return ExitCode::SUCCESS;
+    }
+    if arguments.planted {
+        return planted(arguments.seeds, arguments.jobs);
     }
     let (next, failed) = (AtomicU64::new(arguments.from), AtomicU64::new(0));
     let end = arguments.from + arguments.seeds;
@@ -113,7 +127,7 @@ fn main() -> ExitCode {
 
 fn crash_points(stride: u64, jobs: u64, bug: Option<Bug>) -> ExitCode {
     let start = Instant::now();
-    let ran = crash::every(stride, jobs, bug);
+    let ran = crash::every(Points::every(stride), jobs, bug);
     for (at, fault, outcome) in ran.failed.iter().take(3) {
         show(outcome);
         println!("-- call {at}: {fault:?}");
@@ -130,6 +144,81 @@ fn crash_points(stride: u64, jobs: u64, bug: Option<Bug>) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Looks for every bug; those that need seeds share the jobs.
+fn planted(seeds: u64, jobs: u64) -> ExitCode {
+    let mut missed = 0;
+    for bug in Bug::ALL {
+        let start = Instant::now();
+        let found = match bug.search() {
+            Search::Seeds(most) => by_seeds(bug, most.min(seeds), jobs),
+            _ => bug.find(),
+        };
+        let time = start.elapsed().as_secs_f64();
+        match found {
+            Some(found) if bug.explains(&found) => {
+                let what = found.violation.lines().next().unwrap_or_default();
+                println!("{bug:?}: found by {} in {time:.1} s: {what}", found.by);
+            }
+            Some(found) => {
+                missed += 1;
+                println!(
+                    "{bug:?}: {} broke something else: {}",
+                    found.by, found.violation
+                );
+            }
+            None => {
+                missed += 1;
+                println!("{bug:?}: not found in {time:.1} s");
+            }
+        }
+    }
+    println!(
+        "{} of {} bugs found",
+        Bug::ALL.len() - missed,
+        Bug::ALL.len()
+    );
+    match missed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn by_seeds(bug: Bug, seeds: u64, jobs: u64) -> Option<Found> {
+    let (next, found) = (AtomicU64::new(0), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds || found.lock().expect("what was found").is_some() {
+                        return;
+                    }
+                    if let Some(one) = bug.find_by(seed) {
+                        *found.lock().expect("what was found") = Some(one);
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().expect("what was found")
+}
+
+fn cost(kustomizations: usize) {
+    let looks = economy::failing_source(economy::DAY, None);
+    println!("a source with interval: 1m that fails for a day: {looks} steps");
+    let start = Instant::now();
+    let cost = economy::rest(kustomizations, economy::DAY);
+    println!(
+        "{kustomizations} Kustomizations at rest for a day: {} messages, {} steps, {} requests to S3 ({:?}), {} to API servers, in {:.1} s",
+        cost.messages,
+        cost.steps,
+        cost.bucket(),
+        cost.calls,
+        cost.api(),
+        start.elapsed().as_secs_f64()
+    );
 }
 
 fn show(outcome: &Outcome) {

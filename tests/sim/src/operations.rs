@@ -1,7 +1,9 @@
 //! What users do, and what happens to the world: from the seed.
 
 use crate::check::{CONFIGS, KUSTOMIZATIONS, OWNER_NAME, OWNER_NAMESPACE};
-use crate::fleet::{APP, APPS, Broken, Commit, Content, FLEET, State, Tenant, dependents, wanted};
+use crate::fleet::{
+    APP, APPS, Broken, Commit, Content, FLEET, Release, State, Tenant, dependents, wanted,
+};
 use crate::rng::Rng;
 use crate::servers::Light;
 use crate::world::{CANARY, HUB, World};
@@ -44,7 +46,7 @@ pub struct Users {
 }
 
 /// What can happen, and how often.
-const OPERATIONS: [(&str, usize); 23] = [
+const OPERATIONS: [(&str, usize); 28] = [
     ("change", 26),
     ("burst", 8),
     ("add", 10),
@@ -68,6 +70,11 @@ const OPERATIONS: [(&str, usize); 23] = [
     ("git gone", 3),
     ("restart", 3),
     ("rotate", 2),
+    ("change release", 6),
+    ("new release", 4),
+    ("drop release", 3),
+    ("change chart", 3),
+    ("change record", 3),
 ];
 
 impl Users {
@@ -104,12 +111,27 @@ impl Users {
             }
             fleet.tenants.insert(name, tenant);
         }
+        for at in 0..rng.below(3) {
+            let release = Release {
+                cluster: rng.pick(&clusters).cloned().unwrap_or_default(),
+                content: Content { commit: 0 },
+                has_extra: rng.chance(5000),
+                retries: true,
+            };
+            fleet.releases.insert(format!("r{at}"), release);
+        }
         let mut users = Self::with(world, rng, fleet, app, lossy);
         users.next_object = next_object;
         users
     }
 
-    /// The fleet of the crash points: a tenant on each cluster, one with a repository of its own, and one that goes.
+    /// A fleet of one repository, whose webhooks all arrive.
+    pub fn of(world: Arc<World>, rng: Rng, fleet: State) -> Self {
+        Self::with(world, rng, fleet, State::default(), false)
+    }
+
+    /// The fleet of the crash points: a tenant on each cluster, one with a repository of its own, and one that goes; a release that is
+    /// upgraded, and one that is uninstalled.
     pub fn canonical(world: Arc<World>, rng: Rng) -> Self {
         let (mut fleet, mut app) = (State::default(), State::default());
         let tenants = [
@@ -132,11 +154,18 @@ impl Users {
             }
             fleet.tenants.insert(name.to_owned(), tenant);
         }
+        for (name, cluster) in [("r0", "remote-0"), ("r1", HUB)] {
+            fleet
+                .releases
+                .insert(name.to_owned(), new_release(cluster, 0));
+        }
         Self::with(world, rng, fleet, app, false)
     }
 
-    /// The pushes of the crash points: a change, a new object, one that goes, one that moves, a tenant that goes.
-    pub fn script(&mut self) {
+    /// The pushes of the crash points: a change, a new object, one that goes, one that moves, a tenant that goes; a release that is
+    /// upgraded and loses an object, one that is uninstalled, and two that are installed, of which one has a single try when it is
+    /// `strict`.
+    pub fn script(&mut self, strict: bool) {
         self.commit(FLEET, "the scenario", |state, commit| {
             let objects = state.objects.entry("t0".to_owned()).or_default();
             objects.insert("cm-0-0".to_owned(), Content { commit });
@@ -147,11 +176,27 @@ impl Users {
             objects.remove("cm-1-1");
             state.tenants.remove("t3");
             state.objects.remove("t3");
+            let mut changed = new_release("remote-0", commit);
+            changed.has_extra = false;
+            state.releases.insert("r0".to_owned(), changed);
+            state.releases.remove("r1");
+            let mut new = new_release("remote-0", commit);
+            new.retries = !strict;
+            state.releases.insert("r2".to_owned(), new);
+            let short = new_release("remote-0", commit);
+            state.releases.insert("r3".to_owned(), short);
         });
         self.commit(APP, "the scenario", |state, commit| {
             let objects = state.objects.entry("t2".to_owned()).or_default();
             objects.insert("cm-2-0".to_owned(), Content { commit });
             objects.remove("cm-2-1");
+        });
+    }
+
+    /// A push behind [`Users::script`]: the release that is being installed goes again.
+    pub fn take_back(&mut self) {
+        self.commit(FLEET, "a release goes again", |state, _| {
+            state.releases.remove("r3");
         });
     }
 
@@ -327,6 +372,11 @@ impl Users {
             "git gone" => self.git_gone(),
             "restart" => self.restart(),
             "rotate" => self.rotate(),
+            "change release" => self.change_release(),
+            "new release" => self.new_release(),
+            "drop release" => self.drop_release(),
+            "change chart" => self.change_chart(),
+            "change record" => self.change_record(),
             other => panic!("{other} is an operation"),
         }
     }
@@ -684,6 +734,74 @@ impl Users {
         Some(())
     }
 
+    fn some_release(&mut self) -> Option<String> {
+        let names: Vec<String> = self.fleet.state().releases.keys().cloned().collect();
+        self.rng.pick(&names).cloned()
+    }
+
+    fn change_release(&mut self) -> Option<()> {
+        let name = self.some_release()?;
+        let flips = self.rng.chance(4000);
+        let what = format!("change release {name}");
+        self.commit(FLEET, &what, |state, commit| {
+            if let Some(release) = state.releases.get_mut(&name) {
+                release.content = Content { commit };
+                release.has_extra ^= flips;
+            }
+        });
+        Some(())
+    }
+
+    fn new_release(&mut self) -> Option<()> {
+        let clusters: Vec<String> = self.world.servers.keys().cloned().collect();
+        let cluster = self.rng.pick(&clusters)?.clone();
+        self.next_object += 1;
+        let name = format!("r{}", self.next_object + 100);
+        let what = format!("new release {name} on {cluster}");
+        self.commit(FLEET, &what, |state, commit| {
+            state.releases.insert(name, new_release(&cluster, commit));
+        });
+        Some(())
+    }
+
+    fn drop_release(&mut self) -> Option<()> {
+        let name = self.some_release()?;
+        self.commit(FLEET, &format!("drop release {name}"), |state, _| {
+            state.releases.remove(&name);
+        });
+        Some(())
+    }
+
+    fn change_chart(&mut self) -> Option<()> {
+        self.some_release()?;
+        self.commit(FLEET, "change the chart", |state, commit| {
+            state.chart = commit;
+        });
+        Some(())
+    }
+
+    /// Somebody, such as `helm rollback`, changes the next record that the core writes, just before that.
+    fn change_record(&mut self) -> Option<()> {
+        let name = self.some_release()?;
+        let cluster = &self.fleet.state().releases[&name].cluster;
+        self.world.servers[cluster].change_record();
+        let what = format!("somebody is about to change a record on {cluster}");
+        self.world.trace.operation(&what);
+        Some(())
+    }
+
+    /// The releases of a cluster.
+    pub fn releases(&self, cluster: &str) -> BTreeSet<String> {
+        let releases = self.fleet.state().releases.iter();
+        let here = releases.filter(|(_, release)| release.cluster == cluster);
+        here.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The version of their chart.
+    pub fn chart_version(&self) -> String {
+        self.fleet.state().chart_version()
+    }
+
     /// The end of all trouble: clusters are lit, repositories back, what was broken is mended, what was suspended goes on.
     pub fn calm(&mut self) {
         self.world.trace.operation("calm");
@@ -738,13 +856,27 @@ impl Users {
                 || broken(name)
                 || one.waits
         });
-        let own: BTreeSet<String> = own.map(|(name, _)| name.clone()).collect();
+        let releases = state.releases.iter();
+        let releases = releases.filter(|(_, one)| is_troubled(&one.cluster) || dark(&one.cluster));
+        let own: BTreeSet<String> = own
+            .map(|(name, _)| name.clone())
+            .chain(releases.map(|(name, _)| name.clone()))
+            .collect();
         // The root itself.
         is_troubled(FLEET)
             || gone(FLEET)
             || is_troubled(HUB)
             || dark(&HUB.to_owned())
             || dependents(state, own).contains(tenant)
+    }
+}
+
+fn new_release(cluster: &str, commit: u64) -> Release {
+    Release {
+        cluster: cluster.to_owned(),
+        content: Content { commit },
+        has_extra: true,
+        retries: true,
     }
 }
 

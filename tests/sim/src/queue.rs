@@ -1,11 +1,11 @@
 //! SQS: a standard queue with delays, visibility, duplicates, any order, a dead-letter queue, and the rule against loops.
 
-use crate::bugs::Bug;
+use crate::bugs::{Bug, DEDUPLICATION};
 use crate::gate::{Gate, Kind, Trouble};
 use crate::lambda;
 use crate::rng::Rng;
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
+use driftless_core::ports::{Cause, ErrorKind, PortError, Queue, Request, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,6 +58,19 @@ struct State {
     duplicates: u32,
     /// What must be in no message.
     canary: String,
+    /// When each body was sent, for a planted bug.
+    recent: BTreeMap<String, Instant>,
+}
+
+impl State {
+    /// Whether an equal message was sent a moment ago.
+    fn is_duplicate(&mut self, body: &str) -> bool {
+        let now = Instant::now();
+        self.recent.retain(|_, sent| now - *sent < DEDUPLICATION);
+        let is_known = self.recent.contains_key(body);
+        self.recent.entry(body.to_owned()).or_insert(now);
+        is_known
+    }
 }
 
 impl Sqs {
@@ -72,6 +85,7 @@ impl Sqs {
             sent: 0,
             duplicates,
             canary: canary.to_owned(),
+            recent: BTreeMap::new(),
         };
         Self {
             gate,
@@ -98,7 +112,8 @@ impl Sqs {
         for (body, delay) in messages {
             let lost = match self.bug {
                 Some(Bug::TimerMessagesLost) => function == "drift",
-                Some(Bug::DelayedMessagesLost) => !delay.is_zero(),
+                Some(Bug::WakeLost) => body.contains(r#""cause":"dependency""#),
+                Some(Bug::Deduplicated) => state.is_duplicate(body),
                 _ => false,
             };
             if let Some(invocation) = &invocation {
@@ -225,7 +240,15 @@ impl Queue for Sqs {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         let mut messages = Vec::with_capacity(requests.len());
         for (request, delay) in &requests {
-            let mut body = serde_json::to_string(request).expect("a request is JSON");
+            let mut request = request.clone();
+            match self.bug {
+                Some(Bug::NoTokens) => request.token = None,
+                Some(Bug::SourceAsTimer) if request.cause == Cause::Source => {
+                    request.cause = Cause::Timer;
+                }
+                _ => {}
+            }
+            let mut body = serde_json::to_string(&request).expect("a request is JSON");
             if self.bug == Some(Bug::LeakedSecret) {
                 body = format!("{body} {}", self.state().canary);
             }

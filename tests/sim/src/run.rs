@@ -1,14 +1,14 @@
 //! One run: a world, a while of work and trouble, then calm, and what must hold in the end.
 
 use crate::bugs::Bug;
-use crate::check::{KUSTOMIZATIONS, SOURCES};
+use crate::check::{self, CHARTS, CONFIGS, KUSTOMIZATIONS, RELEASES, SOURCES};
 use crate::gate::{Plan, Weather};
 use crate::operations::{Users, kubelet};
 use crate::rng::Rng;
 use crate::trace::Ended;
 use crate::world::{Setup, World};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -262,6 +262,52 @@ fn open(world: &World, users: &Users) -> Vec<String> {
             open.push(format!("GitRepository {name} is not ready: {ready}"));
         }
     }
+    open.extend(open_releases(world, users));
+    open
+}
+
+/// Releases that are not as the newest commits say, and what is left of those that are gone.
+fn open_releases(world: &World, users: &Users) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut expected = BTreeSet::new();
+    for (cluster, server) in &world.servers {
+        let here = users.releases(cluster);
+        open.extend(check::records(server, &here));
+        for name in &here {
+            let live = server.get(&format!("{CONFIGS}/{name}"));
+            let chart = live
+                .as_ref()
+                .and_then(|live| live["data"]["chart"].as_str());
+            let version = users.chart_version();
+            if chart != Some(&version) {
+                open.push(format!(
+                    "{cluster}: {name} is of chart {chart:?}, not {version}"
+                ));
+            }
+        }
+        expected.extend(here);
+    }
+    for (path, prefix) in [(RELEASES, ""), (CHARTS, "flux-system-")] {
+        let mut missing: BTreeSet<String> = expected
+            .iter()
+            .map(|name| format!("{prefix}{name}"))
+            .collect();
+        for live in world.hub().list(path) {
+            let kind = live["kind"].as_str().unwrap_or_default();
+            let name = live["metadata"]["name"].as_str().unwrap_or_default();
+            let ready = ready(&live);
+            if !missing.remove(name) {
+                open.push(format!("{kind} {name} is still there: {ready}"));
+            } else if !ready.starts_with("True") {
+                open.push(format!("{kind} {name} is not ready: {ready}"));
+            }
+        }
+        open.extend(
+            missing
+                .iter()
+                .map(|name| format!("{path}/{name} is not there")),
+        );
+    }
     open
 }
 
@@ -309,8 +355,12 @@ async fn stay(world: &World, users: &Users) {
     tokio::time::sleep(QUIET).await;
     let sent = world.sqs.sent() - before;
     let tenants = users.tenants().count() as u64;
-    // Two sources each minute, and each Kustomization once if its interval ends just now.
-    let most = 2 * 4 + 2 * (tenants + 1) + 2;
+    let releases = world
+        .servers
+        .keys()
+        .map(|name| users.releases(name).len() as u64);
+    // Two sources each minute, and everything else once if its interval ends just now: Kustomizations, releases and their charts.
+    let most = 2 * 4 + 2 * (tenants + 1) + 2 * releases.sum::<u64>() + 2;
     if sent > most {
         let what = format!(
             "{sent} messages in {} quiet seconds, at most {most} are due",

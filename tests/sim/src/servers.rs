@@ -1,7 +1,8 @@
 //! API servers: embedded ones behind a gate, that can be dark or hang, and whose writes are watched.
 
 use crate::bugs::Bug;
-use crate::check::{CONFIGS, Checker, OWNER_NAME, OWNER_NAMESPACE};
+use crate::check::{CONFIGS, Checker, OWNER_NAME, OWNER_NAMESPACE, RECORDS};
+use crate::fleet::APPS;
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use kube::client::Body as KubeBody;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -50,6 +52,8 @@ pub struct ApiServer {
     bug: Option<Bug>,
     /// What somebody does to an object just before it is deleted, once.
     ambush: Mutex<Option<Ambush>>,
+    /// Whether somebody changes the next record of a release just before the core does.
+    record_changes: AtomicBool,
 }
 
 type Ambush = Box<dyn FnOnce(&ApiServer, &str) + Send>;
@@ -64,8 +68,7 @@ impl ApiServer {
         checker: Arc<Checker>,
         bug: Option<Bug>,
     ) -> Self {
-        let embedded = Embedded::new(clock);
-        embedded.with(|server, _| *server = content.clone());
+        let embedded = Embedded::holding(content.clone(), clock);
         Self {
             name: name.to_owned(),
             url: format!("https://{name}.internal:443"),
@@ -76,6 +79,7 @@ impl ApiServer {
             checker,
             bug,
             ambush: Mutex::default(),
+            record_changes: AtomicBool::new(false),
         }
     }
 
@@ -97,6 +101,11 @@ impl ApiServer {
     /// Does this to the next object that the core deletes, just before the delete.
     pub fn ambush(&self, what: impl FnOnce(&Self, &str) + Send + 'static) {
         *self.ambush.lock().expect("the ambush") = Some(Box::new(what));
+    }
+
+    /// Changes the next record of a release that the core writes over, just before that.
+    pub fn change_record(&self) {
+        self.record_changes.store(true, Ordering::Relaxed);
     }
 
     /// A copy of all that it holds.
@@ -180,11 +189,23 @@ impl ApiServer {
         {
             return self.refuse(&parts, Trouble::TimedOut);
         }
+        if self.bug == Some(Bug::UnreadableSecretIsAbsent)
+            && path.ends_with("-kubeconfig")
+            && self.gate.number() % 3 == 0
+        {
+            return self.refuse(&parts, Trouble::TimedOut);
+        }
         if method == http::Method::DELETE && watched {
             let ambush = self.ambush.lock().expect("the ambush").take();
             if let Some(ambush) = ambush {
                 ambush(self, &object);
             }
+        }
+        let is_record = path.starts_with(RECORDS) && is_write && method != http::Method::POST;
+        let changed = is_record && self.record_changes.swap(false, Ordering::Relaxed);
+        if changed {
+            let by = json!({"metadata": {"annotations": {"changed-by": "somebody"}}});
+            self.merge(&object, &by);
         }
         let before = watched.then(|| self.get(&object)).flatten();
         let body = match self.bug {
@@ -200,6 +221,10 @@ impl ApiServer {
             .now_or_never()
             .expect("the server answers at once")
             .expect("the server answers");
+        if changed && answer.status().is_success() {
+            let what = format!("{object} was changed by somebody, and {method} went over it");
+            self.gate.trace.violation('P', &what);
+        }
         if self.bug == Some(Bug::ForeignDelete) && method == http::Method::GET {
             return Ok(self.claimed(&object, answer));
         }
@@ -243,11 +268,16 @@ impl ApiServer {
         let is_delete = parts.method == http::Method::DELETE;
         let path = parts.uri.path();
         match bug {
+            Bug::LostPurge if is_delete && path.starts_with(RECORDS) => {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+                Err(response(200, &status, None))
+            }
             Bug::LostDelete if is_delete && path.contains("/configmaps/") => {
                 let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
                 Err(response(200, &status, None))
             }
-            Bug::NoApiPreconditions => {
+            Bug::UnconditionalRecords if !path.starts_with(RECORDS) => Ok(body),
+            Bug::NoApiPreconditions | Bug::UnconditionalRecords => {
                 let Ok(mut value) = serde_json::from_slice::<Value>(&body) else {
                     return Ok(body);
                 };
@@ -257,6 +287,21 @@ impl ApiServer {
                 if let Some(map) = value.get_mut("metadata").and_then(Value::as_object_mut) {
                     map.remove("resourceVersion");
                 }
+                Ok(Bytes::from(value.to_string()))
+            }
+            Bug::InventoryAdvances => {
+                let Ok(mut value) = serde_json::from_slice::<Value>(&body) else {
+                    return Ok(body);
+                };
+                let entries = value.pointer_mut("/status/inventory/entries");
+                let Some(entries) = entries.and_then(Value::as_array_mut) else {
+                    return Ok(body);
+                };
+                let forgotten = self.gate.forgotten.lock().expect("what is forgotten");
+                entries.retain(|entry| {
+                    let id = entry["id"].as_str().unwrap_or_default();
+                    !forgotten.contains(id)
+                });
                 Ok(Bytes::from(value.to_string()))
             }
             Bug::LostInventory if String::from_utf8_lossy(&body).contains("\"inventory\"") => {
@@ -282,6 +327,28 @@ impl ApiServer {
             let name = parts.uri.path().rsplit('/').next().unwrap_or_default();
             let details = json!({"name": name, "kind": "configmaps"});
             return Ok(response(404, &status(404, "NotFound", details), None));
+        }
+        let path = parts.uri.path();
+        if self.bug == Some(Bug::UnreadableSecretIsAbsent)
+            && is_read
+            && path.ends_with("-kubeconfig")
+        {
+            return Ok(response(404, &status(404, "NotFound", json!({})), None));
+        }
+        if let Some(object) = path.strip_prefix(&format!("{CONFIGS}/")) {
+            let is_delete = parts.method == http::Method::DELETE;
+            if self.bug == Some(Bug::InventoryAdvances) && is_delete {
+                let mut forgotten = self.gate.forgotten.lock().expect("what is forgotten");
+                forgotten.insert(format!("{APPS}_{object}__ConfigMap"));
+            }
+            if self.bug == Some(Bug::ForceOnRefusal) && !is_read && !is_delete {
+                let before = self.get(path);
+                self.delete(path);
+                let what = self.checker.wrote(self, path, before.as_ref(), None);
+                for what in what {
+                    self.gate.trace.violation(what.0, &what.1);
+                }
+            }
         }
         let dice = match trouble {
             Trouble::Before(dice) => dice,

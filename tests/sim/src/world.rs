@@ -20,7 +20,7 @@ use driftless_core::bootstrap::{self, Root};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{Clock as _, Ports, Request, Secret};
 use driftless_core::testing::TestClock;
-use driftless_core::webhook::{self, Answer, Delivery};
+use driftless_core::webhook::{self, Answer, Delivery, Entrance};
 use driftless_core::{step, sweep};
 use futures::StreamExt as _;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -44,9 +44,15 @@ const DRIFT_LIMIT: Duration = Duration::from_secs(55);
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(10);
 /// As in the reconcile function.
 const STEPS_AT_ONCE: usize = 10;
-const PATIENCE: Duration = Duration::from_secs(8);
+const WAIT_BUDGET: Duration = Duration::from_secs(8);
 const RESERVE: Duration = Duration::from_secs(60);
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// As in the webhook function: a function URL takes 6 MB.
+const ENTRANCE: Entrance = Entrance {
+    max_body: 6 << 20,
+    secret: "the secret manager",
+};
 
 /// How a world is made.
 #[derive(Clone, Debug)]
@@ -104,6 +110,7 @@ pub struct World {
     running: AtomicUsize,
     /// How many steps were begun.
     pub steps: AtomicU64,
+    looks: Mutex<BTreeMap<String, u64>>,
 }
 
 fn prepared() -> &'static (Server, Server) {
@@ -188,6 +195,7 @@ impl World {
             invocations: AtomicU64::new(0),
             running: AtomicUsize::new(0),
             steps: AtomicU64::new(0),
+            looks: Mutex::default(),
         });
         world.set_keys(0);
         if from.is_none() {
@@ -270,6 +278,7 @@ impl World {
             clusters: self.ways.clone(),
             clouds: Offline::clouds(),
             clock: Arc::new(self.clock.skewed(skew)),
+            compute: Arc::new(driftless_core::ports::Inline),
         }
     }
 
@@ -343,9 +352,13 @@ impl World {
             return false;
         };
         self.steps.fetch_add(1, Ordering::Relaxed);
-        let patience = (RECONCILE_LIMIT - RESERVE).min(PATIENCE);
-        match step::run(ports, &request, patience).await {
+        let wait_budget = (RECONCILE_LIMIT - RESERVE).min(WAIT_BUDGET);
+        match step::run(ports, &request, wait_budget).await {
             Ok(outcome) => {
+                if !outcome.is_skipped {
+                    let mut looks = self.looks.lock().expect("the looks");
+                    *looks.entry(request.object.to_string()).or_default() += 1;
+                }
                 let what = format!("step {}: {}", request.object, outcome.summary);
                 self.trace.line(&what);
                 if what.contains(CANARY) {
@@ -408,7 +421,7 @@ impl World {
             signature: Some(&signature),
             body: body.as_bytes(),
         };
-        let code = webhook::receive(&ports, delivery);
+        let code = webhook::receive(&ports, &ENTRANCE, delivery);
         let end = lambda::invoke(id, "webhook", 0, WEBHOOK_LIMIT, code).await;
         let how = match end {
             End::Done(Ok(Answer::Queued(requests))) => {
@@ -444,6 +457,8 @@ impl World {
                 crate::check::KUSTOMIZATIONS,
                 crate::check::SOURCES,
                 crate::check::CONFIGS,
+                crate::check::RELEASES,
+                crate::check::CHARTS,
                 "/api/v1/events",
             ];
             for path in paths {
@@ -455,6 +470,11 @@ impl World {
             }
         }
         found
+    }
+
+    /// How often each object was looked at, without the messages that turned out to be for nothing.
+    pub fn looks(&self) -> BTreeMap<String, u64> {
+        self.looks.lock().expect("the looks").clone()
     }
 
     /// The clock of the world.

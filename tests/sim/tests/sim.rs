@@ -1,10 +1,12 @@
 //! The simulation in the ordinary test run: as many seeds as a minute has room for, and what shows that it can fail.
 
-use driftless_sim::bugs::Bug;
-use driftless_sim::crash;
+use driftless_sim::bugs::{Bug, Found, Search};
+use driftless_sim::crash::{self, Points};
+use driftless_sim::economy;
+use driftless_sim::gate::Kind;
 use driftless_sim::run::{Options, Outcome, run};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// How many seeds the ordinary test run has.
 const SEEDS: u64 = 60;
@@ -85,32 +87,29 @@ fn a_seed_gives_the_same_run() {
     }
 }
 
+/// Those that few seeds find; `--planted` of the program looks for all.
 #[test]
 fn planted_bugs_are_found() {
-    let missed = AtomicU64::new(0);
-    for (bug, seeds) in Bug::SOUGHT {
-        let expected = bug.breaks();
-        match search(Some(bug), 0..seeds) {
-            Some(outcome) => {
-                let first = &outcome.ended.violations[0];
-                assert!(
-                    expected.iter().any(|one| first.starts_with(*one)),
-                    "{bug:?} breaks one of {expected:?}, found by seed {}: {first}",
-                    outcome.seed
-                );
-            }
-            None => {
-                missed.fetch_add(1, Ordering::Relaxed);
-                eprintln!("{bug:?} was not found by {seeds} seeds");
-            }
-        }
+    let quick = Bug::ALL
+        .into_iter()
+        .filter_map(|bug| Some((bug, bug.quick()?)));
+    for (bug, seeds) in quick {
+        let found = match bug.search() {
+            Search::Seeds(_) => search(Some(bug), 0..seeds).and_then(|outcome| {
+                let violation = outcome.ended.violations.into_iter().next()?;
+                let by = format!("seed {}", outcome.seed);
+                Some(Found { by, violation })
+            }),
+            _ => bug.find(),
+        };
+        let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        assert!(bug.explains(&found), "{bug:?}: {found:?}");
     }
-    assert_eq!(missed.into_inner(), 0, "planted bugs that were not found");
 }
 
 #[test]
 fn every_crash_point() {
-    let ran = crash::every(STRIDE, jobs(), None);
+    let ran = crash::every(Points::every(STRIDE), jobs(), None);
     if let Some((call, fault, outcome)) = ran.failed.first() {
         let failed = ran.failed.len();
         panic!(
@@ -120,4 +119,27 @@ fn every_crash_point() {
         );
     }
     assert!(ran.calls > 100, "{} calls", ran.calls);
+}
+
+#[test]
+fn economy() {
+    let looks = economy::failing_source(economy::DAY, None);
+    println!("a source with interval: 1m that fails for a day: {looks} steps");
+    assert!(looks <= economy::MOST_LOOKS, "{looks} steps");
+
+    let cost = economy::push(economy::FLEET_SIZE, None);
+    println!("a push of one file: {cost:?}");
+    assert!(cost.api() <= economy::MOST_REQUESTS, "{cost:?}");
+
+    let time = economy::chain(economy::CHAIN, None);
+    println!("a chain of {} Kustomizations: {time:?}", economy::CHAIN);
+    assert!(time <= economy::LONGEST_CHAIN, "{time:?}");
+
+    // Its source each minute, everything else each interval: no message more. `--economy` has 500 for a day.
+    let hour = Duration::from_secs(3600);
+    let cost = economy::rest(50, hour);
+    println!("50 Kustomizations at rest for an hour: {cost:?}");
+    let most = 62 + 7 * 51;
+    assert!(cost.messages <= most, "{} messages", cost.messages);
+    assert_eq!(cost.of(Kind::ApiWrite), 0, "nothing is written: {cost:?}");
 }

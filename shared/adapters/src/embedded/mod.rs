@@ -51,16 +51,20 @@ struct Shared {
 impl Embedded {
     /// A new cluster. `clock` gives the time of its objects, their uids and the length of its watches.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self::start(clock, false)
+        Self::start(Server::new(moment(clock.as_ref())), clock, false)
     }
 
     /// A new cluster whose workloads look as if all of their pods ran: see [`Server::run_workloads`].
     pub fn with_workloads(clock: Arc<dyn Clock>) -> Self {
-        Self::start(clock, true)
+        Self::start(Server::new(moment(clock.as_ref())), clock, true)
     }
 
-    fn start(clock: Arc<dyn Clock>, workloads: bool) -> Self {
-        let server = Server::new(moment(clock.as_ref()));
+    /// A cluster that goes on with what another one held.
+    pub fn holding(server: Server, clock: Arc<dyn Clock>) -> Self {
+        Self::start(server, clock, false)
+    }
+
+    fn start(server: Server, clock: Arc<dyn Clock>, workloads: bool) -> Self {
         Self {
             shared: Arc::new(Shared {
                 version: watch::Sender::new(server.version()),

@@ -1,14 +1,17 @@
 //! The end of a HelmRelease: the release is uninstalled, its HelmChart goes, then its finalizer is taken off.
 
 use super::attempt::{self, Attempt};
+use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::memory::Doing;
 use super::storage::Storage;
-use super::{Memory, Work, chart, history, report};
+use super::{Memory, Work, chart, drift, history, report};
 use crate::driver::{End, Report};
 use crate::failure::{Failure, TargetError};
-use crate::flux::HelmRelease;
+use crate::flux::{HelmRelease, reason};
 use crate::kernel::{Context, Outcome};
+use crate::ports::ErrorKind;
 use crate::target::{self, Target};
+use driftless_manifest::Object;
 use std::time::Duration;
 
 /// How soon an uninstall that is not over is looked at again.
@@ -26,6 +29,13 @@ pub async fn finalize(
         release,
         woken: Vec::new(),
     };
+    let release = &mut work.release;
+    if release.status.helm_chart.is_empty()
+        && let Some(id) = release.chart_object()
+    {
+        // Who made it may have been cut off before the status said so.
+        release.status.helm_chart = format!("{}/{}", id.namespace, id.name);
+    }
     match clean_up(context, &mut work, memory).await {
         Ok(None) => {
             let mut report = report::unchanged(before, End::Released);
@@ -79,6 +89,23 @@ async fn uninstall(
     work: &mut Work,
     memory: &mut Memory,
 ) -> Result<Option<Unfinished>, Failure> {
+    let is_told = history::latest(&work.release.status.history).is_some();
+    let target = match connect(context, &work.release).await {
+        Ok(target) => target,
+        // Nothing says that there is a release, and nobody can look.
+        Err(_) if !is_told => return Ok(None),
+        Err(TargetError::Gone(failure)) => {
+            // The way to the cluster is gone for good, as after the end of a tenant's cluster.
+            tracing::warn!(object = %work.release.id, "uninstall skipped: {failure}");
+            return Ok(None);
+        }
+        Err(TargetError::Failed(failure)) => {
+            return Ok(Some(Unfinished::Step(End::Failed(failure, RETRY))));
+        }
+    };
+    if !is_told && !find_untold(&target, &mut work.release).await? {
+        return Ok(None);
+    }
     let release = &work.release;
     let status = &release.status;
     let Some(current) = history::latest(&status.history) else {
@@ -87,17 +114,6 @@ async fn uninstall(
     if status.storage_namespace.is_empty() {
         return Ok(None);
     }
-    let target = match connect(context, release).await {
-        Ok(target) => target,
-        Err(TargetError::Gone(failure)) => {
-            // The way to the cluster is gone for good, as after the end of a tenant's cluster.
-            tracing::warn!(object = %release.id, "uninstall skipped: {failure}");
-            return Ok(None);
-        }
-        Err(TargetError::Failed(failure)) => {
-            return Ok(Some(Unfinished::Step(End::Failed(failure, RETRY))));
-        }
-    };
     let running = memory.running.as_ref();
     let goes_on = running.is_some_and(|running| running.doing == Doing::Uninstall);
     if !goes_on {
@@ -126,4 +142,32 @@ async fn uninstall(
             Ok(Some(Unfinished::Attempt(end)))
         }
     }
+}
+
+/// Notes in the status the release that an install has left whose writer was cut off before the status was written; whether
+/// there is one. It was made for this object when its objects carry this object's name.
+async fn find_untold(target: &Target, release: &mut HelmRelease) -> Result<bool, Failure> {
+    let namespace = release.storage_namespace().to_owned();
+    let storage = Storage::read(target, &namespace, &release.release_name()).await;
+    let storage = match storage {
+        Ok(storage) => storage,
+        // Whoever may not read records has written none.
+        Err(error) if error.kind == ErrorKind::Denied => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(last) = storage.last() else {
+        return Ok(false);
+    };
+    let unreadable = |what| Failure::retry(reason::FAILED, what);
+    let objects = drift::desired(last, &|_| Some(false)).map_err(unreadable)?;
+    let is_ours = |object: &Object| {
+        object.label(ORIGIN_NAME) == Some(&release.id.name)
+            && object.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace)
+    };
+    if !objects.iter().any(is_ours) {
+        return Ok(false);
+    }
+    release.status.history = vec![history::snapshot(last, None, "").map_err(unreadable)?];
+    release.status.storage_namespace = namespace;
+    Ok(true)
 }

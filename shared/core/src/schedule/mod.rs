@@ -11,6 +11,7 @@
 //!
 //! The record is written before the message is sent. What is lost in between, the timer finds: the record's message is late.
 
+mod fence;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,11 @@ use crate::state;
 use record::{Decision, key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
 
+/// How long before the end of its lease a worker stops writing: clocks differ, and a request takes its time. A function that
+/// is alive has ended by then.
+const MARGIN: Duration = Duration::from_secs(20);
 /// How often a record is read anew when somebody else wrote it in between.
 const TRIES: usize = 8;
 
@@ -54,6 +59,12 @@ impl Held {
     /// Failures in a row until now.
     pub fn failures(&self) -> u32 {
         self.record.failures()
+    }
+
+    /// The ports of this worker: it writes to no cluster any more when its lease is over.
+    pub fn fence(&self, ports: &Ports) -> Ports {
+        let end = Duration::from_millis(self.record.lease.until);
+        fence::fenced(ports, end.saturating_sub(MARGIN))
     }
 
     /// Whether the step before this one was cut off: what it did is not known.

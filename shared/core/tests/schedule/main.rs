@@ -129,3 +129,19 @@ mod one_chain_an_object {
         assert_eq!(world.looks(), before);
     }
 }
+
+mod a_late_worker {
+    use super::*;
+
+    /// A function that stood still until another worker could have its object goes on, and what it read is old.
+    #[test]
+    fn writes_nothing() {
+        let world = World::start();
+        world.meanwhile(|world| world.clock.advance(schedule::TERM));
+        world.ask(Cause::Push);
+        assert!(world.work());
+        assert_eq!((world.looks(), world.ready()), (1, None));
+        world.run_until(HOUR, |_| {});
+        assert_eq!(world.ready().as_deref(), Some("False"));
+    }
+}
