@@ -102,6 +102,7 @@ impl Embedded {
             clouds: Offline::clouds(),
             clock: clock.clone(),
             compute: Arc::new(Inline),
+            unpacked: Arc::default(),
         };
         let world = Self {
             runtime: runtime.expect("a runtime"),

@@ -134,6 +134,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         clouds: clouds(AwsLogins::with_role(&settings)),
         clock: Arc::new(SystemClock),
         compute: Arc::new(Threads),
+        unpacked: Arc::default(),
     })
 }
 
@@ -235,6 +236,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         clouds: clouds(AwsLogins::new()),
         clock: Arc::new(SystemClock),
         compute: Arc::new(Threads),
+        unpacked: Arc::default(),
     };
     Ok((ports, queue))
 }

@@ -34,5 +34,6 @@ pub mod substitute;
 pub mod sweep;
 pub mod target;
 pub mod testing;
+pub mod unpacked;
 pub mod unsupported;
 pub mod webhook;

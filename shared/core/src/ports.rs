@@ -15,6 +15,7 @@ pub use clouds::{
 pub use tokens::{Token, TokenAsk};
 
 use crate::flux::{GitReference, ObjectRef};
+use crate::unpacked::Unpacked;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, Gvk, Object};
@@ -567,6 +568,8 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Long computations.
     pub compute: Arc<dyn Compute>,
+    /// Artifacts that were unpacked for a step, for the next one.
+    pub unpacked: Arc<Unpacked>,
 }
 
 impl Ports {

@@ -208,6 +208,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         },
         clock,
         compute: Arc::new(Inline),
+        unpacked: Arc::default(),
     }
 }
 

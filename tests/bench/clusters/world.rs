@@ -57,6 +57,7 @@ impl World {
             clouds: Offline::clouds(),
             clock,
             compute: Arc::new(Inline),
+            unpacked: Arc::default(),
         };
         let remotes = (0..clusters).map(|_| Embedded::new(Arc::new(SystemClock)));
         let world = Self {

@@ -279,6 +279,7 @@ impl World {
             clouds: Offline::clouds(),
             clock: Arc::new(self.clock.skewed(skew)),
             compute: Arc::new(driftless_core::ports::Inline),
+            unpacked: Arc::default(),
         }
     }
 

@@ -116,6 +116,7 @@ impl World {
             },
             clock,
             compute: Arc::new(Inline),
+            unpacked: Arc::default(),
         };
         let world = Self {
             ports,

@@ -5,7 +5,6 @@ use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
 use crate::kernel::Context;
 use crate::ports::{Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result};
 use crate::source::archive;
-use crate::source::unpacked::UNPACKED;
 use crate::state;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreeIndex};
@@ -107,7 +106,7 @@ pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex
 /// As [`bytes`], or the files are refused.
 pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTree>> {
     let hash = hash_of(artifact)?;
-    if let Some(tree) = UNPACKED.get(hash)
+    if let Some(tree) = ports.unpacked.get(hash)
         && exists(ports, artifact).await?
     {
         return Ok(tree);
@@ -115,7 +114,7 @@ pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTr
     let packed = bytes(ports, artifact).await?;
     let unpack = move || archive::unpack(&packed, false, FetchLimits::default());
     let tree = Arc::new(ports.compute(unpack).await??);
-    UNPACKED.keep(hash, &tree);
+    ports.unpacked.keep(hash, &tree);
     Ok(tree)
 }
 

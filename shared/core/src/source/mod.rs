@@ -19,7 +19,6 @@ pub mod lookup;
 pub mod oci;
 mod place;
 pub(crate) mod reconciler;
-mod unpacked;
 pub mod verify;
 
 use crate::failure::Failure;

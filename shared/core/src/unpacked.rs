@@ -1,4 +1,4 @@
-//! The files of artifacts that this process unpacked last. Many objects build from one source: each of them would unpack all
+//! The files of artifacts that a process unpacked last. Many objects build from one source: each of them would unpack all
 //! of its files again.
 //!
 //! What is kept is found by the digest of the packed bytes, so it is the same for whoever asks.
@@ -12,17 +12,15 @@ const MOST: u64 = 64 << 20;
 const OVERHEAD: u64 = 256;
 
 /// Trees by digest, the one used last at the end.
-#[derive(Default)]
-pub(super) struct Unpacked(Mutex<Vec<Kept>>);
+#[derive(Debug, Default)]
+pub struct Unpacked(Mutex<Vec<Kept>>);
 
+#[derive(Debug)]
 struct Kept {
     digest: String,
     tree: Arc<FileTree>,
     size: u64,
 }
-
-/// Those of this process.
-pub(super) static UNPACKED: Unpacked = Unpacked(Mutex::new(Vec::new()));
 
 impl Unpacked {
     /// The files of an artifact, if they are kept.
