@@ -15,8 +15,7 @@ pub const SOURCES: &str =
 /// Where ConfigMaps of tenants are.
 pub const CONFIGS: &str = "/api/v1/namespaces/apps/configmaps";
 /// Where HelmReleases are.
-pub const RELEASES: &str =
-    "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux-system/helmreleases";
+pub const RELEASES: &str = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux-system/helmreleases";
 /// Where their HelmCharts are.
 pub const CHARTS: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/helmcharts";
 /// Where the records of releases are.
@@ -408,9 +407,15 @@ pub fn records(server: &ApiServer, expected: &BTreeSet<String>) -> Vec<String> {
     }
     for (name, records) in found {
         let deployed = records.values().filter(|status| *status == "deployed");
-        let is_last = records.values().next_back().is_some_and(|last| last == "deployed");
+        let is_last = records
+            .values()
+            .next_back()
+            .is_some_and(|last| last == "deployed");
         if !expected.contains(&name) {
-            wrong.push(format!("{}: records of {name} are left: {records:?}", server.name));
+            wrong.push(format!(
+                "{}: records of {name} are left: {records:?}",
+                server.name
+            ));
         } else if deployed.count() != 1 || !is_last {
             wrong.push(format!("{}: records of {name}: {records:?}", server.name));
         }

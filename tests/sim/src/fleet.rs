@@ -117,7 +117,8 @@ impl Commit {
             );
         }
         if !self.state.releases.is_empty() {
-            let chart = json!({"apiVersion": "v2", "name": "web", "version": self.state.chart_version()});
+            let chart =
+                json!({"apiVersion": "v2", "name": "web", "version": self.state.chart_version()});
             files.insert("charts/web/Chart.yaml".to_owned(), chart.to_string());
             let template = |name: &str| format!("charts/web/templates/{name}.yaml");
             files.insert(template("config"), CONFIG.to_owned());

@@ -275,17 +275,23 @@ fn open_releases(world: &World, users: &Users) -> Vec<String> {
         open.extend(check::records(server, &here));
         for name in &here {
             let live = server.get(&format!("{CONFIGS}/{name}"));
-            let chart = live.as_ref().and_then(|live| live["data"]["chart"].as_str());
+            let chart = live
+                .as_ref()
+                .and_then(|live| live["data"]["chart"].as_str());
             let version = users.chart_version();
             if chart != Some(&version) {
-                open.push(format!("{cluster}: {name} is of chart {chart:?}, not {version}"));
+                open.push(format!(
+                    "{cluster}: {name} is of chart {chart:?}, not {version}"
+                ));
             }
         }
         expected.extend(here);
     }
     for (path, prefix) in [(RELEASES, ""), (CHARTS, "flux-system-")] {
-        let mut missing: BTreeSet<String> =
-            expected.iter().map(|name| format!("{prefix}{name}")).collect();
+        let mut missing: BTreeSet<String> = expected
+            .iter()
+            .map(|name| format!("{prefix}{name}"))
+            .collect();
         for live in world.hub().list(path) {
             let kind = live["kind"].as_str().unwrap_or_default();
             let name = live["metadata"]["name"].as_str().unwrap_or_default();
@@ -296,7 +302,11 @@ fn open_releases(world: &World, users: &Users) -> Vec<String> {
                 open.push(format!("{kind} {name} is not ready: {ready}"));
             }
         }
-        open.extend(missing.iter().map(|name| format!("{path}/{name} is not there")));
+        open.extend(
+            missing
+                .iter()
+                .map(|name| format!("{path}/{name} is not there")),
+        );
     }
     open
 }
@@ -345,7 +355,10 @@ async fn stay(world: &World, users: &Users) {
     tokio::time::sleep(QUIET).await;
     let sent = world.sqs.sent() - before;
     let tenants = users.tenants().count() as u64;
-    let releases = world.servers.keys().map(|name| users.releases(name).len() as u64);
+    let releases = world
+        .servers
+        .keys()
+        .map(|name| users.releases(name).len() as u64);
     // Two sources each minute, and everything else once if its interval ends just now: Kustomizations, releases and their charts.
     let most = 2 * 4 + 2 * (tenants + 1) + 2 * releases.sum::<u64>() + 2;
     if sent > most {

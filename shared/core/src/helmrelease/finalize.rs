@@ -23,10 +23,7 @@ const RETRY: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The cluster's; the finalizer stays, so that nothing is lost.
-pub async fn finalize(
-    context: &Context<'_>,
-    mut release: HelmRelease,
-) -> Result<Outcome, Failure> {
+pub async fn finalize(context: &Context<'_>, mut release: HelmRelease) -> Result<Outcome, Failure> {
     let mut chart = None;
     if release.status.helm_chart.is_empty()
         && let Some(id) = release.chart_object()
