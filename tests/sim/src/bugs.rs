@@ -2,7 +2,6 @@
 //!
 //! Most stand for a bug that a tool of this kind once had; the comment names it.
 
-use crate::crash;
 use crate::economy;
 use crate::run::{Options, run};
 use std::time::Duration;
@@ -42,8 +41,6 @@ pub enum Bug {
     NoApiPreconditions,
     /// Writes of release records go over what `helm rollback` wrote in the meantime.
     UnconditionalRecords,
-    /// It is not remembered which record a release that was cut off has written: its install fails.
-    WrittenForgotten,
     /// Inventories are answered and not stored.
     LostInventory,
     /// What could not be deleted leaves the inventory (kustomize-controller 1664).
@@ -73,8 +70,6 @@ pub enum Search {
     Push,
     /// By how long a chain of Kustomizations takes.
     Chain,
-    /// By functions that are cut off in the scenario of the crash points.
-    CrashPoints,
 }
 
 /// What found a bug.
@@ -88,7 +83,7 @@ pub struct Found {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 24] = [
         Self::UnreadableIsAbsent,
         Self::UnreadableSecretIsAbsent,
         Self::TruncatedFiles,
@@ -105,7 +100,6 @@ impl Bug {
         Self::OldCommits,
         Self::NoApiPreconditions,
         Self::UnconditionalRecords,
-        Self::WrittenForgotten,
         Self::LostInventory,
         Self::InventoryAdvances,
         Self::ForceOnRefusal,
@@ -122,28 +116,23 @@ impl Bug {
             Self::NoTokens => Search::FailingSource,
             Self::SourceAsTimer => Search::Push,
             Self::WakeLost => Search::Chain,
-            Self::WrittenForgotten => Search::CrashPoints,
             _ => Search::Seeds(10_000),
         }
     }
 
     /// Whether the ordinary test run looks for it, and with how many seeds.
     pub fn quick(self) -> Option<u64> {
-        match self.search() {
-            Search::Seeds(_) => Some(10),
-            Search::FailingSource | Search::Push | Search::Chain => Some(0),
-            Search::CrashPoints => None,
+        match self {
+            Self::UnreadableSecretIsAbsent | Self::Deduplicated | Self::NoPreconditions => None,
+            _ => Some(60),
         }
     }
 
     /// Which invariants it breaks.
     pub fn breaks(self) -> &'static [&'static str] {
         match self {
-            Self::UnreadableIsAbsent
-            | Self::UnreadableSecretIsAbsent
-            | Self::LostInventory
-            | Self::InventoryAdvances => &["N"],
-            Self::LostDelete => &["N", "L"],
+            Self::UnreadableIsAbsent | Self::LostInventory | Self::InventoryAdvances => &["N"],
+            Self::UnreadableSecretIsAbsent | Self::LostDelete => &["N", "L"],
             Self::TruncatedFiles => &["P", "L"],
             Self::NoApiPreconditions
             | Self::UnconditionalRecords
@@ -151,11 +140,9 @@ impl Bug {
             | Self::ForeignDelete => &["P"],
             Self::NoPreconditions | Self::OldCommits | Self::WrongCluster => &["W", "P"],
             Self::OlderFiles => &["W", "L", "I", "P"],
-            Self::TimerMessagesLost
-            | Self::EarlyAnswer
-            | Self::Deduplicated
-            | Self::LostPurge
-            | Self::WrittenForgotten => &["L", "I"],
+            Self::TimerMessagesLost | Self::EarlyAnswer | Self::Deduplicated | Self::LostPurge => {
+                &["L", "I"]
+            }
             Self::WakeLost => &["I"],
             Self::RecursionCut | Self::EndlessLoop | Self::NoTokens | Self::SourceAsTimer => &["E"],
             Self::LeakedSecret => &["S"],
@@ -192,14 +179,6 @@ impl Bug {
                 (time > economy::LONGEST_CHAIN).then(|| Found {
                     by: "a chain of Kustomizations".to_owned(),
                     violation: format!("I: it took {} s", time.as_secs()),
-                })
-            }
-            Search::CrashPoints => {
-                let ran = crash::every(crash::Points::kills(), 1, bug);
-                let (call, fault, outcome) = ran.failed.into_iter().next()?;
-                Some(Found {
-                    by: format!("call {call}, {fault:?}"),
-                    violation: outcome.ended.violations.into_iter().next()?,
                 })
             }
         }

@@ -24,33 +24,6 @@ pub const FAULTS: [Fault; 5] = [
     Fault::KillAfter,
 ];
 
-/// Which of all combinations of a call and a fault are run.
-#[derive(Clone, Copy, Debug)]
-pub struct Points {
-    /// Every so many.
-    pub stride: u64,
-    /// What is done at each call.
-    pub faults: &'static [Fault],
-}
-
-impl Points {
-    /// Every so many of all.
-    pub fn every(stride: u64) -> Self {
-        Self {
-            stride,
-            faults: &FAULTS,
-        }
-    }
-
-    /// Functions that are cut off, at each call.
-    pub fn kills() -> Self {
-        Self {
-            stride: 1,
-            faults: &[Fault::Kill, Fault::KillAfter],
-        }
-    }
-}
-
 /// The scenario: a fleet that has converged, and what it was before that.
 pub struct Scenario {
     from: Snapshot,
@@ -171,9 +144,8 @@ pub struct Ran {
     pub failed: Vec<(u64, Fault, Outcome)>,
 }
 
-/// Runs the scenario once for each point.
-pub fn every(points: Points, jobs: u64, bug: Option<Bug>) -> Ran {
-    let Points { stride, faults } = points;
+/// Runs every `stride`th combination of a call and a fault.
+pub fn every(stride: u64, jobs: u64, bug: Option<Bug>) -> Ran {
     let scenario = Scenario::prepare(bug);
     let (clean, calls) = scenario.run(Plan::Clean, false);
     let ran = Mutex::new(Ran {
@@ -185,7 +157,7 @@ pub fn every(points: Points, jobs: u64, bug: Option<Bug>) -> Ran {
         ran.failed.push((0, Fault::Before, clean));
         return ran;
     }
-    let all = calls * faults.len() as u64;
+    let all = calls * FAULTS.len() as u64;
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -195,8 +167,8 @@ pub fn every(points: Points, jobs: u64, bug: Option<Bug>) -> Ran {
                     if at >= all {
                         return;
                     }
-                    let fault = faults[(at % faults.len() as u64) as usize];
-                    let call = at / faults.len() as u64;
+                    let fault = FAULTS[(at % FAULTS.len() as u64) as usize];
+                    let call = at / FAULTS.len() as u64;
                     let (outcome, _) = scenario.run(Plan::At(call, fault), false);
                     let mut ran = ran.lock().expect("the results");
                     ran.runs += 1;

@@ -18,8 +18,9 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 pub const MOST_LOOKS: u64 = 150;
 /// How many Kustomizations there are when the cost of a push is counted.
 pub const FLEET_SIZE: usize = 30;
-/// How many requests to API servers the push of one file of one of them may cost.
-pub const MOST_REQUESTS: u64 = 250;
+/// How many requests to API servers the push of one file of one of them may cost: each of them reads itself and its source,
+/// and says that the new revision is none of its business.
+pub const MOST_REQUESTS: u64 = 4 * FLEET_SIZE as u64;
 /// How many Kustomizations wait for one another.
 pub const CHAIN: usize = 6;
 /// How long their chain may take.

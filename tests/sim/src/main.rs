@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use driftless_sim::bugs::{Bug, Found, Search};
-use driftless_sim::crash::{self, Points};
+use driftless_sim::crash;
 use driftless_sim::economy;
 use driftless_sim::run::{Options, Outcome, run};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         return crash_points(stride, arguments.jobs, bug);
     }
     if let Some(kustomizations) = arguments.economy {
-        cost(kustomizations);
+        cost(kustomizations, bug);
         return ExitCode::SUCCESS;
     }
     if arguments.planted {
@@ -127,7 +127,7 @@ fn main() -> ExitCode {
 
 fn crash_points(stride: u64, jobs: u64, bug: Option<Bug>) -> ExitCode {
     let start = Instant::now();
-    let ran = crash::every(Points::every(stride), jobs, bug);
+    let ran = crash::every(stride, jobs, bug);
     for (at, fault, outcome) in ran.failed.iter().take(3) {
         show(outcome);
         println!("-- call {at}: {fault:?}");
@@ -205,9 +205,21 @@ fn by_seeds(bug: Bug, seeds: u64, jobs: u64) -> Option<Found> {
     found.into_inner().expect("what was found")
 }
 
-fn cost(kustomizations: usize) {
-    let looks = economy::failing_source(economy::DAY, None);
+fn cost(kustomizations: usize, bug: Option<Bug>) {
+    let looks = economy::failing_source(economy::DAY, bug);
     println!("a source with interval: 1m that fails for a day: {looks} steps");
+    let cost = economy::push(economy::FLEET_SIZE, bug);
+    println!(
+        "a push of one file to {} Kustomizations: {} messages, {:?}",
+        economy::FLEET_SIZE,
+        cost.messages,
+        cost.calls
+    );
+    let time = economy::chain(economy::CHAIN, bug);
+    println!(
+        "a push through a chain of {} Kustomizations: {time:?}",
+        economy::CHAIN
+    );
     let start = Instant::now();
     let cost = economy::rest(kustomizations, economy::DAY);
     println!(

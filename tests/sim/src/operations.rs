@@ -7,6 +7,8 @@ use crate::fleet::{
 use crate::rng::Rng;
 use crate::servers::Light;
 use crate::world::{CANARY, HUB, World};
+use driftless_core::flux::reason;
+use driftless_core::inventory::PRUNE_APPROVED;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -880,11 +882,36 @@ fn new_release(cluster: &str, commit: u64) -> Release {
     }
 }
 
-/// Plays kubelet: Deployments become ready after a while.
+/// Approves prunes that are held because they would delete much: users mean what they commit.
+fn approve(world: &World) {
+    for live in world.hub().list(KUSTOMIZATIONS) {
+        let conditions = live["status"]["conditions"].as_array();
+        let is_held = |one: &&Value| one["type"] == "Ready" && one["reason"] == reason::PRUNE_HELD;
+        let held = conditions.into_iter().flatten().find(is_held);
+        let message = held.and_then(|one| one["message"].as_str());
+        let Some((_, revision)) = message.and_then(|text| text.rsplit_once('=')) else {
+            continue;
+        };
+        let name = live["metadata"]["name"].as_str().unwrap_or_default();
+        let approved = json!({"metadata": {"annotations": {PRUNE_APPROVED: revision}}});
+        if live["metadata"]["annotations"][PRUNE_APPROVED] != revision {
+            world
+                .hub()
+                .merge(&format!("{KUSTOMIZATIONS}/{name}"), &approved);
+            let what = format!("approve the prune of {name} at {revision}");
+            world.trace.operation(&what);
+        }
+    }
+}
+
+/// Plays kubelet: Deployments become ready after a while. And the people who are asked before much is deleted.
 pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
     let mut ready: BTreeMap<(String, String), Instant> = BTreeMap::new();
-    loop {
+    for turn in 0u64.. {
         tokio::time::sleep(Duration::from_secs(5)).await;
+        if turn.is_multiple_of(6) {
+            approve(&world);
+        }
         for (cluster, server) in &world.servers {
             let path = format!("/apis/apps/v1/namespaces/{APPS}/deployments");
             for live in server.list(&path) {

@@ -157,7 +157,7 @@ impl Sqs {
             .map(|message| message.id)
             .collect();
         let most = state.rng.between(1, BATCH as u64) as usize;
-        let mut batch = Vec::new();
+        let (mut batch, mut copies) = (Vec::new(), Vec::new());
         while batch.len() < most && !seen.is_empty() {
             let at = state.rng.below(seen.len());
             let id = seen.swap_remove(at);
@@ -180,9 +180,18 @@ impl Sqs {
                 continue;
             }
             message.in_flight = true;
-            // At least once: a copy of it may be seen soon.
-            message.visible = now + if twice { soon } else { VISIBILITY };
+            message.visible = now + VISIBILITY;
             batch.push(message.clone());
+            if twice {
+                // At least once: a copy of it is seen soon, also when this one was deleted by then.
+                copies.push((message.clone(), soon));
+            }
+        }
+        for (mut copy, soon) in copies {
+            copy.id = state.next;
+            state.next += 1;
+            (copy.in_flight, copy.visible) = (false, now + soon);
+            state.messages.insert(copy.id, copy);
         }
         batch
     }

@@ -204,7 +204,8 @@ impl ApiServer {
         let is_record = path.starts_with(RECORDS) && is_write && method != http::Method::POST;
         let changed = is_record && self.record_changes.swap(false, Ordering::Relaxed);
         if changed {
-            let by = json!({"metadata": {"annotations": {"changed-by": "somebody"}}});
+            let at = self.gate.number().to_string();
+            let by = json!({"metadata": {"annotations": {"changed-at": at}}});
             self.merge(&object, &by);
         }
         let before = watched.then(|| self.get(&object)).flatten();
@@ -293,8 +294,12 @@ impl ApiServer {
                 let Ok(mut value) = serde_json::from_slice::<Value>(&body) else {
                     return Ok(body);
                 };
-                let entries = value.pointer_mut("/status/inventory/entries");
-                let Some(entries) = entries.and_then(Value::as_array_mut) else {
+                let place = "/status/inventory/entries";
+                let written = value.pointer(place);
+                let known = before.and_then(|before| before.pointer(place));
+                let entries = written.or(known).and_then(Value::as_array);
+                let Some(mut entries) = entries.cloned().filter(|_| path.ends_with("/status"))
+                else {
                     return Ok(body);
                 };
                 let forgotten = self.gate.forgotten.lock().expect("what is forgotten");
@@ -302,6 +307,7 @@ impl ApiServer {
                     let id = entry["id"].as_str().unwrap_or_default();
                     !forgotten.contains(id)
                 });
+                value["status"]["inventory"] = json!({"entries": entries});
                 Ok(Bytes::from(value.to_string()))
             }
             Bug::LostInventory if String::from_utf8_lossy(&body).contains("\"inventory\"") => {
