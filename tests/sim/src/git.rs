@@ -121,7 +121,7 @@ impl Git for Host {
         _: &GitAuth,
         _: FetchLimits,
     ) -> Result<FileTree> {
-        let is_old = self.bug == Some(Bug::OlderFiles) && self.gate.number() % 3 == 0;
+        let is_old = self.bug == Some(Bug::OlderFiles) && self.gate.number().is_multiple_of(3);
         let files = || {
             self.read(url, |one| {
                 let at = one.heads.iter().position(|sha| *sha == commit.sha);
@@ -138,7 +138,7 @@ impl Git for Host {
             }
             Err(refusal(trouble))
         };
-        if self.bug == Some(Bug::TruncatedFiles) && self.gate.number() % 3 == 0 {
+        if self.bug == Some(Bug::TruncatedFiles) && self.gate.number().is_multiple_of(3) {
             let broken = refuse(Trouble::TimedOut)?;
             return tree(&broken);
         }
