@@ -259,7 +259,10 @@ impl ApiServer {
     }
 
     /// What a planted bug makes of a write: another body, or an answer without an effect.
-    #[expect(clippy::result_large_err, reason = "the answer is as large as answers are")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the answer is as large as answers are"
+    )]
     fn bugged(
         &self,
         bug: Bug,
