@@ -9,8 +9,8 @@ use driftless_core::bootstrap;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Login, Ports, Request, Result,
-    Secret,
+    Access, Cause, Clock as _, Cluster, Clusters, Impersonation, Login, Ports, Precondition,
+    Request, Result, Secret,
 };
 use driftless_core::schedule::{self, Begin};
 use driftless_core::source::artifact;
@@ -152,6 +152,14 @@ impl World {
             .runtime
             .block_on(artifact::store(&self.ports, tree, version))
             .expect("stored");
+        // As the steps of that HelmChart would: they are not run here.
+        let record = json!({"memory": {"stored": stored.digest}}).to_string();
+        let key = format!("objects/{HUB}/helmcharts/apps/web.json");
+        let noted = self
+            .ports
+            .blobs
+            .put(&key, record.into(), Precondition::None);
+        self.runtime.block_on(noted).expect("noted");
         let path = "/apis/source.toolkit.fluxcd.io/v1/namespaces/apps/helmcharts";
         if self.hub().find(&format!("{path}/web")).is_none() {
             let chart = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmChart",

@@ -229,3 +229,55 @@ fn commits_are_not_shared_between_identities() {
     is_true(&world, "GitRepository", "team-c", "copy");
     assert_eq!(world.downloads(TEAM_B), 1);
 }
+
+/// Another tenant's private repository, by its address, its commit, and the digest of its artifact.
+#[test]
+fn tenant_isolation_of_sources() {
+    let world = private();
+    let hub = world.cluster("hub");
+    let login = json!({"username": "git", "password": "ghp_team_b"});
+    hub.secret("team-b", "login", &login);
+    let own = git(TEAM_B, json!({"secretRef": {"name": "login"}}));
+    create(&world, "GitRepository", "team-b", "own", own);
+    is_true(&world, "GitRepository", "team-b", "own");
+    let stolen = hub.get(&path("GitRepository", "team-b", "own"))["status"]["artifact"].clone();
+
+    // Whoever administers a namespace may write the status of a source there.
+    world.commit(
+        "acme/public",
+        &[Change::write("base/p.yaml", config("public"))],
+    );
+    create(
+        &world,
+        "GitRepository",
+        "team-a",
+        "public",
+        git("acme/public", json!({})),
+    );
+    is_true(&world, "GitRepository", "team-a", "public");
+    let source = path("GitRepository", "team-a", "public");
+    let real = hub.get(&source)["status"]["artifact"].clone();
+    let mut forged = stolen.clone();
+    forged["revision"] = real["revision"].clone();
+    let forge = || {
+        let status = json!({"status": {"artifact": forged}});
+        hub.patch(&format!("{source}/status"), &status);
+    };
+    forge();
+    let mut spec = sync("./base");
+    spec["sourceRef"] = json!({"kind": "GitRepository", "name": "public"});
+    create(&world, "Kustomization", "team-a", "thief", spec);
+    assert!(hub.find(&path("ConfigMap", "team-b", "b")).is_none());
+
+    // The source is asked for it, and brings back its own.
+    world.settle();
+    let now = hub.get(&source)["status"]["artifact"].clone();
+    assert_eq!(now["digest"], real["digest"]);
+    forge();
+    look(&world, "GitRepository", "team-a", "public");
+    let now = hub.get(&source)["status"]["artifact"].clone();
+    assert_eq!(now["digest"], real["digest"]);
+    look(&world, "Kustomization", "team-a", "thief");
+    is_true(&world, "Kustomization", "team-a", "thief");
+    assert!(hub.find(&path("ConfigMap", "team-b", "b")).is_none());
+}

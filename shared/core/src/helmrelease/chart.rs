@@ -241,8 +241,7 @@ pub async fn load(
             format!("Could not load chart: {what}"),
         )
     };
-    let bytes = artifact::bytes(context.ports, status).await;
-    let bytes = artifact::or_ask(context, id, bytes).await;
+    let bytes = artifact::bytes_of(context, id, status).await;
     let bytes = bytes.map_err(|error| match error.kind {
         ErrorKind::NotFound => Failure::waiting(
             reason::ARTIFACT_FAILED,

@@ -152,8 +152,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, 
             });
         }
     }
-    let tree = artifact::load(context.ports, &artifact).await;
-    let tree = artifact::or_ask(context, &source, tree).await;
+    let tree = artifact::load_of(context, &source, &artifact).await;
     let tree = tree.map_err(artifact_failure)?;
     let built = remote::build(context, tree, &owner, inputs).await?;
     let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;

@@ -16,9 +16,9 @@ pub async fn unset(
     context: &Context<'_>,
     owner: &Kustomization,
 ) -> Result<BTreeSet<String>, Failure> {
-    let (_, files) = find_artifact(context, owner).await?;
+    let (source, files) = find_artifact(context, owner).await?;
     let inputs = inputs::read(context, owner).await?;
-    let tree = artifact::load(context.ports, &files).await;
+    let tree = artifact::load_of(context, &source, &files).await;
     let tree = tree.map_err(artifact_failure)?;
     remote::unset(context, tree, owner, Arc::new(inputs)).await
 }

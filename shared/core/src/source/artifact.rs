@@ -4,10 +4,12 @@
 use crate::flux::{ArtifactStatus, ObjectRef, rfc3339};
 use crate::kernel::Context;
 use crate::ports::{Cause, ErrorKind, FetchLimits, PortError, Ports, Precondition, Result};
+use crate::schedule;
 use crate::source::archive;
 use crate::state;
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreeIndex};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -142,6 +144,68 @@ pub async fn bytes(ports: &Ports, artifact: &ArtifactStatus) -> Result<Bytes> {
         false => ErrorKind::Unreadable,
     };
     Err(PortError::new(kind, what))
+}
+
+/// What the steps of a source remember of what they stored.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Origin {
+    stored: String,
+}
+
+/// Refuses an artifact that the steps of the source did not store. Who may write the status of a source of his own could name
+/// another's artifact there.
+///
+/// # Errors
+/// The bucket's; `NotFound` when the source stored another artifact, or none that is known of.
+async fn check_origin(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<()> {
+    let hub = &context.hub.settings.name;
+    let record = schedule::look(context.ports, hub, source).await?;
+    let origin = record.map(|record| record.memory::<Origin>());
+    if origin.is_some_and(|origin| origin.stored == artifact.digest) {
+        return Ok(());
+    }
+    let what = format!(
+        "artifact {} is not known to be of {source}",
+        artifact.revision
+    );
+    Err(PortError::new(ErrorKind::NotFound, what))
+}
+
+/// [`load`] for an object that follows a source. One that is missing is asked of the source.
+///
+/// # Errors
+/// As [`load`]; `NotFound`, too, for an artifact that the source did not store.
+pub async fn load_of(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<Arc<FileTree>> {
+    let found = match check_origin(context, source, artifact).await {
+        Ok(()) => load(context.ports, artifact).await,
+        Err(error) => Err(error),
+    };
+    or_ask(context, source, found).await
+}
+
+/// [`bytes`] for an object that follows a source. What is missing is asked of the source.
+///
+/// # Errors
+/// As [`load_of`].
+pub async fn bytes_of(
+    context: &Context<'_>,
+    source: &ObjectRef,
+    artifact: &ArtifactStatus,
+) -> Result<Bytes> {
+    let found = match check_origin(context, source, artifact).await {
+        Ok(()) => bytes(context.ports, artifact).await,
+        Err(error) => Err(error),
+    };
+    or_ask(context, source, found).await
 }
 
 /// The same answer, after asking the source to store an artifact again that is not in the bucket: who follows a source may

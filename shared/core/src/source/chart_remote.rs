@@ -71,8 +71,7 @@ pub(super) async fn find(
     } else {
         let known = repository.status.artifact.as_ref();
         let known = known.ok_or_else(|| no_artifact(repository.id.kind, &repository.id.name))?;
-        let text = artifact::bytes(context.ports, known).await;
-        let text = artifact::or_ask(context, &repository.id, text).await;
+        let text = artifact::bytes_of(context, &repository.id, known).await;
         // An index that another controller stored, or that is gone: the repository's own step brings it back.
         let text = text.map_err(|error| match error.kind {
             ErrorKind::NotFound => no_artifact(repository.id.kind, &repository.id.name),

@@ -210,8 +210,7 @@ async fn from_files(
     id: &ObjectRef,
     files: &ArtifactStatus,
 ) -> Result<Built, Failure> {
-    let tree = artifact::load(context.ports, files).await;
-    let tree = artifact::or_ask(context, id, tree).await?;
+    let tree = artifact::load_of(context, id, files).await?;
     let wish = Wish::of(source);
     let local = build::Local::read(&tree, &source.spec.chart)?;
     let plan = wish.local(&local, id.kind, &files.revision)?;

@@ -8,14 +8,14 @@ use crate::flux::{
 use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::source::consumers;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 
 /// A kind of source.
 pub(crate) trait SourceReconciler {
     /// Its `spec`.
-    type Spec: SourceSpec + Send + Sync;
+    type Spec: SourceSpec + Clone + Send + Sync;
     /// What it remembers between steps. All of it may be lost.
     type Memory: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
@@ -38,12 +38,22 @@ pub(crate) trait SourceReconciler {
     }
 }
 
+/// What is remembered of a source.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SourceState<M> {
+    /// The digest of the artifact that its steps stored last. The status may say otherwise: others may write it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    stored: String,
+    #[serde(flatten)]
+    own: M,
+}
+
 /// The reconciler of a kind of source.
 pub(crate) struct Sources<K>(PhantomData<K>);
 
 impl<K: SourceReconciler> Reconciler for Sources<K> {
     type Object = Source<K::Spec>;
-    type Memory = K::Memory;
+    type Memory = SourceState<K::Memory>;
 
     const CONTROLLER: &'static str = SOURCE_CONTROLLER;
     const INVALID: &'static str = reason::URL_INVALID;
@@ -54,7 +64,7 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
     async fn reconcile(
         context: &Context<'_>,
         source: Source<K::Spec>,
-        memory: &mut Memory<K::Memory>,
+        memory: &mut Memory<SourceState<K::Memory>>,
     ) -> Report<Source<K::Spec>> {
         let mut status = source.status.clone();
         if !status.conditions.is_true(VERIFIED) {
@@ -62,10 +72,23 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
             status.conditions.remove(VERIFIED);
         }
         begin(context, &source, &mut status);
+        // What the steps of this source did not store is not taken for its artifact: it is fetched anew.
+        let mut seen = source.clone();
+        seen.status
+            .artifact
+            .take_if(|artifact| artifact.digest != memory.stored);
+        status.artifact.clone_from(&seen.status.artifact);
         let found = match source.interval() {
-            Ok(_) => K::reconcile(context, &source, &mut status, memory).await,
+            Ok(_) => K::reconcile(context, &seen, &mut status, &mut memory.own).await,
             Err(what) => Err(Failure::terminal(reason::URL_INVALID, what)),
         };
+        let found = match found {
+            Ok(found) => store_origin(context, &status, memory).await.map(|()| found),
+            Err(failure) => Err(failure),
+        };
+        if found.is_err() && status.artifact.is_none() {
+            status.artifact.clone_from(&source.status.artifact);
+        }
         let end = match found {
             Ok(found) => succeeded(context, &source, &mut status, found).await,
             Err(failure) => {
@@ -84,7 +107,7 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
     async fn finalize(
         context: &Context<'_>,
         source: Source<K::Spec>,
-        _: &mut Memory<K::Memory>,
+        _: &mut Memory<SourceState<K::Memory>>,
     ) -> Report<Source<K::Spec>> {
         let end = match super::forget(context).await {
             Ok(()) => End::Released,
@@ -97,6 +120,21 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
             end,
         }
     }
+}
+
+/// Notes the artifact as this source's own, before the status names it: those who follow the source look at once.
+async fn store_origin<M: Serialize>(
+    context: &Context<'_>,
+    status: &SourceStatus,
+    memory: &mut Memory<SourceState<M>>,
+) -> Result<(), Failure> {
+    let digest = status.artifact.as_ref().map(|artifact| &artifact.digest);
+    let digest = digest.cloned().unwrap_or_default();
+    if memory.stored == digest {
+        return Ok(());
+    }
+    memory.stored = digest;
+    memory.checkpoint(context.ports).await
 }
 
 /// What is told of a look that succeeded.
