@@ -181,7 +181,6 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
         &[
             ("hubs", read),
             ("objects", read),
-            ("state", read),
             ("schedule", keep),
         ],
     );
@@ -194,7 +193,6 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("artifacts", all),
             ("index", all),
             ("objects", all),
-            ("state", all),
             ("waits", &["PutObject", "DeleteObject"]),
         ],
     );
