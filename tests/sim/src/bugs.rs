@@ -123,8 +123,11 @@ impl Bug {
     /// Whether the ordinary test run looks for it, and with how many seeds.
     pub fn quick(self) -> Option<u64> {
         match self {
-            Self::UnreadableSecretIsAbsent | Self::Deduplicated | Self::NoPreconditions => None,
-            _ => Some(60),
+            Self::Deduplicated
+            | Self::InventoryAdvances
+            | Self::NoPreconditions
+            | Self::RecursionCut => None,
+            _ => Some(40),
         }
     }
 
