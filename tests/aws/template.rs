@@ -178,11 +178,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
     expect("WebhookRole", &[("index", read)]);
     expect(
         "DriftRole",
-        &[
-            ("hubs", read),
-            ("objects", read),
-            ("schedule", keep),
-        ],
+        &[("hubs", read), ("objects", read), ("schedule", keep)],
     );
     expect(
         "ReconcileRole",
