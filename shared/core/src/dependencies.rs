@@ -71,8 +71,8 @@ async fn unmet(
             true => (public(&object), SHUT),
             false => (object.to_value(), ""),
         };
-        // As in Flux, an expression takes the place of the built-in check. No answer, such as for a field that is not there
-        // yet, is no readiness.
+        // As in Flux, an expression takes the place of the built-in check. One that cannot be evaluated, for example because a
+        // field does not exist yet, counts as not ready.
         let is_ready = expression
             .is_ready(&own.to_value(), &dependency)
             .unwrap_or(false);

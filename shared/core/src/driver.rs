@@ -4,8 +4,7 @@
 //! the object's status, sends the events, keeps the memory, and says when the object is looked at again.
 
 use crate::failure::Failure;
-use crate::flux::ObjectRef;
-use crate::flux::{FluxObject, REQUESTED_AT};
+use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT};
 use crate::kernel::{Context, Outcome, status};
 use crate::ports::{Cause, Ports};
 use crate::schedule::{self, Held};
@@ -202,8 +201,7 @@ async fn finish<R: Reconciler>(
         {
             now["lastHandledReconcileAt"] = json!(requested);
         }
-        let merged = status::overlay(object, &now, &before);
-        status::write(context, object, &merged, R::CONTROLLER).await?;
+        status::update(context, object, &now, &before, R::CONTROLLER).await?;
     }
     context.send_events(object, R::CONTROLLER).await;
     let requests = changed

@@ -100,7 +100,7 @@ impl From<PortError> for Failure {
     }
 }
 
-/// Why there is no target.
+/// Why the cluster of an object cannot be used.
 pub enum TargetError {
     /// The kubeconfig's Secret, the ConfigMap or the service account is not there (any more).
     Gone(Failure),

@@ -1,8 +1,7 @@
 //! Hubs: the management clusters whose Flux objects are served, registered in the bucket.
 
 use crate::failure::Failure;
-use crate::flux::FLUX_SYSTEM;
-use crate::flux::{FluxKind, ObjectRef, reason};
+use crate::flux::{FLUX_SYSTEM, FluxKind, ObjectRef, reason};
 use crate::kubeconfig;
 use crate::ports::{
     Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, Put, Resource, Result,

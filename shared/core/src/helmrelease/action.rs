@@ -7,10 +7,9 @@ use super::conditions::{
 use super::history;
 use super::outcome::messages;
 use super::state::State;
-use crate::flux::{ConditionStatus, READY, RECONCILING};
 use crate::flux::{
-    DriftMode, FORCE_AT, HelmRelease, REQUESTED_AT, RESET_AT, ReleaseAction, Remediation,
-    RemediationStrategy, Snapshot, duration_text, reason,
+    ConditionStatus, DriftMode, FORCE_AT, HelmRelease, READY, RECONCILING, REQUESTED_AT, RESET_AT,
+    ReleaseAction, Remediation, RemediationStrategy, Snapshot, duration_text, reason,
 };
 use driftless_helm::record::Release;
 use serde::{Deserialize, Serialize};

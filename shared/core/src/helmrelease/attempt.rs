@@ -13,9 +13,9 @@ use super::storage::Storage;
 use super::{history, values};
 use crate::credentials;
 use crate::failure::Failure;
-use crate::flux::ConditionStatus;
 use crate::flux::{
-    ArtifactStatus, DriftMode, HelmRelease, ObjectRef, RESET_AT, duration_text, reason, rfc3339,
+    ArtifactStatus, ConditionStatus, DriftMode, HelmRelease, ObjectRef, RESET_AT, duration_text,
+    reason, rfc3339,
 };
 use crate::inventory;
 use crate::kernel::Context;

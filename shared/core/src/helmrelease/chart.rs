@@ -69,8 +69,15 @@ pub async fn reconcile(
     Ok(Some(id))
 }
 
-fn noted(id: &ObjectRef) -> String {
+/// A HelmChart as `status.helmChart` names it.
+pub fn noted(id: &ObjectRef) -> String {
     format!("{}/{}", id.namespace, id.name)
+}
+
+/// Whether an object was made for a release.
+pub fn is_made_for(object: &Object, release: &HelmRelease) -> bool {
+    object.label(ORIGIN_NAME) == Some(&release.id.name)
+        && object.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace)
 }
 
 /// Deletes the HelmChart that the status names, if it was made for this release. Returns it: with a finalizer of
@@ -89,9 +96,7 @@ pub async fn delete(
     let Some(live) = context.hub.get(&id).await? else {
         return Ok(None);
     };
-    let is_ours = live.label(ORIGIN_NAME) == Some(&release.id.name)
-        && live.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace);
-    if !is_ours {
+    if !is_made_for(&live, release) {
         return Ok(None);
     }
     let resource = context.hub.resource(FluxKind::HelmChart).await?;

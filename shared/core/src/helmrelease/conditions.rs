@@ -1,8 +1,7 @@
 //! Conditions of a HelmRelease: Released, Remediated and TestSuccess, and Ready as their summary.
 
 use super::state::{common_metadata_digest, post_renderers_digest};
-use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
-use crate::flux::{HelmRelease, reason};
+use crate::flux::{ConditionStatus, HelmRelease, READY, RECONCILING, STALLED, reason};
 
 /// Whether the last install, upgrade or uninstall went well.
 pub const RELEASED: &str = "Released";

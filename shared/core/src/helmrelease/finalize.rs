@@ -1,7 +1,6 @@
 //! The end of a HelmRelease: the release is uninstalled, its HelmChart goes, then its finalizer is taken off.
 
 use super::attempt::{self, Attempt};
-use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::memory::Doing;
 use super::storage::Storage;
 use super::{Memory, Work, chart, drift, history, report};
@@ -11,7 +10,6 @@ use crate::flux::{HelmRelease, reason};
 use crate::kernel::{Context, Outcome};
 use crate::ports::ErrorKind;
 use crate::target::{self, Target};
-use driftless_manifest::Object;
 use std::time::Duration;
 
 /// How soon an uninstall that is not over is looked at again.
@@ -25,16 +23,13 @@ pub async fn finalize(
     memory: &mut Memory,
 ) -> Report<HelmRelease> {
     let before = release.clone();
-    let mut work = Work {
-        release,
-        woken: Vec::new(),
-    };
+    let mut work = Work::new(release);
     let release = &mut work.release;
     if release.status.helm_chart.is_empty()
         && let Some(id) = release.chart_object()
     {
         // Who made it may have been cut off before the status said so.
-        release.status.helm_chart = format!("{}/{}", id.namespace, id.name);
+        release.status.helm_chart = chart::noted(&id);
     }
     match clean_up(context, &mut work, memory).await {
         Ok(None) => {
@@ -160,11 +155,10 @@ async fn find_untold(target: &Target, release: &mut HelmRelease) -> Result<bool,
     };
     let unreadable = |what| Failure::retry(reason::FAILED, what);
     let objects = drift::desired(last, &|_| Some(false)).map_err(unreadable)?;
-    let is_ours = |object: &Object| {
-        object.label(ORIGIN_NAME) == Some(&release.id.name)
-            && object.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace)
-    };
-    if !objects.iter().any(is_ours) {
+    if !objects
+        .iter()
+        .any(|object| chart::is_made_for(object, release))
+    {
         return Ok(false);
     }
     release.status.history = vec![history::snapshot(last, None, "").map_err(unreadable)?];

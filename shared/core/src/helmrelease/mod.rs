@@ -66,10 +66,7 @@ impl Reconciler for HelmReleases {
         memory: &mut Memory,
     ) -> Report<HelmRelease> {
         let before = release.clone();
-        let mut work = Work {
-            release,
-            woken: Vec::new(),
-        };
+        let mut work = Work::new(release);
         match run(context, &mut work, memory).await {
             Ok(end) => report::end(before, work, end),
             Err(failure) => report::fail(context, before, work, failure),
@@ -94,6 +91,15 @@ pub struct Work {
     release: HelmRelease,
     /// Objects that were changed: their own steps are next.
     woken: Vec<ObjectRef>,
+}
+
+impl Work {
+    fn new(release: HelmRelease) -> Self {
+        Self {
+            release,
+            woken: Vec::new(),
+        }
+    }
 }
 
 async fn run(context: &Context<'_>, work: &mut Work, memory: &mut Memory) -> Result<End, Failure> {

@@ -4,8 +4,7 @@ use super::action::Action;
 use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summarize};
 use super::history::{self, prepend, snapshot};
 use super::memory::ChartFacts;
-use crate::flux::{ConditionStatus, READY};
-use crate::flux::{HelmRelease, ReleaseAction, Snapshot, reason};
+use crate::flux::{ConditionStatus, HelmRelease, READY, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
 /// An action that was run.

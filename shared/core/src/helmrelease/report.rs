@@ -6,8 +6,7 @@ use super::attempt::End;
 use super::conditions::{mark, mark_stalled, reasons};
 use crate::driver::{self, Report};
 use crate::failure::{Class, Failure};
-use crate::flux::{ConditionStatus, READY, shorten};
-use crate::flux::{HelmRelease, reason, rfc3339};
+use crate::flux::{ConditionStatus, HelmRelease, READY, reason, rfc3339, shorten};
 use crate::kernel::{Context, Outcome};
 use std::time::Duration;
 
@@ -118,7 +117,7 @@ pub fn fail(
         told.map(|told| (&*told.reason, &*told.message)) != Some((failure.reason, &*message));
     if is_news && TOLD.contains(&failure.reason) {
         let revision = &release.status.last_attempted_revision;
-        // To wait for others is no trouble.
+        // Waiting for another object is not a warning.
         let warning = failure.reason != reason::DEPENDENCY_NOT_READY;
         let events = &context.events;
         events.tell(warning, failure.reason, &message, revision);

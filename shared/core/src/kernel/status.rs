@@ -1,9 +1,9 @@
 //! Writing an object's status: only what changed, only over the version that was read.
 
 use crate::failure::Failure;
-use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
 use crate::flux::{
-    Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, REQUESTED_AT, generation, reason, rfc3339,
+    ConditionStatus, Conditions, FINALIZER, KUSTOMIZE_CONTROLLER, READY, RECONCILING, REQUESTED_AT,
+    STALLED, generation, reason, rfc3339,
 };
 use crate::kernel::Context;
 use crate::ports::{ErrorKind, Patch, PortError};
@@ -109,8 +109,23 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
     Value::Object(patch)
 }
 
+/// Changes our fields of the object's status from `before` to `now`, as [`write`] does.
+///
+/// # Errors
+/// As [`write`].
+pub async fn update(
+    context: &Context<'_>,
+    object: &Object,
+    now: &Value,
+    before: &Value,
+    manager: &str,
+) -> Result<Object, PortError> {
+    let merged = overlay(object, now, before);
+    write(context, object, &merged, manager).await
+}
+
 /// The live status with our fields changed from `before` to `now`; fields that we do not model stay as they are.
-pub fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
+fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
     let mut status = status_of(object);
     let (Value::Object(merged), Value::Object(now), Value::Object(before)) =
         (&mut status, now, before)

@@ -3,8 +3,7 @@
 use super::build::{self, Built, Inputs, Stop};
 use crate::credentials::Unnamed;
 use crate::failure::Failure;
-use crate::flux::GitReference;
-use crate::flux::{Kustomization, reason};
+use crate::flux::{GitReference, Kustomization, reason};
 use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{

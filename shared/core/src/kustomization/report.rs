@@ -8,10 +8,10 @@ use crate::apply::plan::{Action, ChangeSet};
 use crate::driver;
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, KustomizationStatus, ObjectRef,
-    duration_text, reason, rfc3339,
+    ArtifactStatus, ConditionStatus, FluxKind, HEALTHY, KUSTOMIZE_CONTROLLER, Kustomization,
+    KustomizationStatus, ObjectRef, READY, RECONCILING, STALLED, duration_text, reason, rfc3339,
+    shorten,
 };
-use crate::flux::{ConditionStatus, HEALTHY, READY, RECONCILING, STALLED, shorten};
 use crate::inventory::Inventory;
 use crate::kernel::{Context, Outcome, status};
 use driftless_manifest::Gvk;
@@ -329,7 +329,7 @@ impl<'a> Progress<'a> {
         // As in Flux, a source that is not there is no event.
         let is_told = self.stage != Stage::Waiting || why != reason::ARTIFACT_FAILED;
         if is_told && told != Some((why, &*message)) {
-            // To wait for others is no trouble.
+            // Waiting for another object is not a warning.
             let warning = why != reason::DEPENDENCY_NOT_READY;
             let message = match self.unconnected {
                 // In the event alone, as in Flux.
@@ -454,7 +454,7 @@ impl<'a> Progress<'a> {
             status::to_value(new)?,
             status::to_value(&self.owner.status)?,
         );
-        let merged = status::overlay(&self.owner.object, &now, &before);
-        Ok(status::write(context, &self.owner.object, &merged, KUSTOMIZE_CONTROLLER).await?)
+        let object = &self.owner.object;
+        Ok(status::update(context, object, &now, &before, KUSTOMIZE_CONTROLLER).await?)
     }
 }

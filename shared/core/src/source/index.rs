@@ -1,8 +1,7 @@
 //! Which sources follow which repository: the webhook reads it, source steps write it.
 
 use crate::concurrent;
-use crate::flux::GitReference;
-use crate::flux::{FluxKind, ObjectRef};
+use crate::flux::{FluxKind, GitReference, ObjectRef};
 use crate::ports::{ErrorKind, Ports, Precondition, Result};
 use crate::state::{self, key_part, text_of};
 use futures::FutureExt as _;

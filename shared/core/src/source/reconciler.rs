@@ -3,9 +3,9 @@
 use crate::driver::{End, Memory, Reconciler, Report};
 use crate::failure::{Class, Failure};
 use crate::flux::{
-    ArtifactStatus, SOURCE_CONTROLLER, Source, SourceSpec, SourceStatus, reason, rfc3339,
+    ArtifactStatus, ConditionStatus, READY, RECONCILING, SOURCE_CONTROLLER, STALLED, Source,
+    SourceSpec, SourceStatus, reason, rfc3339,
 };
-use crate::flux::{ConditionStatus, READY, RECONCILING, STALLED};
 use crate::kernel::{Context, LONGEST_RETRY, Outcome};
 use crate::source::consumers;
 use serde::de::DeserializeOwned;

@@ -75,7 +75,7 @@ pub fn host() -> Host {
         .expect("a host")
 }
 
-/// Pushes a chart until its digest is no refused login: the time of the file is part of it.
+/// Pushes a chart until source-controller does not take its digest for a refused login. The digest depends on the time of the file.
 pub fn publish(folder: &Path, packed: &Path, host: &Host, (chart, version): (&str, &str)) {
     loop {
         push(folder, packed, host, "charts");
