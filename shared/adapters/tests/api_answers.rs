@@ -10,6 +10,7 @@ use http_body_util::Full;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -292,31 +293,88 @@ async fn a_stale_group_is_not_an_absent_kind() {
     assert_eq!(unknown.cluster().resource(&gvk).await.unwrap(), None);
 }
 
-/// A server that hangs is waited for once, whatever it is asked for; when it answers, it is asked again.
-#[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_is_waited_for_once() {
-    let asked = Arc::new(Mutex::new(0));
-    let service = {
-        let asked = asked.clone();
-        tower::service_fn(move |_: Request<Body>| {
-            *asked.lock().unwrap() += 1;
-            async {
-                tokio::time::sleep(Duration::from_secs(20)).await;
-                Err::<Answer, _>(std::io::Error::other("no answer"))
+/// A server that answers nothing but, when it is `up`, `/version`; and the paths that it was asked for.
+struct Silent {
+    up: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
+    cluster: KubeCluster,
+}
+
+impl Silent {
+    fn new() -> Self {
+        let (up, asked) = (
+            Arc::<AtomicBool>::default(),
+            Arc::<Mutex<Vec<_>>>::default(),
+        );
+        let (is_up, paths) = (up.clone(), asked.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let answers = path == "/version" && is_up.load(Ordering::Relaxed);
+            paths.lock().unwrap().push(path);
+            async move {
+                if !answers {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, std::io::Error>(raw(200, "{}"))
             }
-        })
-    };
-    let cluster = KubeCluster::from_service(service, "https://k8s.example", None).unwrap();
-    let kinds = ["Pod", "Service", "Secret", "ConfigMap"];
-    let start = tokio::time::Instant::now();
-    assert!(cluster.resource(&Gvk::new("v1", kinds[0])).await.is_err());
-    let (once, took) = (*asked.lock().unwrap(), start.elapsed());
-    for kind in kinds {
-        let error = cluster.resource(&Gvk::new("v1", kind)).await.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Unavailable);
+        });
+        Self {
+            up,
+            asked,
+            cluster: KubeCluster::from_service(service, "https://k8s.example", None).unwrap(),
+        }
     }
-    assert_eq!((*asked.lock().unwrap(), start.elapsed()), (once, took));
-    tokio::time::advance(took).await;
-    assert!(cluster.resource(&Gvk::new("v1", kinds[0])).await.is_err());
-    assert_eq!(*asked.lock().unwrap(), 2 * once);
+
+    /// How often it was asked, and how long that took.
+    async fn get(&self) -> (usize, u64, String) {
+        let start = tokio::time::Instant::now();
+        let error = self.cluster.get(&pods(), "a", "a").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        let asked = std::mem::take(&mut *self.asked.lock().unwrap()).len();
+        (asked, start.elapsed().as_secs(), error.message)
+    }
+}
+
+/// A server that is down costs one probe, whatever is asked of it and by how many; each probe that fails doubles the pause.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_probed_by_one() {
+    let server = Silent::new();
+    let (asked, took, message) = server.get().await;
+    assert_eq!((asked, took), (2, 10), "the request, and a probe beside it");
+    let what = "GET /api/v1/namespaces/a/pods/a on https://k8s.example: no answer in 5 s";
+    assert_eq!(message, what);
+    for _ in 0..40 {
+        assert_eq!(server.get().await, (0, 0, what.to_owned()));
+    }
+    for pause in [5, 10, 20, 40, 60, 60] {
+        tokio::time::advance(Duration::from_secs(pause)).await;
+        let both = tokio::join!(server.get(), server.get());
+        assert_eq!(
+            (both.0.0 + both.1.0, both.0.1, both.1.1),
+            (1, 5, 5),
+            "{pause} s"
+        );
+        assert_eq!(server.get().await.0, 0);
+    }
+    // It comes back: a request passes behind the probe.
+    server.up.store(true, Ordering::Relaxed);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let (asked, took, _) = server.get().await;
+    assert_eq!(
+        (asked, took),
+        (4, 30),
+        "probes before, beside and behind the request"
+    );
+}
+
+/// An extension or a webhook that hangs is not the server: the others' requests pass.
+#[tokio::test(start_paused = true)]
+async fn one_request_that_hangs_closes_the_server_to_nobody() {
+    let server = Silent::new();
+    server.up.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        let (asked, took, message) = server.get().await;
+        assert_eq!((asked, took), (3, 30), "the request is sent each time");
+        assert!(message.ends_with("no answer in 30 s"), "{message}");
+    }
 }

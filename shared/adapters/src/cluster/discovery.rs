@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::OnceCell;
 
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -26,17 +26,8 @@ pub struct Discovery {
 #[derive(Default)]
 struct Half {
     known: Mutex<Option<Arc<Known>>>,
-    failed: Mutex<Option<Failed>>,
     /// Held while the server is asked, so that it is asked once.
     asking: tokio::sync::Mutex<()>,
-}
-
-/// A server that could not be asked. It is not asked again for as long as that took: a step that works on many objects of a
-/// server that hangs must not wait for each of them.
-struct Failed {
-    at: tokio::time::Instant,
-    took: Duration,
-    error: PortError,
 }
 
 struct Known {
@@ -135,33 +126,9 @@ impl Half {
         if let Some(known) = before.clone().filter(|known| known.at >= asked) {
             return Ok(known);
         }
-        if let Some(error) = self.failure() {
-            return Err(error);
-        }
-        let start = tokio::time::Instant::now();
-        match ask(caller, group.is_empty(), before.as_deref()).await {
-            Ok(known) => {
-                let known = Arc::new(known);
-                *self.lock() = Some(known.clone());
-                Ok(known)
-            }
-            Err(error) => {
-                let failed = Failed {
-                    at: tokio::time::Instant::now(),
-                    took: start.elapsed(),
-                    error: error.clone(),
-                };
-                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
-                Err(error)
-            }
-        }
-    }
-
-    /// Why the server could not be asked a moment ago.
-    fn failure(&self) -> Option<PortError> {
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = failed.as_ref()?;
-        (failed.at.elapsed() < failed.took).then(|| failed.error.clone())
+        let known = Arc::new(ask(caller, group.is_empty(), before.as_deref()).await?);
+        *self.lock() = Some(known.clone());
+        Ok(known)
     }
 }
 

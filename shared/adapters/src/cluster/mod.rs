@@ -4,6 +4,7 @@
 //! programs or opens files. One client (and one discovery) serves every user of a cluster: a user is a header.
 
 mod answer;
+mod breaker;
 pub(crate) mod connect;
 mod discovery;
 mod path;
@@ -15,6 +16,7 @@ pub use plugin::Plugin;
 
 use crate::fresh::Fresh;
 use async_trait::async_trait;
+use breaker::Breaker;
 use discovery::Discovery;
 use driftless_core::ports::{
     Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Login,
@@ -41,6 +43,7 @@ pub struct KubeClusters {
 struct Server {
     client: kube::Client,
     discovery: Discovery,
+    breaker: Breaker,
     /// What service accounts were given, by who asked.
     tokens: Fresh<(Option<HeaderValue>, TokenAsk), Token>,
     name: String,
@@ -94,6 +97,7 @@ impl Server {
         Self {
             client,
             discovery: Discovery::default(),
+            breaker: Breaker::default(),
             tokens: Fresh::default(),
             name: name.to_owned(),
         }
@@ -152,6 +156,7 @@ impl KubeCluster {
             client: &self.server.client,
             user: self.user.as_ref(),
             server: &self.server.name,
+            breaker: &self.server.breaker,
         }
     }
 

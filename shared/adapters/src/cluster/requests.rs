@@ -1,12 +1,15 @@
 //! One request each.
 
 use super::answer::{Answer, Asked};
+use super::breaker::{Breaker, SILENCE, no_answer};
 use super::connect::REQUEST_TIMEOUT;
 use super::path::{self, encode};
 use driftless_core::ports::{
     Apply, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
 };
 use driftless_manifest::Object;
+use futures::FutureExt as _;
+use futures::future::{Either, select};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
@@ -27,6 +30,8 @@ const READ_WAIT: Duration = Duration::from_millis(150);
 /// The longest wait that a server may ask of a read before it is given up here.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
+/// Where a server says its version.
+const VERSION: &str = "/version";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 /// What is asked and answered in, where nothing else is said.
 pub const JSON: &str = "application/json";
@@ -40,6 +45,8 @@ pub struct Caller<'a> {
     pub user: Option<&'a HeaderValue>,
     /// The server's name, for messages.
     pub server: &'a str,
+    /// Whether the server answers.
+    pub breaker: &'a Breaker,
 }
 
 /// The answer to `/version`.
@@ -69,28 +76,51 @@ impl Caller<'_> {
         let request = request
             .body(Body::from(body))
             .map_err(|error| PortError::new(ErrorKind::Invalid, format!("{what}: {error}")))?;
-        let exchange = async {
-            let (head, body) = self
-                .client
-                .send(request)
-                .await
-                .map_err(|error| cause(&error))?
-                .into_parts();
-            let body = Limited::new(body, ANSWER_LIMIT)
-                .collect()
-                .await
-                .map_err(|error| cause(error.as_ref()))?;
-            Ok(Answer {
-                status: head.status,
-                headers: head.headers,
-                body: body.to_bytes(),
-            })
+        let fail = |why: String| PortError::new(ErrorKind::Unavailable, format!("{what}: {why}"));
+        let down = |error: PortError| fail(error.message);
+        self.breaker.pass(self.probe()).await.map_err(down)?;
+        let start = tokio::time::Instant::now();
+        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, self.exchange(request)).boxed();
+        let silence = tokio::time::sleep(SILENCE).boxed();
+        let answer = match select(exchange, silence).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), exchange)) => {
+                match select(exchange, self.breaker.probe(self.probe()).boxed()).await {
+                    Either::Left((answer, _)) => answer,
+                    Either::Right((Ok(()), exchange)) => exchange.await,
+                    Either::Right((Err(error), _)) => return Err(down(error)),
+                }
+            }
         };
-        let answer = tokio::time::timeout(REQUEST_TIMEOUT, exchange)
-            .await
-            .unwrap_or_else(|_| Err(format!("no answer in {} s", REQUEST_TIMEOUT.as_secs())));
-        answer
-            .map_err(|why: String| PortError::new(ErrorKind::Unavailable, format!("{what}: {why}")))
+        match answer.unwrap_or_else(|_| Err(no_answer(REQUEST_TIMEOUT))) {
+            Ok(answer) => Ok(answer),
+            Err(why) => {
+                if Breaker::is_suspicious(start.elapsed()) {
+                    self.breaker.probe(self.probe()).await.map_err(down)?;
+                }
+                Err(fail(why))
+            }
+        }
+    }
+
+    /// One request and its whole answer.
+    async fn exchange(&self, request: Request<Body>) -> Result<Answer, String> {
+        let sent = self.client.send(request).await;
+        let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
+        let body = Limited::new(body, ANSWER_LIMIT).collect().await;
+        let body = body.map_err(|error| cause(error.as_ref()))?;
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body: body.to_bytes(),
+        })
+    }
+
+    /// Asks for what every API server answers; what it answers does not matter.
+    async fn probe(&self) -> Result<(), String> {
+        let request = Request::get(VERSION).body(Body::empty());
+        let request = request.map_err(|error| error.to_string())?;
+        self.exchange(request).await.map(|_| ())
     }
 
     /// A GET, tried again when the server is busy. A server that cannot be reached is left alone at once.
@@ -205,9 +235,8 @@ impl Caller<'_> {
     /// # Errors
     /// An answer that is none.
     pub async fn version(&self) -> Result<String> {
-        const PATH: &str = "/version";
-        let answer = self.read(PATH, Vec::new(), None).await?;
-        let found: Version = self.decode(PATH, &answer, None)?;
+        let answer = self.read(VERSION, Vec::new(), None).await?;
+        let found: Version = self.decode(VERSION, &answer, None)?;
         Ok(found.git_version)
     }
 
