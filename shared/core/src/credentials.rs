@@ -8,7 +8,6 @@ use crate::repository::{Place, Repository, place};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 /// Reads a Secret of the hub, in the hub's own identity.
 ///
@@ -102,42 +101,6 @@ async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Option<GitA
     ))
 }
 
-/// Who reads, as a digest: the same credentials are the same identity wherever they stand, and others never are.
-pub fn identity(auth: &GitAuth) -> String {
-    let mut digest = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        // With its length: no two lists of parts run into the same bytes.
-        digest.update((bytes.len() as u64).to_be_bytes());
-        digest.update(bytes);
-    };
-    match auth {
-        GitAuth::Anonymous => part(b"anonymous"),
-        GitAuth::Installation => part(b"installation"),
-        GitAuth::Basic { username, password } => {
-            part(b"basic");
-            part(username.as_bytes());
-            part(password.expose());
-        }
-        GitAuth::Bearer(token) => {
-            part(b"bearer");
-            part(token.expose());
-        }
-        GitAuth::App {
-            app_id,
-            installation_id,
-            private_key,
-            base_url,
-        } => {
-            part(b"app");
-            part(app_id.as_bytes());
-            part(installation_id.as_bytes());
-            part(private_key.expose());
-            part(base_url.as_deref().unwrap_or_default().as_bytes());
-        }
-    }
-    hex::encode(digest.finalize())
-}
-
 /// A repository that was read without a login and could not be: what may be done about it.
 pub struct Unnamed {
     repository: Repository,
@@ -204,9 +167,10 @@ mod tests {
             app("1"),
             app("2"),
         ];
-        let distinct: std::collections::BTreeSet<String> = all.iter().map(identity).collect();
+        let distinct: std::collections::BTreeSet<String> =
+            all.iter().map(GitAuth::identity).collect();
         assert_eq!(distinct.len(), all.len());
-        assert_eq!(identity(&basic("a", "bc")), identity(&basic("a", "bc")));
+        assert_eq!(basic("a", "bc").identity(), basic("a", "bc").identity());
     }
 
     #[test]

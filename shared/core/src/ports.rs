@@ -1,10 +1,15 @@
 //! What the core needs from outside, in its own words. Adapters implement these traits; no SDK type stands in a signature.
 
+mod blobs;
 mod buckets;
 mod charts;
 mod clouds;
+mod gate;
+mod git;
+mod throttle;
 mod tokens;
 
+pub use blobs::BlobCache;
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
@@ -12,13 +17,16 @@ pub use clouds::{
     EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin,
     is_google_registry,
 };
+pub use gate::{Gate, GatedCluster, GatedClusters};
+pub use git::{Commit, FetchLimits, Git, GitAuth};
+pub use throttle::Throttle;
 pub use tokens::{Token, TokenAsk};
 
-use crate::flux::{GitReference, ObjectRef};
+use crate::flux::ObjectRef;
 use crate::unpacked::Unpacked;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_manifest::{FileTree, Gvk, Object};
+use driftless_manifest::{Gvk, Object};
 use futures::channel::oneshot;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -103,109 +111,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How to log in to a Git host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum GitAuth {
-    /// Without a login: what everybody may read.
-    #[default]
-    Anonymous,
-    /// The installation's own credentials for that host (its App or token), or none where it has none. Only for what the operator
-    /// named: see [`Settings::source_auth`](crate::hub::Settings::source_auth).
-    Installation,
-    /// A user and a password or token.
-    Basic {
-        /// The user name.
-        username: String,
-        /// The password or token.
-        password: Secret,
-    },
-    /// A bearer token.
-    Bearer(Secret),
-    /// A GitHub App of the object's own.
-    App {
-        /// The App's id.
-        app_id: String,
-        /// The installation's id; looked up from the repository when empty.
-        installation_id: String,
-        /// The App's private key, PEM.
-        private_key: Secret,
-        /// The API's address, for GitHub Enterprise.
-        base_url: Option<String>,
-    },
-}
-
-/// A commit that a reference led to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commit {
-    /// The full hash.
-    pub sha: String,
-    /// The name that was followed, as Flux puts it before `@`: `main`, `v1.2.3`, `refs/pull/1/head`; empty for a bare commit.
-    pub name: String,
-    /// The host's validator for the next conditional question.
-    pub etag: Option<String>,
-}
-
-impl Commit {
-    /// Flux's revision: `main@sha1:6f2…`, or `sha1:6f2…` for a bare commit.
-    pub fn revision(&self) -> String {
-        if self.name.is_empty() {
-            format!("sha1:{}", self.sha)
-        } else {
-            format!("{}@sha1:{}", self.name, self.sha)
-        }
-    }
-}
-
-/// Caps on what one source may bring.
-#[derive(Clone, Copy, Debug)]
-pub struct FetchLimits {
-    /// Unpacked bytes in all.
-    pub bytes: u64,
-    /// Files and links.
-    pub files: usize,
-    /// Unpacked bytes for each packed byte.
-    pub ratio: u64,
-}
-
-impl Default for FetchLimits {
-    fn default() -> Self {
-        Self {
-            bytes: 256 << 20,
-            files: 100_000,
-            ratio: 800,
-        }
-    }
-}
-
-/// Git repositories.
-#[async_trait]
-pub trait Git: Send + Sync {
-    /// The commit a reference leads to now. `known` is an earlier answer: with its validator an unchanged reference costs no rate limit.
-    /// The host is asked with `auth` whatever the reference is, a commit's own hash too: an answer proves that `auth` may read it.
-    async fn resolve(
-        &self,
-        url: &str,
-        reference: &GitReference,
-        auth: &GitAuth,
-        known: Option<&Commit>,
-    ) -> Result<Commit>;
-
-    /// All files of a commit, checked against the commit's tree.
-    async fn fetch(
-        &self,
-        url: &str,
-        commit: &Commit,
-        auth: &GitAuth,
-        limits: FetchLimits,
-    ) -> Result<FileTree>;
-
-    /// The files of a repository that a kustomization names as a base.
-    async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {
-        let commit = self.resolve(url, reference, auth, None).await?;
-        self.fetch(url, &commit, auth, FetchLimits::default()).await
-    }
-}
-
 /// The version of a stored blob, as the store names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub String);
@@ -227,7 +132,18 @@ pub enum Put {
     /// Written.
     Done(Version),
     /// The precondition did not hold.
-    Refused,
+    PreconditionFailed,
+}
+
+/// A blob as a list of the bucket has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobEntry {
+    /// Its key.
+    pub key: String,
+    /// How many bytes it has.
+    pub size: u64,
+    /// Its version; `None` where a list does not tell.
+    pub version: Option<Version>,
 }
 
 /// The bucket: content-addressed blobs and small JSON under compare-and-swap.
@@ -239,8 +155,8 @@ pub trait Blobs: Send + Sync {
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put>;
     /// Removes a blob; absent is fine.
     async fn delete(&self, key: &str) -> Result<()>;
-    /// Every key that starts with `prefix`, in order, with the size of its blob. Reads no content.
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>>;
+    /// Every blob whose key starts with `prefix`, in the order of the keys. Reads no content.
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>>;
     /// How many bytes a blob has; `None` when there is none. Reads no content.
     async fn size(&self, key: &str) -> Result<Option<u64>>;
     /// Takes a blob away that nobody can use, if it is still this version; its bytes are kept for people. Absent is fine.
@@ -327,6 +243,12 @@ pub trait Queue: Send + Sync {
     /// is when the queue's own time for a message is over. A queue that gives no receipts has nothing to do.
     async fn redeliver(&self, _receipt: &str, _after: Duration) -> Result<()> {
         Ok(())
+    }
+
+    /// Asks for a sweep of each hub, by an invocation of its own. `false`: this queue does not carry that, and the hubs are swept
+    /// by who asks.
+    async fn sweep(&self, _hubs: &[String]) -> Result<bool> {
+        Ok(false)
     }
 }
 
@@ -570,6 +492,10 @@ pub struct Ports {
     pub compute: Arc<dyn Compute>,
     /// Artifacts that were unpacked for a step, for the next one.
     pub unpacked: Arc<Unpacked>,
+    /// Blobs that were read last by whoever reads all of a folder again and again.
+    pub read: Arc<BlobCache>,
+    /// What each tenant has left at each host.
+    pub throttle: Arc<Throttle>,
 }
 
 impl Ports {

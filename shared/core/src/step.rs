@@ -34,8 +34,9 @@ pub async fn run(ports: &Ports, request: &Request, wait_budget: Duration) -> Res
             });
         }
     };
-    let fenced = held.fence(ports);
-    let mut outcome = match work(&fenced, request, wait_budget, &mut held).await {
+    let own = held.fence(ports);
+    let own = own.of_tenant(&request.hub, &request.object.namespace);
+    let mut outcome = match work(&own, request, wait_budget, &mut held).await {
         Ok(outcome) => outcome,
         // The object could not even be read, or its status not be written: there is nobody to tell but the log.
         Err(failure) => Outcome::failed(failure, LONGEST_RETRY),

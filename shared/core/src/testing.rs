@@ -9,11 +9,12 @@ pub use queue::{MemoryQueue, SqsModel, Taken};
 
 use crate::flux::GitReference;
 use crate::ports::{
-    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Blobs, Bucket, BucketAddress,
-    Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit, Connection,
-    EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git, GitAuth,
-    GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Keys, Layer, Manifest, PortError,
-    Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator, Version,
+    Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, BlobEntry, Blobs, Bucket,
+    BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit,
+    Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git,
+    GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Keys, Layer, Manifest,
+    PortError, Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator,
+    Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -86,13 +87,13 @@ impl Blobs for MemoryBlobs {
             Precondition::Is(version) => known == Some(version),
         };
         if !holds {
-            return Ok(Put::Refused);
+            return Ok(Put::PreconditionFailed);
         }
         let version = Version(self.writes.fetch_add(1, Ordering::Relaxed).to_string());
         blobs.insert(key.to_owned(), (content, version.clone()));
         match fault {
             Some(Fault::After) => Err(lost()),
-            Some(Fault::Echo) => Ok(Put::Refused),
+            Some(Fault::Echo) => Ok(Put::PreconditionFailed),
             _ => Ok(Put::Done(version)),
         }
     }
@@ -102,13 +103,17 @@ impl Blobs for MemoryBlobs {
         Ok(())
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let blobs = lock(&self.blobs);
         let found = blobs
             .range(prefix.to_owned()..)
             .take_while(|(key, _)| key.starts_with(prefix));
         Ok(found
-            .map(|(key, (content, _))| (key.clone(), content.len() as u64))
+            .map(|(key, (content, version))| BlobEntry {
+                key: key.clone(),
+                size: content.len() as u64,
+                version: Some(version.clone()),
+            })
             .collect())
     }
 
@@ -209,6 +214,8 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         clock,
         compute: Arc::new(Inline),
         unpacked: Arc::default(),
+        read: Arc::default(),
+        throttle: Arc::default(),
     }
 }
 

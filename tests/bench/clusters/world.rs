@@ -58,6 +58,8 @@ impl World {
             clock,
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
+            read: Arc::default(),
+            throttle: Arc::default(),
         };
         let remotes = (0..clusters).map(|_| Embedded::new(Arc::new(SystemClock)));
         let world = Self {

@@ -117,6 +117,8 @@ impl World {
             clock,
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
+            read: Arc::default(),
+            throttle: Arc::default(),
         };
         let world = Self {
             ports,

@@ -134,7 +134,7 @@ async fn fetch(
 ) -> Result<crate::flux::ArtifactStatus, Failure> {
     let url = &source.spec.url;
     let ignored = source.spec.ignore.as_deref();
-    let (identity, sparse) = (credentials::identity(auth), &source.spec.sparse_checkout);
+    let (identity, sparse) = (auth.identity(), &source.spec.sparse_checkout);
     let name = serde_json::json!([identity, url, commit.sha, ignored, sparse]).to_string();
     let key = format!("commits/{}.json", hex::encode(Sha256::digest(name)));
     let known = state::recall::<crate::flux::ArtifactStatus>(ports.blobs.as_ref(), &key).await?;

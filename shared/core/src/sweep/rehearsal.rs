@@ -12,13 +12,13 @@ use crate::helmrelease::HelmReleases;
 use crate::hub::Hub;
 use crate::kernel::{Context, Outcome, Recorder};
 use crate::ports::{
-    Abilities, Access, Apply, Blobs, Cause, Cluster, Clusters, Delete, Deleted, Impersonation,
-    Patch, Ports, Precondition, Put, Queue, Request, Resource, Result, Token, TokenAsk, Version,
+    Access, BlobEntry, Blobs, Cause, Cluster, Clusters, Gate, GatedCluster, Impersonation, Ports,
+    Precondition, Put, Queue, Request, Result, Version,
 };
 use crate::source::artifact;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_manifest::{Gvk, Object};
+use driftless_manifest::Object;
 use futures::FutureExt as _;
 use futures::future::{AbortHandle, Abortable, pending};
 use std::collections::BTreeSet;
@@ -39,17 +39,17 @@ pub async fn settled(
         return BTreeSet::new();
     }
     let flux: Vec<Object> = all.iter().map(|(_, object)| object.clone()).collect();
-    let house = House {
+    let session = Session {
         hub: Arc::new(Snapshot::new(hub.cluster.clone(), Some(Arc::new(flux)))),
-        ways: ports.clusters.clone(),
+        clusters: ports.clusters.clone(),
         others: Arc::default(),
     };
     let due: BTreeSet<&ObjectRef> = due.iter().collect();
     let candidates = all.iter().filter(|(id, _)| due.contains(id));
     let rehearsals = candidates.map(|(id, object)| {
-        let house = &house;
+        let session = &session;
         async move {
-            let is_settled = house.rehearse(ports, hub, id, object).await;
+            let is_settled = session.rehearse(ports, hub, id, object).await;
             is_settled.then(|| id.clone())
         }
         .boxed()
@@ -59,23 +59,23 @@ pub async fn settled(
 }
 
 /// The snapshots that all rehearsals of a sweep share.
-struct House {
+struct Session {
     hub: Arc<Snapshot>,
-    ways: Arc<dyn Clusters>,
+    clusters: Arc<dyn Clusters>,
     others: Others,
 }
 
 /// A snapshot a server and user: what one may read is not another's to see.
 type Others = Arc<Mutex<Vec<(Access, Option<Impersonation>, Arc<Snapshot>)>>>;
 
-impl House {
+impl Session {
     async fn rehearse(&self, ports: &Ports, hub: &Hub, id: &ObjectRef, object: &Object) -> bool {
         let (stop, registration) = AbortHandle::new_pair();
         let ports = Ports {
-            blobs: Arc::new(Reads(ports.blobs.clone(), stop.clone())),
-            queue: Arc::new(Nobody(stop.clone())),
-            clusters: Arc::new(Ways {
-                ways: self.ways.clone(),
+            blobs: Arc::new(ReadOnlyBlobs(ports.blobs.clone(), stop.clone())),
+            queue: Arc::new(ClosedQueue(stop.clone())),
+            clusters: Arc::new(SnapshotClusters {
+                clusters: self.clusters.clone(),
                 others: self.others.clone(),
                 stop: stop.clone(),
             }),
@@ -84,7 +84,7 @@ impl House {
         let context = Context {
             ports: &ports,
             hub: Hub {
-                cluster: Arc::new(Stage(self.hub.clone(), stop)),
+                cluster: staged(self.hub.clone(), stop),
                 ..hub.clone()
             },
             id: id.clone(),
@@ -111,10 +111,10 @@ async fn stop<T>(handle: &AbortHandle) -> T {
 }
 
 /// The bucket without writes, and without the content of artifacts.
-struct Reads(Arc<dyn Blobs>, AbortHandle);
+struct ReadOnlyBlobs(Arc<dyn Blobs>, AbortHandle);
 
 #[async_trait]
-impl Blobs for Reads {
+impl Blobs for ReadOnlyBlobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         match artifact::is_key(key) {
             true => stop(&self.1).await,
@@ -127,7 +127,7 @@ impl Blobs for Reads {
     async fn delete(&self, _: &str) -> Result<()> {
         stop(&self.1).await
     }
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         self.0.list(prefix).await
     }
     async fn size(&self, key: &str) -> Result<Option<u64>> {
@@ -142,23 +142,23 @@ impl Blobs for Reads {
 }
 
 /// A queue that takes nothing.
-struct Nobody(AbortHandle);
+struct ClosedQueue(AbortHandle);
 
 #[async_trait]
-impl Queue for Nobody {
+impl Queue for ClosedQueue {
     async fn send(&self, _: Vec<(Request, Duration)>) -> Result<()> {
         stop(&self.0).await
     }
 }
 
 /// The ways to other clusters, and to the hub as other users.
-struct Ways {
-    ways: Arc<dyn Clusters>,
+struct SnapshotClusters {
+    clusters: Arc<dyn Clusters>,
     others: Others,
     stop: AbortHandle,
 }
 
-impl Ways {
+impl SnapshotClusters {
     fn known(&self, access: &Access, user: Option<&Impersonation>) -> Option<Arc<Snapshot>> {
         let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fitting = others
@@ -169,7 +169,7 @@ impl Ways {
 }
 
 #[async_trait]
-impl Clusters for Ways {
+impl Clusters for SnapshotClusters {
     async fn connect(
         &self,
         access: &Access,
@@ -178,7 +178,7 @@ impl Clusters for Ways {
         let snapshot = match self.known(access, user) {
             Some(known) => known,
             None => {
-                let cluster = self.ways.connect(access, user).await?;
+                let cluster = self.clusters.connect(access, user).await?;
                 // Another rehearsal may have been faster.
                 self.known(access, user).unwrap_or_else(|| {
                     let new = Arc::new(Snapshot::new(cluster, None));
@@ -188,62 +188,23 @@ impl Clusters for Ways {
                 })
             }
         };
-        Ok(Arc::new(Stage(snapshot, self.stop.clone())))
+        Ok(staged(snapshot, self.stop.clone()))
     }
 }
 
-/// A snapshot as a cluster: whatever would change it ends the rehearsal, a dry run too.
-struct Stage(Arc<Snapshot>, AbortHandle);
+/// Whatever would change a cluster ends the rehearsal, a dry run too.
+struct Stop(AbortHandle);
 
 #[async_trait]
-impl Cluster for Stage {
-    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
-        self.0.resource(gvk).await
+impl Gate for Stop {
+    async fn pass(&self) -> Result<()> {
+        stop(&self.0).await
     }
-    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-        self.0.versions(group, kind).await
-    }
-    async fn abilities(&self) -> Result<Abilities> {
-        self.0.abilities().await
-    }
-    async fn get(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Object>> {
-        self.0.get(resource, namespace, name).await
-    }
-    async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        self.0.list(resource, namespace, selector).await
-    }
-    async fn apply(&self, _: &Resource, _: &Object, _: Apply<'_>) -> Result<Object> {
-        stop(&self.1).await
-    }
-    async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {
-        stop(&self.1).await
-    }
-    async fn patch(
-        &self,
-        _: &Resource,
-        _: &str,
-        _: &str,
-        _: Option<&str>,
-        _: &Patch,
-        _: &str,
-    ) -> Result<Object> {
-        stop(&self.1).await
-    }
-    async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
-        stop(&self.1).await
-    }
-    /// Changes nothing: a token is stored nowhere.
-    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
-        self.0.token(ask, now).await
-    }
+}
+
+fn staged(snapshot: Arc<Snapshot>, handle: AbortHandle) -> Arc<dyn Cluster> {
+    Arc::new(GatedCluster {
+        cluster: snapshot,
+        gate: Arc::new(Stop(handle)),
+    })
 }

@@ -2,7 +2,11 @@
 
 use crate::flux::FluxKind;
 use crate::helmrelease::OWNER_NAME;
-use crate::ports::{Abilities, Cluster, ErrorKind, Resource, Result, Token, TokenAsk};
+use crate::ports::{
+    Abilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
+    Token, TokenAsk,
+};
+use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
@@ -31,66 +35,6 @@ impl Snapshot {
         }
     }
 
-    /// See [`Cluster::resource`].
-    pub async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
-        self.cluster.resource(gvk).await
-    }
-
-    /// See [`Cluster::versions`].
-    pub async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
-        self.cluster.versions(group, kind).await
-    }
-
-    /// See [`Cluster::abilities`].
-    pub async fn abilities(&self) -> Result<Abilities> {
-        self.cluster.abilities().await
-    }
-
-    /// One object. Who may read objects but not LIST them asks for each.
-    pub async fn get(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Object>> {
-        let fits = |one: &&Object| one.name() == name && one.namespace() == namespace;
-        if let Some(flux) = self.flux_objects(&resource.gvk) {
-            let mut of_kind = flux.iter().filter(|one| one.gvk() == resource.gvk);
-            return Ok(of_kind.find(fits).cloned());
-        }
-        match self.listed(resource, namespace).await {
-            Ok(objects) => Ok(objects.iter().find(fits).cloned()),
-            Err(error) if error.kind == ErrorKind::Denied => {
-                self.cluster.get(resource, namespace, name).await
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The objects that fit a selector of `label` and `label=value` terms.
-    pub async fn list(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        selector: &str,
-    ) -> Result<Vec<Object>> {
-        match self.listed(resource, namespace).await {
-            Ok(objects) => {
-                let fitting = objects.iter().filter(|one| is_selected(one, selector));
-                Ok(fitting.cloned().collect())
-            }
-            Err(error) if error.kind == ErrorKind::Denied => {
-                self.cluster.list(resource, namespace, selector).await
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// See [`Cluster::token`].
-    pub async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
-        self.cluster.token(ask, now).await
-    }
-
     fn flux_objects(&self, gvk: &Gvk) -> Option<&Objects> {
         FluxKind::of(gvk).and(self.flux.as_ref())
     }
@@ -111,6 +55,96 @@ impl Snapshot {
         };
         lists.entry(key).or_insert_with(first).clone()
     }
+}
+
+#[async_trait]
+impl Cluster for Snapshot {
+    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
+        self.cluster.resource(gvk).await
+    }
+
+    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
+        self.cluster.versions(group, kind).await
+    }
+
+    async fn abilities(&self) -> Result<Abilities> {
+        self.cluster.abilities().await
+    }
+
+    /// One object. Who may read objects but not LIST them asks for each.
+    async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        let fits = |one: &&Object| one.name() == name && one.namespace() == namespace;
+        if let Some(flux) = self.flux_objects(&resource.gvk) {
+            let mut of_kind = flux.iter().filter(|one| one.gvk() == resource.gvk);
+            return Ok(of_kind.find(fits).cloned());
+        }
+        match self.listed(resource, namespace).await {
+            Ok(objects) => Ok(objects.iter().find(fits).cloned()),
+            Err(error) if error.kind == ErrorKind::Denied => {
+                self.cluster.get(resource, namespace, name).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The objects that fit a selector of `label` and `label=value` terms.
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>> {
+        match self.listed(resource, namespace).await {
+            Ok(objects) => {
+                let fitting = objects.iter().filter(|one| is_selected(one, selector));
+                Ok(fitting.cloned().collect())
+            }
+            Err(error) if error.kind == ErrorKind::Denied => {
+                self.cluster.list(resource, namespace, selector).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+        self.cluster.token(ask, now).await
+    }
+
+    async fn apply(&self, _: &Resource, _: &Object, _: Apply<'_>) -> Result<Object> {
+        only_read()
+    }
+
+    async fn create(&self, _: &Resource, _: &Object, _: &str) -> Result<Object> {
+        only_read()
+    }
+
+    async fn patch(
+        &self,
+        _: &Resource,
+        _: &str,
+        _: &str,
+        _: Option<&str>,
+        _: &Patch,
+        _: &str,
+    ) -> Result<Object> {
+        only_read()
+    }
+
+    async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
+        only_read()
+    }
+}
+
+fn only_read<T>() -> Result<T> {
+    Err(PortError::new(
+        ErrorKind::Unsupported,
+        "a snapshot is only read",
+    ))
 }
 
 /// What of a kind a release may ask for: values and ways to clusters stand in any ConfigMap or Secret, any ServiceAccount may

@@ -1,0 +1,122 @@
+//! Clusters whose writes somebody lets pass or stops.
+
+use super::{
+    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, Impersonation, Patch, Resource,
+    Result, Token, TokenAsk,
+};
+use async_trait::async_trait;
+use driftless_manifest::{Gvk, Object};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Is asked before each write to a cluster, a dry run too. Reads and tokens, which are stored nowhere, pass.
+#[async_trait]
+pub trait Gate: Send + Sync {
+    /// Lets a write pass.
+    ///
+    /// # Errors
+    /// Why it is not sent.
+    async fn pass(&self) -> Result<()>;
+}
+
+/// Ways to clusters behind a gate.
+pub struct GatedClusters {
+    /// The ways.
+    pub clusters: Arc<dyn Clusters>,
+    /// The gate.
+    pub gate: Arc<dyn Gate>,
+}
+
+#[async_trait]
+impl Clusters for GatedClusters {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> Result<Arc<dyn Cluster>> {
+        let cluster = self.clusters.connect(access, user).await?;
+        let gate = self.gate.clone();
+        Ok(Arc::new(GatedCluster { cluster, gate }))
+    }
+}
+
+/// A cluster behind a gate.
+pub struct GatedCluster {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// The gate.
+    pub gate: Arc<dyn Gate>,
+}
+
+#[async_trait]
+impl Cluster for GatedCluster {
+    async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
+        self.cluster.resource(gvk).await
+    }
+
+    async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
+        self.cluster.versions(group, kind).await
+    }
+
+    async fn abilities(&self) -> Result<Abilities> {
+        self.cluster.abilities().await
+    }
+
+    async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        self.cluster.get(resource, namespace, name).await
+    }
+
+    async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Object>> {
+        self.cluster.list(resource, namespace, selector).await
+    }
+
+    async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
+        self.gate.pass().await?;
+        self.cluster.apply(resource, object, how).await
+    }
+
+    async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
+        self.gate.pass().await?;
+        self.cluster.create(resource, object, manager).await
+    }
+
+    async fn patch(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        subresource: Option<&str>,
+        patch: &Patch,
+        manager: &str,
+    ) -> Result<Object> {
+        self.gate.pass().await?;
+        self.cluster
+            .patch(resource, namespace, name, subresource, patch, manager)
+            .await
+    }
+
+    async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        how: &Delete,
+    ) -> Result<Deleted> {
+        self.gate.pass().await?;
+        self.cluster.delete(resource, namespace, name, how).await
+    }
+
+    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+        self.cluster.token(ask, now).await
+    }
+}
