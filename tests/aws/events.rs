@@ -40,11 +40,13 @@ fn the_webhook_events_carry_the_signatures_that_they_should() {
 fn the_timer_and_the_queue_send_what_aws_sends() {
     let drift = event("drift-schedule.json");
     assert_eq!(drift["detail-type"], "Scheduled Event");
-    let record = &event("reconcile-sqs.json")["Records"][0];
-    assert_eq!(record["eventSource"], "aws:sqs");
-    let body = record["body"].as_str().expect("a body");
-    assert!(
-        serde_json::from_str::<Value>(body).is_ok(),
-        "a message is JSON: {body}"
-    );
+    for name in ["reconcile-sqs.json", "drift-sweep.json"] {
+        let record = &event(name)["Records"][0];
+        assert_eq!(record["eventSource"], "aws:sqs", "{name}");
+        let body = record["body"].as_str().expect("a body");
+        assert!(
+            serde_json::from_str::<Value>(body).is_ok(),
+            "{name}: a message is JSON: {body}"
+        );
+    }
 }

@@ -146,7 +146,7 @@ fn the_webhook_cannot_write_nor_read_cluster_credentials() {
 fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
     for role in ["WebhookRole", "DriftRole"] {
         for pair in allowed(role) {
-            assert!(!pair.contains("sqs:ReceiveMessage"), "{role}: {pair}");
+            assert_ne!(pair, "sqs:ReceiveMessage ${Queue.Arn}", "{role}");
             assert!(!pair.contains("s3:DeleteObject"), "{role}: {pair}");
             assert!(!pair.contains("/artifacts/"), "{role}: {pair}");
         }
@@ -246,10 +246,30 @@ fn the_queue_outlives_the_function_and_loses_nothing() {
     );
 }
 
+/// A sweep that nobody took within a minute is not wanted any more, and one that failed is not tried again.
+#[test]
+fn sweeps_of_hubs_do_not_pile_up() {
+    let queue = properties("SweepQueue");
+    assert_eq!(queue["MessageRetentionPeriod"], 60);
+    assert_eq!(queue["RedrivePolicy"], Value::Null);
+    let timeout = properties("DriftFunction")["Timeout"].as_u64();
+    assert_eq!(
+        queue["VisibilityTimeout"].as_u64(),
+        timeout.map(|timeout| 6 * timeout)
+    );
+    let source = properties("DriftFunctionHub");
+    assert_eq!(source["BatchSize"], 1);
+    let role = allowed("DriftRole");
+    assert!(
+        role.contains("sqs:ReceiveMessage ${SweepQueue.Arn}"),
+        "{role:?}"
+    );
+}
+
 #[test]
 fn the_functions_are_what_cargo_lambda_builds() {
-    for function in FUNCTIONS {
-        let function = properties(function);
+    for name in FUNCTIONS {
+        let function = properties(name);
         assert_eq!(function["Runtime"], "provided.al2023");
         assert_eq!(function["Handler"], "bootstrap");
         assert_eq!(function["Architectures"], json!([{"Ref": "Architecture"}]));
@@ -257,7 +277,7 @@ fn the_functions_are_what_cargo_lambda_builds() {
             .as_object()
             .expect("variables");
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
-        let expected = [
+        let mut expected = vec![
             "AZURE_AUTHORITY_HOST",
             "DRIFTLESS_BUCKET",
             "DRIFTLESS_GITHUB_API",
@@ -266,6 +286,8 @@ fn the_functions_are_what_cargo_lambda_builds() {
             "DRIFTLESS_QUEUE_URL",
             "DRIFTLESS_SECRETS_PREFIX",
         ];
+        // Who asks for sweeps.
+        expected.extend((name == "DriftFunction").then_some("DRIFTLESS_SWEEP_QUEUE_URL"));
         assert_eq!(names, expected);
     }
     let source = std::fs::read_to_string(tools::workspace().join("infra/template.yaml"))

@@ -1,7 +1,7 @@
 //! The world of real parts: GitHub, AWS with the deployed functions, and real API servers.
 
 use crate::site::{HubSpec, LIMIT, Node, Site};
-use driftless_tests::aws::{LocalFunctions, MiniStack, Stack};
+use driftless_tests::aws::{LocalFunctions, Messages, MiniStack, Stack};
 use driftless_tests::cluster::Cluster;
 use driftless_tests::github::{Change, Delivery, GitHub, Repository};
 use driftless_tests::http::Http;
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
 pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
+
+/// How long a sweep is waited for.
+const SWEEP_LIMIT: Duration = Duration::from_secs(15);
 
 /// What runs the functions.
 enum Driver {
@@ -113,20 +116,29 @@ impl World {
         }
     }
 
-    /// Runs the timer's event now, and says what it answered.
-    pub fn sweep(&self) -> Value {
+    /// Runs the timer's event now, and waits until the hubs are swept.
+    pub fn sweep(&self) {
         let event: Value = serde_json::from_str(
             &std::fs::read_to_string(tools::workspace().join("events/drift-schedule.json"))
                 .expect("read the event"),
         )
         .expect("JSON");
         match &self.driver {
-            Driver::Deployed => self
-                .ministack
-                .aws()
-                .invoke(self.stack.output("DriftFunction"), &event)
-                .expect("drift"),
-            Driver::Watch(functions) => functions.invoke("drift", &event).expect("drift"),
+            Driver::Deployed => {
+                let aws = self.ministack.aws();
+                let answer = aws.invoke(self.stack.output("DriftFunction"), &event);
+                let queued = answer.expect("drift")["queued"].as_array().map(Vec::len);
+                assert_eq!(queued, Some(self.hubs.len()), "a message for each hub");
+                let queue = self.stack.output("SweepQueueUrl");
+                let start = Instant::now();
+                // A sweep that failed stays in flight until its time is over.
+                while aws.messages(queue) != Messages::default() && start.elapsed() < SWEEP_LIMIT {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+            Driver::Watch(functions) => {
+                functions.invoke("drift", &event).expect("drift");
+            }
         }
     }
 

@@ -5,7 +5,9 @@ use crate::world::{MERGE, Meanwhile, RELEASES, World};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::flux::REQUESTED_AT;
-use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use driftless_core::ports::{
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +89,7 @@ impl Blobs for CutOff {
     async fn delete(&self, key: &str) -> Result<()> {
         self.0.delete(key).await
     }
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         self.0.list(prefix).await
     }
     async fn size(&self, key: &str) -> Result<Option<u64>> {

@@ -1,14 +1,52 @@
+use aws_lambda_events::sqs::SqsEvent;
 use driftless_core::ports::Ports;
-use driftless_core::sweep;
+use driftless_core::sweep::{self, Report, Started};
 use lambda_runtime::{Error, LambdaEvent};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Sweeps every hub. The event says only that a minute is over.
+/// What a message of the sweep queue asks for.
+#[derive(Deserialize)]
+struct Asked {
+    /// The name of a hub.
+    sweep: String,
+}
+
+/// Answers the timer with a message for each hub, and each such message with a sweep of that hub.
 ///
 /// # Errors
-/// The registry could not be read, or not all of a hub, after all others were swept; the next minute tries again.
-pub async fn handle(ports: &Ports, _event: LambdaEvent<Value>) -> Result<Value, Error> {
-    let reports = sweep::sweep(ports).await?;
+/// The registry or the queue does not answer, a message cannot be read, or not all of a hub could be looked at, after all others
+/// were: the metric of this function's errors says so. The next minute tries again.
+pub async fn handle(ports: &Ports, event: LambdaEvent<Value>) -> Result<Value, Error> {
+    if event.payload.get("Records").is_some() {
+        let messages = serde_json::from_value(event.payload)?;
+        return answer(&sweeps(ports, messages).await?);
+    }
+    // The timer's event says only that a minute is over.
+    match sweep::start(ports).await? {
+        Started::Swept(reports) => answer(&reports),
+        Started::Queued(hubs) => {
+            tracing::info!(hubs = hubs.len(), "queued a sweep of each hub");
+            Ok(json!({"queued": hubs}))
+        }
+    }
+}
+
+/// Sweeps the hubs of messages.
+async fn sweeps(ports: &Ports, messages: SqsEvent) -> Result<Vec<Report>, Error> {
+    let mut reports = Vec::with_capacity(messages.records.len());
+    for message in messages.records {
+        let body = message.body.unwrap_or_default();
+        let asked: Asked = serde_json::from_str(&body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            format!("the message is not {{\"sweep\": \"HUB\"}}: line {line}, column {column}")
+        })?;
+        reports.push(sweep::sweep_hub(ports, asked.sweep).await);
+    }
+    Ok(reports)
+}
+
+fn answer(reports: &[Report]) -> Result<Value, Error> {
     let hubs = reports.iter().map(|report| {
         tracing::info!(
             hub = report.hub,
@@ -43,14 +81,16 @@ mod tests {
     use driftless_core::hub::{self, Settings};
     use driftless_core::ports::{
         Abilities, Access, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
-        Impersonation, Patch, PortError, Precondition, Resource, Result, Secret, Token, TokenAsk,
+        Impersonation, Patch, PortError, Precondition, Queue, Request, Resource, Result, Secret,
+        Token, TokenAsk,
     };
     use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
     use driftless_manifest::{Gvk, Object};
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     const MINUTE: &str = include_str!("../../../events/drift-schedule.json");
+    const SWEEP: &str = include_str!("../../../events/drift-sweep.json");
 
     /// Hubs with one GitRepository that nobody looked at yet. The hub at `dark` does not answer, the one at `hanging` never does, the
     /// one at `forbidding` refuses a kind.
@@ -152,6 +192,21 @@ mod tests {
         ))
     }
 
+    /// A queue that carries sweeps, too, and notes for which hubs.
+    #[derive(Default)]
+    struct SweepQueue(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl Queue for SweepQueue {
+        async fn send(&self, _: Vec<(Request, Duration)>) -> Result<()> {
+            Ok(())
+        }
+        async fn sweep(&self, hubs: &[String]) -> Result<bool> {
+            self.0.lock().unwrap().extend_from_slice(hubs);
+            Ok(true)
+        }
+    }
+
     async fn world(hubs: &[&str]) -> (Ports, Arc<MemoryQueue>) {
         let queue = Arc::<MemoryQueue>::default();
         let clock = Arc::<TestClock>::default();
@@ -173,13 +228,39 @@ mod tests {
     }
 
     async fn invoke(ports: &Ports) -> Result<Value, String> {
-        let event = LambdaEvent::new(
-            serde_json::from_str(MINUTE).unwrap(),
-            lambda_runtime::Context::default(),
-        );
+        invoke_with(ports, MINUTE).await
+    }
+
+    async fn invoke_with(ports: &Ports, event: &str) -> Result<Value, String> {
+        let event = serde_json::from_str(event).unwrap();
+        let event = LambdaEvent::new(event, lambda_runtime::Context::default());
         handle(ports, event)
             .await
             .map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn each_hub_has_a_message_and_a_sweep_of_its_own() {
+        let (mut ports, queue) = world(&["dark", "hanging", "staging"]).await;
+        let sweeps = Arc::<SweepQueue>::default();
+        let work = std::mem::replace(&mut ports.queue, sweeps.clone());
+        let expected = json!({"queued": ["dark", "hanging", "staging"]});
+        assert_eq!(invoke(&ports).await, Ok(expected));
+        assert_eq!(*sweeps.0.lock().unwrap(), ["dark", "hanging", "staging"]);
+
+        ports.queue = work;
+        let swept = invoke_with(&ports, SWEEP).await.unwrap();
+        assert_eq!(swept["hubs"][0]["hub"], "staging");
+        assert_eq!(queue.take().len(), 1);
+        let dark = SWEEP.replace("staging", "dark");
+        let failed = invoke_with(&ports, &dark).await.unwrap_err();
+        assert_eq!(failed, "1 of 1 hubs failed: dark: no answer");
+        let broken = SWEEP.replace("sweep", "sweeps");
+        let refused = invoke_with(&ports, &broken).await.unwrap_err();
+        assert!(
+            refused.starts_with("the message is not {\"sweep\": \"HUB\"}: line 1"),
+            "{refused}"
+        );
     }
 
     #[tokio::test]

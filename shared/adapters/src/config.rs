@@ -19,6 +19,9 @@ pub struct Config {
     pub bucket: String,
     /// `DRIFTLESS_QUEUE_URL`: the queue's address.
     pub queue_url: String,
+    /// `DRIFTLESS_SWEEP_QUEUE_URL`: the address of the queue with the sweeps of hubs. Without one the function that is started by
+    /// the timer sweeps all hubs itself.
+    pub sweep_queue_url: Option<String>,
     /// `DRIFTLESS_SECRETS_PREFIX`: what the names of secrets start with, `driftless/` when absent.
     pub secrets_prefix: String,
     /// The hosts with GitHub's API: `DRIFTLESS_GITHUB_API` is github.com's address when it is not the public one,
@@ -72,6 +75,7 @@ impl Config {
         Ok(Self {
             bucket,
             queue_url,
+            sweep_queue_url: get("DRIFTLESS_SWEEP_QUEUE_URL"),
             secrets_prefix: get("DRIFTLESS_SECRETS_PREFIX")
                 .unwrap_or_else(|| "driftless/".to_owned()),
             hosts,
@@ -119,8 +123,12 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         config.secrets_prefix.as_str(),
     ));
     let github = GitHub::new(config.hosts.clone(), keys.clone())?;
+    let mut queue = SqsQueue::new(&settings, config.queue_url.as_str());
+    if let Some(url) = &config.sweep_queue_url {
+        queue = queue.with_sweeps(url.as_str());
+    }
     Ok(Ports {
-        git: Arc::new(GitRouter::new(github, None)),
+        git: Arc::new(GitRouter::new().with(github)),
         charts: Arc::new(HttpCharts::new()),
         buckets: Arc::new(S3Buckets::with_role(&settings)),
         blobs: Arc::new(S3Blobs::new(
@@ -128,13 +136,15 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
             config.bucket.as_str(),
             config.path_style,
         )),
-        queue: Arc::new(SqsQueue::new(&settings, config.queue_url.as_str())),
+        queue: Arc::new(queue),
         keys,
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::with_role(&settings)),
         clock: Arc::new(SystemClock),
-        compute: Arc::new(Threads),
+        compute: Arc::new(Threads::default()),
         unpacked: Arc::default(),
+        read: Arc::default(),
+        throttle: Arc::default(),
     })
 }
 
@@ -220,13 +230,12 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
     let keys: Arc<dyn Keys> = Arc::new(LocalKeys::new(options.given_keys, options.keys));
     let github = GitHub::new(options.hosts, keys.clone())?;
-    let local = if options.git_repositories.is_empty() {
-        None
-    } else {
-        Some(LocalGit::new(options.git_repositories)?)
-    };
+    let mut git = GitRouter::new().with(github);
+    if !options.git_repositories.is_empty() {
+        git = git.with(LocalGit::new(options.git_repositories)?);
+    }
     let ports = Ports {
-        git: Arc::new(GitRouter::new(github, local)),
+        git: Arc::new(git),
         charts: Arc::new(HttpCharts::new()),
         buckets: Arc::new(S3Buckets::new()),
         blobs: Arc::new(FolderBlobs::open(&options.store)?),
@@ -235,8 +244,10 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::new()),
         clock: Arc::new(SystemClock),
-        compute: Arc::new(Threads),
+        compute: Arc::new(Threads::default()),
         unpacked: Arc::default(),
+        read: Arc::default(),
+        throttle: Arc::default(),
     };
     Ok((ports, queue))
 }

@@ -74,13 +74,13 @@ async fn a_refusal_is_an_answer() {
     for when in [Precondition::Absent, is()] {
         assert_eq!(
             blobs.put("k", Bytes::new(), when).await.unwrap(),
-            Put::Refused
+            Put::PreconditionFailed
         );
     }
     let (blobs, _) = bucket(404, "NoSuchKey").await;
     assert_eq!(
         blobs.put("k", Bytes::new(), is()).await.unwrap(),
-        Put::Refused
+        Put::PreconditionFailed
     );
     assert!(blobs.get("k").await.unwrap().is_none());
 }

@@ -157,7 +157,7 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registered> 
     };
     match state::write(blobs, &key, settings, Precondition::None).await? {
         Put::Done(_) => Ok(found),
-        Put::Refused => Err(PortError::new(
+        Put::PreconditionFailed => Err(PortError::new(
             ErrorKind::Conflict,
             format!("{key}: not written"),
         )),
@@ -169,8 +169,9 @@ pub async fn register(ports: &Ports, settings: &Settings) -> Result<Registered> 
 /// # Errors
 /// The bucket's.
 pub async fn names(ports: &Ports) -> Result<Vec<String>> {
-    let keys = ports.blobs.list(PREFIX).await?;
-    Ok(keys.iter().filter_map(|(key, _)| name_of(key)).collect())
+    let found = ports.blobs.list(PREFIX).await?;
+    let names = found.iter().filter_map(|entry| name_of(&entry.key));
+    Ok(names.collect())
 }
 
 /// What is registered about a hub. Fields that are absent have their defaults, which lock nothing down: so a document that

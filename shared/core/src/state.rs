@@ -128,7 +128,7 @@ pub async fn save<T: Serialize + PartialEq + Sync>(
     let when = version.clone().map_or(Precondition::None, Precondition::Is);
     match write(blobs, key, now, when).await? {
         Put::Done(stored) => Ok(Some(stored)),
-        Put::Refused => {
+        Put::PreconditionFailed => {
             tracing::info!(key, "record was written by another worker meanwhile");
             Ok(version)
         }

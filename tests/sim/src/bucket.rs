@@ -4,7 +4,9 @@ use crate::bugs::Bug;
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use driftless_core::ports::{
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -45,7 +47,7 @@ impl Bucket {
             Precondition::Is(version) => known == Some(version),
         };
         if !holds && self.bug != Some(Bug::NoPreconditions) {
-            return Put::Refused;
+            return Put::PreconditionFailed;
         }
         let mut writes = self.writes.lock().expect("the counter");
         *writes += 1;
@@ -91,7 +93,7 @@ impl Blobs for Bucket {
             }
             // The client's own retry met its first try.
             Trouble::After(dice) if when != Precondition::None && dice.is_multiple_of(2) => {
-                Ok(Put::Refused)
+                Ok(Put::PreconditionFailed)
             }
             trouble => Err(refusal(&what, trouble)),
         };
@@ -113,14 +115,18 @@ impl Blobs for Bucket {
             .await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let effect = || {
             let blobs = self.content.lock().expect("the bucket");
             let found = blobs
                 .range(prefix.to_owned()..)
                 .take_while(|(key, _)| key.starts_with(prefix));
             Ok(found
-                .map(|(key, (content, _))| (key.clone(), content.len() as u64))
+                .map(|(key, (content, version))| BlobEntry {
+                    key: key.clone(),
+                    size: content.len() as u64,
+                    version: Some(version.clone()),
+                })
                 .collect())
         };
         let refuse = |trouble| Err(refusal(&format!("list s3://sim/{prefix}"), trouble));

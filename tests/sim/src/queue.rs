@@ -58,6 +58,8 @@ struct State {
     duplicates: u32,
     /// What must be in no message.
     canary: String,
+    /// The hubs whose sweeps were asked for.
+    sweeps: Vec<String>,
     /// When each body was sent, for a planted bug.
     recent: BTreeMap<String, Instant>,
 }
@@ -85,6 +87,7 @@ impl Sqs {
             sent: 0,
             duplicates,
             canary: canary.to_owned(),
+            sweeps: Vec::new(),
             recent: BTreeMap::new(),
         };
         Self {
@@ -209,6 +212,21 @@ impl Sqs {
         self.take_in(&bodies.collect::<Vec<_>>());
     }
 
+    /// The messages of the sweep queue, and how long each of them is on its way. A standard queue, too: one may come twice.
+    pub fn take_sweeps(&self) -> Vec<(String, Duration)> {
+        let mut state = self.state();
+        let mut taken = Vec::new();
+        for hub in std::mem::take(&mut state.sweeps) {
+            let duplicates = state.duplicates;
+            let copies = 1 + usize::from(state.rng.chance(duplicates));
+            for _ in 0..copies {
+                let jitter = Duration::from_millis(state.rng.between(0, 400));
+                taken.push((hub.clone(), jitter));
+            }
+        }
+        taken
+    }
+
     /// When the next message can be seen.
     pub fn next(&self) -> Option<Instant> {
         let state = self.state();
@@ -246,6 +264,22 @@ fn seconds(delay: Duration) -> Duration {
 
 #[async_trait]
 impl Queue for Sqs {
+    async fn sweep(&self, hubs: &[String]) -> Result<bool> {
+        let effect = || {
+            self.state().sweeps.extend_from_slice(hubs);
+            Ok(true)
+        };
+        let refuse = |trouble| {
+            Err(PortError::new(
+                ErrorKind::Unavailable,
+                format!("send to the sweep queue: {trouble:?}"),
+            ))
+        };
+        self.gate
+            .call(Kind::Send, "send sweeps", None, effect, refuse)
+            .await
+    }
+
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         let mut messages = Vec::with_capacity(requests.len());
         for (request, delay) in &requests {

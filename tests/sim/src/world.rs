@@ -18,7 +18,7 @@ use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Server, User};
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::hub::{self, Settings};
-use driftless_core::ports::{Clock as _, Ports, Request, Secret};
+use driftless_core::ports::{BlobCache, Clock as _, Ports, Request, Secret};
 use driftless_core::testing::TestClock;
 use driftless_core::webhook::{self, Answer, Delivery, Entrance};
 use driftless_core::{step, sweep};
@@ -111,6 +111,8 @@ pub struct World {
     /// How many steps were begun.
     pub steps: AtomicU64,
     looks: Mutex<BTreeMap<String, u64>>,
+    /// What functions that stay warm have read.
+    read: Arc<BlobCache>,
 }
 
 fn prepared() -> &'static (Server, Server) {
@@ -196,6 +198,7 @@ impl World {
             running: AtomicUsize::new(0),
             steps: AtomicU64::new(0),
             looks: Mutex::default(),
+            read: Arc::default(),
         });
         world.set_keys(0);
         if from.is_none() {
@@ -280,6 +283,8 @@ impl World {
             clock: Arc::new(self.clock.skewed(skew)),
             compute: Arc::new(driftless_core::ports::Inline),
             unpacked: Arc::default(),
+            read: self.read.clone(),
+            throttle: Arc::default(),
         }
     }
 
@@ -389,11 +394,30 @@ impl World {
         let id = self.number();
         self.trace.line(&format!("drift{id} begins"));
         let ports = self.ports();
-        let code = sweep::sweep(&ports);
+        let code = sweep::start(&ports);
         let end = lambda::invoke(id, "drift", 0, DRIFT_LIMIT, code).await;
         let how = match end {
-            End::Done(Ok(reports)) => format!("ends: {reports:?}"),
+            End::Done(Ok(started)) => format!("ends: {started:?}"),
             End::Done(Err(error)) => format!("fails: {error}"),
+            End::Killed => "is killed".to_owned(),
+            End::TimedOut => "is over its time".to_owned(),
+        };
+        self.trace.line(&format!("drift{id} {how}"));
+        for (hub, after) in self.sqs.take_sweeps() {
+            tokio::spawn(self.clone().sweep(hub, after));
+        }
+    }
+
+    /// An invocation by a message of the sweep queue.
+    async fn sweep(self: Arc<Self>, hub: String, after: Duration) {
+        tokio::time::sleep(after).await;
+        let id = self.number();
+        self.trace.line(&format!("drift{id} begins: {hub}"));
+        let ports = self.ports();
+        let code = sweep::sweep_hub(&ports, hub);
+        let end = lambda::invoke(id, "drift", 0, DRIFT_LIMIT, code).await;
+        let how = match end {
+            End::Done(report) => format!("ends: {report:?}"),
             End::Killed => "is killed".to_owned(),
             End::TimedOut => "is over its time".to_owned(),
         };
@@ -417,9 +441,13 @@ impl World {
             Hmac::<Sha256>::new_from_slice(WEBHOOK_SECRET.as_bytes()).expect("a key of any length");
         mac.update(body.as_bytes());
         let signature = format!("sha256={}", hex::encode(mac.finalize().into_bytes()));
+        let header = |name: &str| match name {
+            "x-github-event" => Some("push"),
+            "x-hub-signature-256" => Some(signature.as_str()),
+            _ => None,
+        };
         let delivery = Delivery {
-            event: "push",
-            signature: Some(&signature),
+            header: &header,
             body: body.as_bytes(),
         };
         let code = webhook::receive(&ports, &ENTRANCE, delivery);

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::term;
 use driftless_adapters::local::{OF_A_PROCESS, set_aside};
-use driftless_core::ports::{Ports, Result as PortResult};
+use driftless_core::ports::{BlobEntry, Ports, Result as PortResult};
 use driftless_core::state::key_part;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn state() -> Option<PathBuf> {
 /// Forgets what an earlier process left behind: nothing is in the queue now, and nobody works.
 pub async fn forget(ports: &Ports) -> PortResult<()> {
     for prefix in OF_A_PROCESS {
-        for (key, _) in ports.blobs.list(prefix).await? {
+        for BlobEntry { key, .. } in ports.blobs.list(prefix).await? {
             ports.blobs.delete(&key).await?;
         }
     }

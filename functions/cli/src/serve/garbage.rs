@@ -13,7 +13,7 @@ use driftless_adapters::local::FolderBlobs;
 use driftless_core::failure::Failure;
 use driftless_core::flux::{ArtifactStatus, FluxKind};
 use driftless_core::hub;
-use driftless_core::ports::{Blobs as _, Ports};
+use driftless_core::ports::{BlobEntry, Blobs as _, Ports};
 use driftless_core::state;
 use driftless_manifest::Object;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ impl Garbage {
                 removed += usize::from(self.store.expire(&key, KEPT).await?);
             }
         }
-        for (key, _) in self.store.list("waits/").await? {
+        for BlobEntry { key, .. } in self.store.list("waits/").await? {
             removed += usize::from(self.store.expire(&key, WAITS).await?);
         }
         Ok(removed)
@@ -84,11 +84,11 @@ impl Garbage {
     /// The notes whose artifact no status has, or that is gone; the artifacts of which there is neither status nor note.
     async fn unused(&self, ports: &Ports, hub: &str) -> Result<BTreeSet<String>, Failure> {
         let artifacts = self.store.list("artifacts/").await?;
-        let stored: BTreeSet<&str> = artifacts.iter().map(|(key, _)| name(key)).collect();
+        let stored: BTreeSet<&str> = artifacts.iter().map(|entry| name(&entry.key)).collect();
         let mut used = in_status(ports, hub).await?;
         let (mut unused, mut noted) = (BTreeSet::new(), BTreeSet::new());
         for prefix in NOTES {
-            for (key, _) in self.store.list(prefix).await? {
+            for BlobEntry { key, .. } in self.store.list(prefix).await? {
                 let note = state::recall::<ArtifactStatus>(&self.store, &key).await?;
                 let Some((note, _)) = note else { continue };
                 let artifact = name(&note.path).to_owned();
@@ -101,8 +101,8 @@ impl Garbage {
         used.append(&mut noted);
         let forgotten = artifacts
             .iter()
-            .filter(|(key, _)| !used.contains(name(key)));
-        unused.extend(forgotten.map(|(key, _)| key.clone()));
+            .filter(|entry| !used.contains(name(&entry.key)));
+        unused.extend(forgotten.map(|entry| entry.key.clone()));
         Ok(unused)
     }
 }
@@ -147,7 +147,7 @@ mod tests {
 
     async fn keys(store: &FolderBlobs, prefix: &str) -> BTreeSet<String> {
         let listed = store.list(prefix).await.unwrap();
-        listed.into_iter().map(|(key, _)| key).collect()
+        listed.into_iter().map(|entry| entry.key).collect()
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
 use futures::{StreamExt, TryStreamExt};
+use serde_json::json;
 use std::time::Duration;
 
 /// Messages of one call.
@@ -22,6 +23,7 @@ const LONGEST: i32 = 900;
 pub struct SqsQueue {
     client: Client,
     url: String,
+    sweeps: Option<String>,
 }
 
 impl SqsQueue {
@@ -30,11 +32,31 @@ impl SqsQueue {
         Self {
             client: Client::new(settings),
             url: url.into(),
+            sweeps: None,
         }
     }
 
+    /// With the address of a second queue, for the sweeps of hubs: `{"sweep": "HUB"}`.
+    #[must_use]
+    pub fn with_sweeps(self, url: impl Into<String>) -> Self {
+        Self {
+            sweeps: Some(url.into()),
+            ..self
+        }
+    }
+
+    /// Sends messages with their delays until the queue has them all.
+    async fn send_all(&self, url: &str, messages: &[(String, i32)]) -> Result<()> {
+        let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();
+        futures::stream::iter(batches)
+            .map(|batch| self.batch(url, batch))
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
     /// Sends at most ten messages until the queue has them all.
-    async fn batch(&self, mut messages: Vec<(String, i32)>) -> Result<()> {
+    async fn batch(&self, url: &str, mut messages: Vec<(String, i32)>) -> Result<()> {
         let mut wait = WAIT;
         for attempt in 1..=TRIES {
             let mut entries = Vec::with_capacity(messages.len());
@@ -52,7 +74,7 @@ impl SqsQueue {
             let request = self
                 .client
                 .send_message_batch()
-                .queue_url(&self.url)
+                .queue_url(url)
                 .set_entries(Some(entries));
             let answer = request
                 .send()
@@ -102,12 +124,18 @@ impl Queue for SqsQueue {
             })?;
             messages.push((body, seconds(*delay)));
         }
-        let batches: Vec<Vec<_>> = messages.chunks(BATCH).map(<[_]>::to_vec).collect();
-        futures::stream::iter(batches)
-            .map(|batch| self.batch(batch))
-            .buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await
+        self.send_all(&self.url, &messages).await
+    }
+
+    async fn sweep(&self, hubs: &[String]) -> Result<bool> {
+        let Some(url) = &self.sweeps else {
+            return Ok(false);
+        };
+        let messages = hubs
+            .iter()
+            .map(|hub| (json!({"sweep": hub}).to_string(), 0));
+        self.send_all(url, &messages.collect::<Vec<_>>()).await?;
+        Ok(true)
     }
 
     async fn redeliver(&self, receipt: &str, after: Duration) -> Result<()> {

@@ -6,7 +6,9 @@ use aws_config::retry::RetryConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
-use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use driftless_core::ports::{
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+};
 
 /// A bucket of S3. A blob's version is its ETag.
 #[derive(Clone, Debug)]
@@ -85,9 +87,9 @@ impl Blobs for S3Blobs {
         match request.customize().config_override(overrides).send().await {
             Ok(answer) => Ok(Put::Done(version(&what, answer.e_tag)?)),
             Err(error) => match (said(&error), &when) {
-                (Some((412, _)), _) => Ok(Put::Refused),
+                (Some((412, _)), _) => Ok(Put::PreconditionFailed),
                 (Some((404, code)), Precondition::Is(_)) if code != "NoSuchBucket" => {
-                    Ok(Put::Refused)
+                    Ok(Put::PreconditionFailed)
                 }
                 _ => Err(to_error(&what, &error)),
             },
@@ -134,7 +136,7 @@ impl Blobs for S3Blobs {
         }
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let what = self.what("list", prefix);
         let mut found = Vec::new();
         let mut next = None;
@@ -156,7 +158,11 @@ impl Blobs for S3Blobs {
                         format!("{what}: an entry has no key"),
                     )
                 })?;
-                found.push((key, size(&what, object.size)?));
+                found.push(BlobEntry {
+                    key,
+                    size: size(&what, object.size)?,
+                    version: object.e_tag.map(Version),
+                });
             }
             next = page.next_continuation_token;
             match (page.is_truncated.unwrap_or_default(), &next) {

@@ -2,7 +2,9 @@ use super::folder::{Folder, age, present};
 use super::names;
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_core::ports::{Blobs, ErrorKind, PortError, Precondition, Put, Result, Version};
+use driftless_core::ports::{
+    BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
+};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -108,7 +110,7 @@ impl Blobs for FolderBlobs {
         self.run("delete", key, remove).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let wanted = prefix.to_owned();
         self.run("list", prefix, move |folder| list(folder, &wanted))
             .await
@@ -154,14 +156,14 @@ fn put(
         Precondition::Is(version) => read(folder, file)?.is_some_and(|(_, now)| now == *version),
     };
     if !holds {
-        return Ok(Put::Refused);
+        return Ok(Put::PreconditionFailed);
     }
     let may_tear = OF_A_PROCESS.iter().any(|prefix| key.starts_with(prefix));
     folder.write(file, content, may_tear)?;
     Ok(Put::Done(version(content)))
 }
 
-fn list(folder: &Folder, prefix: &str) -> io::Result<Vec<(String, u64)>> {
+fn list(folder: &Folder, prefix: &str) -> io::Result<Vec<BlobEntry>> {
     let mut found = Vec::new();
     // Whole parts of the prefix name folders; only the last part may be cut short.
     let start = prefix
@@ -188,11 +190,16 @@ fn list(folder: &Folder, prefix: &str) -> io::Result<Vec<(String, u64)>> {
                 continue;
             };
             if let Some(meta) = folder.look(file)? {
-                found.push((key, meta.len()));
+                found.push(BlobEntry {
+                    key,
+                    size: meta.len(),
+                    // It is the digest of the content, which is not read for a list.
+                    version: None,
+                });
             }
         }
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(found)
 }
 
@@ -221,7 +228,7 @@ mod tests {
     fn done(put: Put) -> Version {
         match put {
             Put::Done(version) => version,
-            Put::Refused => panic!("refused"),
+            Put::PreconditionFailed => panic!("refused"),
         }
     }
 
@@ -234,12 +241,12 @@ mod tests {
             put("a/b", "1", Precondition::Is(Version("x".into())))
                 .await
                 .unwrap(),
-            Put::Refused
+            Put::PreconditionFailed
         );
         let first = done(put("a/b", "1", Precondition::Absent).await.unwrap());
         assert_eq!(
             put("a/b", "2", Precondition::Absent).await.unwrap(),
-            Put::Refused
+            Put::PreconditionFailed
         );
         assert_eq!(
             blobs.get("a/b").await.unwrap(),
@@ -252,16 +259,16 @@ mod tests {
         );
         assert_eq!(
             put("a/b", "3", Precondition::Is(first)).await.unwrap(),
-            Put::Refused
+            Put::PreconditionFailed
         );
         done(put("a", "parent", Precondition::None).await.unwrap());
         done(put("a/bc", "", Precondition::None).await.unwrap());
         let keys =
-            |list: Vec<(String, u64)>| list.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+            |list: Vec<BlobEntry>| list.into_iter().map(|entry| entry.key).collect::<Vec<_>>();
         assert_eq!(keys(blobs.list("").await.unwrap()), ["a", "a/b", "a/bc"]);
         assert_eq!(keys(blobs.list("a/b").await.unwrap()), ["a/b", "a/bc"]);
         assert_eq!(keys(blobs.list("a/bc/").await.unwrap()), [""; 0]);
-        assert_eq!(blobs.list("a/b").await.unwrap()[0].1, 1);
+        assert_eq!(blobs.list("a/b").await.unwrap()[0].size, 1);
         assert_eq!(blobs.size("a/b").await.unwrap(), Some(1));
         assert_eq!(blobs.get("a/b").await.unwrap().unwrap().1, second);
         blobs.delete("a/b").await.unwrap();

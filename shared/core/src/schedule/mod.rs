@@ -26,9 +26,11 @@ use crate::ports::{
     Cause, ErrorKind, PortError, Ports, Precondition, Put, Request, Result, Version,
 };
 use crate::state;
+use bytes::Bytes;
 use record::{Decision, key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long before the end of its lease a worker stops writing: clocks differ, and a request takes its time. A function that
@@ -241,7 +243,27 @@ fn own(request: &Request, cause: Cause, token: String) -> Request {
     }
 }
 
-/// The record of an object, for the timer.
+/// The records of all objects of a hub, for the timer.
+#[derive(Default)]
+pub struct Records(BTreeMap<String, Bytes>);
+
+impl Records {
+    /// Reads those that have changed since this process read them last.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn read(ports: &Ports, hub: &str) -> Result<Self> {
+        Ok(Self(ports.read_all(&record::folder(hub)).await?))
+    }
+
+    /// The record of an object; none when there is none that can be read.
+    pub fn of(&self, hub: &str, object: &ObjectRef) -> Option<Record> {
+        let record = self.0.get(&key(hub, object))?;
+        serde_json::from_slice(record).ok()
+    }
+}
+
+/// The record of an object.
 ///
 /// # Errors
 /// The store's.
@@ -295,7 +317,7 @@ async fn write(
     let blobs = ports.blobs.as_ref();
     match state::write(blobs, key, record, when).await {
         Ok(Put::Done(version)) => return Ok(Some(version)),
-        Ok(Put::Refused) => {}
+        Ok(Put::PreconditionFailed) => {}
         Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::Unavailable) => {}
         Err(error) => return Err(error),
     }

@@ -91,9 +91,14 @@ pub(super) enum Decision {
 
 /// The key of an object's record. The object may be named by a tenant: no part of it may lead elsewhere.
 pub(super) fn key(hub: &str, object: &ObjectRef) -> String {
-    let (hub, kind) = (key_part(hub), object.kind.plural());
+    let (folder, kind) = (folder(hub), object.kind.plural());
     let (namespace, name) = (key_part(&object.namespace), key_part(&object.name));
-    format!("objects/{hub}/{kind}/{namespace}/{name}.json")
+    format!("{folder}{kind}/{namespace}/{name}.json")
+}
+
+/// How the keys of the records of a hub's objects begin.
+pub(super) fn folder(hub: &str) -> String {
+    format!("objects/{}/", key_part(hub))
 }
 
 /// Milliseconds since 1970.

@@ -5,7 +5,7 @@ use super::await_object;
 use crate::concurrent;
 use crate::flux::{FluxKind, ObjectRef};
 use crate::kernel::{Context, Outcome};
-use crate::ports::{Cause, Ports, Precondition, Request, Result};
+use crate::ports::{BlobEntry, Cause, Ports, Precondition, Request, Result};
 use crate::state::key_part;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -37,7 +37,7 @@ pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()
 /// The bucket's.
 pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outcome) -> Result<()> {
     let folder = folder(&request.hub, &request.object);
-    for (key, _) in ports.blobs.list(&folder).await? {
+    for BlobEntry { key, .. } in ports.blobs.list(&folder).await? {
         if let Some(id) = key.strip_prefix(&folder).and_then(parse) {
             let wake = Request::new(&request.hub, id, Cause::Dependency);
             outcome.enqueue.push((wake, Duration::ZERO));

@@ -2,7 +2,7 @@
 
 use crate::concurrent;
 use crate::flux::{FluxKind, GitReference, ObjectRef};
-use crate::ports::{ErrorKind, Ports, Precondition, Result};
+use crate::ports::{BlobEntry, ErrorKind, Ports, Precondition, Result};
 use crate::state::{self, key_part, text_of};
 use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ pub async fn forget_others(
     let file = format!("/{}", file(hub, object));
     let kept = url.and_then(repository);
     let kept = kept.map(|repository| key(&repository, hub, object));
-    for (key, _) in ports.blobs.list(PREFIX).await? {
+    for BlobEntry { key, .. } in ports.blobs.list(PREFIX).await? {
         if key.ends_with(&file) && Some(&key) != kept.as_ref() {
             tracing::info!(key, "followed no more");
             ports.blobs.delete(&key).await?;
@@ -127,7 +127,7 @@ pub async fn followers(
         .await?;
     let reads = keys
         .iter()
-        .map(|(key, _)| follower(ports, key, git_ref).boxed());
+        .map(|entry| follower(ports, &entry.key, git_ref).boxed());
     let found = concurrent::run(CONCURRENT, reads.collect()).await;
     let found: Result<Vec<_>> = found.into_iter().collect();
     Ok(found?.into_iter().flatten().collect())

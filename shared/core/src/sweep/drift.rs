@@ -10,8 +10,8 @@ use crate::helmrelease;
 use crate::hub::Hub;
 use crate::kustomization;
 use crate::ports::{Cluster, Ports};
-use crate::schedule;
-use crate::target::{self, Acts};
+use crate::schedule::Records;
+use crate::target::{self, TargetsCluster};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::json;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const CONCURRENCY: usize = 16;
 
 /// What applied objects, and how they were when it looked at them last.
-struct Watched {
+struct DriftCandidate {
     id: ObjectRef,
     kube_config: Option<KubeConfigRef>,
     applied: BTreeMap<ObjectId, Applied>,
@@ -30,19 +30,21 @@ struct Watched {
 type Live = BTreeMap<ObjectId, String>;
 
 /// Which objects to LIST: their kind, and the kind of what applied them.
-type Wanted = (Gvk, FluxKind);
+type Query = (Gvk, FluxKind);
 
 /// Those whose objects are gone or changed. A cluster that cannot be read tells nothing: its objects are neither drifted nor
 /// gone.
-pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<ObjectRef> {
-    let loads = quiet
-        .iter()
-        .map(|object| watched(ports, hub, object).boxed());
-    let loaded = concurrent::run(CONCURRENCY, loads.collect()).await;
+pub async fn drifted(
+    ports: &Ports,
+    hub: &Hub,
+    quiet: &[&Object],
+    records: &Records,
+) -> BTreeSet<ObjectRef> {
+    let loaded = quiet.iter().map(|object| candidate(hub, object, records));
 
     // One group a cluster: the hub itself, or a kubeconfig reference in a namespace.
-    let mut groups: BTreeMap<String, Vec<Watched>> = BTreeMap::new();
-    for one in loaded.into_iter().flatten() {
+    let mut groups: BTreeMap<String, Vec<DriftCandidate>> = BTreeMap::new();
+    for one in loaded.flatten() {
         let group = match &one.kube_config {
             None => String::new(),
             Some(reference) => format!("{} {}", one.id.namespace, json!(reference)),
@@ -60,7 +62,7 @@ pub async fn drifted(ports: &Ports, hub: &Hub, quiet: &[&Object]) -> BTreeSet<Ob
 }
 
 /// What an object that is ready watches over; nothing when it is not, or does not care.
-async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
+fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandidate> {
     let hub = &hub.settings.name;
     let id = ObjectRef::of(object)?;
     let (kube_config, applied) = match id.kind {
@@ -69,7 +71,7 @@ async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
             if one.spec.suspend || !one.status.conditions.is_true("Ready") {
                 return None;
             }
-            let record = schedule::look(ports, hub, &id).await.ok()??;
+            let record = records.of(hub, &id)?;
             let memory: kustomization::memory::Memory = record.memory();
             (one.spec.kube_config, memory.applied)
         }
@@ -79,7 +81,7 @@ async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
             if is_off || !one.status.conditions.is_true("Ready") {
                 return None;
             }
-            let record = schedule::look(ports, hub, &id).await.ok()??;
+            let record = records.of(hub, &id)?;
             let memory: helmrelease::memory::Memory = record.memory();
             (one.spec.kube_config, memory.seen)
         }
@@ -88,14 +90,14 @@ async fn watched(ports: &Ports, hub: &Hub, object: &Object) -> Option<Watched> {
     let applied = applied
         .into_iter()
         .filter_map(|(id, applied)| Some((ObjectId::from_inventory_id(&id)?, applied)));
-    Some(Watched {
+    Some(DriftCandidate {
         id,
         kube_config,
         applied: applied.collect(),
     })
 }
 
-async fn look(ports: &Ports, hub: &Hub, group: Vec<Watched>) -> BTreeSet<ObjectRef> {
+async fn look(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BTreeSet<ObjectRef> {
     let mut drifted = BTreeSet::new();
     let Some(first) = group.first() else {
         return drifted;
@@ -108,11 +110,11 @@ async fn look(ports: &Ports, hub: &Hub, group: Vec<Watched>) -> BTreeSet<ObjectR
             return drifted;
         }
     };
-    let wanted: BTreeSet<Wanted> = group.iter().flat_map(Watched::wanted).collect();
+    let wanted: BTreeSet<Query> = group.iter().flat_map(DriftCandidate::wanted).collect();
     let lists = wanted
         .into_iter()
         .map(|wanted| list(cluster.as_ref(), wanted).boxed());
-    let live: BTreeMap<Wanted, Live> = concurrent::run(CONCURRENCY, lists.collect())
+    let live: BTreeMap<Query, Live> = concurrent::run(CONCURRENCY, lists.collect())
         .await
         .into_iter()
         .flatten()
@@ -122,15 +124,15 @@ async fn look(ports: &Ports, hub: &Hub, group: Vec<Watched>) -> BTreeSet<ObjectR
     drifted
 }
 
-impl Watched {
-    fn wanted(&self) -> impl Iterator<Item = Wanted> {
+impl DriftCandidate {
+    fn wanted(&self) -> impl Iterator<Item = Query> {
         let kind = self.id.kind;
         let applied = self.applied.iter();
         applied.map(move |(id, applied)| (gvk(id, applied), kind))
     }
 
     /// Whether an object is not as it was left. What could not be read tells nothing.
-    fn differs(&self, live: &BTreeMap<Wanted, Live>) -> bool {
+    fn differs(&self, live: &BTreeMap<Query, Live>) -> bool {
         self.applied.iter().any(|(id, applied)| {
             let read = live.get(&(gvk(id, applied), self.id.kind));
             read.is_some_and(|read| applied.is_changed(read.get(id).map(String::as_str)))
@@ -138,7 +140,7 @@ impl Watched {
     }
 }
 
-impl Acts for Watched {
+impl TargetsCluster for DriftCandidate {
     fn namespace(&self) -> &str {
         &self.id.namespace
     }
@@ -161,7 +163,7 @@ fn gvk(id: &ObjectId, applied: &Applied) -> Gvk {
 }
 
 /// Every object of a kind that some Kustomization or some HelmRelease applied; `None` when the cluster does not answer.
-async fn list(cluster: &dyn Cluster, (gvk, owner): Wanted) -> Option<(Wanted, Live)> {
+async fn list(cluster: &dyn Cluster, (gvk, owner): Query) -> Option<(Query, Live)> {
     let (label, manager) = match owner {
         FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
         _ => (kustomization::live::OWNER_NAME, KUSTOMIZE_CONTROLLER),

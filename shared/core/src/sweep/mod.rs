@@ -1,5 +1,5 @@
-//! The timer: what is due, what was lost, what drifted. Each minute it LISTs the Flux objects of each hub and queues what
-//! needs a look; a lost message costs at most that minute.
+//! The timer: what is due, what was lost, what drifted. Each minute it asks for a sweep of each hub, which LISTs the hub's Flux
+//! objects and queues what needs a look; a lost message costs at most that minute.
 
 mod drift;
 mod due;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::flux::{FluxKind, ObjectRef, reason};
 use crate::hub::{self, Hub};
 use crate::ports::{Cause, Clock, PortError, Ports, Precondition, Put, Request, Version};
-use crate::schedule::{self, Record};
+use crate::schedule::Records;
 use crate::state::{self, key_part};
 use driftless_manifest::Object;
 use due::Entry;
@@ -22,8 +22,6 @@ use std::time::Duration;
 
 /// How many hubs are looked at at once.
 const HUBS: usize = 16;
-/// How many records are read at once.
-const RECORDS: usize = 16;
 /// How long it may take to queue what is due on a hub: one that hangs must not keep the others waiting.
 const QUEUE_LIMIT: Duration = Duration::from_secs(20);
 /// How long all of it may take: a function has 55 s, and says which hubs it did not come to.
@@ -55,12 +53,36 @@ impl Report {
     }
 }
 
-/// Sweeps every registered hub. A hub that cannot be reached does not keep the others waiting.
+/// What the timer's event led to.
+#[derive(Debug)]
+pub enum Started {
+    /// The queue has a message for each of these hubs.
+    Queued(Vec<String>),
+    /// The queue carries no such messages: the hubs were swept here.
+    Swept(Vec<Report>),
+}
+
+/// Answers the timer: each registered hub is swept by an invocation of its own, or here where the queue does not carry that.
+///
+/// # Errors
+/// The registry cannot be read, or the queue does not answer.
+pub async fn start(ports: &Ports) -> Result<Started, PortError> {
+    let names = hub::names(ports).await?;
+    if names.is_empty() || ports.queue.sweep(&names).await? {
+        return Ok(Started::Queued(names));
+    }
+    Ok(Started::Swept(sweep_all(ports, names).await))
+}
+
+/// Sweeps every registered hub here. A hub that cannot be reached does not keep the others waiting.
 ///
 /// # Errors
 /// The registry cannot be read.
 pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
-    let mut names = hub::names(ports).await?;
+    Ok(sweep_all(ports, hub::names(ports).await?).await)
+}
+
+async fn sweep_all(ports: &Ports, mut names: Vec<String>) -> Vec<Report> {
     let start = ports.clock.now();
     // Each minute another hub is the first: where the time is too short for all, none is left out for ever.
     let first = usize::try_from(start.as_secs() / 60).unwrap_or_default();
@@ -68,13 +90,19 @@ pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
     names.rotate_left(first % count);
     let sweeps = names
         .into_iter()
-        .map(|name| sweep_hub(ports, name, start).boxed());
+        .map(|name| sweep_since(ports, name, start).boxed());
     let mut reports = concurrent::run(HUBS, sweeps.collect()).await;
     reports.sort_by(|one, other| one.hub.cmp(&other.hub));
-    Ok(reports)
+    reports
 }
 
-async fn sweep_hub(ports: &Ports, name: String, start: Duration) -> Report {
+/// Sweeps one hub: queues what is due, then what has drifted, in bounded time.
+pub async fn sweep_hub(ports: &Ports, name: String) -> Report {
+    let start = ports.clock.now();
+    sweep_since(ports, name, start).await
+}
+
+async fn sweep_since(ports: &Ports, name: String, start: Duration) -> Report {
     let clock = ports.clock.as_ref();
     let left = || LIMIT.saturating_sub(clock.now().saturating_sub(start));
     let mut report = Report {
@@ -119,6 +147,7 @@ async fn within<T>(
 struct Found {
     hub: Hub,
     objects: Vec<(ObjectRef, Object)>,
+    records: Records,
     schedule: Schedule,
     /// Those whose step may turn out to do nothing.
     rehearsed: Vec<ObjectRef>,
@@ -139,7 +168,8 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     let hub = hub::connect(ports, name).await?;
     let listed = list(&hub).await?;
     let mut schedule = Schedule::read(ports, name).await?;
-    let causes = schedule.causes(ports, name, &listed.objects).await?;
+    let records = Records::read(ports, name).await?;
+    let causes = schedule.causes(name, &listed.objects, &records);
     let old = std::mem::take(&mut schedule.entries);
     // What could not be listed keeps its entry.
     let is_unlisted = |key: &String| listed.failed.iter().any(|prefix| key.starts_with(prefix));
@@ -175,6 +205,7 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     Ok(Found {
         hub,
         objects: listed.objects,
+        records,
         schedule,
         rehearsed,
         quiet,
@@ -186,6 +217,7 @@ async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<
     let Found {
         hub,
         objects,
+        records,
         mut schedule,
         rehearsed,
         quiet,
@@ -208,7 +240,9 @@ async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<
         .map(|(id, object)| (id, object))
         .filter_map(is_quiet)
         .collect();
-    let drifted = drift::drifted(ports, &hub, &quiet).await.into_iter();
+    let drifted = drift::drifted(ports, &hub, &quiet, &records)
+        .await
+        .into_iter();
     let drifted = drifted.map(|id| Request::new(name, id, Cause::Drift));
     send(ports, drifted.collect(), report).await
 }
@@ -246,39 +280,33 @@ impl Schedule {
         let blobs = ports.blobs.as_ref();
         match state::write(blobs, &self.key, &self.entries, when).await? {
             Put::Done(version) => self.version = Some(version),
-            Put::Refused => tracing::info!(key = self.key, "another sweep wrote the schedule"),
+            Put::PreconditionFailed => {
+                tracing::info!(key = self.key, "another sweep wrote the schedule")
+            }
         }
         Ok(())
     }
 
     /// Why each object is due, if it is.
-    async fn causes(
+    fn causes(
         &self,
-        ports: &Ports,
         hub: &str,
         objects: &[(ObjectRef, Object)],
-    ) -> Result<Vec<Option<Cause>>, Failure> {
+        records: &Records,
+    ) -> Vec<Option<Cause>> {
         let artifacts = due::artifacts(objects);
         let causes = objects.iter().map(|(id, object)| {
-            async {
-                let known = self.entries.get(&id.key());
-                let cause = due::due(id, object, known, &artifacts, self.now);
-                if !due::depends_on_record(object, cause.as_ref()) {
-                    return Ok(cause);
-                }
-                let record: Option<Record> = schedule::look(ports, hub, id).await?;
-                Ok(match record {
-                    Some(record) => due::settled(cause, object, known, &record, self.now),
-                    None => cause,
-                })
+            let known = self.entries.get(&id.key());
+            let cause = due::due(id, object, known, &artifacts, self.now);
+            if !due::depends_on_record(object, cause.as_ref()) {
+                return cause;
             }
-            .boxed()
+            match records.of(hub, id) {
+                Some(record) => due::settled(cause, object, known, &record, self.now),
+                None => cause,
+            }
         });
-        let causes = concurrent::run(RECORDS, causes.collect()).await;
-        causes
-            .into_iter()
-            .collect::<Result<_, PortError>>()
-            .map_err(Failure::from)
+        causes.collect()
     }
 }
 

@@ -7,9 +7,9 @@ use driftless_core::flux::GitReference;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Abilities, Access, Apply, Blobs, Cause, Clock as _, Cluster, Clusters, Commit, Delete, Deleted,
-    ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports, Precondition,
-    Put, Queue, Request, Resource, Result, Secret, Token, TokenAsk, Version,
+    Abilities, Access, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
+    Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports,
+    Precondition, Put, Queue, Request, Resource, Result, Secret, Token, TokenAsk, Version,
 };
 use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, SqsModel, TestClock};
 use driftless_core::{step, sweep};
@@ -225,7 +225,7 @@ impl Blobs for Stored {
     async fn delete(&self, key: &str) -> Result<()> {
         self.1.pass(self.0.delete(key)).await
     }
-    async fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+    async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         self.1.pass(self.0.list(prefix)).await
     }
     async fn size(&self, key: &str) -> Result<Option<u64>> {
