@@ -6,6 +6,7 @@ mod eks;
 mod gke;
 pub(crate) mod health;
 pub(crate) mod objects;
+pub(crate) mod wait;
 
 pub use config_map::canonical;
 
@@ -30,7 +31,7 @@ pub struct Target {
 }
 
 /// An object that works on a cluster.
-pub trait Acts: Sync {
+pub trait TargetsCluster: Sync {
     /// The namespace of its Secrets and service accounts.
     fn namespace(&self) -> &str;
     /// The remote cluster; the hub itself when absent.
@@ -39,7 +40,7 @@ pub trait Acts: Sync {
     fn service_account(&self) -> Option<&str>;
 }
 
-impl Acts for Kustomization {
+impl TargetsCluster for Kustomization {
     fn namespace(&self) -> &str {
         &self.id.namespace
     }
@@ -53,7 +54,7 @@ impl Acts for Kustomization {
     }
 }
 
-impl Acts for HelmRelease {
+impl TargetsCluster for HelmRelease {
     fn namespace(&self) -> &str {
         &self.id.namespace
     }
@@ -72,7 +73,10 @@ impl Acts for HelmRelease {
 ///
 /// # Errors
 /// A missing Secret, a kubeconfig that is refused, a name that is no service account.
-pub async fn connect(context: &Context<'_>, object: &impl Acts) -> Result<Target, TargetError> {
+pub async fn connect(
+    context: &Context<'_>,
+    object: &impl TargetsCluster,
+) -> Result<Target, TargetError> {
     let user = user(&context.hub, object)?;
     open(context.ports, &context.hub, object, user.as_ref()).await
 }
@@ -84,7 +88,7 @@ pub async fn connect(context: &Context<'_>, object: &impl Acts) -> Result<Target
 pub async fn open(
     ports: &Ports,
     hub: &Hub,
-    object: &impl Acts,
+    object: &impl TargetsCluster,
     user: Option<&Impersonation>,
 ) -> Result<Target, TargetError> {
     let Some(reference) = object.kube_config() else {
@@ -188,7 +192,7 @@ fn is_local(server: &str) -> bool {
 /// The hub's, or a name that is no service account.
 pub async fn missing_account(
     hub: &Hub,
-    object: &impl Acts,
+    object: &impl TargetsCluster,
 ) -> Result<Option<TargetError>, Failure> {
     let Some(name) = account(hub, object)? else {
         return Ok(None);
@@ -203,13 +207,13 @@ pub async fn missing_account(
 
 /// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
 /// without a user would be made with the hub's own rights.
-fn user(hub: &Hub, object: &impl Acts) -> Result<Option<Impersonation>, Failure> {
+fn user(hub: &Hub, object: &impl TargetsCluster) -> Result<Option<Impersonation>, Failure> {
     let name = account(hub, object)?;
     Ok(name.map(|name| Impersonation::service_account(object.namespace(), name)))
 }
 
 /// The name of that account.
-fn account<'a>(hub: &'a Hub, object: &'a impl Acts) -> Result<Option<&'a str>, Failure> {
+fn account<'a>(hub: &'a Hub, object: &'a impl TargetsCluster) -> Result<Option<&'a str>, Failure> {
     let own = object.service_account().filter(|name| !name.is_empty());
     let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
         return Ok(None);

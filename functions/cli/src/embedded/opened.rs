@@ -15,7 +15,7 @@ use driftless_core::ports::{
     EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, RegistryLogin,
     Result as PortResult, Secret, Token,
 };
-use driftless_core::target::{self, Acts};
+use driftless_core::target::{self, TargetsCluster};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ impl World {
         &self,
         hub: &Hub,
         id: &ObjectRef,
-        one: &impl Acts,
+        one: &impl TargetsCluster,
         name: &str,
     ) -> Result<Option<StandIn>, Error> {
         let map = match credentials::read(hub, "ConfigMap", &id.namespace, name).await? {

@@ -10,7 +10,7 @@ use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
 use driftless_core::ports::{self, Apply, Cluster as _, Delete, Resource};
-use driftless_core::target::Acts;
+use driftless_core::target::TargetsCluster;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ impl World {
         &self,
         hub: &Hub,
         id: &ObjectRef,
-        one: &impl Acts,
+        one: &impl TargetsCluster,
     ) -> Result<Option<StandIn>, Error> {
         let Some(config) = one.kube_config() else {
             return Ok(None);
@@ -168,7 +168,7 @@ impl World {
     pub(super) async fn admit(
         &self,
         hub: &Hub,
-        one: &impl Acts,
+        one: &impl TargetsCluster,
         cluster: &str,
     ) -> Result<(), Error> {
         let own = one.service_account().filter(|name| !name.is_empty());

@@ -2,15 +2,16 @@
 
 use super::attempt::Attempt;
 use super::client_side::{Change, bring};
-use super::memory::Doing;
+use super::memory::Operation;
 use super::objects;
-use super::run::{Broken, Step};
+use super::run::{PhaseError, Step};
 use crate::apply::drift::helm_fields_patch;
 use crate::concurrent;
 use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
 use crate::ports::{Apply, Patch, Resource};
 use crate::target::Target;
 use crate::target::objects::{CONCURRENCY, Item, by_kind, delete};
+use crate::target::wait::{self, NotEstablished};
 use driftless_helm::record::Release;
 use driftless_helm::values::Table;
 use driftless_helm::{Chart, Compat};
@@ -19,7 +20,6 @@ use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// How Helm applies: fields are taken from whoever holds them.
 pub const WRITE: Apply<'_> = Apply {
@@ -27,37 +27,36 @@ pub const WRITE: Apply<'_> = Apply {
     force: true,
     dry_run: false,
 };
-/// How long definitions may take to be served.
-const ESTABLISHED: Duration = Duration::from_secs(20);
 
 impl Attempt<'_> {
-    pub async fn crds(&mut self, doing: &Doing, policy: CrdsPolicy) -> Result<Step, Broken> {
-        let on_server = match doing {
-            Doing::Act(action) => self.applies_on_server(action),
-            Doing::Uninstall => true,
+    pub async fn crds(
+        &mut self,
+        operation: &Operation,
+        policy: CrdsPolicy,
+    ) -> Result<Step, PhaseError> {
+        let on_server = match operation {
+            Operation::Act(action) => self.applies_on_server(action),
+            Operation::Uninstall => true,
         };
         let chart = self.chart().await?;
         let mut made = Vec::new();
         for object in definitions(&chart, self.values()?)? {
             made.extend(self.definition(object, policy, on_server).await?);
         }
-        let clock = &self.context.ports.clock;
-        let end = clock.now() + ESTABLISHED;
-        for (resource, name) in made {
-            loop {
-                let live = self.target.cluster.get(&resource, "", &name).await?;
-                if live.is_some_and(|live| crate::health::is_current(&live)) {
-                    break;
-                }
-                if clock.now() >= end {
-                    let what =
-                        format!("CustomResourceDefinition {name} is not established in time");
-                    return Err(Broken::Failed(what));
-                }
-                clock.sleep(Duration::from_millis(100)).await;
+        let clock = self.context.ports.clock.as_ref();
+        match wait::established(&self.target, clock, &made.iter().collect::<Vec<_>>()).await {
+            Ok(()) => Ok(Step::Done),
+            Err(NotEstablished::Cluster(error)) => Err(error.into()),
+            Err(NotEstablished::Late(id, _)) => {
+                let name = id.name;
+                let what = format!("CustomResourceDefinition {name} is not established in time");
+                Err(PhaseError::Failed(what))
+            }
+            Err(NotEstablished::Deleted(id)) => {
+                let what = format!("{id} was deleted while it was applied");
+                Err(PhaseError::Failed(what))
             }
         }
-        Ok(Step::Done)
     }
 
     async fn definition(
@@ -65,50 +64,43 @@ impl Attempt<'_> {
         mut object: Object,
         policy: CrdsPolicy,
         on_server: bool,
-    ) -> Result<Option<(Resource, String)>, Broken> {
+    ) -> Result<Option<Object>, PhaseError> {
         let resource = self.resource(&object).await?;
-        let name = object.name().to_owned();
-        let there = self
-            .target
-            .cluster
-            .get(&resource, object.namespace(), &name)
-            .await?;
+        let (namespace, name) = (object.namespace(), object.name());
+        let there = self.target.cluster.get(&resource, namespace, name).await?;
         if there.is_some() && policy == CrdsPolicy::Create {
             return Ok(None);
         }
         object.set_label(super::chart::ORIGIN_NAME, &self.release.id.name);
         object.set_label(super::chart::ORIGIN_NAMESPACE, &self.release.id.namespace);
-        if on_server {
-            self.target.cluster.apply(&resource, &object, WRITE).await?;
+        let made = if on_server {
+            self.target.cluster.apply(&resource, &object, WRITE).await?
         } else {
-            let item = Item {
-                object,
-                resource: resource.clone(),
-            };
-            bring(&self.target, &item, Change::Replace).await?;
-        }
-        Ok(Some((resource, name)))
+            let item = Item { object, resource };
+            bring(&self.target, &item, Change::Replace).await?
+        };
+        Ok(Some(made))
     }
 
     /// The kind of an object in the cluster.
     ///
     /// # Errors
     /// It is not served.
-    pub async fn resource(&self, object: &Object) -> Result<Resource, Broken> {
+    pub async fn resource(&self, object: &Object) -> Result<Resource, PhaseError> {
         let found = self.target.cluster.resource(&object.gvk()).await?;
         found.ok_or_else(|| {
             let (kind, version) = (object.kind(), object.api_version());
-            Broken::Failed(format!(
+            PhaseError::Failed(format!(
                 "no matches for kind \"{kind}\" in version \"{version}\""
             ))
         })
     }
 
-    pub async fn namespace(&mut self) -> Result<Step, Broken> {
+    pub async fn namespace(&mut self) -> Result<Step, PhaseError> {
         let name = self.release.release_namespace();
         let object = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": {"name": name}}});
-        let object = Object::new(object).map_err(|error| Broken::Failed(error.to_string()))?;
+        let object = Object::new(object).map_err(|error| PhaseError::Failed(error.to_string()))?;
         let resource = self.resource(&object).await?;
         let there = self.target.cluster.get(&resource, "", name).await?;
         if there.is_none() {
@@ -117,17 +109,22 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    pub async fn apply(&mut self, doing: &Doing) -> Result<Step, Broken> {
+    pub async fn apply(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let before = self.replaced().ok();
-        let wanted = objects::items(&self.target, &record, objects::unbuilt(doing)).await?;
+        let wanted = objects::items(
+            &self.target,
+            &record,
+            objects::manifest_error_prefix(operation),
+        )
+        .await?;
         let old = match &before {
             Some(before) => objects::known_items(&self.target, before).await?.0,
             None => Vec::new(),
         };
         let applied = match record.is_server_side() {
             true => self.apply_server_side(&wanted, before.as_ref()).await?,
-            false => self.apply_client_side(doing, &wanted, &old).await?,
+            false => self.apply_client_side(operation, &wanted, &old).await?,
         };
         applied.iter().for_each(|object| self.note(object));
         if let Some(before) = before {
@@ -145,7 +142,7 @@ impl Attempt<'_> {
         &self,
         wanted: &[Item],
         before: Option<&Release>,
-    ) -> Result<Vec<Object>, Broken> {
+    ) -> Result<Vec<Object>, PhaseError> {
         if let Some(before) = before.filter(|before| !before.is_server_side()) {
             self.take_client_side_fields(before, wanted).await?;
         }
@@ -166,7 +163,7 @@ impl Attempt<'_> {
         &self,
         before: &Release,
         wanted: &[Item],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), PhaseError> {
         let live = objects::live(&self.target, &self.release, wanted).await?;
         for item in wanted {
             let Some(live) = live.get(&item.object.id()) else {
@@ -201,7 +198,7 @@ impl Attempt<'_> {
         self.woken.extend(ObjectRef::of(applied));
     }
 
-    pub async fn delete_all(&mut self) -> Result<Step, Broken> {
+    pub async fn delete_all(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let (mut items, _) = objects::known_items(&self.target, &record).await?;
         items.reverse();
@@ -220,7 +217,7 @@ impl Attempt<'_> {
         record: &Release,
         items: &[Item],
         propagation: &'static str,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), PhaseError> {
         let live = objects::live(&self.target, &self.release, items).await?;
         let mut errors = Vec::new();
         for item in items {
@@ -233,15 +230,15 @@ impl Attempt<'_> {
             }
             match delete(&self.target, &item.resource, live, propagation, &is_ours).await {
                 Ok(_) => {}
-                Err(error) => match Broken::from(error) {
-                    Broken::Failed(why) => errors.push(why),
+                Err(error) => match PhaseError::from(error) {
+                    PhaseError::Failed(why) => errors.push(why),
                     later => return Err(later),
                 },
             }
         }
         match errors.is_empty() {
             true => Ok(()),
-            false => Err(Broken::Failed(format!(
+            false => Err(PhaseError::Failed(format!(
                 "uninstallation completed with {} error(s): {}",
                 errors.len(),
                 errors.join("; ")
@@ -254,15 +251,15 @@ impl Attempt<'_> {
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, Broken> {
+pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, PhaseError> {
     let failed = |error: &dyn std::fmt::Display| {
-        Broken::Failed(format!(
+        PhaseError::Failed(format!(
             "failed to parse CustomResourceDefinitions from {error}"
         ))
     };
     let files = driftless_helm::definitions(chart, values, Compat::Helm4);
     let mut objects = Vec::new();
-    for (name, text) in files.map_err(|error| Broken::Failed(error.to_string()))? {
+    for (name, text) in files.map_err(|error| PhaseError::Failed(error.to_string()))? {
         let values = documents(text.as_bytes(), &name, Dialect::V2, &Limits::default());
         for value in values.map_err(|error| failed(&error))? {
             if value.is_null() {
@@ -283,11 +280,11 @@ fn is_kept(object: &Object) -> bool {
     policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
-async fn apply_one(target: &Target, item: &Item) -> Result<Object, Broken> {
+async fn apply_one(target: &Target, item: &Item) -> Result<Object, PhaseError> {
     let object = &item.object;
     let applied = target.cluster.apply(&item.resource, object, WRITE).await;
-    applied.map_err(|error| match Broken::from(error) {
-        Broken::Failed(why) => Broken::Failed(format!(
+    applied.map_err(|error| match PhaseError::from(error) {
+        PhaseError::Failed(why) => PhaseError::Failed(format!(
             "server-side apply failed for object {}/{} {}/{}, Kind={}: {why}",
             object.namespace(),
             object.name(),

@@ -4,10 +4,10 @@ use super::Memory;
 use super::action::{Action, ActionKind, Decision, Pause, after, decide, take_request};
 use super::chart;
 use super::conditions::{DRIFTED, mark, mark_running, reasons};
-use super::memory::{ChartFacts, Doing, Running};
-use super::outcome::{self, About, Ran, Told, Uninstalled, left_something};
+use super::memory::{ChartFacts, Operation, Running};
+use super::outcome::{self, About, Ran, ReleaseEvent, Uninstalled, left_something};
 use super::plan::Cursor;
-use super::run::{Broken, Progress};
+use super::run::{PhaseError, Progress};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
 use super::storage::Storage;
 use super::{history, values};
@@ -127,26 +127,28 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// They were not read: an action that only goes on does not need them.
-    pub fn values(&self) -> Result<&Table, Broken> {
+    pub fn values(&self) -> Result<&Table, PhaseError> {
         let wanted = self.wanted.as_ref().map(|(_, values)| values);
-        wanted.ok_or_else(|| Broken::Later(Failure::retry(reason::FAILED, "no values were read")))
+        wanted.ok_or_else(|| {
+            PhaseError::Transient(Failure::retry(reason::FAILED, "no values were read"))
+        })
     }
 
     /// The chart, loaded when it is needed first.
     ///
     /// # Errors
     /// As [`chart::load`].
-    pub async fn chart(&mut self) -> Result<Arc<Chart>, Broken> {
+    pub async fn chart(&mut self) -> Result<Arc<Chart>, PhaseError> {
         if let Some(chart) = &self.loaded {
             return Ok(chart.clone());
         }
         let Some((id, artifact)) = &self.source else {
             let what = "the chart was not looked for";
-            return Err(Broken::Later(Failure::retry(reason::FAILED, what)));
+            return Err(PhaseError::Transient(Failure::retry(reason::FAILED, what)));
         };
         let (chart, _) = chart::load(self.context, id, artifact)
             .await
-            .map_err(Broken::Later)?;
+            .map_err(PhaseError::Transient)?;
         Ok(self.loaded.insert(Arc::new(chart)).clone())
     }
 
@@ -172,17 +174,17 @@ impl Attempt<'_> {
             {
                 return Ok(end);
             }
-            let doing = self.running()?.doing.clone();
-            match self.advance(&doing).await? {
+            let operation = self.running()?.operation.clone();
+            match self.advance(&operation).await? {
                 Progress::Waiting(what) => {
-                    self.tell_running(&doing)?;
+                    self.tell_running(&operation)?;
                     return Ok(End::Waiting(what));
                 }
                 Progress::Over(error) => {
                     if error.is_some() {
-                        self.tell_running(&doing)?;
+                        self.tell_running(&operation)?;
                     }
-                    if let Some(end) = self.over(doing, error).await? {
+                    if let Some(end) = self.finish_action(operation, error).await? {
                         return Ok(end);
                     }
                 }
@@ -271,7 +273,7 @@ impl Attempt<'_> {
             Some(Status::Uninstalled) => Uninstalled::Before,
             Some(_) => {
                 let version = self.storage.last().map_or(0, |last| last.version);
-                self.begin(Doing::Uninstall, version, None);
+                self.begin(Operation::Uninstall, version, None);
                 return Ok(None);
             }
         };
@@ -381,13 +383,13 @@ impl Attempt<'_> {
             _ => None,
         };
         let replaces = replaces.map(|record| record.version);
-        self.begin(Doing::Act(action), version + i64::from(makes), replaces);
+        self.begin(Operation::Act(action), version + i64::from(makes), replaces);
     }
 
     /// Notes something as under way, done to a revision.
-    pub fn begin(&mut self, doing: Doing, record: i64, replaces: Option<i64>) {
+    pub fn begin(&mut self, operation: Operation, record: i64, replaces: Option<i64>) {
         self.memory.running = Some(Running {
-            doing,
+            operation,
             done: self.done.clone(),
             cursor: Cursor::default(),
             generation: self.release.generation(),
@@ -403,15 +405,15 @@ impl Attempt<'_> {
         });
     }
 
-    fn tell_running(&mut self, doing: &Doing) -> Result<(), Failure> {
+    fn tell_running(&mut self, operation: &Operation) -> Result<(), Failure> {
         let now = self.now();
         let invalid = |what| Failure::terminal(reason::FAILED, what);
-        let (message, makes_release) = match doing {
-            Doing::Act(action) => (
+        let (message, makes_release) = match operation {
+            Operation::Act(action) => (
                 action.running(&self.release).map_err(invalid)?,
                 action.kind() == ActionKind::Release,
             ),
-            Doing::Uninstall => {
+            Operation::Uninstall => {
                 let action = Action::UninstallRemediation;
                 (action.running(&self.release).map_err(invalid)?, false)
             }
@@ -421,7 +423,11 @@ impl Attempt<'_> {
     }
 
     /// Notes what came of an action, and says how the attempt ends when it does.
-    async fn over(&mut self, doing: Doing, error: Option<String>) -> Result<Option<End>, Failure> {
+    async fn finish_action(
+        &mut self,
+        operation: Operation,
+        error: Option<String>,
+    ) -> Result<Option<End>, Failure> {
         let Some(running) = self.memory.running.take() else {
             return Ok(None);
         };
@@ -433,9 +439,9 @@ impl Attempt<'_> {
         written.append(&mut self.purged);
         let now = self.now();
         let failed = |what| Failure::terminal(reason::FAILED, what);
-        let action = match doing {
-            Doing::Act(action) => action,
-            Doing::Uninstall => {
+        let action = match operation {
+            Operation::Act(action) => action,
+            Operation::Uninstall => {
                 let went = match &error {
                     None => Uninstalled::Done,
                     Some(error) => Uninstalled::Failed(error),
@@ -464,7 +470,7 @@ impl Attempt<'_> {
         }
         self.tell(told);
         if error.is_none() || left_something(&ran) {
-            self.take_stock(&action).await;
+            self.refresh_inventory(&action).await;
         }
         // What could not be corrected was told, and is found again.
         let counts = !left_something(&ran) && action != Action::CorrectDrift;
@@ -475,7 +481,7 @@ impl Attempt<'_> {
     }
 
     /// `status.inventory` after an action that left a record: what is there of a failed one counts, too.
-    async fn take_stock(&mut self, action: &Action) {
+    async fn refresh_inventory(&mut self, action: &Action) {
         match action {
             Action::UninstallRemediation => self.release.status.inventory = None,
             Action::Install | Action::Upgrade | Action::Rollback(_) => {
@@ -497,9 +503,9 @@ impl Attempt<'_> {
         }
     }
 
-    fn tell(&self, told: Option<Told>) {
+    fn tell(&self, told: Option<ReleaseEvent>) {
         if let Some(told) = told {
-            let Told {
+            let ReleaseEvent {
                 warning,
                 reason,
                 message,

@@ -3,8 +3,8 @@
 
 use super::action::Action;
 use super::attempt::Attempt;
-use super::memory::Doing;
-use super::run::Broken;
+use super::memory::Operation;
+use super::run::PhaseError;
 use crate::apply::three_way::{is_known, replacement, three_way, two_way};
 use crate::concurrent;
 use crate::flux::HELM_CONTROLLER;
@@ -57,13 +57,13 @@ impl Attempt<'_> {
     /// Every object that could not be changed.
     pub async fn apply_client_side(
         &self,
-        doing: &Doing,
+        operation: &Operation,
         wanted: &[Item],
         before: &[Item],
-    ) -> Result<Vec<Object>, Broken> {
-        let (force, is_install) = match doing {
-            Doing::Act(Action::Upgrade) => (self.release.upgrade().force, false),
-            Doing::Act(Action::Rollback(_)) => (self.release.rollback().force, false),
+    ) -> Result<Vec<Object>, PhaseError> {
+        let (force, is_install) = match operation {
+            Operation::Act(Action::Upgrade) => (self.release.upgrade().force, false),
+            Operation::Act(Action::Rollback(_)) => (self.release.rollback().force, false),
             _ => (false, true),
         };
         let before: BTreeMap<ObjectId, &Object> = before
@@ -86,7 +86,7 @@ impl Attempt<'_> {
             for brought in concurrent::run(CONCURRENCY, work.collect()).await {
                 match brought {
                     Ok(object) => applied.push(object),
-                    Err(Broken::Failed(why)) => errors.push(why),
+                    Err(PhaseError::Failed(why)) => errors.push(why),
                     Err(later) => return Err(later),
                 }
             }
@@ -94,7 +94,7 @@ impl Attempt<'_> {
         errors.sort();
         match errors.is_empty() {
             true => Ok(applied),
-            false => Err(Broken::Failed(errors.join(" && "))),
+            false => Err(PhaseError::Failed(errors.join(" && "))),
         }
     }
 }
@@ -103,7 +103,7 @@ impl Attempt<'_> {
 ///
 /// # Errors
 /// The cluster's, in Helm's words.
-pub async fn bring(target: &Target, item: &Item, change: Change<'_>) -> Result<Object, Broken> {
+pub async fn bring(target: &Target, item: &Item, change: Change<'_>) -> Result<Object, PhaseError> {
     let cluster = target.cluster.as_ref();
     let (object, resource) = (&item.object, &item.resource);
     let (namespace, name) = (object.namespace(), object.name());
@@ -156,9 +156,9 @@ fn tried(object: &Object, change: Change<'_>) -> String {
     }
 }
 
-fn worded(error: PortError, tried: &str) -> Broken {
-    match Broken::from(error) {
-        Broken::Failed(why) => Broken::Failed(format!("{tried}: {why}")),
+fn worded(error: PortError, tried: &str) -> PhaseError {
+    match PhaseError::from(error) {
+        PhaseError::Failed(why) => PhaseError::Failed(format!("{tried}: {why}")),
         later => later,
     }
 }

@@ -5,7 +5,7 @@ use super::attempt::Attempt;
 use super::conditions::{DRIFTED, reasons};
 use super::drift::{Drifted, Finding, IgnoreRules, changes, look, name, summary};
 use super::objects;
-use super::run::{Broken, Step};
+use super::run::{PhaseError, Step};
 use crate::apply::fingerprint::Applied;
 use crate::failure::Failure;
 use crate::flux::{ConditionStatus, HELM_CONTROLLER, reason};
@@ -49,8 +49,8 @@ impl Attempt<'_> {
             .map_err(|what| Failure::terminal(reason::FAILED, what))?;
         let items = objects::items(&self.target, record, "").await;
         let items = items.map_err(|broken| match broken {
-            Broken::Failed(what) => Failure::retry(reason::FAILED, what),
-            Broken::Later(failure) => failure,
+            PhaseError::Failed(what) => Failure::retry(reason::FAILED, what),
+            PhaseError::Transient(failure) => failure,
         })?;
         let live = objects::live(&self.target, &self.release, &items).await?;
         let (mut told, mut errors) = (Vec::new(), Vec::new());
@@ -61,13 +61,13 @@ impl Attempt<'_> {
             let is_known = self.is_known(&id.inventory_id(), &seen);
             look.seen.insert(id.inventory_id(), seen);
             let examined = self.examine(&item, live, &rules, is_known).await;
-            let drifted = match examined.map_err(Broken::from) {
+            let drifted = match examined.map_err(PhaseError::from) {
                 Ok(drifted) => drifted,
-                Err(Broken::Failed(why)) => {
+                Err(PhaseError::Failed(why)) => {
                     errors.push(why);
                     None
                 }
-                Err(Broken::Later(failure)) => return Err(failure),
+                Err(PhaseError::Transient(failure)) => return Err(failure),
             };
             if let Some(drifted) = drifted {
                 let patch = match &drifted {
@@ -134,9 +134,9 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// The cluster's, a line an object.
-    pub async fn correct(&mut self) -> Result<Step, Broken> {
+    pub async fn correct(&mut self) -> Result<Step, PhaseError> {
         if self.drifted.is_empty() {
-            let found = self.drift().await.map_err(Broken::Later)?;
+            let found = self.drift().await.map_err(PhaseError::Transient)?;
             self.drifted = found.drifted;
         }
         let (mut corrected, mut errors) = (Vec::new(), Vec::new());
@@ -146,16 +146,18 @@ impl Attempt<'_> {
                 None => ("created", "creation"),
                 Some(_) => ("configured", "patch"),
             };
-            match self.correct_one(found).await.map_err(Broken::from) {
+            match self.correct_one(found).await.map_err(PhaseError::from) {
                 Ok(()) => corrected.push(format!("{name} {done}")),
-                Err(Broken::Failed(why)) => errors.push(format!("{name} {tried} failure: {why}")),
+                Err(PhaseError::Failed(why)) => {
+                    errors.push(format!("{name} {tried} failure: {why}"))
+                }
                 Err(later) => return Err(later),
             }
         }
         self.corrected = corrected;
         match errors.is_empty() {
             true => Ok(Step::Done),
-            false => Err(Broken::Failed(errors.join("\n"))),
+            false => Err(PhaseError::Failed(errors.join("\n"))),
         }
     }
 

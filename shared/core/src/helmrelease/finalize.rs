@@ -1,7 +1,7 @@
 //! The end of a HelmRelease: the release is uninstalled, its HelmChart goes, then its finalizer is taken off.
 
 use super::attempt::{self, Attempt};
-use super::memory::Doing;
+use super::memory::Operation;
 use super::storage::Storage;
 use super::{Memory, Work, chart, drift, history, report};
 use crate::driver::{End, Report};
@@ -110,7 +110,7 @@ async fn uninstall(
         return Ok(None);
     }
     let running = memory.running.as_ref();
-    let goes_on = running.is_some_and(|running| running.doing == Doing::Uninstall);
+    let goes_on = running.is_some_and(|running| running.operation == Operation::Uninstall);
     if !goes_on {
         memory.running = None;
     }

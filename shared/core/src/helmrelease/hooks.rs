@@ -3,14 +3,14 @@
 use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::history::is_selected;
-use super::run::{Broken, Step, list, told};
-use super::wait::{FIRST_PAUSE, Paused};
+use super::run::{PhaseError, Step, list, told};
 use crate::apply::fingerprint::expires;
 use crate::flux::HELM_CONTROLLER;
 use crate::health::{Health, HealthExprs};
 use crate::ports::ErrorKind;
 use crate::target::health::expressions;
 use crate::target::objects::{Item, delete};
+use crate::target::wait::{Paused, Pauses};
 use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Time};
 use driftless_manifest::Object;
@@ -25,17 +25,23 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// A hook that failed, as Helm says it.
-    pub async fn hooks(&mut self, event: HookEvent) -> Result<Step, Broken> {
+    pub async fn hooks(&mut self, event: HookEvent) -> Result<Step, PhaseError> {
         loop {
             let record = self.record()?;
-            let at = self.running().map_err(Broken::Later)?.cursor.step;
+            let at = self.running().map_err(PhaseError::Transient)?.cursor.step;
             let Some(step) = self.hook_steps(&record, event).get(at).copied() else {
                 return Ok(Step::Done);
             };
             match self.hook_step(&record, event, step).await {
-                Ok(Step::Done) => self.running().map_err(Broken::Later)?.cursor.next_step(),
+                Ok(Step::Done) => self
+                    .running()
+                    .map_err(PhaseError::Transient)?
+                    .cursor
+                    .next_step(),
                 Ok(waiting) => return Ok(waiting),
-                Err(Broken::Failed(cause)) => return Err(Broken::Failed(event.failure(&cause))),
+                Err(PhaseError::Failed(cause)) => {
+                    return Err(PhaseError::Failed(event.failure(&cause)));
+                }
                 Err(later) => return Err(later),
             }
         }
@@ -55,7 +61,7 @@ impl Attempt<'_> {
         record: &Release,
         event: HookEvent,
         step: HookStep,
-    ) -> Result<Step, Broken> {
+    ) -> Result<Step, PhaseError> {
         let Some(hook) = record.hooks.get(place(step)) else {
             return Ok(Step::Done);
         };
@@ -68,8 +74,12 @@ impl Attempt<'_> {
         }
     }
 
-    async fn delete_hook(&mut self, record: &Release, hook: &RecordedHook) -> Result<Step, Broken> {
-        let mut pause = FIRST_PAUSE;
+    async fn delete_hook(
+        &mut self,
+        record: &Release,
+        hook: &RecordedHook,
+    ) -> Result<Step, PhaseError> {
+        let mut pauses = Pauses::new();
         loop {
             let mut left = Vec::new();
             for item in self.hook_items(record, hook).await? {
@@ -95,10 +105,10 @@ impl Attempt<'_> {
             if left.is_empty() {
                 return Ok(Step::Done);
             }
-            match self.pause(&mut pause).await? {
+            match self.pause(&mut pauses).await? {
                 Paused::Look => {}
-                Paused::NoPatience => return Ok(Step::Waiting(list(&left))),
-                Paused::TooLate => return Err(Broken::Failed(self.too_late_to_go(&left))),
+                Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
+                Paused::TooLate => return Err(PhaseError::Failed(self.too_late_to_go(&left))),
             }
         }
     }
@@ -108,7 +118,7 @@ impl Attempt<'_> {
         record: &Release,
         at: usize,
         event: HookEvent,
-    ) -> Result<Step, Broken> {
+    ) -> Result<Step, PhaseError> {
         let items = self.hook_items(record, &record.hooks[at]).await?;
         let was_started = record.hooks[at].last_run.phase == HookPhase::Running;
         let mut started = record.clone();
@@ -129,12 +139,12 @@ impl Attempt<'_> {
                 if was_started && error.kind == ErrorKind::Conflict {
                     continue;
                 }
-                let broken = Broken::from(error);
-                if let Broken::Failed(cause) = &broken {
+                let broken = PhaseError::from(error);
+                if let PhaseError::Failed(cause) = &broken {
                     let now = self.moment();
                     self.note_hook(at, now, false);
                     let what = record.hooks[at].create_failure(event, cause);
-                    return Err(Broken::Failed(what));
+                    return Err(PhaseError::Failed(what));
                 }
                 return Err(broken);
             }
@@ -147,12 +157,12 @@ impl Attempt<'_> {
         record: &Release,
         at: usize,
         event: HookEvent,
-    ) -> Result<Step, Broken> {
+    ) -> Result<Step, PhaseError> {
         let is_legacy = self.release.waits_as_helm_3();
         let exprs = expressions(&self.release.spec.health_check_exprs)
-            .map_err(|failure| Broken::Failed(failure.message))?;
+            .map_err(|failure| PhaseError::Failed(failure.message))?;
         let exprs = (!is_legacy).then_some(&exprs);
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::new();
         let cause = loop {
             let (mut open, mut failed, mut causes) = (Vec::new(), Vec::new(), Vec::new());
             for item in self.hook_items(record, &record.hooks[at]).await? {
@@ -185,9 +195,9 @@ impl Attempt<'_> {
                 }
                 (_, false) => {}
             }
-            match self.pause(&mut pause).await? {
+            match self.pause(&mut pauses).await? {
                 Paused::Look => {}
-                Paused::NoPatience => return Ok(Step::Waiting(list(&open))),
+                Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
                 Paused::TooLate if is_legacy => break TIMED_OUT.to_owned(),
                 Paused::TooLate => {
                     open.append(&mut failed);
@@ -208,7 +218,7 @@ impl Attempt<'_> {
                 }
             }
         }
-        Err(Broken::Failed(cause))
+        Err(PhaseError::Failed(cause))
     }
 
     /// Notes in the record how a hook ended; a later write of the record keeps it.
@@ -226,9 +236,13 @@ impl Attempt<'_> {
     }
 
     /// The objects of a hook. They carry no marks of Helm's.
-    async fn hook_items(&self, record: &Release, hook: &RecordedHook) -> Result<Vec<Item>, Broken> {
+    async fn hook_items(
+        &self,
+        record: &Release,
+        hook: &RecordedHook,
+    ) -> Result<Vec<Item>, PhaseError> {
         let unreadable = |error: &dyn std::fmt::Display| {
-            Broken::Failed(format!(
+            PhaseError::Failed(format!(
                 "unable to build kubernetes object for hook {}: {error}",
                 hook.path
             ))

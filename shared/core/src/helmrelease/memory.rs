@@ -40,14 +40,14 @@ pub struct ChartFacts {
 
 /// Something that is done to a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Doing {
+pub enum Operation {
     /// An action of an attempt.
     Act(Action),
     /// An uninstall that is no remediation: the object is deleted, or what it releases is another one now.
     Uninstall,
 }
 
-impl Doing {
+impl Operation {
     /// Its phases.
     pub fn phases(&self, release: &HelmRelease) -> Vec<Phase> {
         match self {
@@ -61,7 +61,8 @@ impl Doing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     /// What is done.
-    pub doing: Doing,
+    #[serde(alias = "doing")]
+    pub operation: Operation,
     /// The kinds of the actions of this attempt before it.
     pub done: Vec<ActionKind>,
     /// How far it is.

@@ -44,7 +44,7 @@ use crate::target::{self, Target};
 use attempt::{Attempt, End};
 pub use chart::ORIGIN_NAME as OWNER_NAME;
 use conditions::{mark_reconciling, reasons};
-use memory::Doing;
+use memory::Operation;
 pub(crate) use released::released;
 use storage::Storage;
 
@@ -182,7 +182,7 @@ fn goes_on(
     let Some(running) = &memory.running else {
         return false;
     };
-    if running.doing == Doing::Uninstall {
+    if running.operation == Operation::Uninstall {
         return storage.last().is_some();
     }
     running.generation == release.generation()

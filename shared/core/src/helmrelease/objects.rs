@@ -3,10 +3,10 @@
 use super::action::Action;
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use super::drift;
-use super::memory::Doing;
-use super::run::Broken;
+use super::memory::Operation;
+use super::run::PhaseError;
 use crate::flux::HelmRelease;
-use crate::ports::{PortError, Resource};
+use crate::ports::PortError;
 use crate::target::Target;
 use crate::target::objects::{Denied, Item, read};
 use driftless_helm::record::Release;
@@ -14,11 +14,11 @@ use driftless_manifest::{Gvk, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What Helm 4.2 says before it names a kind that is not served.
-pub fn unbuilt(doing: &Doing) -> &'static str {
-    match doing {
+pub fn manifest_error_prefix(operation: &Operation) -> &'static str {
+    match operation {
         // Its manifest is checked when it is rendered, before there is more to say.
-        Doing::Act(Action::Upgrade) => "",
-        Doing::Act(Action::Rollback(_)) => {
+        Operation::Act(Action::Upgrade) => "",
+        Operation::Act(Action::Rollback(_)) => {
             "unable to build kubernetes objects from new release manifest: "
         }
         _ => "unable to build kubernetes objects from release manifest: ",
@@ -28,13 +28,17 @@ pub fn unbuilt(doing: &Doing) -> &'static str {
 /// The objects of a record.
 ///
 /// # Errors
-/// A manifest that cannot be read, a kind that the cluster does not serve: `unbuilt` is said before.
-pub async fn items(target: &Target, record: &Release, unbuilt: &str) -> Result<Vec<Item>, Broken> {
+/// A manifest that cannot be read, a kind that the cluster does not serve: `manifest_error_prefix` is said before.
+pub async fn items(
+    target: &Target,
+    record: &Release,
+    manifest_error_prefix: &str,
+) -> Result<Vec<Item>, PhaseError> {
     let (items, missing) = known_items(target, record).await?;
     match missing.first() {
         None => Ok(items),
-        Some(object) => Err(Broken::Failed(format!(
-            "{unbuilt}resource mapping not found for name: \"{}\" namespace: \
+        Some(object) => Err(PhaseError::Failed(format!(
+            "{manifest_error_prefix}resource mapping not found for name: \"{}\" namespace: \
              \"{}\" from \"\": no matches for kind \"{}\" in version \"{}\"\nensure CRDs are installed first",
             object.name(),
             object.namespace(),
@@ -51,8 +55,8 @@ pub async fn items(target: &Target, record: &Release, unbuilt: &str) -> Result<V
 pub async fn known_items(
     target: &Target,
     record: &Release,
-) -> Result<(Vec<Item>, Vec<Object>), Broken> {
-    let all = drift::desired(record, &|_| Some(false)).map_err(Broken::Failed)?;
+) -> Result<(Vec<Item>, Vec<Object>), PhaseError> {
+    let all = drift::desired(record, &|_| Some(false)).map_err(PhaseError::Failed)?;
     let kinds: BTreeSet<Gvk> = all.iter().map(Object::gvk).collect();
     let mut resources = BTreeMap::new();
     for gvk in kinds {
@@ -62,28 +66,13 @@ pub async fn known_items(
     }
     let namespaced = |gvk: &Gvk| Some(resources.get(gvk).is_some_and(|found| found.namespaced));
     let (mut items, mut missing) = (Vec::new(), Vec::new());
-    for object in drift::desired(record, &namespaced).map_err(Broken::Failed)? {
+    for object in drift::desired(record, &namespaced).map_err(PhaseError::Failed)? {
         match resources.get(&object.gvk()) {
-            Some(resource) => items.push(item(object, resource)),
+            Some(resource) => items.push(Item::new(object, resource.clone())),
             None => missing.push(object),
         }
     }
     Ok((items, missing))
-}
-
-fn item(mut object: Object, resource: &Resource) -> Item {
-    if !resource.namespaced
-        && let Some(metadata) = object
-            .as_map_mut()
-            .get_mut("metadata")
-            .and_then(|m| m.as_object_mut())
-    {
-        metadata.remove("namespace");
-    }
-    Item {
-        object,
-        resource: resource.clone(),
-    }
 }
 
 /// The live objects behind items, by their ids.

@@ -24,7 +24,7 @@ pub struct Ran<'r> {
 
 /// What users are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReleaseEvent {
     /// Whether it is a warning.
     pub warning: bool,
     /// The event's reason.
@@ -119,7 +119,11 @@ pub fn begin(release: &mut HelmRelease, action: &Action) {
 ///
 /// # Errors
 /// A record that cannot be written as JSON.
-pub fn record(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<Told>, String> {
+pub fn record(
+    release: &mut HelmRelease,
+    ran: &Ran<'_>,
+    now: &str,
+) -> Result<Option<ReleaseEvent>, String> {
     let told = match ran.action {
         Action::Install => made(release, ran, ReleaseAction::Install, now)?,
         Action::Upgrade => made(release, ran, ReleaseAction::Upgrade, now)?,
@@ -144,8 +148,8 @@ pub fn left_something(ran: &Ran<'_>) -> bool {
     !ran.written.is_empty()
 }
 
-fn told(warning: bool, reason: &'static str, message: String, about: About) -> Told {
-    Told {
+fn told(warning: bool, reason: &'static str, message: String, about: About) -> ReleaseEvent {
+    ReleaseEvent {
         warning,
         reason,
         message,
@@ -159,7 +163,7 @@ fn made(
     ran: &Ran<'_>,
     action: ReleaseAction,
     now: &str,
-) -> Result<Option<Told>, String> {
+) -> Result<Option<ReleaseEvent>, String> {
     let newest = ran.written.iter().max_by_key(|record| record.version);
     for record in ran.written {
         if Some(record.version) == newest.map(|newest| newest.version) {
@@ -267,7 +271,7 @@ fn replace(
 }
 
 /// A correction of drift. What could not be corrected is told; the next look finds it again.
-fn corrected(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Option<Told> {
+fn corrected(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Option<ReleaseEvent> {
     let current = history::latest(&release.status.history)?.clone();
     let (name, about) = (current.full_name(), About::of(&current));
     let lines = ran.corrected.join("\n");
@@ -302,7 +306,7 @@ fn rolled_back(
     ran: &Ran<'_>,
     target: &Snapshot,
     now: &str,
-) -> Result<Option<Told>, String> {
+) -> Result<Option<ReleaseEvent>, String> {
     for record in ran.written {
         if !replace(release, record, |_| Some(ReleaseAction::Rollback), true)? {
             let made = snapshot(record, Some(ReleaseAction::Rollback), "")?;
@@ -353,7 +357,7 @@ fn uninstalled(
     release: &mut HelmRelease,
     ran: &Ran<'_>,
     now: &str,
-) -> Result<Option<Told>, String> {
+) -> Result<Option<ReleaseEvent>, String> {
     for record in ran.written {
         let action = ReleaseAction::UninstallRemediation;
         replace(release, record, |_| Some(action), true)?;
@@ -428,7 +432,7 @@ pub fn record_uninstall(
     written: &[Release],
     went: Uninstalled<'_>,
     now: &str,
-) -> Result<Option<Told>, String> {
+) -> Result<Option<ReleaseEvent>, String> {
     for record in written {
         replace(release, record, |_| Some(ReleaseAction::Uninstall), true)?;
     }
@@ -472,7 +476,11 @@ pub fn record_uninstall(
     Ok(is_told.then(|| told(warning, reason, message, About::of(&current))))
 }
 
-fn tested(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<Told>, String> {
+fn tested(
+    release: &mut HelmRelease,
+    ran: &Ran<'_>,
+    now: &str,
+) -> Result<Option<ReleaseEvent>, String> {
     let filters = release.test().filters.clone().unwrap_or_default();
     for record in ran.written {
         let Some(latest) = release.status.history.first_mut() else {
@@ -548,7 +556,11 @@ fn count_test_failure(release: &mut HelmRelease) {
     }
 }
 
-fn unlocked(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Result<Option<Told>, String> {
+fn unlocked(
+    release: &mut HelmRelease,
+    ran: &Ran<'_>,
+    now: &str,
+) -> Result<Option<ReleaseEvent>, String> {
     let Some(record) = ran.written.last() else {
         return Ok(None);
     };

@@ -2,7 +2,7 @@
 //! [`Cursor`] says which one is next, so that an action can be cut anywhere and go on with another message.
 
 use super::action::Action;
-use super::memory::Doing;
+use super::memory::Operation;
 use crate::flux::{CrdsPolicy, HelmRelease};
 use driftless_helm::hooks::HookEvent;
 use serde::{Deserialize, Serialize};
@@ -183,9 +183,9 @@ pub fn failure_description(action: &Action, name: &str, failed: Phase, error: &s
 }
 
 /// What is told of a failure: the wait of a rollback names the release, as Helm does.
-pub fn failure(doing: &Doing, name: &str, failed: Phase, error: String) -> String {
-    match (doing, failed) {
-        (Doing::Act(Action::Rollback(_)), Phase::Wait { .. }) => {
+pub fn failure(operation: &Operation, name: &str, failed: Phase, error: String) -> String {
+    match (operation, failed) {
+        (Operation::Act(Action::Rollback(_)), Phase::Wait { .. }) => {
             format!("release {name} failed: {error}")
         }
         _ => error,

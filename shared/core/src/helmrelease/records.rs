@@ -2,38 +2,38 @@
 
 use super::action::Action;
 use super::attempt::Attempt;
-use super::memory::Doing;
+use super::memory::Operation;
 use super::objects;
 use super::plan;
 use super::render::{self, Order};
-use super::run::{Broken, Step, record_error};
+use super::run::{PhaseError, Step, record_error};
 use driftless_helm::record::{NewRelease, Release, Status};
 use driftless_helm::values::{Table, merge};
 use std::sync::Arc;
 
 impl Attempt<'_> {
-    pub async fn write_record(&mut self, doing: &Doing) -> Result<Step, Broken> {
+    pub async fn write_record(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let is_new = matches!(
-            doing,
-            Doing::Act(Action::Install | Action::Upgrade | Action::Rollback(_))
+            operation,
+            Operation::Act(Action::Install | Action::Upgrade | Action::Rollback(_))
         );
         if is_new && self.has_written_record() {
             // The writer was cut off between the record and the next phase: the record is this action's own.
             return Ok(Step::Done);
         }
-        let record = match doing {
-            Doing::Act(Action::Install) => self.new_install().await?,
-            Doing::Act(Action::Upgrade) => self.new_upgrade().await?,
-            Doing::Act(action @ Action::Rollback(target)) => {
+        let record = match operation {
+            Operation::Act(Action::Install) => self.new_install().await?,
+            Operation::Act(Action::Upgrade) => self.new_upgrade().await?,
+            Operation::Act(action @ Action::Rollback(target)) => {
                 self.new_rollback(target.version, self.applies_on_server(action))?
             }
-            Doing::Act(Action::Unlock) => {
+            Operation::Act(Action::Unlock) => {
                 let mut record = self.record()?;
                 super::outcome::unlock(&mut record);
                 record
             }
-            Doing::Act(Action::Test | Action::CorrectDrift) => self.record()?,
-            Doing::Act(Action::UninstallRemediation) | Doing::Uninstall => {
+            Operation::Act(Action::Test | Action::CorrectDrift) => self.record()?,
+            Operation::Act(Action::UninstallRemediation) | Operation::Uninstall => {
                 let mut record = self.record()?;
                 record.info.deleted = Some(self.moment());
                 record.set_status(
@@ -44,9 +44,9 @@ impl Attempt<'_> {
             }
         };
         if is_new {
-            self.check_ownership(doing, &record).await?;
-            if *doing == Doing::Act(Action::Install) {
-                self.give_name_away().await?;
+            self.check_ownership(operation, &record).await?;
+            if *operation == Operation::Act(Action::Install) {
+                self.supersede_uninstalled().await?;
             }
             let most = self.release.max_history();
             let made = self.storage.make_room(&self.target, most).await;
@@ -54,7 +54,7 @@ impl Attempt<'_> {
         }
         self.write(record).await?;
         // From here on a dead writer leaves something behind: the memory must know of it.
-        self.remember().await.map_err(Broken::Later)?;
+        self.remember().await.map_err(PhaseError::Transient)?;
         Ok(Step::Done)
     }
 
@@ -65,15 +65,16 @@ impl Attempt<'_> {
         })
     }
 
-    async fn new_install(&mut self) -> Result<Release, Broken> {
+    async fn new_install(&mut self) -> Result<Release, PhaseError> {
         let install = self.release.install().into_owned();
         if self.storage.last().is_some() && !(install.replace && self.may_reuse_name()) {
             let what = "release name check failed: cannot reuse a name that is still in use";
-            return Err(Broken::Failed(what.to_owned()));
+            return Err(PhaseError::Failed(what.to_owned()));
         }
         let values = self.values()?.clone();
         let check_schema = !install.disable_schema_validation;
-        self.made(values, &Action::Install, check_schema).await
+        self.record_release(values, &Action::Install, check_schema)
+            .await
     }
 
     /// With `install.replace` what was uninstalled with its history kept, or failed, gives its name away.
@@ -82,7 +83,7 @@ impl Attempt<'_> {
         matches!(last, Some(Status::Uninstalled | Status::Failed))
     }
 
-    async fn give_name_away(&mut self) -> Result<(), Broken> {
+    async fn supersede_uninstalled(&mut self) -> Result<(), PhaseError> {
         let uninstalled = |last: &&Release| last.info.status == Status::Uninstalled;
         if let Some(mut last) = self.storage.last().filter(uninstalled).cloned() {
             last.set_status(Status::Superseded, "superseded by new release");
@@ -91,7 +92,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn new_upgrade(&mut self) -> Result<Release, Broken> {
+    async fn new_upgrade(&mut self) -> Result<Release, PhaseError> {
         let upgrade = self.release.upgrade().into_owned();
         let mut values = self.values()?.clone();
         let current = self.replaced()?;
@@ -104,11 +105,12 @@ impl Attempt<'_> {
             values = merge(current.config.clone(), values);
         }
         let check_schema = !upgrade.disable_schema_validation;
-        self.made(values, &Action::Upgrade, check_schema).await
+        self.record_release(values, &Action::Upgrade, check_schema)
+            .await
     }
 
     /// The release that an upgrade or rollback replaces.
-    pub fn replaced(&self) -> Result<Release, Broken> {
+    pub fn replaced(&self) -> Result<Release, PhaseError> {
         let running = self.memory.running.as_ref();
         let version = running.and_then(|running| running.replaces);
         let found = version
@@ -116,16 +118,16 @@ impl Attempt<'_> {
             .cloned();
         found.ok_or_else(|| {
             let name = self.release.release_name();
-            Broken::Failed(format!("\"{name}\" has no deployed releases"))
+            PhaseError::Failed(format!("\"{name}\" has no deployed releases"))
         })
     }
 
-    async fn made(
+    async fn record_release(
         &mut self,
         values: Table,
         action: &Action,
         check_schema: bool,
-    ) -> Result<Release, Broken> {
+    ) -> Result<Release, PhaseError> {
         let is_upgrade = *action == Action::Upgrade;
         let chart = self.chart().await?;
         let version = self
@@ -161,22 +163,31 @@ impl Attempt<'_> {
         })
     }
 
-    fn new_rollback(&self, to: i64, server_side: bool) -> Result<Release, Broken> {
+    fn new_rollback(&self, to: i64, server_side: bool) -> Result<Release, PhaseError> {
         let current = self.replaced()?;
         let target = self.storage.get(to);
         let target =
-            target.ok_or_else(|| Broken::Failed(format!("release has no {to} version")))?;
+            target.ok_or_else(|| PhaseError::Failed(format!("release has no {to} version")))?;
         Ok(target.rollback_from(&current, self.moment(), server_side))
     }
 
     /// Objects that are there and belong to nobody or somebody else are taken over, unless that is switched off.
-    async fn check_ownership(&self, doing: &Doing, record: &Release) -> Result<(), Broken> {
-        let items = objects::items(&self.target, record, objects::unbuilt(doing)).await?;
-        let (verb, switched_off) = match doing {
-            Doing::Act(Action::Install) => {
+    async fn check_ownership(
+        &self,
+        operation: &Operation,
+        record: &Release,
+    ) -> Result<(), PhaseError> {
+        let items = objects::items(
+            &self.target,
+            record,
+            objects::manifest_error_prefix(operation),
+        )
+        .await?;
+        let (verb, switched_off) = match operation {
+            Operation::Act(Action::Install) => {
                 ("install", self.release.install().disable_take_ownership)
             }
-            Doing::Act(Action::Upgrade) => {
+            Operation::Act(Action::Upgrade) => {
                 ("update", self.release.upgrade().disable_take_ownership)
             }
             _ => ("", false),
@@ -188,7 +199,7 @@ impl Attempt<'_> {
         for live in live.values() {
             objects::owned_by(live, record).map_err(|why| {
                 let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
-                Broken::Failed(format!(
+                PhaseError::Failed(format!(
                     "unable to continue with {verb}: {kind} \"{name}\" in namespace \"{namespace}\" exists and cannot be \
                      imported into the current release: {why}"
                 ))
@@ -197,15 +208,15 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    pub async fn supersede(&mut self, doing: &Doing) -> Result<Step, Broken> {
+    pub async fn supersede(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let own = self.record()?.version;
         let replaced = self
             .memory
             .running
             .as_ref()
             .and_then(|running| running.replaces);
-        let versions = match doing {
-            Doing::Act(Action::Upgrade) => replaced.into_iter().collect(),
+        let versions = match operation {
+            Operation::Act(Action::Upgrade) => replaced.into_iter().collect(),
             _ => self.storage.all_deployed(),
         };
         for version in versions.into_iter().filter(|version| *version != own) {
@@ -217,10 +228,10 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    pub async fn finish_record(&mut self, doing: &Doing) -> Result<Step, Broken> {
+    pub async fn finish_record(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let mut record = self.record()?;
-        let (status, description) = match doing {
-            Doing::Act(action @ (Action::Install | Action::Upgrade | Action::Rollback(_))) => {
+        let (status, description) = match operation {
+            Operation::Act(action @ (Action::Install | Action::Upgrade | Action::Rollback(_))) => {
                 (Status::Deployed, plan::success_description(action))
             }
             _ => (Status::Uninstalled, Some("Uninstallation complete")),
@@ -232,7 +243,7 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    pub async fn purge(&mut self) -> Result<Step, Broken> {
+    pub async fn purge(&mut self) -> Result<Step, PhaseError> {
         let purged = self.storage.purge(&self.target).await;
         self.purged = purged.map_err(record_error)?;
         Ok(Step::Done)

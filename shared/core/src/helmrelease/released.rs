@@ -1,6 +1,6 @@
 //! What the end of a release would delete, told by its record.
 
-use super::run::Broken;
+use super::run::PhaseError;
 use super::storage::Storage;
 use super::{history, objects};
 use crate::failure::{Failure, TargetError};
@@ -36,7 +36,7 @@ pub(crate) async fn released(
     };
     match objects::known_items(&target, last).await {
         Ok((items, _)) => Ok(items.into_iter().map(|item| item.object).collect()),
-        Err(Broken::Failed(what)) => Err(Failure::retry(reason::FAILED, what)),
-        Err(Broken::Later(failure)) => Err(failure),
+        Err(PhaseError::Failed(what)) => Err(Failure::retry(reason::FAILED, what)),
+        Err(PhaseError::Transient(failure)) => Err(failure),
     }
 }

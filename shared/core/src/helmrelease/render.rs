@@ -1,7 +1,7 @@
 //! A chart and values to everything that a release installs, with the target cluster's abilities and objects.
 
 use super::post_render;
-use super::run::Broken;
+use super::run::PhaseError;
 use crate::flux::{HelmRelease, PostRenderStrategy};
 use crate::ports::{Cluster, Ports};
 use crate::target::Target;
@@ -42,7 +42,7 @@ pub async fn render(
     target: &Target,
     release: &HelmRelease,
     order: &Order,
-) -> Result<Rendered, Broken> {
+) -> Result<Rendered, PhaseError> {
     let cluster = target.cluster.as_ref();
     let now = ports.clock.now();
     let mut entropy = [0; 32];
@@ -81,10 +81,10 @@ pub async fn render(
         }
     }
     let what = format!("the chart's lookups depend on each other more than {ROUNDS} times over");
-    Err(Broken::Failed(what))
+    Err(PhaseError::Failed(what))
 }
 
-fn once(release: &HelmRelease, order: &Order, options: &Options) -> Result<Outcome, Broken> {
+fn once(release: &HelmRelease, order: &Order, options: &Options) -> Result<Outcome, PhaseError> {
     let run = |documents| post_render::run(release, documents);
     let post = PostRenderer {
         strategy: match release.spec.post_render_strategy.unwrap_or_default() {
@@ -101,20 +101,20 @@ fn once(release: &HelmRelease, order: &Order, options: &Options) -> Result<Outco
         order.check_schema,
         &post,
     )
-    .map_err(|error| Broken::Failed(error.to_string()))
+    .map_err(|error| PhaseError::Failed(error.to_string()))
 }
 
-async fn capabilities(cluster: &dyn Cluster) -> Result<Capabilities, Broken> {
+async fn capabilities(cluster: &dyn Cluster) -> Result<Capabilities, PhaseError> {
     let abilities = cluster.abilities().await?;
     let mut capabilities = Capabilities::default()
         .with_kube_version(&abilities.version, Compat::Helm4)
-        .map_err(Broken::Failed)?;
+        .map_err(PhaseError::Failed)?;
     capabilities.api_versions = abilities.api_versions;
     Ok(capabilities)
 }
 
 /// What `lookup` finds: an object, a list of objects, or null.
-async fn look_up(cluster: &dyn Cluster, need: &Lookup) -> Result<Value, Broken> {
+async fn look_up(cluster: &dyn Cluster, need: &Lookup) -> Result<Value, PhaseError> {
     let gvk = Gvk::new(&need.api_version, &need.kind);
     let Some(resource) = cluster.resource(&gvk).await? else {
         return Ok(Value::Null);

@@ -2,7 +2,7 @@
 
 use super::action::Action;
 use super::attempt::Attempt;
-use super::memory::Doing;
+use super::memory::Operation;
 use super::objects;
 use super::plan::{self, Phase};
 use crate::failure::Failure;
@@ -16,18 +16,18 @@ use std::collections::BTreeSet;
 
 /// Why an action stopped.
 #[derive(Debug)]
-pub enum Broken {
+pub enum PhaseError {
     /// It failed, and the release with it.
     Failed(String),
     /// The cluster could not be asked: the action goes on later where it is.
-    Later(Failure),
+    Transient(Failure),
 }
 
-impl From<PortError> for Broken {
+impl From<PortError> for PhaseError {
     fn from(error: PortError) -> Self {
         match error.kind {
             ErrorKind::Unavailable | ErrorKind::RateLimited | ErrorKind::Unreadable => {
-                Self::Later(Failure::port(reason::FAILED, &error))
+                Self::Transient(Failure::port(reason::FAILED, &error))
             }
             _ => Self::Failed(error.message),
         }
@@ -35,22 +35,22 @@ impl From<PortError> for Broken {
 }
 
 /// What an action that stopped means for the step: a failure of the release that could not be recorded is tried again.
-impl From<Broken> for Failure {
-    fn from(broken: Broken) -> Self {
+impl From<PhaseError> for Failure {
+    fn from(broken: PhaseError) -> Self {
         match broken {
-            Broken::Failed(message) => Self::retry(reason::FAILED, message),
-            Broken::Later(failure) => failure,
+            PhaseError::Failed(message) => Self::retry(reason::FAILED, message),
+            PhaseError::Transient(failure) => failure,
         }
     }
 }
 
 /// The error of a write or delete of a release record. Somebody else, such as `helm rollback`, may have changed the record since
 /// it was read: then the release has not failed; the next step reads the records anew and decides.
-pub fn record_error(error: PortError) -> Broken {
+pub fn record_error(error: PortError) -> PhaseError {
     match error.kind {
         ErrorKind::Conflict => {
             let failure = Failure::port(reason::FAILED, &error);
-            Broken::Later(failure.context("a release record was changed by another client"))
+            PhaseError::Transient(failure.context("a release record was changed by another client"))
         }
         _ => error.into(),
     }
@@ -77,20 +77,20 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// What makes it go on later.
-    pub async fn advance(&mut self, doing: &Doing) -> Result<Progress, Failure> {
-        let phases = doing.phases(&self.release);
+    pub async fn advance(&mut self, operation: &Operation) -> Result<Progress, Failure> {
+        let phases = operation.phases(&self.release);
         while let Some(phase) = phases.get(self.running()?.cursor.phase).copied() {
-            match self.phase(doing, phase).await {
+            match self.phase(operation, phase).await {
                 Ok(Step::Done) => self.running()?.cursor.next_phase(),
                 Ok(Step::Waiting(what)) => {
                     self.flush().await?;
                     return Ok(Progress::Waiting(what));
                 }
-                Err(Broken::Later(failure)) => return Err(failure),
-                Err(Broken::Failed(error)) => {
-                    self.fail(doing, phase, &error).await?;
+                Err(PhaseError::Transient(failure)) => return Err(failure),
+                Err(PhaseError::Failed(error)) => {
+                    self.fail(operation, phase, &error).await?;
                     let name = self.release.release_name();
-                    let told = plan::failure(doing, &name, phase, error);
+                    let told = plan::failure(operation, &name, phase, error);
                     return Ok(Progress::Over(Some(told)));
                 }
             }
@@ -98,30 +98,30 @@ impl Attempt<'_> {
         Ok(Progress::Over(None))
     }
 
-    async fn phase(&mut self, doing: &Doing, phase: Phase) -> Result<Step, Broken> {
+    async fn phase(&mut self, operation: &Operation, phase: Phase) -> Result<Step, PhaseError> {
         match phase {
-            Phase::Crds(policy) => self.crds(doing, policy).await,
+            Phase::Crds(policy) => self.crds(operation, policy).await,
             Phase::Namespace => self.namespace().await,
-            Phase::WriteRecord => self.write_record(doing).await,
+            Phase::WriteRecord => self.write_record(operation).await,
             Phase::Hooks(event) => self.hooks(event).await,
-            Phase::Apply => self.apply(doing).await,
+            Phase::Apply => self.apply(operation).await,
             Phase::Wait { jobs } => self.wait(jobs).await,
             Phase::Delete => self.delete_all().await,
             Phase::WaitGone => self.wait_gone().await,
-            Phase::Supersede => self.supersede(doing).await,
-            Phase::Finish => self.finish_record(doing).await,
+            Phase::Supersede => self.supersede(operation).await,
+            Phase::Finish => self.finish_record(operation).await,
             Phase::Purge => self.purge().await,
             Phase::Correct => self.correct().await,
         }
     }
 
     /// The record that the action makes, or is done to.
-    pub fn record(&self) -> Result<Release, Broken> {
+    pub fn record(&self) -> Result<Release, PhaseError> {
         let running = self.memory.running.as_ref();
         let version = running.map_or(0, |running| running.record);
         let found = self.storage.get(version).cloned();
         found.ok_or_else(|| {
-            Broken::Failed(format!(
+            PhaseError::Failed(format!(
                 "release {} has no revision {version}: release: not found",
                 self.release.release_name()
             ))
@@ -132,7 +132,7 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// As [`record_error`].
-    pub async fn write(&mut self, record: Release) -> Result<(), Broken> {
+    pub async fn write(&mut self, record: Release) -> Result<(), PhaseError> {
         let version = record.version;
         let now = self.context.ports.clock.now();
         let written = self.storage.write(&self.target, record, now).await;
@@ -162,19 +162,24 @@ impl Attempt<'_> {
     }
 
     /// What a failure leaves: the record says it, objects that were created are taken away when that is asked for.
-    async fn fail(&mut self, doing: &Doing, phase: Phase, error: &str) -> Result<(), Failure> {
+    async fn fail(
+        &mut self,
+        operation: &Operation,
+        phase: Phase,
+        error: &str,
+    ) -> Result<(), Failure> {
         let running = self.running()?;
         let wrote = running.written.contains(&running.record);
         let Ok(mut record) = self.record() else {
             return Ok(());
         };
-        let Doing::Act(action) = doing else {
+        let Operation::Act(action) = operation else {
             return Ok(());
         };
         match action {
             Action::Install | Action::Upgrade | Action::Rollback(_) if wrote => {
                 if plan::cleans_up(action, &self.release)
-                    && let Err(Broken::Failed(why)) = self.clean_up(&record).await
+                    && let Err(PhaseError::Failed(why)) = self.clean_up(&record).await
                 {
                     tracing::warn!(object = %self.release.id, "objects of a failed release are left: {why}");
                 }
@@ -190,7 +195,7 @@ impl Attempt<'_> {
     }
 
     /// Deletes what the failed release has and the one before has not.
-    async fn clean_up(&self, record: &Release) -> Result<(), Broken> {
+    async fn clean_up(&self, record: &Release) -> Result<(), PhaseError> {
         let (items, _) = objects::known_items(&self.target, record).await?;
         // Without the record of before, nobody knows what was there already.
         let before = objects::known_items(&self.target, &self.replaced()?).await?;

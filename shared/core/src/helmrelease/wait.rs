@@ -1,65 +1,59 @@
 //! Waiting for the objects of a release to be ready or gone.
 
 use super::attempt::Attempt;
-use super::memory::Doing;
+use super::memory::Operation;
 use super::objects;
-use super::run::{Broken, Step, list, told};
+use super::run::{PhaseError, Step, list, told};
 use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;
 use crate::health::{self, Assessment, Health, HealthExprs, legacy};
 use crate::target::health::{expressions, health_of};
 use crate::target::objects::{CONCURRENCY, Item};
+use crate::target::wait::{Paused, Pauses};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The first pause between two looks; they grow.
-pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Go's words for a time that is over.
 const DEADLINE: &str = "context deadline exceeded";
 
 impl Attempt<'_> {
     /// The time that one operation of what is under way may take.
-    fn timeout(&mut self) -> Result<Duration, Broken> {
-        let doing = &self.running().map_err(Broken::Later)?.doing.clone();
-        let timeout = match doing {
-            Doing::Act(action) => action.timeout(&self.release),
-            Doing::Uninstall => self.release.uninstall_timeout(),
+    fn timeout(&mut self) -> Result<Duration, PhaseError> {
+        let operation = &self
+            .running()
+            .map_err(PhaseError::Transient)?
+            .operation
+            .clone();
+        let timeout = match operation {
+            Operation::Act(action) => action.timeout(&self.release),
+            Operation::Uninstall => self.release.uninstall_timeout(),
         };
-        timeout.map_err(Broken::Failed)
+        timeout.map_err(PhaseError::Failed)
     }
 
     /// Whether what is waited for took too long; else pauses if the step may wait so long.
-    pub async fn pause(&mut self, pause: &mut Duration) -> Result<Paused, Broken> {
+    pub async fn pause(&mut self, pauses: &mut Pauses) -> Result<Paused, PhaseError> {
         let timeout = self.timeout()?;
         let clock = self.context.ports.clock.clone();
-        let now = clock.now();
-        let running = self.running().map_err(Broken::Later)?;
-        if running.cursor.is_late(now, timeout) {
-            return Ok(Paused::TooLate);
-        }
-        if now + *pause > self.deadline {
-            return Ok(Paused::NoPatience);
-        }
-        clock.sleep(*pause).await;
-        *pause = (*pause * 2).min(LONGEST_PAUSE);
-        Ok(Paused::Look)
+        let running = self.running().map_err(PhaseError::Transient)?;
+        let is_late = running.cursor.is_late(clock.now(), timeout);
+        Ok(pauses.pause(clock.as_ref(), is_late, self.deadline).await)
     }
 
     /// Waits until every object of the release is ready.
     ///
     /// # Errors
     /// One failed, or it takes too long.
-    pub async fn wait(&mut self, jobs: bool) -> Result<Step, Broken> {
+    pub async fn wait(&mut self, jobs: bool) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let mut items = objects::items(&self.target, &record, "").await?;
         items.retain(|item| !is_paused(&item.object));
         let exprs = expressions(&self.release.spec.health_check_exprs)
-            .map_err(|failure| Broken::Failed(failure.message))?;
-        let mut pause = FIRST_PAUSE;
+            .map_err(|failure| PhaseError::Failed(failure.message))?;
+        let mut pauses = Pauses::new();
         loop {
             let live = objects::live(&self.target, &self.release, &items).await?;
             let now = self.context.ports.clock.now();
@@ -77,16 +71,16 @@ impl Attempt<'_> {
             let failed = of(|health| health == Health::Failed);
             if !failed.is_empty() {
                 let what = format!("failed early due to stalled resources: [{}]", list(&failed));
-                return Err(Broken::Failed(what));
+                return Err(PhaseError::Failed(what));
             }
             let open = of(|health| health != Health::Current);
             if open.is_empty() {
                 return Ok(Step::Done);
             }
-            match self.pause(&mut pause).await? {
+            match self.pause(&mut pauses).await? {
                 Paused::Look => {}
-                Paused::NoPatience => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate => return Err(Broken::Failed(self.too_late(&open))),
+                Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
+                Paused::TooLate => return Err(PhaseError::Failed(self.too_late(&open))),
             }
         }
     }
@@ -116,7 +110,7 @@ impl Attempt<'_> {
         exprs: &HealthExprs,
         jobs: bool,
         now: Duration,
-    ) -> Result<(ObjectId, Assessment), Broken> {
+    ) -> Result<(ObjectId, Assessment), PhaseError> {
         let id = item.object.id();
         let bare = |status| Assessment {
             status,
@@ -131,7 +125,7 @@ impl Attempt<'_> {
         };
         if self.release.waits_as_helm_3() {
             let listed = self.helpers(live).await?;
-            let is_ready = legacy::is_ready(live, &listed, jobs).map_err(Broken::Failed)?;
+            let is_ready = legacy::is_ready(live, &listed, jobs).map_err(PhaseError::Failed)?;
             let health = match is_ready {
                 true => Health::Current,
                 false => Health::InProgress,
@@ -147,7 +141,7 @@ impl Attempt<'_> {
         Ok((id, found))
     }
 
-    async fn helpers(&self, live: &Object) -> Result<Vec<Object>, Broken> {
+    async fn helpers(&self, live: &Object) -> Result<Vec<Object>, PhaseError> {
         let Some(helpers) = legacy::helpers(live) else {
             return Ok(Vec::new());
         };
@@ -163,10 +157,10 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// It takes too long.
-    pub async fn wait_gone(&mut self) -> Result<Step, Broken> {
+    pub async fn wait_gone(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let (items, _) = objects::known_items(&self.target, &record).await?;
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::new();
         loop {
             let live = objects::live(&self.target, &self.release, &items).await?;
             let left = live
@@ -178,13 +172,13 @@ impl Attempt<'_> {
             if left.is_empty() {
                 return Ok(Step::Done);
             }
-            match self.pause(&mut pause).await? {
+            match self.pause(&mut pauses).await? {
                 Paused::Look => {}
-                Paused::NoPatience => return Ok(Step::Waiting(list(&left))),
+                Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
                 Paused::TooLate => {
                     let why = self.too_late_to_go(&left);
                     let what = format!("uninstallation completed with 1 error(s): {why}");
-                    return Err(Broken::Failed(what));
+                    return Err(PhaseError::Failed(what));
                 }
             }
         }
@@ -195,14 +189,4 @@ impl Attempt<'_> {
 fn is_paused(object: &Object) -> bool {
     (object.api_version(), object.kind()) == ("apps/v1", "Deployment")
         && object.pointer("/spec/paused") == Some(&Value::Bool(true))
-}
-
-/// What to do about something that is not there yet.
-pub enum Paused {
-    /// Look again.
-    Look,
-    /// Look with the next step.
-    NoPatience,
-    /// Give up.
-    TooLate,
 }

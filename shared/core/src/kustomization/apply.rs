@@ -11,17 +11,16 @@ use crate::failure::{Class, Failure};
 use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
-use crate::ports::{self, Clock, ErrorKind, Patch, PortError, Resource};
+use crate::ports::{self, ErrorKind, Patch, PortError, Resource};
 use crate::target::Target;
 use crate::target::objects::{self, CONCURRENCY, Item, by_kind};
+use crate::target::wait::{self, NotEstablished, Pauses};
 use driftless_manifest::Object;
 use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long the next stage waits for definitions and namespaces of the one before.
-const STAGE_WAIT: Duration = Duration::from_secs(20);
 /// How long a recreation waits for the old object to go.
 const RECREATE_WAIT: Duration = Duration::from_secs(10);
 /// Flux's way of applying: as its own field manager, taking fields from whoever holds them.
@@ -147,13 +146,8 @@ async fn item(target: &Target, mut object: Object) -> Result<Item, Failure> {
         );
         return Err(Failure::retry(reason::FAILED, what));
     }
-    if !resource.namespaced
-        && let Some(Value::Object(metadata)) = object.as_map_mut().get_mut("metadata")
-    {
-        metadata.remove("namespace");
-    }
     normalize::object(&mut object);
-    Ok(Item { object, resource })
+    Ok(Item::new(object, resource))
 }
 
 fn apply_failure(object: &Object, error: &PortError) -> Failure {
@@ -324,19 +318,18 @@ async fn recreate(
         objects::delete(target, resource, &old, "Background", &|_| true).await?;
     }
     let clock = context.ports.clock.as_ref();
-    let end = clock.now() + RECREATE_WAIT;
+    let (end, mut pauses) = (clock.now() + RECREATE_WAIT, Pauses::new());
     while target
         .cluster
         .get(resource, namespace, name)
         .await?
         .is_some()
     {
-        if clock.now() >= end {
+        if !pauses.until(clock, end).await {
             let what =
                 "the old object is still being deleted, its recreation goes on with the next try";
             return Err(PortError::new(ErrorKind::Conflict, what));
         }
-        clock.sleep(Duration::from_millis(250)).await;
     }
     target.cluster.apply(resource, object, WRITE).await
 }
@@ -347,8 +340,6 @@ async fn wait_for_stage(
     target: &Target,
     report: &Report,
 ) -> Result<(), Failure> {
-    let clock: &dyn Clock = context.ports.clock.as_ref();
-    let end = clock.now() + STAGE_WAIT;
     let changed: Vec<&Object> = report
         .changes
         .iter()
@@ -356,35 +347,16 @@ async fn wait_for_stage(
         .filter_map(|entry| report.live.get(&entry.id.inventory_id()))
         .filter(|live| matches!(live.kind(), "CustomResourceDefinition" | "Namespace"))
         .collect();
-    for live in changed {
-        let Some(resource) = target.cluster.resource(&live.gvk()).await? else {
-            continue;
-        };
-        let mut now = live.clone();
-        while !crate::health::is_current(&now) {
-            if clock.now() >= end {
-                let what = format!(
-                    "{} is not established after {}s",
-                    live.id(),
-                    STAGE_WAIT.as_secs()
-                );
-                return Err(Failure::retry(reason::HEALTH_CHECK_FAILED, what));
-            }
-            clock.sleep(Duration::from_millis(100)).await;
-            match target
-                .cluster
-                .get(&resource, live.namespace(), live.name())
-                .await?
-            {
-                Some(newer) => now = newer,
-                None => {
-                    return Err(Failure::retry(
-                        reason::FAILED,
-                        format!("{} was deleted while it was applied", live.id()),
-                    ));
-                }
-            }
+    let waited = wait::established(target, context.ports.clock.as_ref(), &changed).await;
+    waited.map_err(|why| match why {
+        NotEstablished::Late(id, seconds) => {
+            let what = format!("{id} is not established after {seconds}s");
+            Failure::retry(reason::HEALTH_CHECK_FAILED, what)
         }
-    }
-    Ok(())
+        NotEstablished::Deleted(id) => Failure::retry(
+            reason::FAILED,
+            format!("{id} was deleted while it was applied"),
+        ),
+        NotEstablished::Cluster(error) => error.into(),
+    })
 }

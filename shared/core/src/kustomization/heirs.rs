@@ -12,7 +12,7 @@ use crate::flux::{FluxKind, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
-use crate::target::{self, Acts, Target};
+use crate::target::{self, Target, TargetsCluster};
 use driftless_manifest::Object;
 use serde::Deserialize;
 use serde_json::json;
@@ -139,7 +139,7 @@ impl Heir {
     }
 }
 
-impl Acts for Heir {
+impl TargetsCluster for Heir {
     fn namespace(&self) -> &str {
         &self.namespace
     }

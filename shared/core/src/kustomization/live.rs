@@ -18,6 +18,12 @@ pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// See [`OWNER_NAME`].
 pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 
+/// What a LIST of a Kustomization's objects asks for.
+pub(super) fn selector(owner: &Kustomization) -> String {
+    let (name, namespace) = (&owner.id.name, &owner.id.namespace);
+    format!("{OWNER_NAME}={name},{OWNER_NAMESPACE}={namespace}")
+}
+
 /// The live objects of a build.
 #[derive(Default)]
 pub struct Live(BTreeMap<ObjectId, Object>);
@@ -37,11 +43,7 @@ impl Live {
         let asked = items.iter().filter(|item| {
             known.contains(&item.object.id()) || Policy::of(&item.object).needs_live()
         });
-        let selector = format!(
-            "{OWNER_NAME}={},{OWNER_NAMESPACE}={}",
-            owner.id.name, owner.id.namespace
-        );
-        let live = objects::read(target, asked, &selector, Denied::Unknown).await;
+        let live = objects::read(target, asked, &selector(owner), Denied::Unknown).await;
         let live = live.map_err(|error| Failure::port(reason::FAILED, &error))?;
         Ok(Self(live))
     }

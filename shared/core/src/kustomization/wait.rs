@@ -1,6 +1,7 @@
 //! Health: is everything that was applied, or everything that the object names, what it should be? A look takes seconds;
 //! a wait is a delayed message.
 
+use super::live;
 use super::memory::Memory;
 use crate::apply::annotations::Policy;
 use crate::concurrent;
@@ -11,13 +12,12 @@ use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::target::Target;
 use crate::target::health::{expressions, health_of};
-use crate::target::objects::CONCURRENCY;
-use driftless_manifest::{Gvk, ObjectId};
+use crate::target::objects::{self, CONCURRENCY, Denied, Item};
+use crate::target::wait::{Paused, Pauses};
+use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
+use serde_json::json;
 use std::time::Duration;
-
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What Flux takes for a health check that names no `apiVersion`.
 const DEFAULT_API_VERSION: &str = "apps/v1";
@@ -62,19 +62,15 @@ pub async fn look(
         .timeout()
         .map_err(|what| Failure::terminal(reason::FAILED, what))?;
     let clock = context.ports.clock.as_ref();
-    let (start, mut pause) = (clock.now(), FIRST_PAUSE);
+    let (step_ends, mut pauses) = (clock.now() + context.wait_budget, Pauses::new());
     loop {
-        let now = clock.now();
-        let looks = wanted
-            .drain(..)
-            .map(|one| assess(target, owner, one, &exprs, now).boxed())
-            .collect();
+        let looks = assess(target, owner, wanted, &exprs, clock.now()).await?;
         let (mut open, mut failed) = (Vec::new(), Vec::new());
-        for look in concurrent::run(CONCURRENCY, looks).await {
-            match look? {
-                (_, Status::Current, _) => {}
-                (one, Status::Failed, message) => failed.push((one, Status::Failed, message)),
-                other => open.push(other),
+        for look in looks {
+            match look.1 {
+                Status::Current => {}
+                Status::Failed => failed.push(look),
+                _ => open.push(look),
             }
         }
         let passed = clock.now().saturating_sub(since);
@@ -85,15 +81,11 @@ pub async fn look(
         if open.is_empty() {
             return Ok(Health::Healthy);
         }
-        if passed >= timeout {
-            return Err(unhealthy(timeout, "timeout waiting for", &list(&open)));
+        match pauses.pause(clock, passed >= timeout, step_ends).await {
+            Paused::Look => wanted = open.into_iter().map(|(one, _)| one).collect(),
+            Paused::StepEnds => return Ok(Health::Waiting(list(&open))),
+            Paused::TooLate => return Err(unhealthy(timeout, "timeout waiting for", &list(&open))),
         }
-        if clock.now().saturating_sub(start) + pause > context.wait_budget {
-            return Ok(Health::Waiting(list(&open)));
-        }
-        wanted = open.into_iter().map(|(one, ..)| one).collect();
-        clock.sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -103,6 +95,29 @@ struct Wanted {
     version: String,
     /// A Job that goes by itself when it is finished.
     expires: bool,
+}
+
+impl Wanted {
+    fn gvk(&self) -> Gvk {
+        Gvk {
+            group: self.id.group.clone(),
+            version: self.version.clone(),
+            kind: self.id.kind.clone(),
+        }
+    }
+
+    /// As much of the object as names it.
+    fn object(&self) -> Result<Object, Failure> {
+        let ObjectId {
+            namespace, name, ..
+        } = &self.id;
+        let object = json!({"apiVersion": self.gvk().api_version(), "kind": self.id.kind,
+            "metadata": {"namespace": namespace, "name": name}});
+        Object::new(object).map_err(|error| {
+            let what = format!("{}: {error}", self.id);
+            Failure::terminal(reason::HEALTH_CHECK_FAILED, what)
+        })
+    }
 }
 
 fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<Wanted> {
@@ -148,45 +163,45 @@ fn is_itself(owner: &Kustomization, id: &ObjectId) -> bool {
         && (&id.namespace, &id.name) == (&owner.id.namespace, &owner.id.name)
 }
 
+/// How each of them is, from one look at all.
 async fn assess(
     target: &Target,
     owner: &Kustomization,
-    one: Wanted,
+    wanted: Vec<Wanted>,
     exprs: &HealthExprs,
     now: Duration,
-) -> Result<(Wanted, Status, String), Failure> {
-    let gvk = Gvk {
-        group: one.id.group.clone(),
-        version: one.version.clone(),
-        kind: one.id.kind.clone(),
-    };
-    let Some(resource) = target.cluster.resource(&gvk).await? else {
-        return Ok((one, Status::NotFound, "the kind is not served".to_owned()));
-    };
-    let Some(live) = target
-        .cluster
-        .get(&resource, &one.id.namespace, &one.id.name)
-        .await?
-    else {
-        // A finished Job may have been taken away by its own `ttlSecondsAfterFinished`, which Flux counts as done.
-        let status = if one.expires {
-            Status::Current
-        } else {
-            Status::NotFound
-        };
-        return Ok((one, status, "not found".to_owned()));
-    };
-    if owner.spec.wait && Policy::of(&live).skip(None).is_some() {
-        return Ok((one, Status::Current, "left alone".to_owned()));
+) -> Result<Vec<(Wanted, Status)>, Failure> {
+    let mut items = Vec::with_capacity(wanted.len());
+    for one in &wanted {
+        if let Some(resource) = target.cluster.resource(&one.gvk()).await? {
+            items.push(Item::new(one.object()?, resource));
+        }
     }
-    let assessed = health_of(target, &live, exprs, now).await;
-    Ok((one, assessed.status, assessed.message))
+    let selector = live::selector(owner);
+    let live = objects::read(target, &items, &selector, Denied::Error).await?;
+    let looks = wanted.into_iter().map(|one| {
+        let live = live.get(&one.id);
+        async move {
+            let status = match live {
+                Some(live) if owner.spec.wait && Policy::of(live).skip(None).is_some() => {
+                    Status::Current
+                }
+                Some(live) => health_of(target, live, exprs, now).await.status,
+                // A finished Job may have been taken away by its own `ttlSecondsAfterFinished`, which Flux counts as done.
+                None if one.expires => Status::Current,
+                None => Status::NotFound,
+            };
+            (one, status)
+        }
+        .boxed()
+    });
+    Ok(concurrent::run(CONCURRENCY, looks.collect()).await)
 }
 
-fn list(open: &[(Wanted, Status, String)]) -> String {
+fn list(open: &[(Wanted, Status)]) -> String {
     let mut words: Vec<String> = open
         .iter()
-        .map(|(one, status, _)| format!("{} status: '{status}'", one.id))
+        .map(|(one, status)| format!("{} status: '{status}'", one.id))
         .collect();
     words.sort();
     words.join(", ")

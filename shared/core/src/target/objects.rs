@@ -5,6 +5,7 @@ use crate::concurrent;
 use crate::ports::{Delete, Deleted, ErrorKind, PortError, Resource};
 use driftless_manifest::{Gvk, Object, ObjectId};
 use futures::FutureExt as _;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many requests for objects are under way at once.
@@ -21,6 +22,18 @@ pub(crate) struct Item {
     pub object: Object,
     /// Its kind on the cluster.
     pub resource: Resource,
+}
+
+impl Item {
+    /// An object where its kind belongs: one of the cluster itself has no namespace.
+    pub fn new(mut object: Object, resource: Resource) -> Self {
+        if !resource.namespaced
+            && let Some(Value::Object(metadata)) = object.as_map_mut().get_mut("metadata")
+        {
+            metadata.remove("namespace");
+        }
+        Self { object, resource }
+    }
 }
 
 /// What is made of an object that the user may not read.

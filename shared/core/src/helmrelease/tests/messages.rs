@@ -3,7 +3,9 @@
 use super::super::action::Action;
 use super::super::history::snapshot;
 use super::super::memory::ChartFacts;
-use super::super::outcome::{About, Ran, Told, Uninstalled, record as note, record_uninstall};
+use super::super::outcome::{
+    About, Ran, ReleaseEvent, Uninstalled, record as note, record_uninstall,
+};
 use super::{NOW, helm_release, record};
 use crate::flux::{ConditionStatus, HelmRelease, Snapshot};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Status};
@@ -39,7 +41,7 @@ fn facts() -> ChartFacts {
 }
 
 /// `Warning Reason: message | revision token app-version oci-digest`
-fn line(told: Option<Told>, config: &str) -> String {
+fn line(told: Option<ReleaseEvent>, config: &str) -> String {
     let Some(told) = told else {
         return "nothing".to_owned();
     };
