@@ -49,7 +49,7 @@ fn at(api: &str, secrets: &[(&str, String)]) -> GitRouter {
     let hosts = Hosts::default()
         .with("github.com", api)
         .with("git.acme.example", api);
-    GitRouter::new(Adapter::new(hosts, keys).expect("an adapter"), None)
+    GitRouter::new().with(Adapter::new(hosts, keys).expect("an adapter"))
 }
 
 fn branch(name: &str) -> GitReference {

@@ -103,6 +103,8 @@ impl Embedded {
             clock: clock.clone(),
             compute: Arc::new(Inline),
             unpacked: Arc::default(),
+            read: Arc::default(),
+            throttle: Arc::default(),
         };
         let world = Self {
             runtime: runtime.expect("a runtime"),
@@ -214,7 +216,7 @@ impl Embedded {
     pub fn stored(&self, prefix: &str) -> Vec<String> {
         let listed = self.runtime.block_on(self.ports.blobs.list(prefix));
         let listed = listed.expect("the bucket");
-        listed.into_iter().map(|(key, _)| key).collect()
+        listed.into_iter().map(|entry| entry.key).collect()
     }
 
     /// Runs every step that is due, and what follows from it. Time stands still but for waits for health.
@@ -280,9 +282,13 @@ impl Embedded {
 
     /// What a webhook does with a body.
     fn receive(&self, event: &str, signature: &str, body: &[u8]) -> u16 {
+        let header = |name: &str| match name {
+            "x-github-event" => Some(event),
+            "x-hub-signature-256" => Some(signature),
+            _ => None,
+        };
         let delivery = Received {
-            event,
-            signature: Some(signature),
+            header: &header,
             body,
         };
         match self

@@ -19,8 +19,7 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     };
     let id = header("x-github-delivery").unwrap_or_default().to_owned();
     let delivery = Delivery {
-        event: header("x-github-event").unwrap_or_default(),
-        signature: header("x-hub-signature-256"),
+        header: &header,
         body: request.body(),
     };
     let (status, body) = match webhook::receive(ports, &ENTRANCE, delivery).await {

@@ -86,5 +86,5 @@ pub fn git(api: Option<&(String, String)>) -> Result<GitRouter, Error> {
     let given = (!token.is_empty()).then(|| (key, Secret::new(token)));
     let keys = given.into_iter().collect::<BTreeMap<_, _>>();
     let keys = Arc::new(LocalKeys::new(keys, None));
-    Ok(GitRouter::new(GitHub::new(addresses, keys)?, None))
+    Ok(GitRouter::new().with(GitHub::new(addresses, keys)?))
 }

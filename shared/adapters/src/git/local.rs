@@ -1,6 +1,8 @@
-use super::{Wanted, highest};
+use super::{GitHost, Wanted, highest};
+use async_trait::async_trait;
 use driftless_core::flux::GitReference;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, PortError, Result};
+use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result};
+use driftless_core::repository::Place;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix::object::tree::EntryKind as Mode;
 use gix::{ObjectId, Repository};
@@ -16,6 +18,51 @@ const DEPTH: usize = 256;
 #[derive(Clone, Debug)]
 pub struct LocalGit {
     repositories: Vec<PathBuf>,
+}
+
+#[async_trait]
+impl GitHost for LocalGit {
+    fn reads(&self, place: &Place) -> bool {
+        matches!(place, Place::Folder(_))
+    }
+
+    async fn resolve(
+        &self,
+        place: &Place,
+        reference: &GitReference,
+        _: &GitAuth,
+        _: Option<&Commit>,
+    ) -> Result<Commit> {
+        let reference = reference.clone();
+        self.run(folder(place)?, move |repository| {
+            resolve(repository, &reference)
+        })
+        .await
+    }
+
+    async fn fetch(
+        &self,
+        place: &Place,
+        commit: &Commit,
+        _: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree> {
+        let sha = commit.sha.clone();
+        self.run(folder(place)?, move |repository| {
+            fetch(repository, &sha, limits)
+        })
+        .await
+    }
+}
+
+fn folder(place: &Place) -> Result<&str> {
+    match place {
+        Place::Folder(folder) => Ok(folder),
+        Place::Hosted(repository) => Err(PortError::new(
+            ErrorKind::Unsupported,
+            format!("{repository} is not a folder of this machine"),
+        )),
+    }
 }
 
 impl LocalGit {
@@ -35,31 +82,6 @@ impl LocalGit {
         Ok(Self {
             repositories: repositories.into_iter().map(real).collect::<Result<_>>()?,
         })
-    }
-
-    /// The commit that a reference leads to.
-    ///
-    /// # Errors
-    /// No repository there, not allowed, no such reference.
-    pub async fn resolve(&self, folder: &str, reference: &GitReference) -> Result<Commit> {
-        let reference = reference.clone();
-        self.run(folder, move |repository| resolve(repository, &reference))
-            .await
-    }
-
-    /// The files of a commit.
-    ///
-    /// # Errors
-    /// No repository there, not allowed, no such commit, more than `limits`.
-    pub async fn fetch(
-        &self,
-        folder: &str,
-        commit: &Commit,
-        limits: FetchLimits,
-    ) -> Result<FileTree> {
-        let sha = commit.sha.clone();
-        self.run(folder, move |repository| fetch(repository, &sha, limits))
-            .await
     }
 
     async fn run<T: Send + 'static>(
@@ -254,7 +276,10 @@ mod tests {
         let git = LocalGit::new(vec![path("fleet")]).unwrap();
         let ask = async |name: &str| {
             let folder = path(name).display().to_string();
-            let found = git.resolve(&folder, &GitReference::default()).await;
+            let (place, reference) = (Place::Folder(folder.clone()), GitReference::default());
+            let found = git
+                .resolve(&place, &reference, &GitAuth::Anonymous, None)
+                .await;
             let error = found.expect_err("nothing is committed");
             (error.kind, error.message.replace(&folder, "FOLDER"))
         };

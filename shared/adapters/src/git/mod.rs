@@ -15,25 +15,59 @@ use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortEr
 use driftless_core::repository::{self, Place};
 use driftless_manifest::FileTree;
 
-/// Sends each repository to whoever can read it, by its URL.
+/// A kind of Git host.
+#[async_trait]
+pub trait GitHost: Send + Sync {
+    /// Whether the repositories of this place are read here.
+    fn reads(&self, place: &Place) -> bool;
+
+    /// See [`Git::resolve`].
+    async fn resolve(
+        &self,
+        place: &Place,
+        reference: &GitReference,
+        auth: &GitAuth,
+        known: Option<&Commit>,
+    ) -> Result<Commit>;
+
+    /// See [`Git::fetch`].
+    async fn fetch(
+        &self,
+        place: &Place,
+        commit: &Commit,
+        auth: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree>;
+}
+
+/// Sends each repository to the first host that reads it, by its URL.
+#[derive(Default)]
 pub struct GitRouter {
-    github: GitHub,
-    local: Option<LocalGit>,
+    hosts: Vec<Box<dyn GitHost>>,
 }
 
 impl GitRouter {
-    /// Without `local`, `file://` is refused.
-    pub fn new(github: GitHub, local: Option<LocalGit>) -> Self {
-        Self { github, local }
+    /// A router that knows no host yet.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    fn local(&self) -> Result<&LocalGit> {
-        self.local.as_ref().ok_or_else(|| {
-            PortError::new(
-                ErrorKind::Unsupported,
-                "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve with this \
-                 address as its --repository",
-            )
+    /// Adds a host.
+    #[must_use]
+    pub fn with(mut self, host: impl GitHost + 'static) -> Self {
+        self.hosts.push(Box::new(host));
+        self
+    }
+
+    fn host(&self, place: &Place) -> Result<&dyn GitHost> {
+        let host = self.hosts.iter().find(|host| host.reads(place));
+        host.map(AsRef::as_ref).ok_or_else(|| {
+            let what = match place {
+                Place::Folder(_) => "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve \
+                 with this address as its --repository".to_owned(),
+                Place::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),
+            };
+            PortError::new(ErrorKind::Unsupported, what)
         })
     }
 }
@@ -47,14 +81,9 @@ impl Git for GitRouter {
         auth: &GitAuth,
         known: Option<&Commit>,
     ) -> Result<Commit> {
-        match repository::place(url)? {
-            Place::Hosted(repository) => {
-                self.github
-                    .resolve(&repository, reference, auth, known)
-                    .await
-            }
-            Place::Folder(folder) => self.local()?.resolve(&folder, reference).await,
-        }
+        let place = repository::place(url)?;
+        let host = self.host(&place)?;
+        host.resolve(&place, reference, auth, known).await
     }
 
     async fn fetch(
@@ -70,10 +99,8 @@ impl Git for GitRouter {
                 format!("'{}' is no commit: 40 hex digits are", commit.sha),
             ));
         }
-        match repository::place(url)? {
-            Place::Hosted(repository) => self.github.fetch(&repository, commit, auth, limits).await,
-            Place::Folder(folder) => self.local()?.fetch(&folder, commit, limits).await,
-        }
+        let place = repository::place(url)?;
+        self.host(&place)?.fetch(&place, commit, auth, limits).await
     }
 }
 

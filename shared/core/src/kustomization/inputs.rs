@@ -2,12 +2,12 @@
 
 use super::build::Inputs;
 use super::decrypt::Decryptor;
+use super::keys;
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flux::{Kustomization, SubstituteFrom, reason};
 use crate::kernel::Context;
 use crate::substitute;
-use driftless_sops::Keyring;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -109,38 +109,7 @@ async fn decryptor(
         );
         return Err(Failure::terminal(reason::BUILD_FAILED, what));
     }
-    if decryption.service_account_name.is_some() {
-        let what = "spec.decryption.serviceAccountName (a cloud's key service) is not supported yet: use age keys";
-        return Err(Failure::terminal(reason::UNSUPPORTED, what));
-    }
-    let namespace = &from.id.namespace;
-    let mut keys = Keyring::new();
-    let failed = |place: &str, error: &dyn std::fmt::Display| {
-        Failure::retry(reason::BUILD_FAILED, format!("{place}: {error}"))
-    };
-    if let Some(reference) = &decryption.secret_ref {
-        let place = format!("Secret/{namespace}/{}", reference.name);
-        let Some(secret) = credentials::secret(&context.hub, namespace, &reference.name).await?
-        else {
-            return Err(failed(&place, &"the decryption Secret is not found"));
-        };
-        for key in credentials::keys(&secret)
-            .iter()
-            .filter(|key| key.ends_with(".agekey"))
-        {
-            if let Some(entry) = credentials::entry(&secret, key) {
-                let text = entry.expose_str().unwrap_or_default();
-                let source = format!("{place}, key '{key}'");
-                keys.add_age(text, &source)
-                    .map_err(|error| failed(&place, &error))?;
-            }
-        }
-    }
-    let name = format!("tenants/{}/{namespace}", context.hub.settings.name);
-    if let Some(entry) = context.ports.keys.secret(&name).await? {
-        let text = entry.expose_str().unwrap_or_default();
-        keys.add_age(text, &name)
-            .map_err(|error| failed(&name, &error))?;
-    }
-    Ok(Some(Decryptor::new(keys)))
+    keys::keyring(context, from, decryption)
+        .await
+        .map(|keys| Some(Decryptor::new(keys)))
 }

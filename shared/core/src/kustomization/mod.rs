@@ -8,6 +8,7 @@ mod deps;
 mod finalize;
 mod heirs;
 mod inputs;
+mod keys;
 pub mod live;
 pub mod memory;
 mod prune;

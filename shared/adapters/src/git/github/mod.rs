@@ -8,10 +8,12 @@ mod fetch;
 mod login;
 mod resolve;
 
+use super::GitHost;
+use async_trait::async_trait;
 use client::Api;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, Keys, PortError, Result};
-use driftless_core::repository::Repository;
+use driftless_core::repository::{Place, Repository};
 use driftless_manifest::FileTree;
 use login::Logins;
 use std::collections::BTreeMap;
@@ -49,6 +51,46 @@ pub struct GitHub {
     logins: Logins,
 }
 
+#[async_trait]
+impl GitHost for GitHub {
+    /// Every host: those without GitHub's API are refused by name.
+    fn reads(&self, place: &Place) -> bool {
+        matches!(place, Place::Hosted(_))
+    }
+
+    async fn resolve(
+        &self,
+        place: &Place,
+        reference: &GitReference,
+        auth: &GitAuth,
+        known: Option<&Commit>,
+    ) -> Result<Commit> {
+        let session = self.session(hosted(place)?, auth);
+        session.resolve(reference, known).await
+    }
+
+    async fn fetch(
+        &self,
+        place: &Place,
+        commit: &Commit,
+        auth: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree> {
+        let session = self.session(hosted(place)?, auth);
+        session.fetch(&commit.sha, limits).await
+    }
+}
+
+fn hosted(place: &Place) -> Result<&Repository> {
+    match place {
+        Place::Hosted(repository) => Ok(repository),
+        Place::Folder(folder) => Err(PortError::new(
+            ErrorKind::Unsupported,
+            format!("file://{folder} is not a repository of a host"),
+        )),
+    }
+}
+
 impl GitHub {
     /// Reads the installation's own credentials from `keys`: `github/app` or `github/token` for github.com,
     /// `github/HOST/app` or `github/HOST/token` for another host.
@@ -76,37 +118,6 @@ impl GitHub {
             );
             PortError::new(ErrorKind::Unsupported, what)
         })
-    }
-
-    /// The commit that a reference leads to.
-    ///
-    /// # Errors
-    /// As [`Git::resolve`](driftless_core::ports::Git::resolve).
-    pub async fn resolve(
-        &self,
-        repository: &Repository,
-        reference: &GitReference,
-        auth: &GitAuth,
-        known: Option<&Commit>,
-    ) -> Result<Commit> {
-        let session = self.session(repository, auth);
-        session.resolve(reference, known).await
-    }
-
-    /// The files of a commit.
-    ///
-    /// # Errors
-    /// As [`Git::fetch`](driftless_core::ports::Git::fetch).
-    pub async fn fetch(
-        &self,
-        repository: &Repository,
-        commit: &Commit,
-        auth: &GitAuth,
-        limits: FetchLimits,
-    ) -> Result<FileTree> {
-        self.session(repository, auth)
-            .fetch(&commit.sha, limits)
-            .await
     }
 
     fn session<'a>(&'a self, repository: &'a Repository, auth: &'a GitAuth) -> Session<'a> {

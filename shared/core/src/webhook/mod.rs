@@ -1,14 +1,48 @@
-//! GitHub's webhooks: verified before they are read, and believed in one thing alone: that it is worth a look.
+//! Webhooks of Git hosts: verified before they are read, and believed in one thing alone: that it is worth a look.
+//!
+//! Each kind of host is a [`Sender`] of its own, in a module of its own.
+
+mod github;
 
 use crate::ports::{Cause, ErrorKind, PortError, Ports, Request};
 use crate::source::index;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde::Deserialize;
-use sha2::Sha256;
 use std::time::Duration;
 
-/// Where the secret manager keeps the webhook's secret.
+/// Where the secret manager keeps the secret of GitHub's webhooks.
 pub const SECRET: &str = "github/webhook";
+
+/// The kinds of hosts whose deliveries are understood.
+const SENDERS: [&dyn Sender; 1] = [&github::GitHub];
+
+/// A kind of Git host, as it delivers what happened to a repository.
+trait Sender: Sync {
+    /// Whether a delivery comes from such a host and is signed, by its headers alone: nothing is believed for that.
+    fn sent(&self, delivery: &Delivery<'_>) -> bool;
+    /// Where the secret manager keeps the secret that such a host knows.
+    fn secret(&self) -> &'static str;
+    /// Whether the delivery was made by somebody who knows the secret. An empty secret verifies nothing.
+    fn verify(&self, secret: &[u8], delivery: &Delivery<'_>) -> bool;
+    /// What a verified delivery says.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`].
+    fn read(&self, delivery: &Delivery<'_>) -> Result<Event, Refusal>;
+}
+
+/// What a delivery says.
+enum Event {
+    /// That the webhook works.
+    Ping,
+    /// That a reference of a repository has moved.
+    Push {
+        /// The repository's address, `https://HOST/...`.
+        url: String,
+        /// The whole name, such as `refs/heads/main`.
+        reference: String,
+    },
+    /// Something that nobody here needs; what.
+    Other(String),
+}
 
 /// A way in for deliveries.
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +54,10 @@ pub struct Entrance {
 }
 
 /// A delivery as it came in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Delivery<'a> {
-    /// `X-GitHub-Event`.
-    pub event: &'a str,
-    /// `X-Hub-Signature-256`.
-    pub signature: Option<&'a str>,
+    /// A header's value, by its name in lower case.
+    pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Sync),
     /// The raw body.
     pub body: &'a [u8],
 }
@@ -72,19 +104,9 @@ impl Refusal {
     }
 }
 
-/// The part of a push event that matters: which repository, which reference.
-#[derive(Debug, Deserialize)]
-struct Push {
-    #[serde(rename = "ref")]
-    reference: String,
-    repository: Repository,
-}
-
-#[derive(Debug, Deserialize)]
-struct Repository {
-    full_name: String,
-    #[serde(default)]
-    html_url: String,
+/// Whether a delivery has the headers of a signed one, as far as that shows before its body is read.
+pub fn is_signed(delivery: &Delivery<'_>) -> bool {
+    SENDERS.into_iter().any(|sender| sender.sent(delivery))
 }
 
 /// Takes a delivery in. Returns only after the queue has what follows from it.
@@ -99,74 +121,41 @@ pub async fn receive(
     if delivery.body.len() > entrance.max_body {
         return Err(Refusal::TooLarge(entrance.max_body));
     }
-    let secret = ports.keys.secret(SECRET).await?.ok_or_else(|| {
-        PortError::new(
-            ErrorKind::NotFound,
-            format!("the secret manager has no '{SECRET}'"),
-        )
+    let sender = SENDERS.into_iter().find(|sender| sender.sent(&delivery));
+    let Some(sender) = sender else {
+        return Err(Refusal::Unauthorized(entrance.secret));
+    };
+    let name = sender.secret();
+    let secret = ports.keys.secret(name).await?.ok_or_else(|| {
+        let what = format!("the secret manager has no '{name}'");
+        PortError::new(ErrorKind::NotFound, what)
     })?;
-    if !is_signed(secret.expose(), delivery.body, delivery.signature) {
+    if !sender.verify(secret.expose(), &delivery) {
         return Err(Refusal::Unauthorized(entrance.secret));
     }
-    match delivery.event {
-        "ping" => Ok(Answer::Pong),
-        "push" => push(ports, delivery.body).await,
-        other => Ok(Answer::Ignored(format!(
-            "events of type '{other}' are not used"
-        ))),
+    match sender.read(&delivery)? {
+        Event::Ping => Ok(Answer::Pong),
+        Event::Push { url, reference } => push(ports, &url, &reference).await,
+        Event::Other(what) => Ok(Answer::Ignored(what)),
     }
 }
 
-/// Checks `sha256=HEX` over the raw body in constant time. An empty secret verifies nothing.
-fn is_signed(secret: &[u8], body: &[u8], signature: Option<&str>) -> bool {
-    let given = signature.and_then(|text| text.strip_prefix("sha256="));
-    let given = given.and_then(|text| hex::decode(text).ok());
-    let mac = Hmac::<Sha256>::new_from_slice(secret).ok();
-    let (Some(given), Some(mut mac), false) = (given, mac, secret.is_empty()) else {
-        return false;
+async fn push(ports: &Ports, url: &str, reference: &str) -> Result<Answer, Refusal> {
+    let Some(repository) = index::repository(url) else {
+        let what = "the repository's address is not valid".to_owned();
+        return Err(Refusal::Malformed("push".to_owned(), what));
     };
-    mac.update(body);
-    mac.verify_slice(&given).is_ok()
-}
-
-async fn push(ports: &Ports, body: &[u8]) -> Result<Answer, Refusal> {
-    let push: Push = serde_json::from_slice(body).map_err(|error| {
-        // serde names positions and types, never values of ours; the payload is GitHub's own.
-        Refusal::Malformed(
-            "push".to_owned(),
-            format!("line {}, column {}", error.line(), error.column()),
-        )
-    })?;
-    let url = match push.repository.html_url.as_str() {
-        "" => format!("https://github.com/{}", push.repository.full_name),
-        url => url.to_owned(),
-    };
-    let Some(repository) = index::repository(&url) else {
-        return Err(Refusal::Malformed(
-            "push".to_owned(),
-            "repository.html_url is no address".to_owned(),
-        ));
-    };
-    let followers = index::followers(ports, &repository, &push.reference).await?;
+    let followers = index::followers(ports, &repository, reference).await?;
     if followers.is_empty() {
-        return Ok(Answer::Ignored(format!(
-            "no source follows {} of {repository}",
-            push.reference
-        )));
+        let what = format!("no source follows {reference} of {repository}");
+        return Ok(Answer::Ignored(what));
     }
     let requests: Vec<Request> = followers
         .into_iter()
         .map(|(hub, object)| Request::new(&hub, object, Cause::Push))
         .collect();
-    ports
-        .queue
-        .send(
-            requests
-                .iter()
-                .map(|request| (request.clone(), Duration::ZERO))
-                .collect(),
-        )
-        .await?;
+    let now = requests.iter().cloned().map(|one| (one, Duration::ZERO));
+    ports.queue.send(now.collect()).await?;
     Ok(Answer::Queued(requests))
 }
 
@@ -181,46 +170,28 @@ mod tests {
     use std::sync::Arc;
 
     const SECRET: &[u8] = b"It's a Secret to Everybody";
-    /// GitHub's own example for the body `Hello, World!`.
-    const SIGNATURE: &str =
-        "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-
     const ENTRANCE: Entrance = Entrance {
         max_body: 1 << 20,
         secret: "the vault",
     };
 
-    #[test]
-    fn signatures() {
-        let body = b"Hello, World!";
-        assert!(is_signed(SECRET, body, Some(SIGNATURE)));
-        for bad in [
-            None,
-            Some(""),
-            Some("sha256="),
-            Some("sha1=757107ea0eb2509fc211221cce984b8a37570b6d"),
-            Some("sha256=757107ea"),
-            Some(&SIGNATURE.replace("757", "758")),
-            Some(&SIGNATURE[7..]),
-        ] {
-            assert!(!is_signed(SECRET, body, bad), "{bad:?}");
-        }
-        assert!(!is_signed(SECRET, b"Hello, World?", Some(SIGNATURE)));
-        assert!(!is_signed(b"", body, Some(SIGNATURE)));
+    /// A delivery of GitHub.
+    struct Sent<'a> {
+        event: &'a str,
+        body: &'a str,
+        signature: &'a str,
     }
 
-    fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> Delivery<'a> {
-        Delivery {
+    fn delivery<'a>(event: &'a str, body: &'a str, signature: &'a str) -> Sent<'a> {
+        Sent {
             event,
-            signature: Some(signature),
-            body: body.as_bytes(),
+            body,
+            signature,
         }
     }
 
     fn sign(body: &str) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET).unwrap();
-        mac.update(body.as_bytes());
-        format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+        github::sign(SECRET, body.as_bytes())
     }
 
     const PUSH: &str = r#"{"ref": "refs/heads/main", "after": "a", "repository":
@@ -233,8 +204,17 @@ mod tests {
             Arc::new(MemoryQueue::default()),
         );
         let mut ports = testing::ports(blobs, queue.clone(), Arc::default());
-        let receive = |ports: &Ports, one: Delivery<'_>| {
-            let received = receive(ports, &ENTRANCE, one);
+        let receive = |ports: &Ports, one: Sent<'_>| {
+            let header = |name: &str| match name {
+                "x-github-event" => Some(one.event),
+                "x-hub-signature-256" => Some(one.signature),
+                _ => None,
+            };
+            let delivery = Delivery {
+                header: &header,
+                body: one.body.as_bytes(),
+            };
+            let received = receive(ports, &ENTRANCE, delivery);
             received.now_or_never().expect("nothing waits")
         };
         let signed = sign(PUSH);
@@ -278,6 +258,13 @@ mod tests {
         );
         assert_eq!(queue.take(), [(request, Duration::ZERO)]);
 
+        let strange = Delivery {
+            header: &|_| None,
+            body: PUSH.as_bytes(),
+        };
+        let strange = super::receive(&ports, &ENTRANCE, strange);
+        let refusal = strange.now_or_never().unwrap().unwrap_err();
+        assert_eq!(refusal.status(), 401, "of no host that is known");
         let refusal = receive(&ports, delivery("push", PUSH, "sha256=00")).unwrap_err();
         assert_eq!(refusal.status(), 401);
         assert!(refusal.to_string().ends_with("in the vault"), "{refusal}");

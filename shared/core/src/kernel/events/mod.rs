@@ -1,0 +1,88 @@
+//! Events about the object of a step: what a reconciler tells goes to each [`Sink`].
+
+mod kubernetes;
+
+use super::Context;
+use crate::flux::shorten;
+use crate::ports::PortError;
+use async_trait::async_trait;
+use driftless_manifest::Object;
+use std::sync::{Mutex, PoisonError};
+
+/// The longest message of an event, in bytes; the API server refuses a longer one.
+const LONGEST: usize = 1024;
+
+/// Who is told what steps have to tell.
+const SINKS: [&dyn Sink; 1] = [&kubernetes::Events];
+
+/// A way to tell people what a step did.
+#[async_trait]
+trait Sink: Sync {
+    /// Tells an event about the object of the step; `source` is Flux's controller for its kind.
+    ///
+    /// # Errors
+    /// The port's: the event is lost.
+    async fn send(
+        &self,
+        context: &Context<'_>,
+        object: &Object,
+        source: &str,
+        event: &Event,
+    ) -> Result<(), PortError>;
+}
+
+/// Collects what a step has to tell; it is sent at the end of the step.
+#[derive(Default)]
+pub struct Recorder(Mutex<Vec<Event>>);
+
+struct Event {
+    is_warning: bool,
+    reason: String,
+    message: String,
+    metadata: Vec<(String, String)>,
+}
+
+impl Recorder {
+    /// Notes an event about a revision, which may be empty.
+    pub fn tell(&self, is_warning: bool, reason: &str, message: &str, revision: &str) {
+        self.annotated(is_warning, reason, message, &[("revision", revision)]);
+    }
+
+    /// Notes an event with metadata for the annotations of the kind's group; what is empty is left out.
+    pub fn annotated(
+        &self,
+        is_warning: bool,
+        reason: &str,
+        message: &str,
+        metadata: &[(&str, &str)],
+    ) {
+        let known = metadata.iter().filter(|(_, value)| !value.is_empty());
+        let event = Event {
+            is_warning,
+            reason: reason.to_owned(),
+            message: shorten(message, LONGEST),
+            metadata: known
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+        };
+        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push(event);
+    }
+
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Context<'_> {
+    /// Gives the events of the step to every sink, in their order. A lost event is logged, never an error.
+    pub async fn send_events(&self, object: &Object, source: &str) {
+        for event in self.events.take() {
+            for sink in SINKS {
+                if let Err(error) = sink.send(self, object, source, &event).await {
+                    tracing::warn!(object = %self.id, reason = event.reason, %error, "event not written");
+                }
+            }
+        }
+    }
+}
