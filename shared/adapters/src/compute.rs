@@ -1,13 +1,25 @@
 use async_trait::async_trait;
 use driftless_core::ports::Compute;
+use std::thread::available_parallelism;
+use tokio::sync::Semaphore;
 
-/// The threads of the runtime for work that blocks.
-#[derive(Clone, Copy, Debug)]
-pub struct Threads;
+/// The threads of the runtime for work that blocks: as many computations at once as there are processors. More would take
+/// memory and end no sooner.
+#[derive(Debug)]
+pub struct Threads(Semaphore);
+
+impl Default for Threads {
+    fn default() -> Self {
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self(Semaphore::new(processors))
+    }
+}
 
 #[async_trait]
 impl Compute for Threads {
     async fn run(&self, work: Box<dyn FnOnce() + Send>) {
+        // Nobody closes it: without a permit there would be no computation at all.
+        let _permit = self.0.acquire().await;
         if let Err(error) = tokio::task::spawn_blocking(work).await {
             tracing::error!(%error, "a computation was cut off");
         }
@@ -33,7 +45,8 @@ mod tests {
             tokio::task::yield_now().await;
             answer.send("an answer").expect("somebody waits");
         };
-        tokio::join!(Threads.run(work), elsewhere);
+        let threads = Threads::default();
+        tokio::join!(threads.run(work), elsewhere);
         assert_eq!(result.try_recv().expect("it ended"), Ok("an answer"));
     }
 }
