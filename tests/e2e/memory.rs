@@ -1,0 +1,206 @@
+//! How much memory the reconcile function takes: the measured table of infra/README.md.
+
+use crate::site::*;
+use crate::world::World;
+use driftless_tests::github::Change;
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Instant;
+
+const FLEET: &str = "acme/memory";
+/// How many messages a batch has at most.
+const BATCHES: [usize; 3] = [1, 5, 10];
+const MOST: usize = 10;
+
+/// What the objects of a row are.
+struct Row {
+    name: &'static str,
+    kind: &'static str,
+    prefix: &'static str,
+}
+
+const ROWS: [Row; 4] = [
+    Row {
+        name: "Kustomization with 50 objects",
+        kind: "Kustomization",
+        prefix: "small",
+    },
+    Row {
+        name: "Kustomization with 500 objects of 1 KB",
+        kind: "Kustomization",
+        prefix: "large",
+    },
+    Row {
+        name: "GitRepository of 1 MB",
+        kind: "GitRepository",
+        prefix: "light",
+    },
+    Row {
+        name: "GitRepository of 32 MB",
+        kind: "GitRepository",
+        prefix: "heavy",
+    },
+];
+
+fn objects(count: usize, at: usize) -> String {
+    let filler = "x".repeat(1000);
+    let object = |number: usize| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-{at}-{number}\n  namespace: default\ndata:\n  text: {filler}\n"
+        )
+    };
+    (0..count).map(object).collect::<Vec<_>>().join("---\n")
+}
+
+fn kustomization(name: &str) -> String {
+    format!(
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  \
+         interval: 10h\n  path: ./{name}\n  prune: true\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n"
+    )
+}
+
+fn source(name: &str, url: &str) -> String {
+    format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  \
+         interval: 10h\n  url: {url}\n  ref: {{branch: main}}\n"
+    )
+}
+
+/// Bytes that no compression makes smaller.
+fn noise(megabytes: usize, seed: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (seed as u64 + 1);
+    let mut bytes = Vec::with_capacity(megabytes << 20);
+    while bytes.len() < megabytes << 20 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}
+
+/// The processes of the reconcile function, with the most memory that each has taken, in MiB.
+fn functions() -> Vec<(u32, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("processes").flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment).into_owned();
+        let mut variables = environment.split('\0');
+        let is_ours = variables
+            .any(|one| one.starts_with("AWS_LAMBDA_FUNCTION_NAME=") && one.contains("Reconcile"));
+        let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+        if let (true, Some(peak)) = (is_ours, peak) {
+            found.push((pid, peak >> 10));
+        }
+    }
+    found
+}
+
+fn end_functions() {
+    for (pid, _) in functions() {
+        let ended = std::process::Command::new("kill")
+            .args(["-9", &pid.to_string()])
+            .status();
+        assert!(ended.is_ok());
+    }
+}
+
+/// `cargo test --workspace --release --test e2e -- --ignored memory_of_batches --nocapture`
+#[test]
+#[ignore = "it measures, for infra/README.md"]
+fn memory_of_batches() {
+    let hub = HubSpec {
+        name: "hub",
+        repository: FLEET,
+        branch: "main",
+        path: "./cluster",
+    };
+    let world = World::start(false, &[hub], &[]);
+    let mut cluster = Vec::new();
+    let mut changes = Vec::new();
+    for at in 0..MOST {
+        for (prefix, count) in [("small", 50), ("large", 500)] {
+            let name = format!("{prefix}-{at}");
+            changes.push(Change::write(
+                &format!("{name}/all.yaml"),
+                objects(count, at),
+            ));
+            cluster.push(kustomization(&name));
+        }
+        for (prefix, size) in [("light", 1), ("heavy", 32)] {
+            let name = format!("{prefix}-{at}");
+            let repository = format!("acme/{name}");
+            world.commit(&repository, &[Change::write("blob", noise(size, at))]);
+            cluster.push(source(&name, &format!("https://github.com/{repository}")));
+        }
+    }
+    changes.push(Change::write("cluster/all.yaml", cluster.join("---\n")));
+    world.commit(FLEET, &changes);
+    world.sweep();
+    let hub = world.cluster("hub");
+    let names = ROWS
+        .iter()
+        .flat_map(|row| (0..MOST).map(move |at| (row.kind, format!("{}-{at}", row.prefix))));
+    let names: Vec<_> = names.collect();
+    world.within(std::time::Duration::from_secs(900), "all is ready", || {
+        for (kind, name) in &names {
+            let (status, _, message) = ready(hub, kind, "flux-system", name);
+            if status != "True" {
+                return Err(format!("{kind}/{name}: {message}"));
+            }
+        }
+        Ok(())
+    });
+    world.settle();
+    println!(
+        "| object | messages of a batch | peak of the process | time |\n| --- | --- | --- | --- |"
+    );
+    for row in ROWS {
+        for batch in BATCHES {
+            if row.kind == "GitRepository" {
+                // A new commit, so that each source is downloaded.
+                for at in 0..batch {
+                    let size = if row.prefix == "heavy" { 32 } else { 1 };
+                    let repository = format!("acme/{}-{at}", row.prefix);
+                    world.commit(
+                        &repository,
+                        &[Change::write("blob", noise(size, at + 100 * batch))],
+                    );
+                }
+            }
+            end_functions();
+            let start = Instant::now();
+            let answer = world
+                .ministack
+                .aws()
+                .invoke(world.stack.output("ReconcileFunction"), &event(&row, batch));
+            let answer = answer.expect("the function answers");
+            assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
+            let took = start.elapsed().as_secs_f64();
+            let peak = functions().into_iter().map(|(_, peak)| peak).max();
+            let peak = peak.expect("a process of the function");
+            println!("| {} | {batch} | {peak} MiB | {took:.1} s |", row.name);
+            world.settle();
+        }
+    }
+}
+
+fn event(row: &Row, batch: usize) -> Value {
+    let record = |at: usize| {
+        let name = format!("{}-{at}", row.prefix);
+        let object = json!({"kind": row.kind, "namespace": "flux-system", "name": name});
+        let body = json!({"hub": "hub", "cause": "changed", "object": object}).to_string();
+        json!({"messageId": format!("m{at}"), "receiptHandle": "r", "body": body, "attributes": {},
+            "messageAttributes": {}, "eventSource": "aws:sqs"})
+    };
+    json!({"Records": (0..batch).map(record).collect::<Vec<_>>()})
+}
