@@ -8,6 +8,7 @@ mod deletion;
 mod embedded;
 mod forgotten;
 mod kamaji;
+mod killed;
 mod memory;
 mod multi_tenancy;
 mod multicluster;

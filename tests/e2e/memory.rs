@@ -180,9 +180,11 @@ fn memory_of_batches() {
             let mut start = Instant::now();
             let mut answer = invoke(&world, row, batch);
             // Who invokes finds out first that the process is gone.
-            while answer.is_err() && start.elapsed() < Duration::from_secs(10) {
-                start = Instant::now();
-                answer = invoke(&world, row, batch);
+            for _ in 0..5 {
+                if answer.is_err() {
+                    start = Instant::now();
+                    answer = invoke(&world, row, batch);
+                }
             }
             let answer = answer.expect("the function answers");
             assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");

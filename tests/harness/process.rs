@@ -88,6 +88,11 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Where the log is.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// The last lines of the log.
     pub fn log_tail(&self) -> String {
         tail(&self.log, 40)

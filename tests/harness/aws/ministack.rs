@@ -1,6 +1,8 @@
 //! MiniStack: S3, SQS, Secrets Manager, CloudFormation, EventBridge, and Lambda
 //! functions as processes of this machine. It enforces IAM policies here.
 
+use std::path::PathBuf;
+
 use super::Aws;
 use crate::http::Http;
 use crate::process::Server;
@@ -90,6 +92,35 @@ impl MiniStack {
         let host = function_url.trim_start_matches("https://");
         let id = host.split('.').next().unwrap_or_default();
         format!("{}/_aws/lambda-url/{id}/", self.url())
+    }
+
+    /// The processes of the functions that run now, by their functions' names.
+    pub fn functions(&self) -> Vec<(u32, String)> {
+        let endpoint = format!("AWS_ENDPOINT_URL={}", self.url());
+        let of_this = |process: PathBuf| {
+            let number = process.file_name()?.to_str()?.parse().ok()?;
+            let program = std::fs::read_link(process.join("exe")).ok()?;
+            let environment = std::fs::read(process.join("environ")).ok()?;
+            let environment = String::from_utf8_lossy(&environment);
+            let mut variables = environment.split('\0');
+            let name = "AWS_LAMBDA_FUNCTION_NAME=";
+            let name = variables.clone().find_map(|one| one.strip_prefix(name))?;
+            let is_ours = program.ends_with("bootstrap") && variables.any(|one| one == endpoint);
+            is_ours.then(|| (number, name.to_owned()))
+        };
+        let processes = std::fs::read_dir("/proc").expect("the processes");
+        let processes = processes.filter_map(|entry| Some(entry.ok()?.path()));
+        processes.filter_map(of_this).collect()
+    }
+
+    /// How many invocations ended because their process did.
+    pub fn cut_off(&self) -> usize {
+        let text = std::fs::read(self.server.log()).expect("read MiniStack's log");
+        let text = String::from_utf8_lossy(&text);
+        let told = text
+            .lines()
+            .filter(|line| line.contains("Runtime exited before returning a response"));
+        told.count()
     }
 
     /// The last lines of MiniStack's own log.

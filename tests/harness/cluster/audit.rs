@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Every answered request of others; the server's own bookkeeping is left out.
+/// Every answered request of others, and what became of a ConfigMap that it wrote; the server's own bookkeeping is left out.
 pub(super) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -14,6 +14,9 @@ rules:
     users: ["system:apiserver", "system:anonymous"]
   - level: None
     nonResourceURLs: ["/readyz*", "/livez*", "/healthz*", "/metrics"]
+  - level: RequestResponse
+    verbs: [create, update, patch, delete]
+    resources: [{group: "", resources: [configmaps]}]
   - level: Metadata
 "#;
 
@@ -49,15 +52,38 @@ impl Request {
     }
 }
 
-/// The complete lines of the log; a line that is still being written is left out.
+/// The requests of the log.
 pub(super) fn read(path: &Path) -> Vec<Request> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
-    complete.lines().filter_map(parse).collect()
+    events(path).iter().map(parse).collect()
 }
 
-fn parse(line: &str) -> Option<Request> {
-    let event: Value = serde_json::from_str(line).ok()?;
+/// The writes of ConfigMaps with the objects that they led to; a delete leads to none.
+pub(super) fn written(path: &Path) -> Vec<(Request, Option<Value>)> {
+    let events = events(path).into_iter();
+    let found = events.map(|mut event| (parse(&event), event["responseObject"].take()));
+    let of_configs = |request: &Request| {
+        request.is_write() && request.resource == "configmaps" && request.code < 300
+    };
+    found
+        .filter(|(request, _)| of_configs(request))
+        .map(|(request, object)| {
+            let is_object = object["kind"] == "ConfigMap" && request.verb != "delete";
+            (request, is_object.then_some(object))
+        })
+        .collect()
+}
+
+/// The complete lines of the log; a line that is still being written is left out.
+fn events(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    let lines = complete.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+fn parse(event: &Value) -> Request {
     let text = |pointer: &str| {
         event
             .pointer(pointer)
@@ -65,7 +91,7 @@ fn parse(line: &str) -> Option<Request> {
             .unwrap_or_default()
             .to_owned()
     };
-    Some(Request {
+    Request {
         verb: text("/verb"),
         uri: text("/requestURI"),
         user: text("/user/username"),
@@ -80,5 +106,5 @@ fn parse(line: &str) -> Option<Request> {
             .and_then(Value::as_u64)
             .and_then(|code| code.try_into().ok())
             .unwrap_or_default(),
-    })
+    }
 }

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use api::{Api, Refused};
 pub use audit::Request;
 pub use metrics::Writes;
+use serde_json::Value;
 
 use self::certificates::ClientAuthority;
 use self::etcd::Etcd;
@@ -170,6 +171,11 @@ impl Cluster {
     /// The requests that the server answered so far, oldest first, without its own.
     pub fn requests(&self) -> Vec<Request> {
         audit::read(&self.folder.path().join("audit.jsonl"))
+    }
+
+    /// The writes of ConfigMaps that it took so far, oldest first, each with the object that it led to; a delete leads to none.
+    pub fn written(&self) -> Vec<(Request, Option<Value>)> {
+        audit::written(&self.folder.path().join("audit.jsonl"))
     }
 
     /// The server's log file.

@@ -907,20 +907,28 @@ fn approve(world: &World) {
 /// Plays kubelet: Deployments become ready after a while. And the people who are asked before much is deleted.
 pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
     let mut ready: BTreeMap<(String, String), Instant> = BTreeMap::new();
+    // The writes that a server had had when all on it was ready.
+    let mut still: BTreeMap<String, u64> = BTreeMap::new();
+    let deployments = format!("/apis/apps/v1/namespaces/{APPS}/deployments");
     for turn in 0u64.. {
         tokio::time::sleep(Duration::from_secs(5)).await;
         if turn.is_multiple_of(6) {
             approve(&world);
         }
         for (cluster, server) in &world.servers {
-            let path = format!("/apis/apps/v1/namespaces/{APPS}/deployments");
-            for live in server.list(&path) {
+            let writes = server.writes();
+            if still.get(cluster) == Some(&writes) {
+                continue;
+            }
+            let (path, mut is_still) = (&deployments, true);
+            for live in server.list(path) {
                 let name = live["metadata"]["name"].as_str().unwrap_or_default();
                 let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
                 let generation = live["metadata"]["generation"].clone();
                 if live["status"]["observedGeneration"] == generation {
                     continue;
                 }
+                is_still = false;
                 let key = (cluster.clone(), format!("{uid} {generation}"));
                 let after = Duration::from_secs(rng.between(1, 200));
                 let at = *ready.entry(key).or_insert_with(|| Instant::now() + after);
@@ -936,6 +944,9 @@ pub async fn kubelet(world: Arc<World>, mut rng: Rng) {
                     let what = format!("{name} on {cluster} becomes ready");
                     world.trace.operation(&what);
                 }
+            }
+            if is_still {
+                still.insert(cluster.clone(), writes);
             }
         }
     }

@@ -19,7 +19,7 @@ use kube::client::Body as KubeBody;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct ApiServer {
     ambush: Mutex<Option<Ambush>>,
     /// Whether somebody changes the next record of a release just before the core does.
     record_changes: AtomicBool,
+    /// Requests that were no reads.
+    writes: AtomicU64,
 }
 
 type Ambush = Box<dyn FnOnce(&ApiServer, &str) + Send>;
@@ -80,6 +82,7 @@ impl ApiServer {
             bug,
             ambush: Mutex::default(),
             record_changes: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
         }
     }
 
@@ -108,6 +111,16 @@ impl ApiServer {
         self.record_changes.store(true, Ordering::Relaxed);
     }
 
+    /// How many requests it had that were no reads: as long as that is the same, so is what it holds.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, is_read: bool) {
+        self.writes
+            .fetch_add(u64::from(!is_read), Ordering::Relaxed);
+    }
+
     /// A copy of all that it holds.
     pub fn content(&self) -> Server {
         self.embedded.with(|server, _| server.clone())
@@ -121,6 +134,7 @@ impl ApiServer {
         media: &str,
         body: Option<&Value>,
     ) -> std::result::Result<Value, (u16, String)> {
+        self.count(method == "GET");
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let answer = self.embedded.handle(&Asked {
             method: method.to_owned(),
@@ -166,12 +180,16 @@ impl ApiServer {
 
     /// The items of a list.
     pub fn list(&self, path: &str) -> Vec<Value> {
-        let list = self.get(path).unwrap_or_default();
-        list["items"].as_array().cloned().unwrap_or_default()
+        let mut list = self.get(path).unwrap_or_default();
+        match list["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        }
     }
 
     /// Answers a request, and lets the checker see what it changed.
     fn answer(&self, parts: Parts, body: Bytes) -> Answer {
+        self.count(parts.method == http::Method::GET);
         let path = parts.uri.path().to_owned();
         let is_dry = parts
             .uri
