@@ -1,6 +1,6 @@
 //! Reading all blobs of a folder again and again: only what has changed is read.
 
-use super::{BlobEntry, ErrorKind, PortError, Ports, Result, Version};
+use super::{BlobEntry, ErrorKind, Ports, Result, Version};
 use crate::concurrent;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -73,7 +73,7 @@ impl Ports {
                 }
                 Ok(None) => {}
                 Err(error) if error.kind == ErrorKind::NotFound => {}
-                Err(error) => return Err(PortError::from(error)),
+                Err(error) => return Err(error),
             }
         }
         let all = folder.iter();
