@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How many seeds the ordinary test run has.
 const SEEDS: u64 = 500;
 /// Of all combinations of a call and a fault, every so many; `--crash-points` of the program runs all.
-const STRIDE: u64 = 11;
+const STRIDE: u64 = 23;
 
 fn jobs() -> u64 {
     std::thread::available_parallelism().map_or(1, |jobs| jobs.get() as u64)
