@@ -96,6 +96,26 @@ fn what_becomes_ready_wakes_those_that_wait() {
     );
 }
 
+/// A health check may name a namespace for an object of the cluster itself: it is not part of its name.
+#[test]
+fn a_health_check_finds_an_object_without_a_namespace() {
+    let world = Embedded::start(&HUB, &[]);
+    let app = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n";
+    let checked = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: shop\n  namespace: flux-system\n\
+         spec:\n  interval: 10m\n  path: ./apps\n  prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n  \
+         healthChecks:\n  - apiVersion: v1\n    kind: Namespace\n    name: shop\n    namespace: flux-system\n";
+    let changes = [
+        Change::write("apps/app.yaml", app),
+        Change::write("clusters/hub/shop.yaml", checked),
+    ];
+    world.commit(FLEET, &changes);
+    world.sweep();
+    world.settle();
+    let (status, reason, message) =
+        ready(world.cluster("hub"), "Kustomization", "flux-system", "shop");
+    assert_eq!(status, "True", "{reason}: {message}");
+}
+
 /// Suspends every Kustomization but the root, or resumes them.
 fn suspend_all(hub: &dyn Node, names: &[&str], suspend: Value) {
     for name in names {

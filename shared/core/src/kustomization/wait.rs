@@ -172,15 +172,21 @@ async fn assess(
     now: Duration,
 ) -> Result<Vec<(Wanted, Status)>, Failure> {
     let mut items = Vec::with_capacity(wanted.len());
+    let mut places = Vec::with_capacity(wanted.len());
     for one in &wanted {
-        if let Some(resource) = target.cluster.resource(&one.gvk()).await? {
-            items.push(Item::new(one.object()?, resource));
-        }
+        let resource = target.cluster.resource(&one.gvk()).await?;
+        let item = match resource {
+            Some(resource) => Some(Item::new(one.object()?, resource)),
+            None => None,
+        };
+        // What was asked for may name a namespace where its kind has none.
+        places.push(item.as_ref().map(|item| item.object.id()));
+        items.extend(item);
     }
     let selector = live::selector(owner);
     let live = objects::read(target, &items, &selector, Denied::Error).await?;
-    let looks = wanted.into_iter().map(|one| {
-        let live = live.get(&one.id);
+    let looks = wanted.into_iter().zip(places).map(|(one, place)| {
+        let live = place.and_then(|id| live.get(&id));
         async move {
             let status = match live {
                 Some(live) if owner.spec.wait && Policy::of(live).skip(None).is_some() => {
