@@ -13,12 +13,12 @@
 use crate::site::*;
 use crate::world::World;
 use driftless_tests::github::Change;
+use driftless_tests::process::kill;
 use driftless_tests::random::Random;
 use driftless_tests::tools;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -41,7 +41,7 @@ const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| {
         text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is no number: {text}"))
+            .unwrap_or_else(|_| panic!("{variable} is not a number: {text}"))
     })
 }
 
@@ -527,13 +527,6 @@ impl Killer<'_> {
             let _ = aws.call("s3", "put_object", &put);
         }
     }
-}
-
-/// Whether it was there.
-fn kill(process: u32) -> bool {
-    let mut kill = Command::new("kill");
-    let ended = kill.args(["-KILL", &process.to_string()]).output();
-    ended.expect("run kill").status.success()
 }
 
 fn decode(text: &str) -> Vec<u8> {

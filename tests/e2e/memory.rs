@@ -3,6 +3,7 @@
 use crate::site::*;
 use crate::world::World;
 use driftless_tests::github::Change;
+use driftless_tests::process::kill;
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -79,39 +80,21 @@ fn noise(megabytes: usize, seed: usize) -> Vec<u8> {
     bytes
 }
 
-/// The processes of the reconcile function, with the most memory that each has taken, in MiB.
-fn functions() -> Vec<(u32, u64)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").expect("processes").flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-        let environment = String::from_utf8_lossy(&environment).into_owned();
-        let mut variables = environment.split('\0');
-        let is_ours = variables
-            .any(|one| one.starts_with("AWS_LAMBDA_FUNCTION_NAME=") && one.contains("Reconcile"));
-        let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-        if let (true, Some(peak)) = (is_ours, peak) {
-            found.push((pid, peak >> 10));
-        }
-    }
-    found
+/// The most memory that a process of the reconcile function has taken, in MiB.
+fn peak(world: &World) -> Option<u64> {
+    let peaks = reconcilers(world).filter_map(|process| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        peak.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    peaks.max().map(|kilobytes| kilobytes >> 10)
 }
 
-fn end_functions() {
-    for (pid, _) in functions() {
-        let ended = std::process::Command::new("kill")
-            .args(["-9", &pid.to_string()])
-            .status();
-        assert!(ended.is_ok());
-    }
+fn reconcilers(world: &World) -> impl Iterator<Item = u32> {
+    let functions = world.ministack.functions().into_iter();
+    functions.filter_map(|(process, name)| name.contains("Reconcile").then_some(process))
 }
 
 /// `cargo test --workspace --release --test e2e -- --ignored memory_of_batches --nocapture`
@@ -176,7 +159,9 @@ fn memory_of_batches() {
                     );
                 }
             }
-            end_functions();
+            for process in reconcilers(&world) {
+                kill(process);
+            }
             let mut start = Instant::now();
             let mut answer = invoke(&world, row, batch);
             // Who invokes finds out first that the process is gone.
@@ -189,8 +174,7 @@ fn memory_of_batches() {
             let answer = answer.expect("the function answers");
             assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
             let took = start.elapsed().as_secs_f64();
-            let peak = functions().into_iter().map(|(_, peak)| peak).max();
-            let peak = peak.expect("a process of the function");
+            let peak = peak(&world).expect("a process of the function");
             println!("| {} | {batch} | {peak} MiB | {took:.1} s |", row.name);
         }
     }

@@ -136,3 +136,10 @@ pub fn run(command: &mut Command) -> String {
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
+
+/// Ends a process at once; whether it was there.
+pub fn kill(process: u32) -> bool {
+    let mut kill = Command::new("kill");
+    let ended = kill.args(["-KILL", &process.to_string()]).output();
+    ended.expect("run kill").status.success()
+}

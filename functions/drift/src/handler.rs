@@ -1,16 +1,8 @@
 use aws_lambda_events::sqs::SqsEvent;
-use driftless_core::ports::Ports;
+use driftless_core::ports::{Ports, SweepRequest};
 use driftless_core::sweep::{self, Report, Started};
 use lambda_runtime::{Error, LambdaEvent};
-use serde::Deserialize;
 use serde_json::{Value, json};
-
-/// What a message of the sweep queue asks for.
-#[derive(Deserialize)]
-struct Asked {
-    /// The name of a hub.
-    sweep: String,
-}
 
 /// Answers the timer with a message for each hub, and each such message with a sweep of that hub.
 ///
@@ -37,7 +29,7 @@ async fn sweeps(ports: &Ports, messages: SqsEvent) -> Result<Vec<Report>, Error>
     let mut reports = Vec::with_capacity(messages.records.len());
     for message in messages.records {
         let body = message.body.unwrap_or_default();
-        let asked: Asked = serde_json::from_str(&body).map_err(|error| {
+        let asked: SweepRequest = serde_json::from_str(&body).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!("the message is not {{\"sweep\": \"HUB\"}}: line {line}, column {column}")
         })?;

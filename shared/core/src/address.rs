@@ -1,8 +1,16 @@
-//! Addresses that lead back into this installation: to the machine itself, its neighbours on the link, its metadata services.
+//! Addresses: what host they name, and whether they lead back into this installation (to the machine itself, its neighbours on the
+//! link, its metadata services).
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Whether an address is one of them, in whichever form IPv6 carries it.
+/// What stands between the scheme, if there is one, and the path: `ghcr.io` of `oci://ghcr.io/a/b`, `https://ghcr.io/v1/` and
+/// `ghcr.io/a`.
+pub fn authority(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default()
+}
+
+/// Whether an address leads back here, in whichever form IPv6 carries it.
 pub fn is_local(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(ip) => {
@@ -23,7 +31,7 @@ pub fn is_local(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a host (`127.0.0.1`, `[::1]`, `api.example.com`) is written as one of them, or named so. What other names lead to shows
+/// Whether a host (`127.0.0.1`, `[::1]`, `api.example.com`) is written as an address that leads back here, or named so. What other names lead to shows
 /// when they are looked up.
 pub fn is_local_host(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -233,6 +233,13 @@ impl Request {
     }
 }
 
+/// A message that asks for the sweep of a hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepRequest {
+    /// The hub's name.
+    pub sweep: String,
+}
+
 /// The queue of work.
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -492,7 +499,7 @@ pub struct Ports {
     pub compute: Arc<dyn Compute>,
     /// Artifacts that were unpacked for a step, for the next one.
     pub unpacked: Arc<Unpacked>,
-    /// Blobs that were read last by whoever reads all of a folder again and again.
+    /// The folders of blobs that this process has read.
     pub read: Arc<BlobCache>,
     /// What each tenant has left at each host.
     pub throttle: Arc<Throttle>,

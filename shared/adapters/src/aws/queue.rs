@@ -3,9 +3,9 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
-use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
+use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result, SweepRequest};
 use futures::{StreamExt, TryStreamExt};
-use serde_json::json;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Messages of one call.
@@ -116,13 +116,7 @@ impl Queue for SqsQueue {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         let mut messages = Vec::with_capacity(requests.len());
         for (request, delay) in &requests {
-            let body = serde_json::to_string(request).map_err(|error| {
-                PortError::new(
-                    ErrorKind::Invalid,
-                    format!("write a request as JSON: {error}"),
-                )
-            })?;
-            messages.push((body, seconds(*delay)));
+            messages.push((body(request)?, seconds(*delay)));
         }
         self.send_all(&self.url, &messages).await
     }
@@ -131,10 +125,12 @@ impl Queue for SqsQueue {
         let Some(url) = &self.sweeps else {
             return Ok(false);
         };
-        let messages = hubs
-            .iter()
-            .map(|hub| (json!({"sweep": hub}).to_string(), 0));
-        self.send_all(url, &messages.collect::<Vec<_>>()).await?;
+        let mut messages = Vec::with_capacity(hubs.len());
+        for hub in hubs {
+            let sweep = hub.clone();
+            messages.push((body(&SweepRequest { sweep })?, 0));
+        }
+        self.send_all(url, &messages).await?;
         Ok(true)
     }
 
@@ -149,6 +145,14 @@ impl Queue for SqsQueue {
         answer.map_err(|error| to_error("give a message back to the queue", &error))?;
         Ok(())
     }
+}
+
+/// The body of a message.
+fn body(request: &impl Serialize) -> Result<String> {
+    serde_json::to_string(request).map_err(|error| {
+        let what = format!("write a request as JSON: {error}");
+        PortError::new(ErrorKind::Invalid, what)
+    })
 }
 
 /// Whole seconds, rounded up, as far as SQS goes.

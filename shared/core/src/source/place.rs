@@ -1,6 +1,7 @@
 //! A Secret of a source: logins, access keys, certificates, proxies. What is wrong with one is told in the words of Flux's own reader
 //! (github.com/fluxcd/pkg/runtime/secrets 0.110), without a byte of it.
 
+use crate::address::authority;
 use crate::credentials::{entry, secret};
 use crate::failure::Failure;
 use crate::kernel::Context;
@@ -46,7 +47,7 @@ impl Place {
                 Some(login) => Ok(Some(login)),
                 None => Err(format!(
                     "no auth config for '{}' in the docker-registry Secret '{}'",
-                    host_of(url),
+                    authority(url),
                     self.secret.name()
                 )),
             };
@@ -111,7 +112,7 @@ impl Place {
             .ok_or_else(broken)?;
         let same_host = auths
             .iter()
-            .filter(|(name, _)| host_of(name) == host_of(url));
+            .filter(|(name, _)| authority(name) == authority(url));
         let Some((_, found)) = same_host.max_by_key(|(name, _)| nearness(name, url)) else {
             return Ok(None);
         };
@@ -168,12 +169,6 @@ impl Place {
         let proxy = proxy_of(text("address"), text("username"), text("password"));
         proxy.map_err(|what| self.fail(&format!(": {what}")))
     }
-}
-
-/// The host of an address, with its port: `oci://ghcr.io/a/b` and `https://ghcr.io/v1/` are both `ghcr.io`.
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or_default()
 }
 
 /// How much of an address behind its host stands in the name of a login: the one that has the most is meant for it.

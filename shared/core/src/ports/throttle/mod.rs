@@ -9,6 +9,7 @@ use super::{
     ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError, Ports, Referrer,
     Result, Validator,
 };
+use crate::address::authority;
 use crate::flux::GitReference;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -60,16 +61,21 @@ impl Budget {
         }
     }
 
+    /// How many requests may fail at `now`.
+    fn left(&self, now: Duration) -> f64 {
+        let passed = now.saturating_sub(self.at).as_secs_f64() / REFILL.as_secs_f64();
+        BURST.min(self.left + passed)
+    }
+
     /// Brings the budget to `now`.
     fn refill(&mut self, now: Duration) {
-        let passed = now.saturating_sub(self.at).as_secs_f64() / REFILL.as_secs_f64();
-        self.left = BURST.min(self.left + passed);
+        self.left = self.left(now);
         self.at = now.max(self.at);
         self.limited.retain(|_, until| *until > now);
     }
 
-    fn is_full(&self) -> bool {
-        self.left >= BURST && self.limited.is_empty()
+    fn is_full(&self, now: Duration) -> bool {
+        self.left(now) >= BURST && self.limited.values().all(|until| *until <= now)
     }
 }
 
@@ -98,17 +104,8 @@ impl Throttle {
     /// Notes how a request ended.
     fn note(&self, party: &Party, login: &str, now: Duration, error: &PortError) {
         let mut budgets = self.lock();
-        if budgets.len() >= KEPT && !budgets.contains_key(party) {
-            budgets.retain(|_, budget| {
-                budget.refill(now);
-                !budget.is_full()
-            });
-        }
-        if budgets.len() >= KEPT && !budgets.contains_key(party) {
-            // More tenants fail than can be told apart: the one that failed longest ago is forgotten.
-            let oldest = budgets.iter().min_by_key(|(_, budget)| budget.at);
-            let oldest = oldest.map(|(party, _)| party.clone());
-            oldest.and_then(|oldest| budgets.remove(&oldest));
+        if !budgets.contains_key(party) {
+            make_room(&mut budgets, now);
         }
         let budget = budgets
             .entry(party.clone())
@@ -123,6 +120,19 @@ impl Throttle {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Party, Budget>> {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets full budgets when there are too many, and when none is full the one that was used longest ago.
+fn make_room(budgets: &mut BTreeMap<Party, Budget>, now: Duration) {
+    if budgets.len() < KEPT {
+        return;
+    }
+    budgets.retain(|_, budget| !budget.is_full(now));
+    if budgets.len() >= KEPT {
+        let oldest = budgets.iter().min_by_key(|(_, budget)| budget.at);
+        let oldest = oldest.map(|(party, _)| party.clone());
+        oldest.and_then(|oldest| budgets.remove(&oldest));
     }
 }
 
@@ -187,8 +197,8 @@ impl Tenant {
 
 /// The host of an address with or without a scheme, and its port.
 fn host_of(address: &str) -> &str {
-    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority(address);
+    let authority = authority.split(['?', '#']).next().unwrap_or_default();
     authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host)
