@@ -113,8 +113,8 @@ fn asked(parts: &http::request::Parts, body: &Bytes, user: User) -> Request {
 fn into_http(server: Embedded, answer: Response) -> http::Response<ResponseBody> {
     let media = answer.content_type().to_owned();
     let body = match answer.body {
-        Body::Json(value, _) => full(value.to_string()),
-        Body::Text(text) => full(text),
+        Body::Json(value, _) => full(text(&value)),
+        Body::Text(text) => full(text.into_bytes()),
         Body::Watch(watch) => StreamBody::new(events(server, *watch)).boxed_unsync(),
     };
     let mut response = http::Response::new(body);
@@ -136,7 +136,7 @@ fn into_http(server: Embedded, answer: Response) -> http::Response<ResponseBody>
 }
 
 fn whole(status: u16, body: serde_json::Value) -> http::Response<ResponseBody> {
-    let mut response = http::Response::new(full(body.to_string()));
+    let mut response = http::Response::new(full(text(&body)));
     *response.status_mut() = code(status);
     let json = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
@@ -154,8 +154,13 @@ fn code(status: u16) -> http::StatusCode {
     http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn full(text: String) -> ResponseBody {
-    Full::new(Bytes::from(text)).boxed_unsync()
+/// JSON of a value: nothing of a `Value` fails to be written to memory.
+fn text(value: &serde_json::Value) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn full(body: Vec<u8>) -> ResponseBody {
+    Full::new(Bytes::from(body)).boxed_unsync()
 }
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -173,14 +173,32 @@ pub(super) fn prune_root(schema: &Value, map: &mut Map<String, Value>, unknown: 
         }
     }
     let mut rest = Value::Object(std::mem::take(map));
-    prune(schema, &mut rest, "", unknown);
+    prune(schema, &mut rest, &Path::Root, unknown);
     if let Value::Object(rest) = rest {
         *map = rest;
     }
     map.append(&mut kept);
 }
 
-fn prune(schema: &Value, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+/// A field's path, written out only for a field that the schema does not know.
+enum Path<'a> {
+    Root,
+    Key(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl std::fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(Self::Root, key) => f.write_str(key),
+            Self::Key(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+fn prune(schema: &Value, value: &mut Value, path: &Path<'_>, unknown: &mut Vec<String>) {
     let open = schema["x-kubernetes-preserve-unknown-fields"] == true;
     match value {
         Value::Object(map) => {
@@ -191,11 +209,7 @@ fn prune(schema: &Value, value: &mut Value, path: &str, unknown: &mut Vec<String
             let embedded = schema["x-kubernetes-embedded-resource"] == true;
             let mut gone = Vec::new();
             for (key, value) in map.iter_mut() {
-                let below = if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                };
+                let below = Path::Key(path, key);
                 if embedded && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
                     continue;
                 }
@@ -207,7 +221,7 @@ fn prune(schema: &Value, value: &mut Value, path: &str, unknown: &mut Vec<String
                     (None, Some(_)) => {}
                     (None, None) if open => {}
                     (None, None) => {
-                        unknown.push(below);
+                        unknown.push(below.to_string());
                         gone.push(key.clone());
                     }
                 }
@@ -218,12 +232,7 @@ fn prune(schema: &Value, value: &mut Value, path: &str, unknown: &mut Vec<String
         }
         Value::Array(list) => {
             for (index, value) in list.iter_mut().enumerate() {
-                prune(
-                    &schema["items"],
-                    value,
-                    &format!("{path}[{index}]"),
-                    unknown,
-                );
+                prune(&schema["items"], value, &Path::Index(path, index), unknown);
             }
         }
         _ => {}
