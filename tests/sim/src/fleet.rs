@@ -243,12 +243,12 @@ pub type Wanted = BTreeMap<Place, (Content, String)>;
 /// What the heads of both repositories ask for. Broken tenants stay as they were.
 pub fn wanted(fleet: &State, app: &State, before: &Wanted) -> Wanted {
     let mut wanted = Wanted::new();
+    let mut kept = BTreeSet::new();
     for (name, tenant) in &fleet.tenants {
         let source = if tenant.own_repository { app } else { fleet };
-        // What is no YAML is not built. Where one object is refused, its neighbours are applied all the same.
+        // What is not YAML is not built. Where one object is refused, its neighbours are applied all the same.
         if source.broken.get(name) == Some(&Broken::Syntax) {
-            let old = before.iter().filter(|(_, (_, owner))| owner == name);
-            wanted.extend(old.map(|(place, one)| (place.clone(), one.clone())));
+            kept.insert(name);
             continue;
         }
         for (object, content) in source.objects.get(name).into_iter().flatten() {
@@ -261,6 +261,10 @@ pub fn wanted(fleet: &State, app: &State, before: &Wanted) -> Wanted {
             let place = (release.cluster.clone(), object);
             wanted.insert(place, (release.content, name.clone()));
         }
+    }
+    // Who is not built keeps what they had, but for what has moved to others since.
+    for (place, one) in before.iter().filter(|(_, (_, owner))| kept.contains(owner)) {
+        wanted.entry(place.clone()).or_insert_with(|| one.clone());
     }
     wanted
 }
