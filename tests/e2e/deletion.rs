@@ -1,8 +1,8 @@
 //! A deleted object whose tenant is gone with all its rights.
 
-use crate::embedded::Embedded;
-use crate::site::*;
-use driftless_tests::github::Change;
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
 use serde_json::json;
 
 const FLEET: &str = "acme/deletion";

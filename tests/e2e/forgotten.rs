@@ -1,8 +1,8 @@
 //! Objects that are told of and not served, and notes of sources that are gone: sources carry no finalizer.
 
-use crate::embedded::Embedded;
-use crate::site::*;
-use driftless_tests::github::Change;
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/forgotten";

@@ -1,23 +1,11 @@
-//! A push to a fleet repository lands on management and remote clusters: the whole way, with real parts.
+//! A push to a fleet repository lands on management and remote clusters, all of it in this process and in virtual time. The same on
+//! the real parts: tests/acceptance/e2e.
 
 mod bad_input;
-mod binaries;
 mod buckets;
-mod charts;
 mod deletion;
-mod embedded;
 mod forgotten;
-mod kamaji;
-mod killed;
-mod memory;
-mod multi_tenancy;
-mod multicluster;
-#[path = "../embedded/recorded.rs"]
-mod recorded;
 mod remote;
 mod sample;
-mod signatures;
-mod site;
 mod tenants;
 mod waiting;
-mod world;

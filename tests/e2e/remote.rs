@@ -1,8 +1,8 @@
 //! Remote bases in a tenant's kustomization: refused, until the platform allows them for a hub.
 
-use crate::embedded::Embedded;
-use crate::site::*;
-use driftless_tests::github::Change;
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
 
 const FLEET: &str = "acme/remote";
 const HUB: [HubSpec<'static>; 1] = [HubSpec {

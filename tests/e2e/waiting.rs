@@ -1,8 +1,8 @@
 //! Who waits is woken by what it waits for, nobody else is, and no hub is searched for it; and nobody is looked at twice.
 
-use crate::embedded::Embedded;
-use crate::site::*;
-use driftless_tests::github::Change;
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/waiting";
@@ -75,7 +75,7 @@ fn what_becomes_ready_wakes_those_that_wait() {
         ["waits/hub/kustomizations/flux-system/absent/kustomizations/flux-system/never"],
         "who was woken waits no more"
     );
-    let searches = |requests: Vec<driftless_tests::cluster::Request>| {
+    let searches = |requests: Vec<driftless_harness::cluster::Request>| {
         let lists = requests.into_iter().filter(|one| {
             one.verb == "list" && one.resource == "kustomizations" && one.namespace.is_empty()
         });

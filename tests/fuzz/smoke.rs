@@ -1,9 +1,10 @@
 //! Every fuzz target over the inputs that it begins with and those that it once failed on, without libFuzzer: `cargo test` holds
 //! what was found.
 
+#[path = "targets/mod.rs"]
 mod targets;
 
-use driftless_tests::tools;
+use driftless_harness::tools;
 use std::time::{Duration, Instant};
 
 /// Twenty times what libFuzzer allows an optimised program.

@@ -1,10 +1,10 @@
 //! Drift, remote clusters, tenants, charts of their own.
 
-use crate::charts;
-use crate::world::{HUB, JSON, MERGE, RELEASES, World};
 use driftless_core::flux::FluxKind;
 use driftless_core::hub::Settings;
 use driftless_core::ports::Cause;
+use driftless_tests::charts;
+use driftless_tests::releases::{HUB, JSON, MERGE, RELEASES, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Remote clusters that tokens open (`spec.kubeConfig.configMapRef`): whose tokens, how many, and what is refused.
 
-use crate::charts;
-use crate::world::{HUB, JSON, MERGE, RELEASES, World};
 use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
 use driftless_core::hub::Settings;
@@ -10,6 +8,8 @@ use driftless_core::ports::{
     EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin, Result, Secret,
     Token,
 };
+use driftless_tests::charts;
+use driftless_tests::releases::{HUB, JSON, MERGE, RELEASES, World};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,13 +1,13 @@
 //! Releases that are edited while a step works on them.
 
-use crate::charts;
-use crate::world::{MERGE, Meanwhile, RELEASES, World};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::flux::REQUESTED_AT;
 use driftless_core::ports::{
     BlobEntry, Blobs, ErrorKind, PortError, Precondition, Put, Result, Version,
 };
+use driftless_tests::charts;
+use driftless_tests::releases::{MERGE, Meanwhile, RELEASES, World};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! `release_action_paths`: every path of actions, with the history, the records and the conditions that Flux documents for it.
 
-use crate::charts;
-use crate::world::{JSON, World};
+use driftless_tests::charts;
+use driftless_tests::releases::{JSON, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -24,22 +24,6 @@ fn installed(spec: &Value) -> World {
         "v1 deployed",
     );
     world
-}
-
-impl World {
-    /// `Ready`, the history of the status, the records in the cluster.
-    #[track_caller]
-    fn expect(&self, ready: &str, history: &str, records: &str) {
-        let message = self.message("Ready");
-        assert_eq!(self.condition("Ready"), ready, "{message}");
-        assert_eq!(self.history(), history, "{message}");
-        assert_eq!(self.records("hub"), records, "{message}");
-    }
-
-    fn end(&self, name: &str, well: bool) {
-        let mut ends = self.ends.lock().expect("the ends");
-        ends.insert(name.to_owned(), well);
-    }
 }
 
 fn with(spec: &Value, values: Value) -> Value {
@@ -413,9 +397,12 @@ fn the_legacy_way_of_waiting() {
         let status =
             json!({"status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": ready}});
         let path = format!("{folder}/{path}/status");
-        world
-            .hub()
-            .must("PATCH", &path, crate::world::MERGE, Some(&status));
+        world.hub().must(
+            "PATCH",
+            &path,
+            driftless_tests::releases::MERGE,
+            Some(&status),
+        );
     }
     world.work(MINUTE);
     world.expect(
@@ -569,9 +556,12 @@ fn an_immutable_field() {
     let world = installed(&json!({}));
     let frozen = json!({"immutable": true});
     let path = "/api/v1/namespaces/apps/configmaps/web-config";
-    world
-        .hub()
-        .must("PATCH", path, crate::world::MERGE, Some(&frozen));
+    world.hub().must(
+        "PATCH",
+        path,
+        driftless_tests::releases::MERGE,
+        Some(&frozen),
+    );
     let spec = json!({"upgrade": {"remediation": {"retries": 0}}});
     world.release(with(&spec, json!({"color": "red"})));
     world.look(MINUTE);
@@ -698,9 +688,12 @@ fn forced_and_reset() {
     let release = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/apps/helmreleases/web";
     let asked = |annotations: Value| {
         let patch = json!({"metadata": {"annotations": annotations}});
-        world
-            .hub()
-            .must("PATCH", release, crate::world::MERGE, Some(&patch));
+        world.hub().must(
+            "PATCH",
+            release,
+            driftless_tests::releases::MERGE,
+            Some(&patch),
+        );
         world.look(MINUTE);
     };
     asked(json!({"reconcile.fluxcd.io/requestedAt": "a", "reconcile.fluxcd.io/forceAt": "a"}));

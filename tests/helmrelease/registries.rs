@@ -1,6 +1,5 @@
 //! Registries that clouds run: whose login a source takes (`spec.provider`, `spec.serviceAccountName`), and what is refused.
 
-use crate::world::{JSON, MERGE, World};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::offline::Offline;
@@ -12,6 +11,7 @@ use driftless_core::ports::{
     GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token,
     Validator,
 };
+use driftless_tests::releases::{JSON, MERGE, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,9 @@
 //! Many releases with nothing to do: what a look at all of them costs.
 
-use crate::charts;
-use crate::world::{JSON, MERGE, RELEASES, World};
 use driftless_core::flux::FluxKind;
 use driftless_core::ports::Cause;
+use driftless_tests::charts;
+use driftless_tests::releases::{JSON, MERGE, RELEASES, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use crate::answer;
 use crate::charts;
 use crate::common::Given;
+use driftless_harness::tools;
 use driftless_helm::values::SetKind;
 use driftless_helm::{Compat, manifest_text};
-use driftless_tests::tools;
 use serde_json::{Value, json};
 
 /// A chart with what is given for it.

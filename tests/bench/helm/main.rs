@@ -5,7 +5,7 @@
 //!
 //! The charts are the public ones of `../shared/conformance/helm`, where they are, and the project's own generated ones.
 //!
-//! `cargo bench -p driftless-tests --bench helm -- --bin target/release/driftless`, with `--only PART` for the charts whose
+//! `cargo bench -p driftless-oracles --bench helm -- --bin target/release/driftless`, with `--only PART` for the charts whose
 //! names have it
 //!
 //! Times are the fastest of several runs. It writes a Markdown table, and ends in an error when a goal is missed.
@@ -24,8 +24,8 @@ mod measure;
 mod shared;
 mod templates;
 
-use driftless_tests::library::Library;
-use driftless_tests::tools;
+use driftless_harness::library::Library;
+use driftless_harness::tools;
 use shared::{GOALS, report};
 use std::process::ExitCode;
 

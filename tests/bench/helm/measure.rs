@@ -2,9 +2,9 @@
 
 use crate::cases::Case;
 use crate::shared::{self, SPELL};
+use driftless_harness::library::Library;
+use driftless_harness::tools;
 use driftless_helm::{Compat, manifest_text};
-use driftless_tests::library::Library;
-use driftless_tests::tools;
 use serde_json::json;
 use std::hint::black_box;
 use std::path::Path;

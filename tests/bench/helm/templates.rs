@@ -2,7 +2,7 @@
 
 use crate::shared;
 use driftless_gotmpl::{Functions, Limits, Templates, Value};
-use driftless_tests::{process, tools};
+use driftless_harness::{process, tools};
 use std::hint::black_box;
 use std::process::Command;
 

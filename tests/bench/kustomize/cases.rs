@@ -1,7 +1,7 @@
 //! The kustomizations that are measured: the project's corpus, and the shared ones where they are.
 
+use driftless_harness::tools;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
-use driftless_tests::tools;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

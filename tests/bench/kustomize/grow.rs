@@ -2,8 +2,8 @@
 
 use crate::cases::Case;
 use crate::measure::{engine, library};
+use driftless_harness::library::Library;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
-use driftless_tests::library::Library;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

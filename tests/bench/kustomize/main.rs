@@ -4,7 +4,7 @@
 //! - the real command line and `driftless build`, each as a whole process, files on the disk;
 //! - builds of 10 to 10,000 objects, with the memory that they take.
 //!
-//! `cargo bench -p driftless-tests --bench kustomize -- --bin target/release/driftless`
+//! `cargo bench -p driftless-oracles --bench kustomize -- --bin target/release/driftless`
 //!
 //! Times are the fastest of several runs. It writes Markdown tables, and ends in an error when a goal is missed.
 
@@ -15,7 +15,7 @@ mod grow;
 mod measure;
 
 use common::{GOALS, report};
-use driftless_tests::{library::Library, tools};
+use driftless_harness::{library::Library, tools};
 use measure::{engine, library, process};
 use std::process::ExitCode;
 

@@ -2,9 +2,9 @@
 
 use crate::cases::Case;
 use crate::common::{self, SPELL};
+use driftless_harness::{library::Library, tools};
 use driftless_kustomize::{Error, Options, build_documents, documents_to_yaml};
 use driftless_manifest::{FileTree, Reader, TreePath};
-use driftless_tests::{library::Library, tools};
 use serde_json::json;
 use std::hint::black_box;
 use std::path::Path;

@@ -5,9 +5,9 @@ mod depends;
 mod heirs;
 mod sources;
 
-use crate::embedded::Embedded;
-use crate::site::*;
-use driftless_tests::github::Change;
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
 use serde_json::{Value, json};
 
 const FLEET: &str = "acme/fleet";

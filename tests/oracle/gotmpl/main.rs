@@ -5,7 +5,7 @@
 #[path = "../../../shared/gotmpl/tests/common/mod.rs"]
 mod common;
 
-use driftless_tests::{process, tools};
+use driftless_harness::{process, tools};
 use std::process::Command;
 
 /// Differences that are shown; the rest is counted.

@@ -2,8 +2,8 @@
 
 use crate::answer::{answer, fit, given, shown};
 use crate::generate::Case;
+use driftless_harness::{library::Library, tools};
 use driftless_helm::Compat;
-use driftless_tests::{library::Library, tools};
 use serde_json::{Value, json};
 
 /// How often the real library renders what differs, to see whether its own random order of maps is the reason.

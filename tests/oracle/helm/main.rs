@@ -15,8 +15,8 @@ mod generate;
 mod judge;
 mod shrink;
 
+use driftless_harness::tools;
 use driftless_helm::Compat;
-use driftless_tests::tools;
 use generate::Case;
 use judge::{Judge, Verdict};
 use serde_json::Value;

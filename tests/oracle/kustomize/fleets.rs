@@ -1,8 +1,8 @@
 //! Every folder with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
 
+use driftless_harness::tools;
 use driftless_kustomize::{ErrorKind, Options, build_documents, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
-use driftless_tests::tools;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

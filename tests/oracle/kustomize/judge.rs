@@ -1,9 +1,9 @@
 //! The real library and the engine beside it.
 
 use crate::generate::Case;
+use driftless_harness::{library::Library, tools};
 use driftless_kustomize::{Options, build_documents, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
-use driftless_tests::{library::Library, tools};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Remote repositories and files: fetched by the real tool itself (Git, HTTP on loopback), and for the engine by this test.
 
+use driftless_harness::charts::Host;
+use driftless_harness::tools;
 use driftless_kustomize::{ErrorKind, Options, Remote, build_documents, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
-use driftless_tests::charts::Host;
-use driftless_tests::tools;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;

@@ -70,7 +70,7 @@ pub fn write(folder: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driftless_tests::tools;
+    use driftless_harness::tools;
     use std::collections::BTreeSet;
 
     #[test]

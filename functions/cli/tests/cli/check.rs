@@ -1,7 +1,7 @@
 //! A fleet repository applied to API servers in the process: every error with file and line, everything else told.
 
-use crate::command::{Done, run_in};
-use driftless_tests::tools;
+use driftless_harness::command::{Done, run_in};
+use driftless_harness::tools;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Instant;
@@ -97,7 +97,7 @@ fn the_sample_is_sound() {
     assert!(!done.out.contains("error"), "{}", done.out);
     assert!(done.err.contains("0 errors and"), "{}", done.err);
     done.ok();
-    check(&sample.join("platform"), &["--strict"]).refuses("--source");
+    refuses(&check(&sample.join("platform"), &["--strict"]), "--source");
 
     let sources =
         ["team-a", "team-b"].map(|name| format!("https://github.com/acme/{name}={}", text(name)));
@@ -190,16 +190,14 @@ fn clusters_that_config_maps_tell_of_are_checked() {
     assert!(done.err.contains("1 error"), "{}{}", done.out, done.err);
 }
 
-impl Done {
-    /// Fails unless it ended with 1 and said this.
-    fn refuses(&self, words: &str) {
-        assert_eq!(self.code, 1, "{}{}", self.out, self.err);
-        assert!(
-            self.err.contains(words),
-            "'{words}' is not in:\n{}",
-            self.err
-        );
-    }
+/// Fails unless it ended with 1 and said this.
+fn refuses(done: &Done, words: &str) {
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    assert!(
+        done.err.contains(words),
+        "'{words}' is not in:\n{}",
+        done.err
+    );
 }
 
 #[test]
@@ -277,7 +275,7 @@ fn every_error_has_its_file_and_line() {
     ] {
         assert!(text.out.contains(line), "{line}: {}", text.out);
     }
-    text.refuses("5 errors");
+    refuses(&text, "5 errors");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What public fleets have in common and no repository holds: each is told once, and nothing else is wrong for it.
 
 use crate::check::{check, config_map, fleet, kustomization};
-use crate::command::Done;
-use driftless_tests::charts::Host;
-use driftless_tests::github::{Change, GitHub};
+use driftless_harness::charts::Host;
+use driftless_harness::command::Done;
+use driftless_harness::github::{Change, GitHub};
+use driftless_harness::tools;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -456,6 +457,9 @@ fn logins_keys_and_values_of_releases_are_one_note_each() {
 
 #[test]
 fn remote_bases_are_fetched_when_that_is_allowed() {
+    if !tools::has("git") {
+        return;
+    }
     let github = GitHub::start();
     let base = github.repository("acme/base");
     let commit = base.commit(
@@ -723,7 +727,7 @@ fn hubs_are_found_where_nothing_leads_to() {
 #[test]
 fn the_folder_of_the_demo_is_a_fleet_beside_its_repositories() {
     let home = tempfile::tempdir().expect("a home");
-    let demo = crate::command::run_in(
+    let demo = driftless_harness::command::run_in(
         home.path(),
         &[
             "demo",

@@ -1,7 +1,7 @@
 //! The demo: a whole installation in one process, without anything else on the machine.
 
-use crate::command::{Done, driftless, run_in};
-use driftless_tests::process::PATIENCE;
+use driftless_harness::command::{Done, driftless, run_in};
+use driftless_harness::process::PATIENCE;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -153,8 +153,8 @@ fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
     }
 
     let pid = demo.child.id().to_string();
-    let sent = Command::new("kill")
-        .args(["-INT", &pid])
+    let sent = Command::new("sh")
+        .args(["-c", "kill -INT $0", &pid])
         .status()
         .expect("kill");
     assert!(sent.success());

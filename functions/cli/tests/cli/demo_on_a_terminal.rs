@@ -1,9 +1,9 @@
 //! What a person sees on a terminal: of the demo, of a check, of a process that serves. Rust alone is needed.
 
-use crate::command::run_in;
 use crate::embedded::Hub;
 use crate::terminal::Terminal;
-use driftless_tests::tools;
+use driftless_harness::command::run_in;
+use driftless_harness::tools;
 use regex::Regex;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! The texts that people read, held against snapshots. `UPDATE_SNAPSHOTS=1 cargo test -p driftless` writes them anew.
 
-use crate::command::run;
+use driftless_harness::command::run;
 use std::path::Path;
 
 fn is_snapshot(name: &str, text: &str) {

@@ -1,8 +1,8 @@
 //! Logins: of a person by the credential plugin of their own kubeconfig, of GitHub's webhook by its secret.
 
-use crate::command::{Done, run_in};
 use crate::embedded::Hub;
-use crate::serve::Serve;
+use driftless_harness::command::{Done, run_in};
+use driftless_harness::serve::Serve;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -7,23 +7,17 @@
     reason = "tests fail by a panic that says what was expected, and tell how long things took"
 )]
 
-mod build;
 mod check;
 mod check_on_public_shapes;
-mod command;
 mod demo;
 mod demo_on_a_terminal;
 mod embedded;
-mod fleet;
-mod flux_controllers;
 mod help;
 mod hostile;
-mod issued;
 mod login;
 mod names;
 mod refusals;
 mod remote;
-mod serve;
 mod served;
 mod template;
 mod terminal;

@@ -1,7 +1,7 @@
 //! The names of kinds on the command line, which `get`, `reconcile`, `suspend` and `resume` share with `flux`.
 
-use crate::command::{Done, run_in};
 use crate::demo::Demo;
+use driftless_harness::command::{Done, run_in};
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! What goes wrong before anything happens: an error, what to do next, and the exit code. No cluster is needed.
 
-use crate::command::{Done, run, run_in};
-use driftless_tests::ports;
+use driftless_harness::command::{Done, run, run_in};
+use driftless_harness::ports;
 use std::net::TcpListener;
 
 /// A kubeconfig of a server at this address, with a user's fields.

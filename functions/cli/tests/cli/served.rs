@@ -1,11 +1,11 @@
 //! `driftless serve` over an API server in the test's own process: it needs nothing but Rust.
 
-use crate::serve::Serve;
 use driftless_adapters::embedded::{Embedded, Listener};
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
-use driftless_tests::github::sign;
-use driftless_tests::http::Answer;
+use driftless_harness::github::sign;
+use driftless_harness::http::Answer;
+use driftless_harness::serve::Serve;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

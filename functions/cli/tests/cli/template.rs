@@ -1,6 +1,6 @@
 //! `driftless template`: its flags, with the answers that Helm 3.22 gives.
 
-use crate::command::{Done, run_in};
+use driftless_harness::command::{Done, run_in};
 use std::fs;
 use std::path::Path;
 

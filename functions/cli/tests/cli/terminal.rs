@@ -1,7 +1,7 @@
 //! A command on a pseudo-terminal, and the screen that a person sees there.
 
-use crate::command::driftless;
-use driftless_tests::process::PATIENCE;
+use driftless_harness::command::driftless;
+use driftless_harness::process::PATIENCE;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 use std::io::{Read as _, Write as _};

@@ -1,7 +1,7 @@
 //! A chart's files, with subcharts.
 
 use super::{templates, values};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

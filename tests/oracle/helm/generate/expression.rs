@@ -2,7 +2,7 @@
 //! small one, `%b` for a truth, `%l` for a list, `%m` for a table, `%a` for anything.
 
 use super::{fill, values};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 const TEXT: &[&str] = &[
     "upper %t",

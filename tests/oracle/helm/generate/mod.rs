@@ -5,8 +5,8 @@ mod expression;
 mod templates;
 mod values;
 
+use driftless_harness::random::Random;
 use driftless_helm::Compat;
-use driftless_tests::random::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

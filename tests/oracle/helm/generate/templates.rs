@@ -1,7 +1,7 @@
 //! A chart's templates: objects, hooks, partials, notes.
 
 use super::expression::Expressions;
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
 //! Values as charts have them and as users give them. A key's name says what it usually holds.
 
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 use std::fmt::Write as _;
 
 /// Keys that hold a text.

@@ -4,7 +4,7 @@ use super::File;
 use super::objects::{self, CONFIG_MAPS, IMAGES, NAMESPACES, Object, SECRETS, labels, value_text};
 use super::patches;
 use super::yaml::{Quote, Yaml, list, map, plain, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 
 /// The files so far.

@@ -5,7 +5,7 @@ mod objects;
 mod patches;
 mod yaml;
 
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 pub use yaml::Yaml;
 

@@ -2,7 +2,7 @@
 
 use super::objects::{Object, VARS, scalar, value_text};
 use super::yaml::{Yaml, block, list, map, plain, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 /// A strategic merge patch of an object.
 pub fn strategic(object: &Object, random: &mut Random) -> Yaml {

@@ -1,6 +1,6 @@
 //! The command in a process of its own, and the memory that it had.
 
-use crate::command::driftless;
+use driftless_harness::command::driftless;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;

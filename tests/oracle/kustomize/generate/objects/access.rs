@@ -2,7 +2,7 @@
 
 use super::{ACCOUNTS, CONFIG_MAPS, NAMESPACES, Object, SECRETS, labels, start};
 use crate::generate::yaml::{Quote, Yaml, list, map, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 pub(super) fn service_account(random: &mut Random) -> Object {
     let name = random.pick(&ACCOUNTS);

@@ -8,7 +8,7 @@ mod workloads;
 
 use crate::generate::yaml::{Yaml, block, list, map, plain, text};
 use access::{binding, role, service_account};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 use network::{ingress, network_policy, service, webhooks};
 use scalars::restyle;
 pub use scalars::{scalar, value_text};

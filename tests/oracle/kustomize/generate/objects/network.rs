@@ -2,7 +2,7 @@
 
 use super::{NAMESPACES, Object, SECRETS, WORKLOADS, labels, start};
 use crate::generate::yaml::{list, map, plain, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 pub(super) fn service(random: &mut Random) -> Object {
     let name = random.pick(&WORKLOADS);

@@ -1,7 +1,7 @@
 //! Scalars that YAML or Go may take for something else, and other ways to write them.
 
 use crate::generate::yaml::{Layout, Quote, Yaml, plain, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 /// A scalar that YAML or Go may take for something else.
 pub fn scalar(random: &mut Random) -> Yaml {

@@ -2,7 +2,7 @@
 
 use super::{CLAIMS, NAMESPACES, Object, start};
 use crate::generate::yaml::{Yaml, list, map, plain, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 pub(super) fn claim(random: &mut Random) -> Object {
     let name = random.pick(&CLAIMS);

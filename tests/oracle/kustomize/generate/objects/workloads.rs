@@ -6,7 +6,7 @@ use super::{
     ACCOUNTS, CLAIMS, CONFIG_MAPS, IMAGES, Object, SECRETS, WORKLOADS, annotations, labels, start,
 };
 use crate::generate::yaml::{Quote, Yaml, list, map, plain, text};
-use driftless_tests::random::Random;
+use driftless_harness::random::Random;
 
 pub(super) fn workload(
     random: &mut Random,

@@ -1,0 +1,27 @@
+//! The adapters against real components: one suite for each port over every implementation of it (what holds in memory
+//! holds in a folder and in AWS), GitHub with its failures, and API servers: a real one and
+//! an embedded one.
+
+mod aws_logins;
+mod blobs;
+mod buckets;
+mod charts;
+mod clouds;
+mod cluster;
+mod github;
+mod keys;
+mod queue;
+mod target;
+
+use driftless_harness::aws::MiniStack;
+use std::sync::OnceLock;
+
+/// One AWS for all tests of this binary.
+fn ministack() -> &'static MiniStack {
+    static AWS: OnceLock<MiniStack> = OnceLock::new();
+    AWS.get_or_init(MiniStack::start)
+}
+
+async fn settings() -> driftless_adapters::aws::Settings {
+    driftless_adapters::aws::settings_at(&ministack().url(), "us-east-1", "test", "test").await
+}

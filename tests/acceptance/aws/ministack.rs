@@ -1,0 +1,97 @@
+//! MiniStack plays AWS as the tests need it.
+
+use std::time::{Duration, Instant};
+
+use driftless_harness::aws::{Messages, MiniStack};
+use driftless_harness::http::Http;
+use driftless_harness::process::PATIENCE;
+use driftless_harness::tools;
+use serde_json::json;
+
+/// A function without a build: it answers with its environment's view of the
+/// permission that it has and the one that it lacks.
+const PROBE: &str = r#"#!/bin/sh
+api="http://$AWS_LAMBDA_RUNTIME_API/2018-06-01/runtime/invocation"
+PYTHON -c '
+import json, os, urllib.request, botocore.session, botocore.exceptions
+api = "http://%s/2018-06-01/runtime/invocation/" % os.environ["AWS_LAMBDA_RUNTIME_API"]
+session = botocore.session.get_session()
+def outcome(service, operation, **parameters):
+    try:
+        getattr(session.create_client(service), operation)(**parameters)
+        return "allowed"
+    except botocore.exceptions.ClientError as error:
+        return error.response["Error"]["Code"]
+while True:
+    event = urllib.request.urlopen(api + "next")
+    id = event.headers["Lambda-Runtime-Aws-Request-Id"]
+    batch = "Records" in json.loads(event.read())
+    bucket, queue = os.environ["DRIFTLESS_BUCKET"], os.environ["DRIFTLESS_QUEUE_URL"]
+    answer = {} if batch else {
+        "send": outcome("sqs", "send_message", QueueUrl=queue, MessageBody="{}"),
+        "send batch": outcome("sqs", "send_message_batch", QueueUrl=queue, Entries=[{"Id": "a", "MessageBody": "{}"}]),
+        "write": outcome("s3", "put_object", Bucket=bucket, Key="state/x", Body=b"x"),
+        "read": outcome("s3", "get_object", Bucket=bucket, Key="index/x"),
+        "foreign": outcome("secretsmanager", "get_secret_value", SecretId="driftless/hubs/one"),
+        "own": outcome("secretsmanager", "get_secret_value", SecretId="driftless/github/webhook"),
+        "github": os.environ.get("DRIFTLESS_GITHUB_API", ""),
+    }
+    body = json.dumps(answer).encode()
+    urllib.request.urlopen(urllib.request.Request(api + id + "/response", data=body, method="POST"))
+'
+"#;
+
+#[test]
+fn the_template_deploys_and_its_roles_are_enforced() {
+    let ministack = MiniStack::start();
+    let aws = ministack.aws();
+    aws.put_secret("driftless/github/webhook", "secret");
+    aws.put_secret("driftless/hubs/one", "kubeconfig");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let probe = folder.path().join("bootstrap");
+    let python = tools::MINISTACK.python().display().to_string();
+    std::fs::write(&probe, PROBE.replace("PYTHON", &python)).expect("write the probe");
+    let functions = ["WebhookFunction", "ReconcileFunction", "DriftFunction"];
+    let stack = ministack.deploy(
+        "driftless",
+        &tools::workspace().join("infra/template.yaml"),
+        &[("GitHubApi", "http://127.0.0.1:1")],
+        &functions.map(|function| (function, probe.clone())),
+    );
+    let bucket = stack.output("Bucket");
+    aws.put_object(bucket, "index/x", b"{}");
+
+    let url = ministack.reach(stack.output("WebhookUrl"));
+    let answer = Http::plain().post(&url, &json!({}));
+    assert_eq!(
+        answer.status,
+        200,
+        "{}\n{}",
+        answer.text(),
+        ministack.log_tail()
+    );
+    let expected = json!({
+        "send": "allowed",
+        "send batch": "allowed",
+        "write": "AccessDenied",
+        "read": "allowed",
+        "foreign": "AccessDeniedException",
+        "own": "allowed",
+        "github": "http://127.0.0.1:1",
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(aws.keys(bucket, ""), ["index/x"]);
+
+    // The webhook's messages are taken by the reconcile function, which answers
+    // without failures: they are done with.
+    let start = Instant::now();
+    while aws.messages(stack.output("QueueUrl")) != Messages::default() {
+        let tail = ministack.log_tail();
+        assert!(
+            start.elapsed() < PATIENCE,
+            "nobody takes the messages:\n{tail}"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,375 @@
+//! The SAM template: translated by SAM, linted by cfn-lint, and held against
+//! what neither of them knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use driftless_harness::aws::{lint, translate};
+use driftless_harness::tools;
+use serde_json::{Value, json};
+
+const FUNCTIONS: [&str; 3] = ["WebhookFunction", "ReconcileFunction", "DriftFunction"];
+
+fn template() -> &'static Value {
+    static TEMPLATE: OnceLock<Value> = OnceLock::new();
+    TEMPLATE.get_or_init(|| {
+        let source = tools::workspace().join("infra/template.yaml");
+        translate(&source, &BTreeMap::new())
+    })
+}
+
+fn properties(name: &str) -> &'static Value {
+    let found = &template()["Resources"][name]["Properties"];
+    assert!(found.is_object(), "the template has no resource {name}");
+    found
+}
+
+fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
+    let resources = template()["Resources"].as_object().expect("resources");
+    resources
+        .iter()
+        .filter(|(_, r)| r["Type"] == kind)
+        .collect()
+}
+
+/// Each `action resource` pair of a role, where a reference stands as `${..}`.
+fn allowed(role: &str) -> BTreeSet<String> {
+    let mut pairs = BTreeSet::new();
+    for policy in properties(role)["Policies"].as_array().expect("policies") {
+        for statement in policy["PolicyDocument"]["Statement"]
+            .as_array()
+            .expect("statements")
+        {
+            assert_eq!(statement["Effect"], "Allow");
+            for action in list(&statement["Action"]) {
+                for resource in list(&statement["Resource"]) {
+                    pairs.insert(format!("{} {}", text(action), text(resource)));
+                }
+            }
+        }
+    }
+    pairs
+}
+
+fn list(value: &Value) -> Vec<&Value> {
+    value
+        .as_array()
+        .map_or_else(|| vec![value], |items| items.iter().collect())
+}
+
+fn text(value: &Value) -> String {
+    if let Some(parts) = value["Fn::GetAtt"].as_array() {
+        let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+        return format!("${{{}}}", parts.join("."));
+    }
+    let plain = value.as_str().or(value["Fn::Sub"].as_str());
+    plain
+        .unwrap_or_else(|| panic!("not a text: {value}"))
+        .to_owned()
+}
+
+#[test]
+fn sam_translates_it_and_the_linter_is_content() {
+    assert_eq!(lint(template()), "");
+    // The linter does work.
+    let mut broken = template().clone();
+    broken["Resources"]["ReconcileFunctionQueue"]["Properties"]["FunctionResponseTypes"] =
+        json!(["ReportBatchFailures"]);
+    assert!(lint(&broken).contains("E3030"));
+}
+
+#[test]
+fn every_function_has_a_role_without_wildcards() {
+    for function in FUNCTIONS {
+        let role = function.replace("Function", "Role");
+        assert_eq!(
+            properties(function)["Role"],
+            json!({"Fn::GetAtt": [role, "Arn"]})
+        );
+        assert_eq!(properties(&role)["ManagedPolicyArns"], Value::Null);
+        for pair in allowed(&role) {
+            let (action, resource) = pair.split_once(' ').expect("a pair");
+            assert!(!action.contains('*'), "{role}: {pair}");
+            let broad =
+                resource == "*" || resource.ends_with(":*") && !resource.contains("Logs}:*");
+            assert!(!broad, "{role}: {pair}");
+        }
+    }
+}
+
+/// What the operator names besides the stack's own: it is found and read, everything for a login alone.
+#[test]
+fn what_the_operator_names_is_not_written() {
+    for policy in ["FindOwnClusters", "ReadOwnRepositories"] {
+        for statement in list(&properties(policy)["PolicyDocument"]["Statement"]) {
+            for action in list(&statement["Action"]) {
+                let action = text(action);
+                let (_, verb) = action.split_once(':').expect("an action");
+                let reads = ["Describe", "Get", "List", "BatchGet", "BatchCheck"];
+                assert!(
+                    reads.iter().any(|start| verb.starts_with(start)),
+                    "{action}"
+                );
+                let is_login = verb == "GetAuthorizationToken" || verb == "GetServiceBearerToken";
+                assert_eq!(statement["Resource"] == "*", is_login, "{action}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_webhook_cannot_write_nor_read_cluster_credentials() {
+    let allowed = allowed("WebhookRole");
+    let actions: BTreeSet<&str> = allowed
+        .iter()
+        .filter_map(|pair| pair.split(' ').next())
+        .collect();
+    let expected = [
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "s3:GetObject",
+        "s3:ListBucket",
+        "secretsmanager:GetSecretValue",
+        "sqs:SendMessage",
+    ];
+    assert_eq!(actions, expected.into());
+    let secrets: Vec<&String> = allowed
+        .iter()
+        .filter(|pair| pair.starts_with("secrets"))
+        .collect();
+    assert!(
+        secrets.len() == 1 && secrets[0].ends_with(":secret:${SecretsPrefix}github/webhook-??????")
+    );
+}
+
+#[test]
+fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
+    for role in ["WebhookRole", "DriftRole"] {
+        for pair in allowed(role) {
+            assert_ne!(pair, "sqs:ReceiveMessage ${Queue.Arn}", "{role}");
+            assert!(!pair.contains("s3:DeleteObject"), "{role}: {pair}");
+            assert!(!pair.contains("/artifacts/"), "{role}: {pair}");
+        }
+    }
+    assert!(allowed("ReconcileRole").contains("sqs:SendMessage ${Queue.Arn}"));
+}
+
+/// What the core keeps in the bucket (ARCHITECTURE.md), and who may do what with it.
+#[test]
+fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
+    let folders = |role: &str| -> BTreeSet<String> {
+        let of_bucket = |pair: &String| {
+            let (action, key) = pair.split_once(" ${Bucket.Arn}/")?;
+            let folder = key.trim_end_matches("/*");
+            Some(format!("{folder} {}", action.trim_start_matches("s3:")))
+        };
+        allowed(role).iter().filter_map(of_bucket).collect()
+    };
+    let expect = |role: &str, list: &[(&str, &[&str])]| {
+        let pairs = list.iter().flat_map(|(folder, actions)| {
+            actions
+                .iter()
+                .map(move |action| format!("{folder} {action}"))
+        });
+        assert_eq!(folders(role), pairs.collect::<BTreeSet<_>>(), "{role}");
+    };
+    let (read, keep) = (&["GetObject"][..], &["GetObject", "PutObject"][..]);
+    let all = &["GetObject", "PutObject", "DeleteObject"][..];
+    expect("WebhookRole", &[("index", read)]);
+    expect(
+        "DriftRole",
+        &[("hubs", read), ("objects", read), ("schedule", keep)],
+    );
+    expect(
+        "ReconcileRole",
+        &[
+            ("hubs", read),
+            ("commits", all),
+            ("charts", all),
+            ("artifacts", all),
+            ("index", all),
+            ("objects", all),
+            ("waits", &["PutObject", "DeleteObject"]),
+        ],
+    );
+}
+
+#[test]
+fn alarms_are_made_for_a_topic_and_reach_it() {
+    let alarms = of_type("AWS::CloudWatch::Alarm");
+    assert_eq!(alarms.len(), 2);
+    for (name, alarm) in alarms {
+        assert_eq!(alarm["Condition"], "Alarms", "{name}");
+        assert_eq!(
+            alarm["Properties"]["AlarmActions"],
+            json!([{"Ref": "AlarmTopic"}])
+        );
+    }
+}
+
+#[test]
+fn the_queue_outlives_the_function_and_loses_nothing() {
+    let queue = properties("Queue");
+    let timeout = properties("ReconcileFunction")["Timeout"]
+        .as_u64()
+        .expect("a timeout");
+    assert_eq!(timeout, 120);
+    // AWS asks for six times the timeout, so that a throttled batch is not seen twice.
+    assert_eq!(queue["VisibilityTimeout"], 6 * timeout);
+    assert_eq!(queue["RedrivePolicy"]["maxReceiveCount"], 5);
+    assert_eq!(
+        queue["RedrivePolicy"]["deadLetterTargetArn"],
+        json!({"Fn::GetAtt": ["DeadLetterQueue", "Arn"]})
+    );
+    // A standard queue: work is level-triggered, order does not matter.
+    assert_eq!(queue["FifoQueue"], Value::Null);
+    let kept = |name: &str| {
+        properties(name)["MessageRetentionPeriod"]
+            .as_u64()
+            .expect("seconds")
+    };
+    assert!(kept("DeadLetterQueue") > kept("Queue"));
+
+    let source = properties("ReconcileFunctionQueue");
+    assert_eq!(
+        source["FunctionResponseTypes"],
+        json!(["ReportBatchItemFailures"])
+    );
+    assert_eq!(source["BatchSize"], json!({"Ref": "BatchSize"}));
+    // Above 10, AWS demands a batching window.
+    assert_eq!(template()["Parameters"]["BatchSize"]["MaxValue"], 10);
+    assert_eq!(
+        source["ScalingConfig"]["MaximumConcurrency"],
+        json!({"Ref": "Concurrency"})
+    );
+}
+
+/// A sweep that nobody took within a minute is not wanted any more, and one that failed is not tried again.
+#[test]
+fn sweeps_of_hubs_do_not_pile_up() {
+    let queue = properties("SweepQueue");
+    assert_eq!(queue["MessageRetentionPeriod"], 60);
+    assert_eq!(queue["RedrivePolicy"], Value::Null);
+    let timeout = properties("DriftFunction")["Timeout"].as_u64();
+    assert_eq!(
+        queue["VisibilityTimeout"].as_u64(),
+        timeout.map(|timeout| 6 * timeout)
+    );
+    let source = properties("DriftFunctionHub");
+    assert_eq!(source["BatchSize"], 1);
+    let role = allowed("DriftRole");
+    assert!(
+        role.contains("sqs:ReceiveMessage ${SweepQueue.Arn}"),
+        "{role:?}"
+    );
+}
+
+#[test]
+fn the_functions_are_what_cargo_lambda_builds() {
+    for name in FUNCTIONS {
+        let function = properties(name);
+        assert_eq!(function["Runtime"], "provided.al2023");
+        assert_eq!(function["Handler"], "bootstrap");
+        assert_eq!(function["Architectures"], json!([{"Ref": "Architecture"}]));
+        let variables = function["Environment"]["Variables"]
+            .as_object()
+            .expect("variables");
+        let names: Vec<&str> = variables.keys().map(String::as_str).collect();
+        let mut expected = vec![
+            "AZURE_AUTHORITY_HOST",
+            "DRIFTLESS_BUCKET",
+            "DRIFTLESS_GITHUB_API",
+            "DRIFTLESS_GITHUB_HOSTS",
+            "DRIFTLESS_LOG",
+            "DRIFTLESS_QUEUE_URL",
+            "DRIFTLESS_SECRETS_PREFIX",
+        ];
+        // Who asks for sweeps.
+        expected.extend((name == "DriftFunction").then_some("DRIFTLESS_SWEEP_QUEUE_URL"));
+        assert_eq!(names, expected);
+    }
+    let source = std::fs::read_to_string(tools::workspace().join("infra/template.yaml"))
+        .expect("the template");
+    for function in FUNCTIONS {
+        let name = function.trim_end_matches("Function").to_lowercase();
+        assert!(
+            source.contains(&format!("CodeUri: ../target/lambda/{name}/")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_webhook_is_public_and_the_timer_runs_each_minute() {
+    assert_eq!(properties("WebhookFunctionUrl")["AuthType"], "NONE");
+    let public: BTreeSet<&str> = of_type("AWS::Lambda::Permission")
+        .into_iter()
+        .filter(|(_, permission)| permission["Properties"]["Principal"] == "*")
+        .map(|(_, permission)| {
+            assert_eq!(
+                permission["Properties"]["FunctionName"],
+                json!({"Ref": "WebhookFunction"})
+            );
+            permission["Properties"]["Action"]
+                .as_str()
+                .expect("an action")
+        })
+        .collect();
+    assert!(public.contains("lambda:InvokeFunctionUrl"), "{public:?}");
+
+    let rules = of_type("AWS::Events::Rule");
+    assert_eq!(rules.len(), 1);
+    assert_eq!(
+        rules[0].1["Properties"]["ScheduleExpression"],
+        "rate(1 minute)"
+    );
+    let timeout = properties("DriftFunction")["Timeout"]
+        .as_u64()
+        .expect("a timeout");
+    assert!(timeout < 60, "a run ends before the next one begins");
+}
+
+#[test]
+fn the_bucket_is_closed_encrypted_and_cleans_up() {
+    let bucket = properties("Bucket");
+    assert_eq!(bucket["VersioningConfiguration"]["Status"], "Enabled");
+    let encryption = &bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0];
+    assert_eq!(
+        encryption["ServerSideEncryptionByDefault"]["SSEAlgorithm"],
+        "AES256"
+    );
+    for block in [
+        "BlockPublicAcls",
+        "BlockPublicPolicy",
+        "IgnorePublicAcls",
+        "RestrictPublicBuckets",
+    ] {
+        assert_eq!(
+            bucket["PublicAccessBlockConfiguration"][block], true,
+            "{block}"
+        );
+    }
+    assert_eq!(
+        template()["Resources"]["Bucket"]["DeletionPolicy"],
+        "Retain"
+    );
+    let rules = bucket["LifecycleConfiguration"]["Rules"]
+        .as_array()
+        .expect("rules");
+    // State and the registry never expire; what does is fetched, written or said again.
+    for rule in rules
+        .iter()
+        .filter(|rule| rule["ExpirationInDays"].is_number())
+    {
+        let prefix = rule["Prefix"].as_str().unwrap_or_default();
+        assert!(
+            ["artifacts/", "objects/", "waits/"].contains(&prefix),
+            "{rule}"
+        );
+    }
+    assert!(
+        rules
+            .iter()
+            .any(|rule| rule["NoncurrentVersionExpiration"].is_object())
+    );
+}

@@ -1,0 +1,62 @@
+//! Flux's own controllers as the judges: what they and `driftless serve` make of the same objects.
+
+mod act;
+mod compare;
+mod known;
+mod kustomization_acts;
+mod kustomizations;
+mod opened;
+mod over_and_back;
+mod release_acts;
+mod releases;
+mod signatures;
+mod site;
+mod snapshot;
+mod source_acts;
+mod sources;
+
+use compare::Comparison;
+use driftless_harness::cluster::Cluster;
+use site::{Side, Sources};
+use snapshot::{Snapshot, ready};
+
+/// What driftless tries again long before Flux does: it counts when both sides have failed at the same time.
+const TRIED_AGAIN: &str = "kustomizations no-health";
+
+/// The same objects, reconciled by the controllers on one cluster and by driftless on another.
+#[test]
+fn flux_controllers_and_driftless_write_the_same() {
+    let sources = Sources::new();
+    let [flux, driftless] = Cluster::start_all(["flux", "driftless"]);
+    let flux = Side::flux(flux, &sources);
+    let driftless = Side::driftless(driftless, &sources);
+    for side in [&flux, &driftless] {
+        side.apply(&sources.fill(include_str!("sources.yaml")));
+    }
+    for side in [&flux, &driftless] {
+        for source in [
+            "gitrepositories/fleet",
+            "helmrepositories/charts",
+            "ocirepositories/web",
+            "buckets/files",
+        ] {
+            side.is_there(source);
+        }
+        side.apply(&sources.fill(include_str!("objects.yaml")));
+        side.apply(&opened::objects(&side.cluster));
+    }
+    let mut failed_alike = false;
+    let mut comparison = Comparison::new(&flux, &driftless, known::OBJECTS);
+    comparison.eventually_the_same(|[flux, _], all| {
+        let is_tried = |difference: &String| difference.starts_with(TRIED_AGAIN);
+        failed_alike |= is_failed(flux) && !all.iter().any(is_tried);
+        all.retain(|difference| !failed_alike || !is_tried(difference));
+        failed_alike
+    });
+    comparison.finish();
+}
+
+fn is_failed(side: &Snapshot) -> bool {
+    let ready = side.get(TRIED_AGAIN).and_then(ready);
+    ready.is_some_and(|ready| ready["status"] == "False")
+}

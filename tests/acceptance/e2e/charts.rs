@@ -1,0 +1,308 @@
+//! Charts as sources, in this process: a repository and a registry on loopback that the real Helm filled; HelmRepository,
+//! HelmChart and OCIRepository come from the fleet's repository and end as artifacts.
+
+use driftless_harness::charts::{self, Host, Validators};
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const FLEET: &str = "acme/fleet";
+pub const SPACE: &str = "flux-system";
+
+pub struct Charts {
+    pub site: Embedded,
+    pub host: Host,
+    pub folder: TempDir,
+}
+
+impl Charts {
+    pub fn start() -> Self {
+        let hub = HubSpec {
+            name: "hub",
+            repository: FLEET,
+            branch: "main",
+            path: "./clusters/hub",
+        };
+        let site = Embedded::start(&[hub], &[]);
+        site.allow_local("hub");
+        let charts = Self {
+            site,
+            host: Host::start(),
+            folder: TempDir::new().expect("a folder"),
+        };
+        charts.host.set_validators(Validators::Etag);
+        charts.hub().secret(
+            SPACE,
+            "login",
+            &json!({"username": "ann", "password": "pw"}),
+        );
+        charts
+    }
+
+    pub fn hub(&self) -> &dyn Node {
+        self.site.cluster("hub")
+    }
+
+    /// Packs a version of the chart `app` and publishes it in the repository.
+    pub fn publish(&self, version: &str) {
+        let files = [
+            ("values.yaml", "replicas: 1\nname: app\n"),
+            ("production.yaml", "replicas: 3\n"),
+            ("templates/a.yaml", "replicas: {{ .Values.replicas }}\n"),
+        ];
+        charts::package(self.folder.path(), "app", version, &files);
+        charts::index(self.folder.path(), &self.host, "/stable", "");
+    }
+
+    /// Commits objects to the fleet, and lets everything settle.
+    pub fn push(&self, objects: &[Value]) {
+        let files = objects.iter().map(|object| {
+            let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+            let path = format!("clusters/hub/{}-{}.yaml", text(kind), text(name));
+            Change::write(&path, object.to_string())
+        });
+        let changes: Vec<Change> = files.collect();
+        self.commit(&changes);
+    }
+
+    fn commit(&self, changes: &[Change]) {
+        self.site.commit(FLEET, changes);
+        self.look("GitRepository", "flux-system");
+    }
+
+    /// Looks at an object and whatever follows from it.
+    pub fn look(&self, kind: &str, name: &str) {
+        self.site.request("hub", kind, SPACE, name);
+        self.site.settle();
+    }
+
+    pub fn get(&self, kind: &str, name: &str) -> Value {
+        self.hub().get(&path(kind, SPACE, name))
+    }
+
+    /// Ready's status and message, and the artifact's revision.
+    pub fn told(&self, kind: &str, name: &str) -> (String, String, String) {
+        let (status, _, message) = ready(self.hub(), kind, SPACE, name);
+        let revision = &self.get(kind, name)["status"]["artifact"]["revision"];
+        (status, message, text(revision).to_owned())
+    }
+
+    /// What the host was asked since the last time, without queries.
+    pub fn asked(&self) -> Vec<(String, u16)> {
+        let calls = self.host.take_calls().into_iter();
+        calls
+            .map(|call| {
+                (
+                    call.path.split('?').next().unwrap_or_default().to_owned(),
+                    call.status,
+                )
+            })
+            .collect()
+    }
+}
+
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub fn source(version: &str, kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": format!("source.toolkit.fluxcd.io/{version}"), "kind": kind,
+        "metadata": {"name": name, "namespace": SPACE}, "spec": spec})
+}
+
+pub fn chart(name: &str, chart: &str, version: &str, from: (&str, &str)) -> Value {
+    source(
+        "v1",
+        "HelmChart",
+        name,
+        json!({"chart": chart, "version": version, "interval": "10m", "sourceRef": {"kind": from.0, "name": from.1}}),
+    )
+}
+
+pub fn ok(message: &str, revision: &str) -> (String, String, String) {
+    ("True".to_owned(), message.to_owned(), revision.to_owned())
+}
+
+#[test]
+fn charts_of_a_repository_embedded() {
+    let world = Charts::start();
+    world.publish("1.0.0");
+    world.publish("1.1.0");
+    world.host.require("ann", "pw");
+    let url = format!("{}/stable", world.host.url());
+    let repository = json!({"url": url, "secretRef": {"name": "login"}, "interval": "5m"});
+    let mut merged = chart("merged", "app", "1.x", ("HelmRepository", "stable"));
+    merged["spec"]["valuesFiles"] = json!(["values.yaml", "production.yaml"]);
+    world.push(&[
+        source("v1beta2", "HelmRepository", "stable", repository),
+        chart("one", "app", "1.x", ("HelmRepository", "stable")),
+        chart("two", "app", "*", ("HelmRepository", "stable")),
+        chart("none", "app", "7.x", ("HelmRepository", "stable")),
+        merged,
+    ]);
+    let index =
+        text(&world.get("HelmRepository", "stable")["status"]["artifact"]["digest"]).to_owned();
+    assert!(index.starts_with("sha256:"), "{index}");
+    let told = world.told("HelmRepository", "stable");
+    assert_eq!(
+        told,
+        ok(&format!("stored artifact: revision '{index}'"), &index)
+    );
+    let pulled = ok("pulled 'app' chart with version '1.1.0'", "1.1.0");
+    for name in ["one", "two"] {
+        assert_eq!(world.told("HelmChart", name), pulled);
+        let status = &world.get("HelmChart", name)["status"];
+        assert_eq!(status["observedSourceArtifactRevision"], json!(index));
+        assert_eq!(status["observedChartName"], "app");
+        assert_eq!(status["url"], status["artifact"]["url"]);
+    }
+    let message = "packaged 'app' chart with version '1.1.0+1' and merged values files [values.yaml production.yaml]";
+    assert_eq!(world.told("HelmChart", "merged"), ok(message, "1.1.0+1"));
+    let (status, reason, message) = ready(world.hub(), "HelmChart", SPACE, "none");
+    assert_eq!((&*status, &*reason), ("False", "InvalidChartReference"));
+    assert!(
+        message.ends_with("no 'app' chart with version matching '7.x' found"),
+        "{message}"
+    );
+
+    // One download of the index, and one of the archive for the three charts of it.
+    let downloads = world.asked();
+    let of = |path: &str| downloads.iter().filter(|(asked, _)| asked == path).count();
+    assert_eq!(of("/stable/app-1.1.0.tgz"), 1, "{downloads:?}");
+    assert_eq!(of("/stable/index.yaml"), 1, "{downloads:?}");
+
+    // Nothing changed: one conditional question, and no write.
+    let writes = world.hub().writes();
+    world.look("HelmRepository", "stable");
+    assert_eq!(world.asked(), [("/stable/index.yaml".to_owned(), 304)]);
+    assert_eq!(world.hub().writes(), writes);
+
+    // A new version moves the ranges that allow it, by one download.
+    world.publish("1.2.0");
+    world.look("HelmRepository", "stable");
+    assert_eq!(world.told("HelmChart", "one").2, "1.2.0");
+    assert_eq!(world.told("HelmChart", "two").2, "1.2.0");
+    assert_eq!(world.told("HelmChart", "merged").2, "1.2.0+1");
+    let asked = [
+        ("/stable/index.yaml".to_owned(), 200),
+        ("/stable/app-1.2.0.tgz".to_owned(), 200),
+    ];
+    assert_eq!(world.asked(), asked);
+
+    // An archive that is not the one of the index is refused, and the chart that is there stays.
+    world.publish("1.3.0");
+    world.host.put("/stable/app-1.3.0.tgz", b"another".to_vec());
+    world.look("HelmRepository", "stable");
+    let (status, reason, message) = ready(world.hub(), "HelmChart", SPACE, "one");
+    assert_eq!(
+        (&*status, &*reason),
+        ("False", "ChartPullError"),
+        "{message}"
+    );
+    assert!(message.contains("its SHA-256 is another one"), "{message}");
+    assert_eq!(world.told("HelmChart", "one").2, "1.2.0");
+}
+
+#[test]
+fn charts_of_a_registry_embedded() {
+    let world = Charts::start();
+    for version in ["1.0.0", "1.1.0"] {
+        let files = [
+            ("values.yaml", "a: 1\n"),
+            ("templates/a.yaml", "a: {{ .Values.a }}\n"),
+        ];
+        let packed = charts::package(world.folder.path(), "app", version, &files);
+        charts::push(world.folder.path(), &packed, &world.host, "team");
+    }
+    world.host.require("ann", "pw");
+    let name = world.host.name();
+    let login = json!({"name": "login"});
+    world.push(&[
+        source(
+            "v1",
+            "HelmRepository",
+            "team",
+            json!({"type": "oci", "url": format!("oci://{name}/team"), "insecure": true, "secretRef": login}),
+        ),
+        chart("app", "app", "^1.0", ("HelmRepository", "team")),
+        source(
+            "v1",
+            "OCIRepository",
+            "app",
+            json!({"url": format!("oci://{name}/team/app"), "insecure": true, "secretRef": login, "interval": "5m",
+                "ref": {"semver": "1.x"},
+                "layerSelector": {"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"}}),
+        ),
+    ]);
+    let pulled = ok("pulled 'app' chart with version '1.1.0'", "1.1.0");
+    assert_eq!(world.told("HelmChart", "app"), pulled);
+    let (status, message, revision) = world.told("OCIRepository", "app");
+    assert_eq!(
+        (&*status, &*message),
+        ("True", &*format!("stored artifact for digest '{revision}'"))
+    );
+    assert!(revision.starts_with("1.1.0@sha256:"), "{revision}");
+    // The layer is the chart, so both have one artifact.
+    let digest = |kind: &str| world.get(kind, "app")["status"]["artifact"]["digest"].clone();
+    assert_eq!(digest("OCIRepository"), digest("HelmChart"));
+    // A registry carries no status, as in Flux.
+    assert_eq!(
+        world.get("HelmRepository", "team")["status"]["conditions"],
+        Value::Null
+    );
+}
+
+#[test]
+fn charts_of_a_tree_embedded() {
+    let world = Charts::start();
+    world.publish("1.0.0");
+    world.host.require("ann", "pw");
+    let url = format!("{}/stable", world.host.url());
+    let chart_yaml = format!(
+        "apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies:\n- {{name: app, version: 1.x, repository: \"{url}\"}}\n\
+         - {{name: local, version: 0.x, repository: file://../local}}\n"
+    );
+    world.site.commit(
+        FLEET,
+        &[
+            Change::write("charts/web/Chart.yaml", chart_yaml),
+            Change::write("charts/web/values.yaml", "a: 1\n"),
+            Change::write("charts/web/templates/a.yaml", "a: {{ .Values.a }}\n"),
+            Change::write(
+                "charts/local/Chart.yaml",
+                "apiVersion: v2\nname: local\nversion: 0.2.0\n",
+            ),
+        ],
+    );
+    let repository = json!({"url": url, "secretRef": {"name": "login"}, "interval": "5m"});
+    let mut web = chart("web", "./charts/web", "*", ("GitRepository", "flux-system"));
+    web["spec"]["reconcileStrategy"] = json!("Revision");
+    world.push(&[
+        source("v1", "HelmRepository", "stable", repository),
+        web,
+        chart(
+            "gone",
+            "./charts/gone",
+            "*",
+            ("GitRepository", "flux-system"),
+        ),
+        chart("bucket", "web", "*", ("Bucket", "any")),
+    ]);
+    let sha = world.site.head(FLEET);
+    let version = format!("0.1.0+{}", &sha[..12]);
+    let message = format!("packaged 'web' chart with version '{version}'");
+    assert_eq!(world.told("HelmChart", "web"), ok(&message, &version));
+    let (_, reason, message) = ready(world.hub(), "HelmChart", SPACE, "gone");
+    assert_eq!(reason, "InvalidChartReference", "{message}");
+    let (_, reason, message) = ready(world.hub(), "HelmChart", SPACE, "bucket");
+    assert_eq!(reason, "SourceUnavailable", "{message}");
+    // Another commit is another version, as the strategy says.
+    world.commit(&[Change::write("charts/web/values.yaml", "a: 2\n")]);
+    let sha = world.site.head(FLEET);
+    assert_eq!(
+        world.told("HelmChart", "web").2,
+        format!("0.1.0+{}", &sha[..12])
+    );
+}

@@ -1,0 +1,199 @@
+//! How much memory the reconcile function takes: the measured table of infra/README.md.
+
+use crate::world::World;
+use driftless_harness::github::Change;
+use driftless_harness::process::kill;
+use driftless_tests::site::*;
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+const FLEET: &str = "acme/memory";
+/// How many messages a batch has at most.
+const BATCHES: [usize; 3] = [1, 5, 10];
+const MOST: usize = 10;
+
+/// What the objects of a row are.
+struct Row {
+    name: &'static str,
+    kind: &'static str,
+    prefix: &'static str,
+}
+
+const ROWS: [Row; 4] = [
+    Row {
+        name: "Kustomization with 50 objects",
+        kind: "Kustomization",
+        prefix: "small",
+    },
+    Row {
+        name: "Kustomization with 250 objects of 1 KB",
+        kind: "Kustomization",
+        prefix: "large",
+    },
+    Row {
+        name: "GitRepository of 1 MB",
+        kind: "GitRepository",
+        prefix: "light",
+    },
+    Row {
+        name: "GitRepository of 32 MB",
+        kind: "GitRepository",
+        prefix: "heavy",
+    },
+];
+
+fn objects(count: usize, at: usize) -> String {
+    let filler = "x".repeat(1000);
+    let object = |number: usize| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cm-{at}-{number}\n  namespace: default\ndata:\n  text: {filler}\n"
+        )
+    };
+    (0..count).map(object).collect::<Vec<_>>().join("---\n")
+}
+
+fn kustomization(name: &str) -> String {
+    format!(
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  \
+         interval: 10h\n  path: ./{name}\n  prune: true\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n"
+    )
+}
+
+fn source(name: &str, url: &str) -> String {
+    format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  \
+         interval: 10h\n  url: {url}\n  ref: {{branch: main}}\n"
+    )
+}
+
+/// Bytes that no compression makes smaller.
+fn noise(megabytes: usize, seed: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (seed as u64 + 1);
+    let mut bytes = Vec::with_capacity(megabytes << 20);
+    while bytes.len() < megabytes << 20 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}
+
+/// The most memory that a process of the reconcile function has taken, in MiB.
+fn peak(world: &World) -> Option<u64> {
+    let peaks = reconcilers(world).filter_map(|process| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        peak.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    peaks.max().map(|kilobytes| kilobytes >> 10)
+}
+
+fn reconcilers(world: &World) -> impl Iterator<Item = u32> {
+    let functions = world.ministack.functions().into_iter();
+    functions.filter_map(|(process, name)| name.contains("Reconcile").then_some(process))
+}
+
+/// `cargo test -p driftless-acceptance --release --test e2e -- --ignored memory_of_batches --nocapture`
+#[test]
+#[ignore = "it measures, for infra/README.md"]
+fn memory_of_batches() {
+    let hub = HubSpec {
+        name: "hub",
+        repository: FLEET,
+        branch: "main",
+        path: "./cluster",
+    };
+    let world = World::start(false, &[hub], &[]);
+    let mut cluster = Vec::new();
+    let mut changes = Vec::new();
+    for at in 0..MOST {
+        for (prefix, count) in [("small", 50), ("large", 250)] {
+            let name = format!("{prefix}-{at}");
+            changes.push(Change::write(
+                &format!("{name}/all.yaml"),
+                objects(count, at),
+            ));
+            cluster.push(kustomization(&name));
+        }
+        for (prefix, size) in [("light", 1), ("heavy", 32)] {
+            let name = format!("{prefix}-{at}");
+            let repository = format!("acme/{name}");
+            world.commit(&repository, &[Change::write("blob", noise(size, at))]);
+            cluster.push(source(&name, &format!("https://github.com/{repository}")));
+        }
+    }
+    changes.push(Change::write("cluster/all.yaml", cluster.join("---\n")));
+    world.commit(FLEET, &changes);
+    world.sweep();
+    let hub = world.cluster("hub");
+    let names = ROWS
+        .iter()
+        .flat_map(|row| (0..MOST).map(move |at| (row.kind, format!("{}-{at}", row.prefix))));
+    let names: Vec<_> = names.collect();
+    world.within(Duration::from_secs(900), "all is ready", || {
+        for (kind, name) in &names {
+            let (status, _, message) = ready(hub, kind, "flux-system", name);
+            if status != "True" {
+                return Err(format!("{kind}/{name}: {message}"));
+            }
+        }
+        Ok(())
+    });
+    println!(
+        "| object | messages of a batch | peak of the process | time |\n| --- | --- | --- | --- |"
+    );
+    for row in &ROWS {
+        for batch in BATCHES {
+            if row.kind == "GitRepository" {
+                // A new commit, so that each source is downloaded.
+                for at in 0..batch {
+                    let size = if row.prefix == "heavy" { 32 } else { 1 };
+                    let repository = format!("acme/{}-{at}", row.prefix);
+                    world.commit(
+                        &repository,
+                        &[Change::write("blob", noise(size, at + 100 * batch))],
+                    );
+                }
+            }
+            for process in reconcilers(&world) {
+                kill(process);
+            }
+            let mut start = Instant::now();
+            let mut answer = invoke(&world, row, batch);
+            // Who invokes finds out first that the process is gone.
+            for _ in 0..5 {
+                if answer.is_err() {
+                    start = Instant::now();
+                    answer = invoke(&world, row, batch);
+                }
+            }
+            let answer = answer.expect("the function answers");
+            assert_eq!(answer["batchItemFailures"], json!([]), "{answer}");
+            let took = start.elapsed().as_secs_f64();
+            let peak = peak(&world).expect("a process of the function");
+            println!("| {} | {batch} | {peak} MiB | {took:.1} s |", row.name);
+        }
+    }
+}
+
+/// Hands a batch to the reconcile function.
+fn invoke(world: &World, row: &Row, batch: usize) -> Result<Value, String> {
+    let function = world.stack.output("ReconcileFunction");
+    let answer = world.ministack.aws().invoke(function, &event(row, batch));
+    answer.map_err(|error| format!("{error:?}"))
+}
+
+fn event(row: &Row, batch: usize) -> Value {
+    let record = |at: usize| {
+        let name = format!("{}-{at}", row.prefix);
+        let object = json!({"kind": row.kind, "namespace": "flux-system", "name": name});
+        let body = json!({"hub": "hub", "cause": "changed", "object": object}).to_string();
+        json!({"messageId": format!("m{at}"), "receiptHandle": "r", "body": body, "attributes": {},
+            "messageAttributes": {}, "eventSource": "aws:sqs"})
+    };
+    json!({"Records": (0..batch).map(record).collect::<Vec<_>>()})
+}

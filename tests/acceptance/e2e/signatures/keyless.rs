@@ -1,0 +1,473 @@
+//! Signatures without keys: a Sigstore of one's own vouches for identities, and cosign itself says what it makes of each signature.
+
+use super::{APP, Signed, told};
+use crate::charts::SPACE;
+use driftless_harness::charts::sign::{Cosign, Sigstore};
+use serde_json::{Value, json};
+
+const ISSUER: &str = "https://token.example.com";
+const SUBJECT: &str =
+    "https://git.example.com/acme/app/.github/workflows/release.yaml@refs/heads/main";
+const MAIL: &str = "ann@example.com";
+const FORMS: [&str; 3] = ["simple", "bundle", "bundle-v2"];
+
+/// Who may sign.
+fn identities() -> Value {
+    json!([{"issuer": "^https://token\\.example\\.com$", "subject": "^https://git\\.example\\.com/acme/app/.*@refs/heads/main$"}])
+}
+
+/// What may be wrong with a signature of each form, and how that is told.
+const FAULTS: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "simple",
+        &[
+            ("expired", "certificate"),
+            ("purpose", "certificate chain is invalid"),
+            ("no-ctlog", "missing SCT extension"),
+            ("other-ctlog", "invalid signed certificate timestamp"),
+            ("other-authority", "certificate chain is invalid"),
+            ("other-rekor", "No log key valid"),
+            ("other-entry", "hash mismatch for hashedrekord entry"),
+            ("time", "invalid inclusion promise"),
+            ("no-entry", "it has no entry of a transparency log"),
+            ("edited", "invalid signature"),
+        ],
+    ),
+    (
+        "bundle",
+        &[
+            ("expired", "certificate"),
+            ("purpose", "certificate chain is invalid"),
+            ("no-ctlog", "missing SCT extension"),
+            ("other-ctlog", "invalid signed certificate timestamp"),
+            ("other-authority", "certificate chain is invalid"),
+            ("other-rekor", "No log key valid"),
+            ("other-entry", "log entry does not match the bundle"),
+            ("time", "invalid inclusion promise"),
+            ("no-entry", "Bundle error"),
+            ("edited", "invalid signature"),
+            ("proof", "invalid inclusion proof"),
+            ("no-promise", "no verified timestamp"),
+            ("no-proof", "Bundle error"),
+        ],
+    ),
+    (
+        "bundle-v2",
+        &[
+            ("expired", "certificate"),
+            ("no-ctlog", "missing SCT extension"),
+            ("other-authority", "certificate chain is invalid"),
+            ("other-rekor", "invalid checkpoint"),
+            ("other-stamps", "timestamp"),
+            ("other-entry", "artifact mismatch"),
+            ("no-stamp", "no verified timestamp"),
+            ("no-entry", "Bundle error"),
+            ("edited", "invalid signature"),
+            ("proof", "invalid inclusion proof"),
+        ],
+    ),
+];
+
+/// A world, a Sigstore, the Secret `sigstore` that leads to it, and the versions that were published.
+struct Keyless {
+    signed: Signed,
+    sigstore: Sigstore,
+    objects: Vec<Value>,
+}
+
+impl Keyless {
+    fn start() -> Self {
+        let signed = Signed::start();
+        let sigstore = Sigstore::new(signed.world.folder.path(), "sigstore");
+        let trusted = json!({"trusted_root.json": sigstore.trusted_root()});
+        signed.world.hub().secret(SPACE, "sigstore", &trusted);
+        Self {
+            signed,
+            sigstore,
+            objects: Vec::new(),
+        }
+    }
+
+    /// Publishes a version with one signature.
+    fn publish(&self, version: &str, how: &Value) {
+        self.signed.publish(version);
+        let mut made = json!({"issuer": ISSUER, "subject": SUBJECT});
+        for (key, value) in how.as_object().expect("an object") {
+            made[key] = value.clone();
+        }
+        (self.sigstore).sign(&self.signed.world.host, APP, version, &made);
+    }
+
+    /// What cosign itself says of a version.
+    fn judge(&self, version: &str, identities: &Value) -> Result<(), String> {
+        let host = &self.signed.world.host;
+        self.sigstore.judge(host, APP, version, identities)
+    }
+
+    /// Wants an OCIRepository of a version that one of these identities signed.
+    fn want(&mut self, name: &str, version: &str, identities: &Value) {
+        let verify = json!({"provider": "cosign", "matchOIDCIdentity": identities,
+            "trustedRootSecretRef": {"name": "sigstore"}});
+        let [_, repository] = self.signed.verified(name, version, &verify);
+        self.objects.push(repository);
+    }
+
+    fn settle(&self) {
+        self.signed.world.push(&self.objects);
+    }
+
+    /// Status and message of `SourceVerified` of an OCIRepository.
+    fn verified(&self, name: &str) -> (String, String) {
+        let told = self
+            .signed
+            .condition("OCIRepository", name, "SourceVerified");
+        let ready = self.signed.condition("OCIRepository", name, "Ready");
+        assert_eq!(told.0, ready.0, "{name}: {told:?} {ready:?}");
+        (told.0, told.2)
+    }
+}
+
+#[test]
+fn keyless_signatures_embedded() {
+    let mut keyless = Keyless::start();
+    let signers = [
+        (json!({}), identities()),
+        (
+            json!({"subject": MAIL}),
+            json!([{"issuer": ISSUER, "subject": "^ann@example\\.com$"}]),
+        ),
+        (
+            json!({"subject": "ann!example.com", "userName": true}),
+            json!([{"issuer": ISSUER, "subject": "^ann!example\\.com$"}]),
+        ),
+    ];
+    for (form, name) in FORMS.into_iter().enumerate() {
+        for (number, (signer, identities)) in signers.iter().enumerate() {
+            let version = format!("1.{form}.{number}");
+            let mut how = signer.clone();
+            how["form"] = json!(name);
+            keyless.publish(&version, &how);
+            assert_eq!(keyless.judge(&version, identities), Ok(()), "{how}");
+            keyless.want(&format!("good-{form}-{number}"), &version, identities);
+        }
+    }
+    // Other kinds of keys; and time stamps that nobody trusts, where the log tells the time.
+    let more = [
+        json!({"form": "simple", "kind": "p384"}),
+        json!({"form": "simple", "kind": "rsa"}),
+        json!({"form": "bundle", "kind": "rsa"}),
+        json!({"form": "bundle", "fault": "other-stamps"}),
+        // A curve whose hash is not the log's: cosign tries both, driftless that of the curve.
+        json!({"form": "bundle", "kind": "p384"}),
+    ];
+    let refused = format!("more-{}", more.len() - 1);
+    for (number, how) in more.iter().enumerate() {
+        let version = format!("2.0.{number}");
+        keyless.publish(&version, how);
+        assert_eq!(keyless.judge(&version, &identities()), Ok(()), "{how}");
+        keyless.want(&format!("more-{number}"), &version, &identities());
+    }
+    keyless.settle();
+    let good = (0..FORMS.len()).flat_map(|form| {
+        let number = 0..signers.len();
+        number.map(move |number| format!("good-{form}-{number}"))
+    });
+    for name in good.chain((0..more.len()).map(|number| format!("more-{number}"))) {
+        let (status, message) = keyless.verified(&name);
+        assert_eq!(status == "True", name != refused, "{name}: {message}");
+    }
+}
+
+#[test]
+fn keyless_signatures_that_are_not_proven_embedded() {
+    let mut keyless = Keyless::start();
+    let mut cases = Vec::new();
+    for (form, (name, faults)) in FAULTS.into_iter().enumerate() {
+        for (number, (fault, why)) in faults.iter().enumerate() {
+            let version = format!("1.{form}.{number}");
+            keyless.publish(&version, &json!({"form": name, "fault": fault}));
+            let judged = keyless.judge(&version, &identities());
+            assert!(judged.is_err(), "{name} {fault}");
+            let object = format!("{name}-{fault}");
+            keyless.want(&object, &version, &identities());
+            cases.push((object, *why));
+        }
+    }
+    keyless.settle();
+    for (object, why) in cases {
+        let (status, message) = keyless.verified(&object);
+        assert_eq!(status, "False", "{object}");
+        let lead =
+            "none of its 1 signatures is of this digest and by an identity that is trusted: ";
+        assert!(
+            message.contains(lead) && message.contains(why),
+            "{object}: {message}"
+        );
+        assert!(
+            message.ends_with("(trusted root: secret 'flux-system/sigstore')"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn whose_keyless_signatures_embedded() {
+    let mut keyless = Keyless::start();
+    let other = "https://other.example.com";
+    // Name, identities, and what cosign and driftless make of them: of a signature of cosign 2, of a bundle.
+    let wanted = [
+        ("theirs", identities(), [true, true], [true, true]),
+        (
+            "part",
+            json!([{"issuer": "example", "subject": "acme/app"}]),
+            [true, true],
+            [true, true],
+        ),
+        (
+            "issuer",
+            json!([{"issuer": other, "subject": ".*"}]),
+            [false, false],
+            [false, false],
+        ),
+        (
+            "subject",
+            json!([{"issuer": ISSUER, "subject": "^https://git\\.example\\.com/acme/other/"}]),
+            [false, false],
+            [false, false],
+        ),
+        (
+            "letters",
+            json!([{"issuer": ISSUER, "subject": "^HTTPS://"}]),
+            [false, false],
+            [false, false],
+        ),
+        (
+            "anybody",
+            json!([{"issuer": ".*", "subject": ".*"}]),
+            [true, true],
+            [true, true],
+        ),
+        // Without a name for the one who signed, a bundle is refused.
+        ("nobody", json!([]), [true, false], [true, false]),
+        (
+            "half",
+            json!([{"issuer": ISSUER, "subject": ""}]),
+            [true, false],
+            [true, false],
+        ),
+        // cosign takes one identity for a bundle; Flux's field says that any may match.
+        (
+            "either",
+            json!([{"issuer": other, "subject": ".*"}, {"issuer": ISSUER, "subject": ".*"}]),
+            [true, false],
+            [true, true],
+        ),
+    ];
+    for (form, version) in [("simple", "1.0.0"), ("bundle", "1.1.0")] {
+        keyless.publish(version, &json!({"form": form}));
+    }
+    let versions = ["1.0.0", "1.1.0"];
+    // A signature with a key beside it takes nothing away, and hides nothing.
+    let strange = keyless.signed.key("strange", "p256");
+    for (how, version) in Cosign::ALL.into_iter().zip(versions) {
+        strange.sign(how, &keyless.signed.world.host, APP, version);
+    }
+    for (name, identities, judged, _) in &wanted {
+        for (version, judged) in versions.iter().zip(judged) {
+            let told = keyless.judge(version, identities);
+            assert_eq!(told.is_ok(), *judged, "{name} {version}: {told:?}");
+            let object = format!("{name}-{}", version.replace('.', "-"));
+            keyless.want(&object, version, identities);
+        }
+    }
+    keyless.settle();
+    for (name, _, _, accepted) in &wanted {
+        for (version, accepted) in versions.iter().zip(accepted) {
+            let object = format!("{name}-{}", version.replace('.', "-"));
+            let (status, message) = keyless.verified(&object);
+            assert_eq!(status == "True", *accepted, "{object}: {message}");
+        }
+    }
+    let stranger = format!("it is by '{SUBJECT}' of the issuer '{ISSUER}'");
+    for name in ["subject-1-0-0", "subject-1-1-0"] {
+        let (_, message) = keyless.verified(name);
+        assert!(message.contains(&stranger), "{name}: {message}");
+    }
+    let (_, message) = keyless.verified("nobody-1-1-0");
+    assert!(
+        message.contains("spec.verify.matchOIDCIdentity"),
+        "{message}"
+    );
+}
+
+#[test]
+fn keyless_signatures_of_another_digest_embedded() {
+    let mut keyless = Keyless::start();
+    keyless.signed.publish("1.0.0");
+    let real = keyless.signed.world.host.digest(APP, "1.0.0");
+    for (number, form) in FORMS.into_iter().enumerate() {
+        let version = format!("1.1.{number}");
+        keyless.publish(&version, &json!({"form": form, "digest": real}));
+        // Of a signature of cosign 2, cosign does not look at the digest as source-controller asks it. Here it is looked at.
+        let judged = keyless.judge(&version, &identities());
+        assert_eq!(judged.is_ok(), form == "simple", "{form}: {judged:?}");
+        keyless.want(form, &version, &identities());
+    }
+    keyless.want("unsigned", "1.0.0", &identities());
+    keyless.settle();
+    for form in FORMS {
+        let (status, message) = keyless.verified(form);
+        assert_eq!(status, "False", "{form}: {message}");
+    }
+    let (_, message) = keyless.verified("simple");
+    assert!(message.contains("it speaks of another digest"), "{message}");
+    let (_, message) = keyless.verified("unsigned");
+    assert!(message.contains("sign it with 'cosign sign'"), "{message}");
+}
+
+#[test]
+fn the_hub_s_own_sigstore_embedded() {
+    let keyless = Keyless::start();
+    let signed = &keyless.signed;
+    keyless.publish("1.0.0", &json!({"form": "bundle"}));
+    keyless.publish("1.1.0", &json!({"form": "simple"}));
+    let verify = json!({"provider": "cosign", "matchOIDCIdentity": identities()});
+    let mut objects = vec![signed.repository()];
+    for (name, version) in [("bundled", "1.0.0"), ("simple", "1.1.0")] {
+        objects.push(release(name, version));
+    }
+    objects.extend(signed.verified("app", "1.0.0", &verify));
+    let mut rooted = verify.clone();
+    rooted["trustedRootSecretRef"] = json!({"name": "sigstore"});
+    let [rooted, _] = signed.verified("rooted", "1.0.0", &rooted);
+    objects.push(rooted);
+    signed.world.push(&objects);
+    // The public Sigstore does not know this one's certificates.
+    for kind in ["OCIRepository", "HelmChart"] {
+        let (status, _, message) = signed.condition(kind, "app", "SourceVerified");
+        assert_eq!(status, "False", "{kind}");
+        assert!(
+            message.contains("(trusted root: that of the public Sigstore of 20"),
+            "{message}"
+        );
+    }
+    let refused = signed.condition("HelmChart", "rooted", "Ready");
+    assert_eq!(refused.1, "NotSupported", "{}", refused.2);
+
+    signed.world.site.change("hub", |settings| {
+        settings.allow_local_clusters = true;
+        settings.sigstore_root = Some(keyless.sigstore.trusted_root());
+    });
+    for kind in ["OCIRepository", "HelmChart"] {
+        signed.world.look(kind, "app");
+        let (status, _, message) = signed.condition(kind, "app", "SourceVerified");
+        assert_eq!(status, "True", "{kind}: {message}");
+    }
+    // A HelmRelease cannot say whose the signature must be.
+    for (name, status) in [("bundled", "False"), ("simple", "True")] {
+        signed.world.look("HelmChart", &format!("{SPACE}-{name}"));
+        let ready = signed.condition("HelmRelease", name, "Ready");
+        assert_eq!(ready.0, status, "{name}: {}", ready.2);
+    }
+}
+
+/// A HelmRelease of a version that somebody must have signed.
+fn release(name: &str, version: &str) -> Value {
+    let chart = json!({"chart": "app", "version": version, "sourceRef": {"kind": "HelmRepository", "name": "team"},
+        "verify": {"provider": "cosign"}});
+    json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": SPACE}, "spec": {"interval": "10m", "chart": {"spec": chart}}})
+}
+
+#[test]
+fn trusted_roots_that_cannot_be_embedded() {
+    let mut keyless = Keyless::start();
+    keyless.publish("1.0.0", &json!({"form": "bundle"}));
+    let hub = keyless.signed.world.hub();
+    hub.secret(SPACE, "empty", &json!({"other": "x"}));
+    let broken = [
+        ("text", "canary".to_owned(), "is no JSON"),
+        (
+            "another",
+            "{}".to_owned(),
+            "is no trusted root: expected the mediaType",
+        ),
+        (
+            "keyless",
+            keyless
+                .sigstore
+                .trusted_root()
+                .replace("\"rawBytes\":\"M", "\"rawBytes\":\"A"),
+            "cannot be used: ",
+        ),
+        (
+            "large",
+            format!("\"{}\"", "x".repeat(256 << 10)),
+            "has more than 256 KiB",
+        ),
+    ];
+    for (name, text, _) in &broken {
+        hub.secret(SPACE, name, &json!({"trusted_root.json": text}));
+    }
+    let names = ["absent", "empty", "text", "another", "keyless", "large"];
+    for name in names {
+        let verify =
+            json!({"matchOIDCIdentity": identities(), "trustedRootSecretRef": {"name": name}});
+        let [_, repository] = keyless.signed.verified(name, "1.0.0", &verify);
+        keyless.objects.push(repository);
+    }
+    for (name, pattern) in [
+        ("open", "("),
+        ("long", &"x".repeat(5000)),
+        ("deep", "(\\pL{1000})"),
+    ] {
+        keyless.want(
+            name,
+            "1.0.0",
+            &json!([{"issuer": ISSUER, "subject": pattern}]),
+        );
+    }
+    keyless.settle();
+    let lead = "failed to verify the signature using provider 'cosign keyless'";
+    let unread = |name: &str, why: &str| {
+        let what = format!("failed to read trusted root from secret 'flux-system/{name}'");
+        told(
+            "False",
+            "VerificationError",
+            &format!("{lead}: {what}: {why}"),
+        )
+    };
+    let ready = |name: &str| keyless.signed.condition("OCIRepository", name, "Ready");
+    assert_eq!(
+        ready("absent"),
+        unread("absent", "secrets \"absent\" not found")
+    );
+    assert_eq!(
+        ready("empty"),
+        unread(
+            "empty",
+            "'trusted_root.json' not found in secret 'flux-system/empty'"
+        )
+    );
+    for (name, _, why) in &broken {
+        let (_, reason, message) = ready(name);
+        assert_eq!(reason, "VerificationError");
+        let what = format!("'trusted_root.json' of secret 'flux-system/{name}' {why}");
+        let start = format!("{lead}: unable to parse trusted root: {what}");
+        assert!(message.starts_with(&start), "{message}");
+        assert!(!message.contains("canary"), "{message}");
+    }
+    for (name, why) in [
+        ("open", "missing closing )"),
+        ("long", "it is too long"),
+        ("deep", "it is too large"),
+    ] {
+        let (_, reason, message) = ready(name);
+        assert_eq!(reason, "VerificationError");
+        let lead = format!("{lead}: malformed subject in identity: ");
+        assert!(
+            message.starts_with(&lead) && message.contains(why),
+            "{message}"
+        );
+    }
+}

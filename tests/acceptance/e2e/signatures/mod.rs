@@ -1,0 +1,417 @@
+//! Signed charts and artifacts: cosign and notation themselves sign, and say what they make of a signature; `spec.verify` must come
+//! to the same.
+
+mod keyless;
+mod notation;
+
+use crate::charts::{Charts, SPACE, chart, source, text};
+use driftless_harness::charts::{self, Fault, sign::Cosign, sign::Key};
+use serde_json::{Value, json};
+
+/// The repository of the chart in the registry.
+const APP: &str = "team/app";
+
+/// A world with a registry of charts, keys and the Secret `keys` that trusts one of them.
+struct Signed {
+    world: Charts,
+}
+
+impl Signed {
+    fn start() -> Self {
+        let world = Charts::start();
+        world.site.move_to_today();
+        Self { world }
+    }
+
+    /// Publishes a version of the chart, whose files no other version has.
+    fn publish(&self, version: &str) {
+        let values = format!("version: {version}\n");
+        let (folder, host) = (self.world.folder.path(), &self.world.host);
+        let packed = charts::package(folder, "app", version, &[("values.yaml", &values)]);
+        charts::push(folder, &packed, host, "team");
+    }
+
+    fn key(&self, name: &str, kind: &str) -> Key {
+        Key::new(self.world.folder.path(), name, kind)
+    }
+
+    fn trust(&self, secret: &str, keys: &[&Key]) {
+        let entries = keys.iter().enumerate().map(|(number, key)| {
+            let name = format!("{number}.pub");
+            (name, Value::from(key.public()))
+        });
+        let entries: serde_json::Map<String, Value> = entries.collect();
+        self.world
+            .hub()
+            .secret(SPACE, secret, &Value::from(entries));
+    }
+
+    /// The registry as a HelmRepository.
+    fn repository(&self) -> Value {
+        let url = format!("oci://{}/team", self.world.host.name());
+        let spec = json!({"type": "oci", "url": url, "insecure": true});
+        source("v1", "HelmRepository", "team", spec)
+    }
+
+    /// A HelmChart and an OCIRepository of a version, which want a signature by the keys of a Secret.
+    fn wanted(&self, name: &str, version: &str, secret: &str) -> [Value; 2] {
+        self.wanted_of("cosign", name, version, secret)
+    }
+
+    fn wanted_of(&self, provider: &str, name: &str, version: &str, secret: &str) -> [Value; 2] {
+        let verify = json!({"provider": provider, "secretRef": {"name": secret}});
+        self.verified(name, version, &verify)
+    }
+
+    fn verified(&self, name: &str, version: &str, verify: &Value) -> [Value; 2] {
+        let mut chart = chart(name, "app", version, ("HelmRepository", "team"));
+        chart["spec"]["verify"] = verify.clone();
+        let url = format!("oci://{}/{APP}", self.world.host.name());
+        let spec = json!({"url": url, "insecure": true, "interval": "5m", "verify": verify,
+            "ref": {"tag": version}, "layerSelector": {"operation": "copy"}});
+        [chart, source("v1", "OCIRepository", name, spec)]
+    }
+
+    /// Status, reason and message of a condition.
+    fn condition(&self, kind: &str, name: &str, condition: &str) -> (String, String, String) {
+        let object = self.world.get(kind, name);
+        let all = object["status"]["conditions"].as_array();
+        let found = all.and_then(|all| all.iter().find(|one| one["type"] == condition));
+        let word = |key: &str| found.map_or(String::new(), |found| text(&found[key]).to_owned());
+        (word("status"), word("reason"), word("message"))
+    }
+}
+
+fn told(status: &str, reason: &str, message: &str) -> (String, String, String) {
+    (status.to_owned(), reason.to_owned(), message.to_owned())
+}
+
+#[test]
+fn signatures_of_cosign_embedded() {
+    let signed = Signed::start();
+    let kinds = ["p256", "p384", "p521", "ed25519", "rsa"];
+    let other = signed.key("other", "p256");
+    let mut objects = vec![signed.repository()];
+    let mut cases = Vec::new();
+    for (at, kind) in kinds.into_iter().enumerate() {
+        let key = signed.key(kind, kind);
+        signed.trust(kind, &[&key, &other]);
+        for (way, how) in Cosign::ALL.into_iter().enumerate() {
+            let version = format!("1.{at}.{way}");
+            signed.publish(&version);
+            let host = &signed.world.host;
+            // Somebody else's signature beside ours takes nothing away.
+            signed.key("strange", "p256").sign(how, host, APP, &version);
+            key.sign(how, host, APP, &version);
+            assert!(
+                key.is_accepted_by_cosign(host, APP, &version),
+                "{kind} {how:?}"
+            );
+            assert!(!other.is_accepted_by_cosign(host, APP, &version));
+            let name = format!("{kind}-{way}");
+            objects.extend(signed.wanted(&name, &version, kind));
+            cases.push((name, version));
+        }
+    }
+    signed.world.push(&objects);
+    for (name, version) in cases {
+        let (status, message, revision) = signed.world.told("HelmChart", &name);
+        assert_eq!((&*status, &revision), ("True", &version), "{message}");
+        let verified = format!("verified signature of version {version}");
+        assert_eq!(
+            signed.condition("HelmChart", &name, "SourceVerified"),
+            told("True", "Succeeded", &verified)
+        );
+        let (status, message, revision) = signed.world.told("OCIRepository", &name);
+        assert_eq!(status, "True", "{message}");
+        let digest = signed.world.host.digest(APP, &version);
+        assert_eq!(revision, format!("{version}@{digest}"));
+        let verified = format!("verified signature of revision {revision}");
+        assert_eq!(
+            signed.condition("OCIRepository", &name, "SourceVerified"),
+            told("True", "Succeeded", &verified)
+        );
+    }
+}
+
+#[test]
+fn what_nobody_trusted_signed_embedded() {
+    let signed = Signed::start();
+    signed.world.host.list_referrers();
+    let (own, strange) = (signed.key("own", "p256"), signed.key("strange", "p256"));
+    signed.trust("own", &[&own]);
+    let versions = ["1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0"];
+    for version in versions {
+        signed.publish(version);
+    }
+    let host = &signed.world.host;
+    let real = host.digest(APP, "1.0.0");
+    strange.sign(Cosign::Simple, host, APP, "1.1.0");
+    strange.sign(Cosign::Bundle, host, APP, "1.2.0");
+    // Signatures of another version, put beside this one.
+    own.sign_as(Cosign::Simple, host, APP, "1.3.0", &real);
+    own.sign_as(Cosign::Bundle, host, APP, "1.4.0", &real);
+    // source-controller asks cosign for the key alone: of a signature of cosign 2 the digest is not looked at. Here it is.
+    let accepted = versions.map(|version| own.is_accepted_by_cosign(host, APP, version));
+    assert_eq!(accepted, [false, false, false, true, false]);
+
+    let mut objects = vec![signed.repository()];
+    for version in versions {
+        objects.extend(signed.wanted(&version.replace('.', "-"), version, "own"));
+    }
+    signed.world.push(&objects);
+    let others = "none of its 1 signatures is of this digest and by a key that is trusted";
+    for version in versions {
+        let (name, digest) = (version.replace('.', "-"), host.digest(APP, version));
+        let why = match version {
+            "1.0.0" => "there is no cosign signature beside it; sign it with 'cosign sign --key'",
+            _ => others,
+        };
+        let why = format!(
+            "no matching signatures were found for '{}/{APP}@{digest}': {why} (keys: secret '{SPACE}/own')",
+            host.name()
+        );
+        let message = format!("failed to verify the signature using provider 'cosign': {why}");
+        let failed = told("False", "VerificationError", &message);
+        for condition in ["Ready", "SourceVerified"] {
+            assert_eq!(signed.condition("OCIRepository", &name, condition), failed);
+        }
+        let reference = format!("oci://{}/{APP}:{version}", host.name());
+        let message = format!("chart verification error: failed to verify {reference}: {why}");
+        let failed = told("False", "VerificationError", &message);
+        for condition in ["Ready", "SourceVerified"] {
+            assert_eq!(signed.condition("HelmChart", &name, condition), failed);
+        }
+        let built = told("True", "ChartVerificationError", &message);
+        assert_eq!(signed.condition("HelmChart", &name, "BuildFailed"), built);
+        for kind in ["OCIRepository", "HelmChart"] {
+            let object = signed.world.get(kind, &name);
+            assert_eq!(object["status"]["artifact"], Value::Null, "{kind} {name}");
+        }
+    }
+    // Nothing of it was downloaded: manifests, and what stands in signatures.
+    let calls = host.take_calls();
+    let layers: Vec<&String> = calls
+        .iter()
+        .filter(|call| call.status == 200 && call.method == "GET")
+        .map(|call| &call.path)
+        .filter(|path| path.contains("/blobs/"))
+        .collect();
+    for version in versions {
+        let archive = charts_layer(&signed, version);
+        assert!(
+            layers.iter().all(|path| !path.ends_with(&archive)),
+            "{version}"
+        );
+    }
+
+    // Signed at last: the next look finds it.
+    own.sign(Cosign::Bundle, host, APP, "1.0.0");
+    for kind in ["OCIRepository", "HelmChart"] {
+        signed.world.look(kind, "1-0-0");
+        assert_eq!(signed.world.told(kind, "1-0-0").0, "True");
+        assert_eq!(signed.condition(kind, "1-0-0", "SourceVerified").0, "True");
+        assert_eq!(signed.condition(kind, "1-0-0", "BuildFailed").0, "");
+    }
+}
+
+/// The digest of a version's archive, which is what its manifest's layer is.
+fn charts_layer(signed: &Signed, version: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let archive = format!("packed/app-{version}.tgz");
+    let archive = std::fs::read(signed.world.folder.path().join(archive)).expect("an archive");
+    hex::encode(Sha256::digest(archive))
+}
+
+#[test]
+fn a_tag_that_moves_embedded() {
+    let signed = Signed::start();
+    let own = signed.key("own", "p256");
+    signed.trust("own", &[&own]);
+    for version in ["1.0.0", "1.1.0"] {
+        signed.publish(version);
+    }
+    let host = &signed.world.host;
+    own.sign(Cosign::Bundle, host, APP, "1.0.0");
+    let mut objects = vec![signed.repository()];
+    objects.extend(signed.wanted("app", "1.0.0", "own"));
+    signed.world.push(&objects);
+    let kinds = ["OCIRepository", "HelmChart"];
+    let artifacts = kinds.map(|kind| signed.world.get(kind, "app")["status"]["artifact"].clone());
+    assert!(
+        artifacts
+            .iter()
+            .all(|artifact| artifact["digest"].is_string())
+    );
+
+    // Nothing changed: the chart's signature is asked for again, and nothing is written.
+    let writes = signed.world.hub().writes();
+    for kind in kinds {
+        signed.world.look(kind, "app");
+    }
+    assert_eq!(signed.world.hub().writes(), writes);
+
+    // The tag leads to something that nobody signed: what was verified stays, and the objects say so.
+    host.retag(APP, "1.1.0", "1.0.0");
+    for (kind, artifact) in kinds.iter().zip(&artifacts) {
+        signed.world.look(kind, "app");
+        let verified = signed.condition(kind, "app", "SourceVerified");
+        assert_eq!((&*verified.0, &*verified.1), ("False", "VerificationError"));
+        assert_eq!(
+            &signed.world.get(kind, "app")["status"]["artifact"],
+            artifact
+        );
+    }
+    // Without the wish, the condition goes.
+    let mut objects = signed.wanted("app", "1.0.0", "own");
+    for object in &mut objects {
+        object["spec"]
+            .as_object_mut()
+            .expect("a spec")
+            .remove("verify");
+    }
+    signed.world.push(&objects);
+    for kind in kinds {
+        assert_eq!(signed.condition(kind, "app", "SourceVerified").0, "");
+        assert_eq!(signed.world.told(kind, "app").0, "True");
+    }
+}
+
+#[test]
+fn verification_that_cannot_be_embedded() {
+    let signed = Signed::start();
+    signed.publish("1.0.0");
+    signed.world.publish("1.0.0");
+    let hub = signed.world.hub();
+    hub.secret(SPACE, "empty", &json!({"other": "x"}));
+    hub.secret(SPACE, "broken", &json!({"a.pub": "canary-of-a-key"}));
+    let url = format!("{}/stable", signed.world.host.url());
+    let mut objects = vec![
+        signed.repository(),
+        source("v1", "HelmRepository", "stable", json!({"url": url})),
+    ];
+    for secret in ["absent", "empty", "broken"] {
+        objects.extend(signed.wanted(secret, "1.0.0", secret));
+    }
+    let mut indexed = chart("indexed", "app", "1.0.0", ("HelmRepository", "stable"));
+    let mut tree = chart(
+        "tree",
+        "./charts/app",
+        "*",
+        ("GitRepository", "flux-system"),
+    );
+    let own = signed.key("own", "p256");
+    signed.trust("own", &[&own]);
+    for chart in [&mut indexed, &mut tree] {
+        chart["spec"]["verify"] = json!({"secretRef": {"name": "own"}});
+    }
+    objects.extend([indexed, tree]);
+    signed.world.push(&objects);
+
+    let lead = "failed to verify the signature using provider 'cosign'";
+    for (name, why) in [
+        ("absent", "secrets \"absent\" not found"),
+        (
+            "empty",
+            "no public keys found in secret 'flux-system/empty': expected entries whose names end in .pub",
+        ),
+        (
+            "broken",
+            "'a.pub' of secret 'flux-system/broken' is no PEM text",
+        ),
+    ] {
+        let failed = told("False", "VerificationError", &format!("{lead}: {why}"));
+        for kind in ["OCIRepository", "HelmChart"] {
+            assert_eq!(signed.condition(kind, name, "Ready"), failed);
+            assert_eq!(signed.condition(kind, name, "SourceVerified"), failed);
+            assert_eq!(signed.condition(kind, name, "FetchFailed").0, "");
+        }
+    }
+    let refused = signed.condition("HelmChart", "tree", "Ready");
+    assert_eq!(refused.1, "NotSupported", "{}", refused.2);
+    let refused = signed.condition("HelmChart", "indexed", "Ready");
+    assert_eq!(refused.1, "VerificationError");
+    assert!(
+        refused.2.contains("use a HelmRepository of type oci"),
+        "{}",
+        refused.2
+    );
+    let nothing = &signed.world.get("HelmChart", "indexed")["status"]["artifact"];
+    assert_eq!(nothing, &Value::Null);
+}
+
+#[test]
+fn registries_that_mean_harm_embedded() {
+    let signed = Signed::start();
+    let own = signed.key("own", "p256");
+    signed.trust("own", &[&own]);
+    let (index, endless, gone) = ("1.0.0", "1.1.0", "1.2.0");
+    let versions = [index, endless, gone];
+    let host = &signed.world.host;
+    let mut objects = vec![signed.repository()];
+    for version in versions {
+        signed.publish(version);
+        own.sign(Cosign::Simple, host, APP, version);
+        assert!(own.is_accepted_by_cosign(host, APP, version));
+        objects.extend(signed.wanted(&version.replace('.', "-"), version, "own"));
+    }
+    let beside = |version: &str| {
+        let tag = host.digest(APP, version).replace(':', "-");
+        format!("/v2/{APP}/manifests/{tag}.sig")
+    };
+    // The signature's tag leads to an index; its layer has no end; the registry is out of order.
+    let list = json!({"schemaVersion": 2, "manifests": []}).to_string();
+    host.fault(&beside(index), Fault::Bytes(list.into_bytes()));
+    let layer = json!({"mediaType": "x", "size": 1, "digest": format!("sha256:{}", "c".repeat(64)),
+        "annotations": {"dev.cosignproject.cosign/signature": "MAA="}});
+    let manifest = json!({"schemaVersion": 2, "layers": [layer]}).to_string();
+    host.fault(&beside(endless), Fault::Bytes(manifest.into_bytes()));
+    let blob = format!("/v2/{APP}/blobs/sha256:{}", "c".repeat(64));
+    host.fault(&blob, Fault::Endless);
+    host.fault(&beside(gone), Fault::Status(500));
+    signed.world.push(&objects);
+    for (version, why) in [
+        (index, "is an index of several artifacts"),
+        (endless, "none of its 1 signatures"),
+        (gone, "failed to look for signatures"),
+    ] {
+        for kind in ["OCIRepository", "HelmChart"] {
+            let name = version.replace('.', "-");
+            let (status, reason, message) = signed.condition(kind, &name, "Ready");
+            assert_eq!((&*status, &*reason), ("False", "VerificationError"));
+            assert!(message.contains(why), "{kind} {version}: {message}");
+            let artifact = &signed.world.get(kind, &name)["status"]["artifact"];
+            assert_eq!(artifact, &Value::Null);
+        }
+    }
+}
+
+#[test]
+fn releases_of_signed_charts_embedded() {
+    let signed = Signed::start();
+    let own = signed.key("own", "p256");
+    signed.trust("own", &[&own]);
+    let mut objects = vec![signed.repository()];
+    for (name, version) in [("good", "1.0.0"), ("bad", "1.1.0")] {
+        signed.publish(version);
+        let chart = json!({"chart": "app", "version": version, "sourceRef": {"kind": "HelmRepository", "name": "team"},
+            "verify": {"provider": "cosign", "secretRef": {"name": "own"}}});
+        objects.push(json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": name, "namespace": SPACE}, "spec": {"interval": "10m", "chart": {"spec": chart}}}));
+    }
+    own.sign(Cosign::Bundle, &signed.world.host, APP, "1.0.0");
+    signed.world.push(&objects);
+    let ready = |name: &str| signed.condition("HelmRelease", name, "Ready").0;
+    let verified = |name: &str| {
+        let chart = format!("{SPACE}-{name}");
+        signed.condition("HelmChart", &chart, "SourceVerified").0
+    };
+    assert_eq!(
+        (ready("good"), verified("good")),
+        ("True".to_owned(), "True".to_owned())
+    );
+    assert_eq!(
+        (ready("bad"), verified("bad")),
+        ("False".to_owned(), "False".to_owned())
+    );
+}

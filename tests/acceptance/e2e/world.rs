@@ -1,0 +1,373 @@
+//! The world of real parts: GitHub, AWS with the deployed functions, and real API servers.
+
+use driftless_harness::aws::{LocalFunctions, Messages, MiniStack, Stack};
+use driftless_harness::cluster::Cluster;
+use driftless_harness::github::{Change, Delivery, GitHub, Repository};
+use driftless_harness::http::Http;
+use driftless_harness::tools;
+use driftless_tests::site::{HubSpec, LIMIT, Node, Site};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
+pub const TOKEN: &str = "ghs_installation_token_of_the_tests";
+
+/// How long a sweep is waited for.
+const SWEEP_LIMIT: Duration = Duration::from_secs(15);
+
+/// What runs the functions.
+enum Driver {
+    /// MiniStack runs them as deployed: URL, queue and timer.
+    Deployed,
+    /// `cargo lambda watch` runs them; the test carries messages and timer events.
+    Watch(LocalFunctions),
+}
+
+/// Everything a fleet needs.
+pub struct World {
+    pub github: GitHub,
+    pub ministack: MiniStack,
+    pub stack: Stack,
+    pub hubs: BTreeMap<String, Cluster>,
+    pub remotes: BTreeMap<String, Cluster>,
+    repositories: Mutex<BTreeMap<String, Arc<Repository>>>,
+    driver: Driver,
+}
+
+impl World {
+    /// Starts everything: the stack from infra/template.yaml, the hubs with what `driftless bootstrap` puts there, the remotes.
+    pub fn start(watch: bool, hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
+        let github = GitHub::start();
+        github.add_token(TOKEN, &[]);
+        let ministack = MiniStack::start();
+        let functions = crate::binaries::folder();
+        let bootstraps = [
+            ("WebhookFunction", "webhook"),
+            ("ReconcileFunction", "reconcile"),
+            ("DriftFunction", "drift"),
+        ]
+        .map(|(id, name)| (id, functions.join(name)));
+        let template = tools::workspace().join("infra/template.yaml");
+        let parameters = [("GitHubApi", github.url()), ("LogLevel", "info")];
+        let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
+        let aws = ministack.aws();
+        aws.put_secret("driftless/github/webhook", WEBHOOK_SECRET);
+        aws.put_secret("driftless/github/token", TOKEN);
+        let start = |name: &str| (name.to_owned(), Cluster::start(name));
+        let clusters: BTreeMap<String, Cluster> = hubs.iter().map(|hub| start(hub.name)).collect();
+        let remotes = remotes.iter().map(|name| start(name)).collect();
+        let mut environment = ministack.environment();
+        environment.extend([
+            (
+                "DRIFTLESS_BUCKET".to_owned(),
+                stack.output("Bucket").to_owned(),
+            ),
+            (
+                "DRIFTLESS_QUEUE_URL".to_owned(),
+                stack.output("QueueUrl").to_owned(),
+            ),
+            ("DRIFTLESS_GITHUB_API".to_owned(), github.url().to_owned()),
+        ]);
+        for hub in hubs {
+            bootstrap(hub, &clusters[hub.name], &environment);
+        }
+        let driver = if watch {
+            let environment: Vec<(&str, &str)> = environment
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str()))
+                .collect();
+            Driver::Watch(LocalFunctions::start(&environment))
+        } else {
+            Driver::Deployed
+        };
+        let world = Self {
+            github,
+            ministack,
+            stack,
+            hubs: clusters,
+            remotes,
+            repositories: Mutex::default(),
+            driver,
+        };
+        let url = match &world.driver {
+            Driver::Deployed => world.ministack.reach(world.stack.output("WebhookUrl")),
+            Driver::Watch(functions) => functions.function_url("webhook"),
+        };
+        world.github.add_webhook(&url, WEBHOOK_SECRET);
+        world
+    }
+
+    pub fn hub(&self, name: &str) -> &Cluster {
+        &self.hubs[name]
+    }
+
+    pub fn remote(&self, name: &str) -> &Cluster {
+        &self.remotes[name]
+    }
+
+    /// The address of the webhook.
+    pub fn webhook_url(&self) -> String {
+        match &self.driver {
+            Driver::Deployed => self.ministack.reach(self.stack.output("WebhookUrl")),
+            Driver::Watch(functions) => functions.function_url("webhook"),
+        }
+    }
+
+    /// Runs the timer's event now, and waits until the hubs are swept.
+    pub fn sweep(&self) {
+        let event: Value = serde_json::from_str(
+            &std::fs::read_to_string(tools::workspace().join("events/drift-schedule.json"))
+                .expect("read the event"),
+        )
+        .expect("JSON");
+        match &self.driver {
+            Driver::Deployed => {
+                let aws = self.ministack.aws();
+                let answer = aws.invoke(self.stack.output("DriftFunction"), &event);
+                let queued = answer.expect("drift")["queued"].as_array().map(Vec::len);
+                assert_eq!(queued, Some(self.hubs.len()), "a message for each hub");
+                let queue = self.stack.output("SweepQueueUrl");
+                let start = Instant::now();
+                // A sweep that failed stays in flight until its time is over.
+                while aws.messages(queue) != Messages::default() && start.elapsed() < SWEEP_LIMIT {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+            Driver::Watch(functions) => {
+                functions.invoke("drift", &event).expect("drift");
+            }
+        }
+    }
+
+    /// Puts a request into the queue, as a step would.
+    pub fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str, cause: &str) {
+        let body = json!({"hub": hub, "cause": cause, "object": {"kind": kind, "namespace": namespace, "name": name}});
+        self.ministack
+            .aws()
+            .send(self.stack.output("QueueUrl"), &body.to_string());
+    }
+
+    /// Carries messages where nobody else does.
+    pub fn pump(&self) {
+        let Driver::Watch(functions) = &self.driver else {
+            return;
+        };
+        let queue = self.stack.output("QueueUrl");
+        loop {
+            let received = self.ministack.aws().must(
+                "sqs",
+                "receive_message",
+                json!({"QueueUrl": queue, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 0}),
+            );
+            let messages = received["Messages"].as_array().cloned().unwrap_or_default();
+            if messages.is_empty() {
+                return;
+            }
+            let record = |message: &Value| {
+                json!({"messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"], "body": message["Body"],
+                       "eventSource": "aws:sqs", "attributes": {}, "messageAttributes": {}})
+            };
+            let event = json!({"Records": messages.iter().map(record).collect::<Vec<_>>()});
+            let answer = functions.invoke("reconcile", &event).expect("reconcile");
+            assert_eq!(answer["batchItemFailures"], json!([]), "steps failed");
+            for message in messages {
+                let handle = json!({"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"]});
+                self.ministack.aws().must("sqs", "delete_message", handle);
+            }
+        }
+    }
+
+    /// Waits until `check` is content; panics with what it said last, and with the functions' logs.
+    pub fn eventually(&self, what: &str, check: impl FnMut() -> Result<(), String>) {
+        self.within(LIMIT, what, check);
+    }
+
+    /// The same with another limit.
+    pub fn within(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut check: impl FnMut() -> Result<(), String>,
+    ) {
+        let start = Instant::now();
+        let mut last = String::new();
+        while start.elapsed() < limit {
+            self.pump();
+            match check() {
+                Ok(()) => {
+                    eprintln!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
+                    return;
+                }
+                Err(why) => last = why,
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        panic!(
+            "{what}: not within {} s: {last}\n{}",
+            limit.as_secs(),
+            self.logs()
+        );
+    }
+
+    /// Waits until nothing is done any more: no message for a second, or only delayed ones for longer than a step waits for
+    /// anything but the retry of a failure.
+    pub fn settle(&self) {
+        let queue = self.stack.output("QueueUrl").to_owned();
+        let mut quiet = None;
+        self.eventually("the queue is quiet", || {
+            let messages = self.ministack.aws().messages(&queue);
+            if messages.visible + messages.in_flight > 0 {
+                quiet = None;
+                return Err(format!("{messages:?}"));
+            }
+            let since = *quiet.get_or_insert_with(Instant::now);
+            let enough = if messages.delayed == 0 { 1 } else { 8 };
+            if since.elapsed() >= Duration::from_secs(enough) {
+                Ok(())
+            } else {
+                Err(format!("{messages:?}"))
+            }
+        });
+    }
+
+    /// The last lines of every function's log.
+    pub fn logs(&self) -> String {
+        let groups = self
+            .ministack
+            .aws()
+            .call("logs", "describe_log_groups", &json!({}))
+            .unwrap_or_default();
+        let mut text = self.ministack.log_tail();
+        for group in groups["logGroups"].as_array().into_iter().flatten() {
+            let name = group["logGroupName"].as_str().unwrap_or_default();
+            let lines = self.ministack.aws().logs(name);
+            text.push_str(&format!(
+                "\n== {name}\n{}",
+                lines[lines.len().saturating_sub(60)..].join("\n")
+            ));
+        }
+        text
+    }
+
+    /// Posts a body to the webhook with this signature; the status.
+    pub fn post(&self, body: &[u8], signature: &str) -> u16 {
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-github-event", "push"),
+            ("x-github-delivery", "00000000-0000-0000-0000-000000000000"),
+            ("x-hub-signature-256", signature),
+        ];
+        Http::plain()
+            .send("POST", &self.webhook_url(), &headers, Some(body))
+            .map_or(0, |answer| answer.status)
+    }
+}
+
+impl World {
+    fn repository(&self, name: &str) -> Arc<Repository> {
+        let mut known = self.repositories.lock().expect("the repositories");
+        let make = || self.github.repository(name);
+        known.entry(name.to_owned()).or_insert_with(make).clone()
+    }
+}
+
+impl Site for World {
+    fn cluster(&self, name: &str) -> &dyn Node {
+        let found = self.hubs.get(name).or_else(|| self.remotes.get(name));
+        found.unwrap_or_else(|| panic!("no cluster {name}"))
+    }
+
+    fn import(&self, repository: &str, folder: &Path) {
+        self.repository(repository)
+            .commit_folder("main", folder, "Import");
+    }
+
+    fn set_private(&self, repository: &str, tokens: &[&str]) {
+        self.repository(repository).set_private(true);
+        for token in tokens {
+            self.github.add_token(token, &[repository]);
+        }
+    }
+
+    fn head(&self, repository: &str) -> String {
+        self.repository(repository).resolve("main").expect("a head")
+    }
+
+    fn commit(&self, repository: &str, changes: &[Change]) -> String {
+        self.repository(repository)
+            .commit("main", changes, "Change by a test")
+    }
+
+    fn push(&self, repository: &str, changes: &[Change]) -> Vec<Delivery> {
+        let repository = self.repository(repository);
+        self.github.push(&repository, "main", changes).deliveries
+    }
+
+    fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery> {
+        self.github.redeliver(delivery)
+    }
+
+    fn post(&self, body: &[u8], signature: &str) -> u16 {
+        World::post(self, body, signature)
+    }
+
+    fn queued(&self) -> usize {
+        let queue = self.stack.output("QueueUrl");
+        let messages = self.ministack.aws().messages(queue);
+        let count = messages.visible + messages.delayed + messages.in_flight;
+        usize::try_from(count).expect("a count")
+    }
+
+    fn sweep(&self) {
+        World::sweep(self);
+    }
+
+    fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
+        World::request(self, hub, kind, namespace, name, "changed");
+    }
+
+    fn settle(&self) {
+        World::settle(self);
+    }
+
+    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>) {
+        self.within(limit, what, check);
+    }
+}
+
+/// What `driftless bootstrap` does, by the command itself.
+fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, String)]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
+    let mut command = std::process::Command::new(crate::binaries::folder().join("driftless"));
+    command.args(["bootstrap", "--name", hub.name]);
+    if !hub.repository.is_empty() {
+        command.args(["--repository", hub.repository, "--branch", hub.branch]);
+        command.args(["--path", hub.path]);
+    }
+    command
+        .args(["--allow-local-clusters", "--kubeconfig"])
+        .arg(&kubeconfig);
+    command.envs(environment.iter().map(|(key, value)| (key, value)));
+    let output = command.output().expect("run driftless bootstrap");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "driftless bootstrap --name {}: {text}",
+        hub.name
+    );
+}
+
+/// A real fleet beside the checkout; says so and gives nothing where it is absent.
+pub fn shared_fleet(name: &str) -> Option<PathBuf> {
+    let folder = tools::workspace().join("../shared/fleets").join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: ../shared/fleets/{name} is absent");
+    None
+}

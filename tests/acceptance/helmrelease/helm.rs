@@ -1,0 +1,63 @@
+//! Helm's command lines, on a real API server.
+
+use driftless_core::source::archive;
+use driftless_harness::cluster::Cluster;
+use driftless_harness::process::run;
+use driftless_harness::tools::Tool;
+use driftless_manifest::FileTree;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// A Helm with its own home, and charts on its disk.
+pub struct Helm<'c> {
+    tool: &'static Tool,
+    pub cluster: &'c Cluster,
+    folder: tempfile::TempDir,
+    namespace: String,
+}
+
+impl<'c> Helm<'c> {
+    pub fn new(tool: &'static Tool, cluster: &'c Cluster, namespace: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("kubeconfig"), cluster.kubeconfig()).expect("written");
+        Self {
+            tool,
+            cluster,
+            folder,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// Puts a packed chart into its home.
+    pub fn add(&self, name: &str, chart: &FileTree) {
+        let packed = archive::pack(chart).expect("packed");
+        std::fs::write(self.folder.path().join(name), packed).expect("written");
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> String {
+        run(&mut self.command(arguments))
+    }
+
+    /// Whether it ends well.
+    pub fn succeeds(&self, arguments: &[&str]) -> bool {
+        let ended = self.command(arguments).output().expect("started");
+        ended.status.success()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let home: &Path = self.folder.path();
+        let mut command = Command::new(self.tool.path());
+        command.env_clear().env("HOME", home).current_dir(home);
+        command.env("KUBECONFIG", home.join("kubeconfig"));
+        command
+            .args(arguments)
+            .args(["--namespace", &self.namespace]);
+        command
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.run(&[arguments, &["-o", "json"]].concat());
+        serde_json::from_str(&text).expect("JSON")
+    }
+}

@@ -1,0 +1,140 @@
+//! Charts that nobody here wrote, with their own defaults, on a real API server: what was installed is no drift, whatever the
+//! server makes of it, and an uninstall takes it all away.
+
+use driftless_harness::cluster::Cluster;
+use driftless_harness::tools;
+use driftless_manifest::{EntryKind, FileTree, TreePath};
+use driftless_tests::releases::{JSON, RELEASES, World};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// Those of the shared corpus that differ most in what they install.
+const CHARTS: [&str; 24] = [
+    "CloudPirates-io_timescaledb",
+    "DataDog_observability-pipelines-worker",
+    "FairwindsOps_logentries",
+    "VictoriaMetrics_victoria-logs-single",
+    "bitnami_elasticsearch",
+    "bitnami_flink",
+    "bitnami_keydb",
+    "bitnami_kube-arangodb",
+    "bitnami_minio-operator",
+    "bitnami_postgresql-ha",
+    "falcosecurity_falcosidekick",
+    "fluxcd-community_flux2",
+    "grafana_fluent-bit",
+    "grafana_loki-distributed",
+    "hashicorp_vault",
+    "helm_mcrouter",
+    "k8s-at-home_miniflux",
+    "kubernetes-csi_csi-driver-nfs",
+    "kubernetes_ingress-nginx",
+    "open-policy-agent_gatekeeper",
+    "open-telemetry_opentelemetry-ebpf",
+    "rancher_fleet",
+    "strimzi_strimzi-kafka-operator",
+    "wiremind_ack-iam-controller-crds",
+];
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A chart's folder, as an archive holds it.
+fn tree(folder: &Path) -> FileTree {
+    let mut tree = FileTree::new();
+    collect(folder, "chart", &mut tree);
+    tree
+}
+
+fn collect(folder: &Path, name: &str, tree: &mut FileTree) {
+    for entry in std::fs::read_dir(folder).expect("list a folder") {
+        let entry = entry.expect("an entry");
+        let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            collect(&entry.path(), &name, tree);
+            continue;
+        }
+        let path = TreePath::new(&name).expect("a path inside");
+        let bytes = std::fs::read(entry.path()).expect("read a file");
+        let added = tree.insert(path, EntryKind::File, bytes);
+        added.expect("each file once");
+    }
+}
+
+/// Installs the chart in a namespace of its own; nobody runs what was applied.
+fn install(world: &World, cluster: &Cluster, namespace: &str) {
+    cluster.namespace(namespace);
+    let alone = json!({"disableWait": true, "disableHooks": true});
+    world.release(
+        json!({"releaseName": namespace, "targetNamespace": namespace, "storageNamespace": namespace,
+        "kubeConfig": {"secretRef": {"name": "tenant"}}, "driftDetection": {"mode": "enabled"},
+        "install": alone, "uninstall": alone}),
+    );
+    world.look(MINUTE);
+}
+
+/// Installs, looks again, lets the timer look, uninstalls. The number of the chart's objects.
+fn live(cluster: &Cluster, folder: &Path, namespace: &str) -> usize {
+    let world = World::beside(cluster);
+    world.chart(&tree(folder), "1.0.0");
+    install(&world, cluster, namespace);
+    let is_ready = || {
+        let (found, why) = (world.condition("Ready"), world.message("Ready"));
+        assert_eq!(found, "True InstallSucceeded", "{namespace}: {why}");
+    };
+    is_ready();
+    let before = cluster.writes();
+    world.look(Duration::ZERO);
+    let told = world.message("Drifted");
+    let drifted = world.condition("Drifted");
+    assert_eq!(drifted, "False NoDriftDetected", "{namespace}: {told}");
+    assert_eq!(world.event("DriftDetected"), None, "{namespace}");
+    is_ready();
+    world.sweep();
+    world.work(Duration::ZERO);
+    assert_eq!(world.sweep(), Vec::<String>::new(), "{namespace}");
+    assert_eq!(world.status()["history"][0]["version"], 1, "{namespace}");
+    let writes = cluster.writes().since(&before);
+    assert_eq!(writes.total(), 0, "{namespace}: {writes:?}");
+
+    let entries = world.status()["inventory"]["entries"].clone();
+    let path = format!("{RELEASES}/web");
+    world.hub().must("DELETE", &path, JSON, None);
+    world.look(MINUTE);
+    assert_eq!(world.hub().find(&path), None, "{namespace}");
+    nothing_is_left(cluster, namespace);
+    entries.as_array().map_or(0, Vec::len)
+}
+
+/// Nothing of the usual kinds, the records among them, but what the chart itself keeps.
+fn nothing_is_left(cluster: &Cluster, namespace: &str) {
+    for kind in [
+        "api/v1/{}/secrets",
+        "api/v1/{}/configmaps",
+        "api/v1/{}/services",
+        "apis/apps/v1/{}/deployments",
+    ] {
+        let path = kind.replace("{}", &format!("namespaces/{namespace}"));
+        let items = cluster.api().list(&format!("/{path}")).expect("a list");
+        let is_kept =
+            |item: &Value| item["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep";
+        let left: Vec<_> = items.iter().filter(|item| !is_kept(item)).collect();
+        assert!(left.is_empty(), "{namespace}: {left:#?}");
+    }
+}
+
+#[test]
+fn real_charts_do_not_drift() {
+    let charts = tools::workspace().join("../shared/conformance/helm/charts");
+    if !charts.is_dir() {
+        eprintln!("skipped: ../shared/conformance/helm/charts is absent");
+        return;
+    }
+    let cluster = Cluster::start("real");
+    let live = |name: &&str| {
+        let namespace = name.to_lowercase().replace('_', "-");
+        live(&cluster, &charts.join(name), &namespace)
+    };
+    let objects: usize = CHARTS.iter().map(live).sum();
+    println!("{} charts with {objects} objects", CHARTS.len());
+}

@@ -1,0 +1,99 @@
+//! Running the command, and what it said.
+
+use crate::{process, tools};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The folder TARGET/PROFILE of the running test, with all programs of the workspace's default members: as this test was built, same
+/// profile, same target folder. The tests of the command's own package find them built; for others they are built once a process.
+///
+/// # Panics
+///
+/// Where the build fails.
+pub fn programs() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let own = std::env::current_exe().expect("the test's own path");
+        let folder = own.ancestors().nth(2).expect("TARGET/PROFILE").to_owned();
+        if std::env::var_os("CARGO_PKG_NAME").is_some_and(|name| name == "driftless") {
+            return folder;
+        }
+        eprintln!("building the programs of the workspace");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .current_dir(tools::workspace())
+            .args(["build", "--quiet", "--bins"]);
+        if folder.file_name().is_some_and(|name| name == "release") {
+            cargo.arg("--release");
+        }
+        if let Some(target) = folder.parent() {
+            cargo.arg("--target-dir").arg(target);
+        }
+        process::run(&mut cargo);
+        folder
+    })
+}
+
+/// The `driftless` program.
+pub fn program() -> PathBuf {
+    programs().join("driftless")
+}
+
+/// A finished command.
+pub struct Done {
+    /// The exit code; -1 where a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+/// The command with nothing of the caller's environment.
+pub fn driftless(home: &Path) -> Command {
+    let mut command = Command::new(program());
+    command.env_clear().env("HOME", home).stdin(Stdio::null());
+    command
+}
+
+/// Runs the command in an empty home.
+pub fn run(args: &[&str]) -> Done {
+    let home = tempfile::tempdir().expect("a home");
+    run_in(home.path(), args, &[])
+}
+
+/// Runs the command in this home and environment.
+pub fn run_in(home: &Path, args: &[&str], environment: &[(&str, &str)]) -> Done {
+    let mut command = driftless(home);
+    command.args(args).envs(environment.iter().copied());
+    let output = command.output().expect("run driftless");
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+impl Done {
+    /// Fails unless the command succeeded; what it wrote to stdout.
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
+        self.out
+    }
+
+    /// Fails unless the command succeeded and wrote JSON.
+    pub fn json(self) -> Value {
+        let text = self.ok();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON ({error}): {text}"))
+    }
+
+    /// Fails unless the command ended with this code, nothing on stdout, and all of these words on stderr.
+    pub fn refused(&self, code: i32, words: &[&str]) {
+        assert_eq!((self.code, self.out.as_str()), (code, ""), "{}", self.err);
+        for word in words {
+            assert!(self.err.contains(word), "'{word}' is not in:\n{}", self.err);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Starts the real components that driftless works with, on loopback and in
+//! temp folders: Kubernetes API servers ([`cluster`]), a GitHub stub over real
+//! Git repositories ([`github`]), AWS as MiniStack plays it ([`aws`]).
+//!
+//! Everything is lazy and shared within a process, needs no container runtime
+//! and no network but the package registries that [`tools`] builds from once.
+//! What a test started ends with it, also when the test process is killed.
+//!
+//! A whole fleet, from a push to the clusters:
+//!
+//! ```no_run
+//! # use driftless_harness::{aws::MiniStack, cluster::Cluster, github::{Change, GitHub}, tools};
+//! # let bootstraps = [("WebhookFunction", std::path::PathBuf::new())];
+//! let [hub, east, west] = Cluster::start_all(["hub", "east", "west"]);
+//! hub.add_remote("flux-system", "east", &east);
+//! let github = GitHub::start();
+//! let fleet = github.repository("acme/fleet");
+//! let ministack = MiniStack::start();
+//! ministack.aws().put_secret("driftless/hubs/hub", &hub.kubeconfig());
+//! ministack.aws().put_secret("driftless/github/webhook", "secret");
+//! let template = tools::workspace().join("infra/template.yaml");
+//! let parameters = [("GitHubApi", github.url())];
+//! let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
+//! github.add_webhook(&ministack.reach(stack.output("WebhookUrl")), "secret");
+//! let push = github.push(&fleet, "main", &[Change::write("app.yaml", "...")]);
+//! assert_eq!(push.deliveries[0].status, Some(202));
+//! ```
+
+pub mod aws;
+pub mod charts;
+pub mod cluster;
+pub mod command;
+pub mod flux;
+pub mod github;
+pub mod http;
+pub mod kubectl;
+pub mod library;
+pub mod ports;
+pub mod process;
+pub mod proxy;
+pub mod random;
+pub mod serve;
+mod tls;
+pub mod tools;

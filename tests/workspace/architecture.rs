@@ -1,0 +1,322 @@
+//! The direction of the dependencies: `functions -> adapters -> core ->
+//! {kustomize, helm, sops} -> manifest`, `helm -> gotmpl`. Engines are pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use driftless_harness::tools;
+use serde_json::Value;
+
+/// What each crate of ours may use of ours. A crate that does not exist yet is
+/// passed over; one that is not listed here fails the test.
+const MAY_USE: [(&str, &[&str]); 16] = [
+    ("driftless-manifest", &[]),
+    ("driftless-gotmpl", &[]),
+    ("driftless-kustomize", &["driftless-manifest"]),
+    (
+        "driftless-helm",
+        &["driftless-manifest", "driftless-gotmpl"],
+    ),
+    ("driftless-sops", &["driftless-manifest"]),
+    ("driftless-core", &ENGINES),
+    ("driftless-apiserver", &["driftless-manifest"]),
+    (
+        "driftless-adapters",
+        &[
+            "driftless-manifest",
+            "driftless-core",
+            "driftless-sops",
+            "driftless-apiserver",
+        ],
+    ),
+    ("webhook", &OUTER),
+    ("reconcile", &OUTER),
+    ("drift", &OUTER),
+    ("plan", &OUTER),
+    ("kubeconfig", &OUTER),
+    ("dashboard", &OUTER),
+    ("driftless", &EVERYTHING),
+    // Test code: the core over models of the outside.
+    (
+        "driftless-sim",
+        &[
+            "driftless-manifest",
+            "driftless-core",
+            "driftless-apiserver",
+            "driftless-adapters",
+        ],
+    ),
+];
+const ENGINES: [&str; 5] = [
+    "driftless-manifest",
+    "driftless-gotmpl",
+    "driftless-kustomize",
+    "driftless-helm",
+    "driftless-sops",
+];
+const OUTER: [&str; 3] = ["driftless-manifest", "driftless-core", "driftless-adapters"];
+const EVERYTHING: [&str; 8] = [
+    "driftless-manifest",
+    "driftless-gotmpl",
+    "driftless-kustomize",
+    "driftless-helm",
+    "driftless-sops",
+    "driftless-core",
+    "driftless-adapters",
+    "driftless-apiserver",
+];
+
+/// Crates that must not know the outside, also not through others.
+const PURE: [&str; 7] = [
+    "driftless-manifest",
+    "driftless-gotmpl",
+    "driftless-kustomize",
+    "driftless-helm",
+    "driftless-sops",
+    "driftless-core",
+    "driftless-apiserver",
+];
+
+/// Crates that are the outside: SDKs, HTTP, sockets.
+const OUTSIDE: [&str; 14] = [
+    "axum",
+    "hyper",
+    "kube",
+    "kube-client",
+    "lambda_runtime",
+    "lambda_http",
+    "mio",
+    "native-tls",
+    "octocrab",
+    "oci-client",
+    "openssl-sys",
+    "reqwest",
+    "rustls",
+    "ureq",
+];
+
+/// Nowhere in what we ship: another TLS stack, C libraries.
+const NOWHERE: [&str; 4] = ["openssl-sys", "native-tls", "ring", "libgit2-sys"];
+
+/// Crates that only tests use: they may use everything.
+const TESTS: [&str; 4] = [
+    "driftless-tests",
+    "driftless-harness",
+    "driftless-acceptance",
+    "driftless-oracles",
+];
+
+fn is_test_code(name: &str) -> bool {
+    TESTS.contains(&name)
+}
+
+struct Graph {
+    /// Name by package id.
+    names: BTreeMap<String, String>,
+    /// Normal and build dependencies, with the features of this workspace.
+    uses: BTreeMap<String, Vec<String>>,
+    /// Package ids of the workspace's crates by name.
+    ours: BTreeMap<String, String>,
+}
+
+impl Graph {
+    fn shared() -> &'static Self {
+        static GRAPH: OnceLock<Graph> = OnceLock::new();
+        GRAPH.get_or_init(Self::read)
+    }
+
+    fn read() -> Self {
+        let text = driftless_harness::process::run(
+            Command::new(env!("CARGO"))
+                .current_dir(tools::workspace())
+                .args(["metadata", "--format-version=1", "--locked"])
+                .args(["--filter-platform", "x86_64-unknown-linux-gnu"]),
+        );
+        let metadata: Value = serde_json::from_str(&text).expect("metadata");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let packages = array(&metadata["packages"]);
+        let names: BTreeMap<_, _> = packages
+            .iter()
+            .map(|p| (text(&p["id"]), text(&p["name"])))
+            .collect();
+        let members = array(&metadata["workspace_members"]);
+        let nodes = array(&metadata["resolve"]["nodes"]);
+        let shipped = |dependency: &&Value| {
+            array(&dependency["dep_kinds"])
+                .iter()
+                .any(|k| k["kind"] != "dev")
+        };
+        let uses = |node: &Value| {
+            let all = array(&node["deps"]);
+            all.iter()
+                .filter(shipped)
+                .map(|d| text(&d["pkg"]))
+                .collect::<Vec<_>>()
+        };
+        Self {
+            ours: members
+                .iter()
+                .map(text)
+                .map(|id| (names[&id].clone(), id))
+                .collect(),
+            uses: nodes.iter().map(|n| (text(&n["id"]), uses(n))).collect(),
+            names,
+        }
+    }
+
+    fn direct(&self, name: &str) -> BTreeSet<&str> {
+        let ids = self.ours.get(name).map(|id| &self.uses[id]);
+        ids.into_iter()
+            .flatten()
+            .map(|id| self.names[id].as_str())
+            .collect()
+    }
+
+    /// Everything below a crate, each with the way that leads to it.
+    fn all(&self, name: &str) -> BTreeMap<&str, String> {
+        let mut found = BTreeMap::new();
+        let mut open: Vec<(&String, String)> = self
+            .ours
+            .get(name)
+            .map(|id| (id, name.to_owned()))
+            .into_iter()
+            .collect();
+        while let Some((id, way)) = open.pop() {
+            for next in &self.uses[id] {
+                let name = self.names[next].as_str();
+                let way = format!("{way} -> {name}");
+                if found.insert(name, way.clone()).is_none() {
+                    open.push((next, way));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[test]
+fn crates_use_only_what_stands_below_them() {
+    let graph = Graph::shared();
+    let rules: BTreeMap<_, _> = MAY_USE.into_iter().collect();
+    for name in graph.ours.keys().filter(|name| !is_test_code(name)) {
+        let allowed = rules
+            .get(name.as_str())
+            .unwrap_or_else(|| panic!("{name} has no rule: say in MAY_USE what it may use"));
+        for used in graph.direct(name) {
+            let ours = graph.ours.contains_key(used);
+            assert!(!ours || allowed.contains(&used), "{name} uses {used}");
+        }
+    }
+}
+
+#[test]
+fn engines_and_core_do_not_know_the_outside() {
+    let graph = Graph::shared();
+    for name in PURE {
+        for (used, way) in graph.all(name) {
+            let sdk = used.starts_with("aws-sdk-") || used == "aws-config";
+            assert!(!sdk && !OUTSIDE.contains(&used), "{way}");
+        }
+    }
+}
+
+/// The core may use tokio's pure parts (sync, macros), the engines nothing of it.
+#[test]
+fn engines_do_not_use_tokio() {
+    let graph = Graph::shared();
+    for name in PURE.into_iter().filter(|name| *name != "driftless-core") {
+        if let Some(way) = graph.all(name).get("tokio") {
+            panic!("{way}");
+        }
+    }
+    // Features are unified over the workspace, so the core's own line counts.
+    let manifest = tools::workspace().join("shared/core/Cargo.toml");
+    let text = std::fs::read_to_string(manifest).expect("the core's manifest");
+    let normal = text.split("[dev-dependencies]").next().unwrap_or_default();
+    for line in normal.lines().filter(|line| line.starts_with("tokio")) {
+        let outside = ["net", "fs", "process", "signal", "full", "workspace"];
+        for feature in outside {
+            assert!(
+                !line.contains(feature),
+                "the core uses tokio's {feature}: {line}"
+            );
+        }
+    }
+}
+
+/// `cargo metadata` also lists what only a switched-off feature would bring;
+/// `cargo tree` knows better.
+#[test]
+fn one_tls_stack_and_no_foreign_library_is_shipped() {
+    let tree = driftless_harness::process::run(
+        Command::new(env!("CARGO"))
+            .current_dir(tools::workspace())
+            .args(["tree", "--locked", "--workspace"])
+            .args(
+                TESTS
+                    .iter()
+                    .chain(&["driftless-sim"])
+                    .flat_map(|name| ["--exclude", name]),
+            )
+            .args([
+                "--edges",
+                "normal,build",
+                "--prefix",
+                "none",
+                "--format",
+                "{p}",
+            ])
+            .args(["--target", "x86_64-unknown-linux-gnu"]),
+    );
+    let crates: BTreeSet<(&str, &str)> = tree
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, rest)| (name, rest.split(' ').next().unwrap_or_default()))
+        .collect();
+    for (name, version) in &crates {
+        assert!(
+            !NOWHERE.contains(name),
+            "{name} {version}: see cargo tree -i {name}"
+        );
+    }
+    for single in ["rustls", "hyper", "http", "tokio"] {
+        let versions: Vec<_> = crates.iter().filter(|(name, _)| *name == single).collect();
+        assert!(versions.len() <= 1, "one {single} only: {versions:?}");
+    }
+}
+
+/// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the person who runs a command may name one.
+#[test]
+fn only_the_commands_of_a_person_run_a_credential_plugin() {
+    let mut folders = vec![
+        tools::workspace().join("functions"),
+        tools::workspace().join("shared"),
+    ];
+    let mut users = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("list a folder") {
+            let path = entry.expect("an entry").path();
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_source {
+                let text = std::fs::read_to_string(&path).expect("read a file");
+                let root = tools::workspace();
+                let path = path.strip_prefix(&root).expect("a path in the workspace");
+                let uses = text.contains("cluster::Plugin") || text.contains("ExecConfig");
+                users.extend(uses.then(|| path.display().to_string()));
+            }
+        }
+    }
+    let want = [
+        "functions/cli/src/hub/plugin.rs",
+        "shared/adapters/src/cluster/plugin.rs",
+    ];
+    assert_eq!(users.into_iter().collect::<Vec<_>>(), want);
+    let commands = std::fs::read_to_string(tools::workspace().join("functions/cli/src/hub.rs"));
+    let commands = commands.expect("the way to a hub");
+    // The one place that takes a plugin is the one that get, reconcile, suspend and resume connect by.
+    assert_eq!(commands.matches("plugin::take(").count(), 1);
+}

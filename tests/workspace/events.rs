@@ -1,0 +1,52 @@
+//! The committed events are what their names say.
+
+use driftless_harness::github::sign;
+use driftless_harness::tools;
+use serde_json::Value;
+
+const SECRET: &str = "It's a Secret to Everybody";
+
+fn event(name: &str) -> Value {
+    let path = tools::workspace().join("events").join(name);
+    let text = std::fs::read(&path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+#[test]
+fn the_webhook_events_carry_the_signatures_that_they_should() {
+    let cases = [
+        ("webhook-push.json", "push", "acme/fleet", true),
+        ("webhook-ping.json", "ping", "acme/fleet", true),
+        ("webhook-foreign.json", "push", "acme/unknown", true),
+        ("webhook-bad-signature.json", "push", "acme/fleet", false),
+    ];
+    for (name, kind, repository, signed) in cases {
+        let event = event(name);
+        let body = event["body"].as_str().expect("a body");
+        let signature = event["headers"]["x-hub-signature-256"].as_str();
+        assert_eq!(
+            signature == Some(&sign(SECRET, body.as_bytes())),
+            signed,
+            "{name}"
+        );
+        assert_eq!(event["headers"]["x-github-event"], kind, "{name}");
+        assert_eq!(event["isBase64Encoded"], false, "{name}");
+        let payload: Value = serde_json::from_str(body).expect("a JSON body");
+        assert_eq!(payload["repository"]["full_name"], repository, "{name}");
+    }
+}
+
+#[test]
+fn the_timer_and_the_queue_send_what_aws_sends() {
+    let drift = event("drift-schedule.json");
+    assert_eq!(drift["detail-type"], "Scheduled Event");
+    for name in ["reconcile-sqs.json", "drift-sweep.json"] {
+        let record = &event(name)["Records"][0];
+        assert_eq!(record["eventSource"], "aws:sqs", "{name}");
+        let body = record["body"].as_str().expect("a body");
+        assert!(
+            serde_json::from_str::<Value>(body).is_ok(),
+            "{name}: a message is JSON: {body}"
+        );
+    }
+}

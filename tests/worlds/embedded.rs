@@ -1,0 +1,712 @@
+//! The world in this process: the core's own steps over stores in memory, embedded API servers, repositories of plain
+//! files. Time is virtual: a wait costs nothing, and a scenario takes milliseconds.
+
+use crate::recorded::{Note, Recorded};
+use crate::site::{HubSpec, Node, Site};
+use async_trait::async_trait;
+use driftless_adapters::aws::S3Buckets;
+use driftless_adapters::charts::HttpCharts;
+use driftless_adapters::cluster::KubeCluster;
+use driftless_adapters::embedded as servers;
+use driftless_adapters::offline::Offline;
+use driftless_apiserver::{Body, Request as Asked, User};
+use driftless_core::bootstrap::{self, Root};
+use driftless_core::flux::GitReference;
+use driftless_core::flux::{FluxKind, ObjectRef};
+use driftless_core::hub::{self, Settings};
+use driftless_core::ports::{
+    Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
+    Impersonation, Inline, PortError, Ports, Queue as _, Request as Work, Result as PortResult,
+    Secret,
+};
+use driftless_core::source::index;
+use driftless_core::testing::{MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+use driftless_core::webhook::{self, Answer, Delivery as Received, Entrance};
+use driftless_core::{step, sweep};
+use driftless_harness::cluster::{Refused, Request};
+use driftless_harness::github::{Change, Delivery, sign};
+use driftless_manifest::{EntryKind, FileTree, TreePath, git_tree_id};
+use http::{HeaderMap, Method, Uri};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+const SECRET: &str = "It's a Secret to Everybody";
+const ENTRANCE: Entrance = Entrance {
+    max_body: 1 << 20,
+    secret: "this test",
+};
+/// How long a step may wait for health, as in a function.
+const WAIT_BUDGET: Duration = Duration::from_secs(5);
+/// How far time moves between two looks of a test.
+const TICK: Duration = Duration::from_secs(5);
+/// A delay up to this is one that [`Site::settle`] waits for; what is later is an interval or a retry.
+const SOON: Duration = Duration::from_secs(15);
+
+/// Everything a fleet needs.
+pub struct Embedded {
+    runtime: Runtime,
+    ports: Ports,
+    git: Arc<Repositories>,
+    queue: Arc<MemoryQueue>,
+    clock: Arc<TestClock>,
+    servers: BTreeMap<String, Arc<Server>>,
+    /// What the queue holds, and until when.
+    waiting: Mutex<Vec<(Duration, Work)>>,
+    /// How many steps each object took.
+    steps: Mutex<BTreeMap<String, usize>>,
+    /// How the hubs are registered.
+    settings: Mutex<BTreeMap<String, Settings>>,
+}
+
+impl Embedded {
+    /// Starts the hubs with what `driftless bootstrap` puts there, and the remotes.
+    pub fn start(hubs: &[HubSpec<'_>], remotes: &[&str]) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let (clock, queue) = (
+            Arc::new(TestClock::default()),
+            Arc::new(MemoryQueue::default()),
+        );
+        let names = hubs
+            .iter()
+            .map(|hub| hub.name)
+            .chain(remotes.iter().copied());
+        let server = |name: &str| {
+            (
+                name.to_owned(),
+                Arc::new(Server::start(name, clock.clone())),
+            )
+        };
+        let servers: BTreeMap<String, Arc<Server>> = names.map(server).collect();
+        let git = Arc::new(Repositories::default());
+        let secret = |hub: &HubSpec<'_>| {
+            let text = servers[hub.name].kubeconfig();
+            (format!("hubs/{}", hub.name), Secret::new(text))
+        };
+        let mut keys: BTreeMap<String, Secret> = hubs.iter().map(secret).collect();
+        keys.insert(webhook::SECRET.to_owned(), Secret::new(SECRET));
+        let ports = Ports {
+            git: git.clone(),
+            charts: Arc::new(HttpCharts::new()),
+            buckets: Arc::new(S3Buckets::new()),
+            blobs: Arc::new(MemoryBlobs::default()),
+            queue: queue.clone(),
+            keys: Arc::new(MemoryKeys(keys)),
+            clusters: Arc::new(Links::to(&servers)),
+            clouds: Offline::clouds(),
+            clock: clock.clone(),
+            compute: Arc::new(Inline),
+            unpacked: Arc::default(),
+            read: Arc::default(),
+            throttle: Arc::default(),
+        };
+        let world = Self {
+            runtime: runtime.expect("a runtime"),
+            ports,
+            git,
+            queue,
+            clock,
+            servers,
+            waiting: Mutex::default(),
+            steps: Mutex::default(),
+            settings: Mutex::default(),
+        };
+        hubs.iter().for_each(|hub| world.bootstrap(hub));
+        world
+    }
+
+    fn bootstrap(&self, spec: &HubSpec<'_>) {
+        let root = Root {
+            url: format!("https://github.com/{}", spec.repository),
+            branch: spec.branch.to_owned(),
+            path: spec.path.to_owned(),
+        };
+        let settings = Settings {
+            name: spec.name.to_owned(),
+            root_repository: Some(root.url.clone()),
+            ..Settings::default()
+        };
+        self.register(settings);
+        self.runtime.block_on(async {
+            let hub = hub::connect(&self.ports, spec.name).await.expect("connect");
+            let cluster = hub.cluster.as_ref();
+            bootstrap::install(cluster, self.ports.clock.as_ref())
+                .await
+                .expect("install");
+            bootstrap::create_root(cluster, &root)
+                .await
+                .expect("create the root");
+        });
+    }
+
+    /// The same with other ways to buckets.
+    pub fn with_buckets(mut self, buckets: Arc<dyn Buckets>) -> Self {
+        self.ports.buckets = buckets;
+        self
+    }
+
+    /// Lets the sources of a hub be on loopback.
+    pub fn allow_local(&self, hub: &str) {
+        self.change(hub, |settings| settings.allow_local_clusters = true);
+    }
+
+    /// Lets no object of a hub name one of another namespace.
+    pub fn lock_down(&self, hub: &str) {
+        self.change(hub, |settings| settings.no_cross_namespace_refs = true);
+    }
+
+    fn server(&self, name: &str) -> &Arc<Server> {
+        self.servers
+            .get(name)
+            .unwrap_or_else(|| panic!("no cluster {name}"))
+    }
+
+    /// Registers a hub anew with other settings.
+    pub fn change(&self, hub: &str, change: impl FnOnce(&mut Settings)) {
+        let known = self
+            .settings
+            .lock()
+            .expect("the settings")
+            .get(hub)
+            .cloned();
+        let mut settings = known.unwrap_or_else(|| panic!("no hub {hub}"));
+        change(&mut settings);
+        self.register(settings);
+    }
+
+    fn register(&self, settings: Settings) {
+        let registered = hub::register(&self.ports, &settings);
+        self.runtime.block_on(registered).expect("register");
+        let mut known = self.settings.lock().expect("the settings");
+        known.insert(settings.name.clone(), settings);
+    }
+
+    /// From now on requests with this method, whose path ends so, are answered with an error's code.
+    pub fn fail(&self, cluster: &str, method: Method, path: &str, code: u16) {
+        let mut failing = self.server(cluster).failing.lock().expect("what fails");
+        failing.push((method, path.to_owned(), code));
+    }
+
+    /// Nothing fails any more.
+    pub fn heal(&self, cluster: &str) {
+        self.server(cluster)
+            .failing
+            .lock()
+            .expect("what fails")
+            .clear();
+    }
+
+    /// Lets the installation's own credentials read a repository.
+    pub fn let_installation_read(&self, repository: &str) {
+        self.git.with(repository, |known| known.installation = true);
+    }
+
+    /// How often the files of a repository were downloaded.
+    pub fn downloads(&self, repository: &str) -> usize {
+        self.git.with(repository, |known| known.downloads)
+    }
+
+    /// The keys in the bucket that start so.
+    pub fn stored(&self, prefix: &str) -> Vec<String> {
+        let listed = self.runtime.block_on(self.ports.blobs.list(prefix));
+        let listed = listed.expect("the bucket");
+        listed.into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// Runs every step that is due, and what follows from it. Time stands still but for waits for health.
+    pub fn pump(&self) {
+        while self.step() {}
+    }
+
+    /// Runs the next step that is due; whether there was one.
+    pub fn step(&self) -> bool {
+        let Some(work) = self.take() else {
+            return false;
+        };
+        let mut steps = self.steps.lock().expect("the steps");
+        *steps.entry(work.object.to_string()).or_default() += 1;
+        drop(steps);
+        let ran = step::run(&self.ports, &work, WAIT_BUDGET);
+        self.runtime.block_on(ran).expect("a step");
+        true
+    }
+
+    /// How many steps each object took since the last time that this was asked.
+    pub fn steps(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut self.steps.lock().expect("the steps"))
+    }
+
+    /// The time.
+    pub fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Moves the time on to what it is outside: what real tools made, such as certificates, is good for now.
+    pub fn move_to_today(&self) {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.expect("a time after 1970");
+        self.clock.advance(now.saturating_sub(self.clock.now()));
+    }
+
+    /// The next request that is due. Those for one object are one, as in the queue of one process.
+    fn take(&self) -> Option<Work> {
+        let now = self.clock.now();
+        let mut waiting = self.waiting.lock().expect("the queue");
+        let sent = self.queue.take().into_iter();
+        waiting.extend(sent.map(|(work, delay)| (now + delay, work)));
+        let at = waiting.iter().position(|(at, _)| *at <= now)?;
+        let (_, mut work) = waiting.remove(at);
+        waiting.retain(|(at, other)| {
+            let is_same =
+                (&other.hub, &other.object, &other.token) == (&work.hub, &work.object, &work.token);
+            if *at > now || !is_same {
+                return true;
+            }
+            work.cause = work.cause.clone().stronger(&other.cause);
+            false
+        });
+        Some(work)
+    }
+
+    /// When the next request comes due.
+    fn next(&self) -> Option<Duration> {
+        let waiting = self.waiting.lock().expect("the queue");
+        waiting.iter().map(|(at, _)| *at).min()
+    }
+
+    /// What a webhook does with a body.
+    fn receive(&self, event: &str, signature: &str, body: &[u8]) -> u16 {
+        let header = |name: &str| match name {
+            "x-github-event" => Some(event),
+            "x-hub-signature-256" => Some(signature),
+            _ => None,
+        };
+        let delivery = Received {
+            header: &header,
+            body,
+        };
+        match self
+            .runtime
+            .block_on(webhook::receive(&self.ports, &ENTRANCE, delivery))
+        {
+            Ok(Answer::Queued(_)) => 202,
+            Ok(_) => 200,
+            Err(refusal) => refusal.status(),
+        }
+    }
+
+    fn deliver(&self, id: &str, body: &str) -> Vec<Delivery> {
+        let status = self.receive("push", &sign(SECRET, body.as_bytes()), body.as_bytes());
+        vec![Delivery {
+            id: id.to_owned(),
+            event: "push".to_owned(),
+            url: "webhook".to_owned(),
+            body: body.to_owned(),
+            status: Some(status),
+            answer: String::new(),
+        }]
+    }
+}
+
+impl Site for Embedded {
+    fn cluster(&self, name: &str) -> &dyn Node {
+        self.server(name).as_ref()
+    }
+
+    fn import(&self, repository: &str, folder: &Path) {
+        let mut changes = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(next) = folders.pop() {
+            for entry in std::fs::read_dir(next).expect("read the folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path
+                    .strip_prefix(folder)
+                    .expect("below")
+                    .to_str()
+                    .expect("UTF-8");
+                changes.push(Change::write(
+                    name,
+                    std::fs::read(&path).expect("read a file"),
+                ));
+            }
+        }
+        self.commit(repository, &changes);
+    }
+
+    fn set_private(&self, repository: &str, tokens: &[&str]) {
+        let tokens = tokens.iter().map(|token| (*token).to_owned()).collect();
+        self.git
+            .with(repository, |known| known.tokens = Some(tokens));
+    }
+
+    fn head(&self, repository: &str) -> String {
+        self.git.with(repository, |known| known.head.clone())
+    }
+
+    fn commit(&self, repository: &str, changes: &[Change]) -> String {
+        self.git.with(repository, |known| known.commit(changes))
+    }
+
+    fn push(&self, repository: &str, changes: &[Change]) -> Vec<Delivery> {
+        let sha = self.commit(repository, changes);
+        let html = format!("https://github.com/{repository}");
+        let body = json!({"ref": "refs/heads/main", "after": sha,
+            "repository": {"full_name": repository, "html_url": html}});
+        self.deliver(&sha, &body.to_string())
+    }
+
+    fn redeliver(&self, delivery: &Delivery) -> Vec<Delivery> {
+        self.deliver(&delivery.id, &delivery.body)
+    }
+
+    fn post(&self, body: &[u8], signature: &str) -> u16 {
+        self.receive("push", signature, body)
+    }
+
+    fn queued(&self) -> usize {
+        let now = self.clock.now();
+        let waiting = self.waiting.lock().expect("the queue");
+        waiting.iter().filter(|(at, _)| *at <= now).count()
+    }
+
+    fn sweep(&self) {
+        self.runtime
+            .block_on(sweep::sweep(&self.ports))
+            .expect("a sweep");
+    }
+
+    fn request(&self, hub: &str, kind: &str, namespace: &str, name: &str) {
+        let kind = FluxKind::parse(kind).expect("a kind of Flux");
+        let object = ObjectRef::new(kind, namespace, name);
+        let work = Work::new(hub, object, Cause::Changed);
+        let sent = self.queue.send(vec![(work, Duration::ZERO)]);
+        self.runtime.block_on(sent).expect("queued");
+    }
+
+    fn settle(&self) {
+        self.pump();
+        while let Some(at) = self.next() {
+            let wait = at.saturating_sub(self.clock.now());
+            if wait > SOON {
+                return;
+            }
+            self.clock.advance(wait);
+            self.pump();
+        }
+    }
+
+    fn until(&self, limit: Duration, what: &str, check: &mut dyn FnMut() -> Result<(), String>) {
+        let end = self.clock.now() + limit;
+        loop {
+            self.pump();
+            match check() {
+                Ok(()) => return,
+                Err(why) if self.clock.now() >= end => {
+                    panic!("{what}: not within {} s: {why}", limit.as_secs())
+                }
+                Err(_) => self.clock.advance(TICK),
+            }
+        }
+    }
+}
+
+/// Repositories by name, in memory.
+#[derive(Default)]
+struct Repositories(Mutex<BTreeMap<String, Repository>>);
+
+#[derive(Default)]
+struct Repository {
+    files: BTreeMap<String, Vec<u8>>,
+    head: String,
+    commits: BTreeMap<String, FileTree>,
+    /// Who may read it; everybody when absent.
+    tokens: Option<BTreeSet<String>>,
+    /// Whether the installation's own credentials may read it.
+    installation: bool,
+    /// How often its files were downloaded.
+    downloads: usize,
+}
+
+impl Repository {
+    fn commit(&mut self, changes: &[Change]) -> String {
+        changes
+            .iter()
+            .for_each(|change| change.apply_to(&mut self.files));
+        let mut tree = FileTree::new();
+        for (path, content) in &self.files {
+            let path = TreePath::new(path).expect("a path");
+            tree.insert(path, EntryKind::File, content.clone())
+                .expect("a file");
+        }
+        self.head = git_tree_id(tree.index());
+        self.commits.insert(self.head.clone(), tree);
+        self.head.clone()
+    }
+}
+
+impl Repositories {
+    fn with<T>(&self, name: &str, work: impl FnOnce(&mut Repository) -> T) -> T {
+        let mut all = self.0.lock().expect("the repositories");
+        work(all.entry(format!("github.com/{name}")).or_default())
+    }
+
+    /// As GitHub does: what a caller may not read is not there.
+    fn read<T>(
+        &self,
+        url: &str,
+        auth: &GitAuth,
+        work: impl FnOnce(&mut Repository) -> Option<T>,
+    ) -> PortResult<T> {
+        let mut all = self.0.lock().expect("the repositories");
+        let found = index::repository(url).and_then(|name| all.get_mut(&name));
+        let token = match auth {
+            GitAuth::Basic { password, .. } => password.expose_str().unwrap_or_default(),
+            _ => "",
+        };
+        let may = |one: &&mut Repository| {
+            let is_known = one.tokens.as_ref().is_none_or(|all| all.contains(token));
+            is_known || (*auth == GitAuth::Installation && one.installation)
+        };
+        found
+            .filter(may)
+            .and_then(work)
+            .ok_or_else(|| PortError::new(ErrorKind::NotFound, "not found"))
+    }
+}
+
+#[async_trait]
+impl Git for Repositories {
+    async fn resolve(
+        &self,
+        url: &str,
+        reference: &GitReference,
+        auth: &GitAuth,
+        _: Option<&Commit>,
+    ) -> PortResult<Commit> {
+        if !reference.commit.is_empty() {
+            // A port that asks nobody: what was downloaded for others must not be given all the same.
+            return Ok(Commit {
+                sha: reference.commit.clone(),
+                ..Commit::default()
+            });
+        }
+        let is_main = reference.branch == "main";
+        let sha = self.read(url, auth, |one| is_main.then(|| one.head.clone()))?;
+        Ok(Commit {
+            sha,
+            name: "main".to_owned(),
+            etag: None,
+        })
+    }
+
+    async fn fetch(
+        &self,
+        url: &str,
+        commit: &Commit,
+        auth: &GitAuth,
+        _: FetchLimits,
+    ) -> PortResult<FileTree> {
+        self.read(url, auth, |one| {
+            one.downloads += 1;
+            one.commits.get(&commit.sha).cloned()
+        })
+    }
+}
+
+/// An API server with a log of what it was asked, and a switch.
+struct Server {
+    name: String,
+    server: servers::Embedded,
+    requests: Arc<Mutex<Vec<Request>>>,
+    dark: Arc<AtomicBool>,
+    /// What is not served: a method, how the path ends, and the answer's code.
+    failing: Arc<Mutex<Vec<(Method, String, u16)>>>,
+}
+
+impl Server {
+    fn start(name: &str, clock: Arc<TestClock>) -> Self {
+        Self {
+            name: name.to_owned(),
+            server: servers::Embedded::new(clock),
+            requests: Arc::default(),
+            dark: Arc::default(),
+            failing: Arc::default(),
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}.embedded.internal", self.name)
+    }
+}
+
+impl Node for Server {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Refused> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let answer = self.server.handle(&Asked {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: vec![("content-type".to_owned(), media.to_owned())],
+            body: body.map(Value::to_string).unwrap_or_default().into_bytes(),
+            user: User::admin("test"),
+        });
+        let Body::Json(value, _) = answer.body else {
+            panic!("{method} {path}: no JSON")
+        };
+        if (200..300).contains(&answer.status) {
+            return Ok(value);
+        }
+        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        Err(Refused {
+            code: answer.status,
+            reason: text("reason"),
+            message: text("message"),
+        })
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.requests.lock().expect("the log").clone()
+    }
+
+    fn writes(&self) -> u64 {
+        let requests = self.requests.lock().expect("the log");
+        let writes = requests
+            .iter()
+            .filter(|one| one.is_write() && one.resource != "events");
+        writes.count() as u64
+    }
+
+    fn kubeconfig(&self) -> String {
+        let token = self.server.token(User::admin("test"));
+        servers::kubeconfig(&self.url(), None, &token)
+    }
+
+    fn stop(&self) {
+        self.dark.store(true, Ordering::Relaxed);
+    }
+
+    fn resume(&self) {
+        self.dark.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
+struct Links(Vec<(Arc<Server>, OnceLock<KubeCluster>)>);
+
+impl Links {
+    fn to(servers: &BTreeMap<String, Arc<Server>>) -> Self {
+        let server = |server: &Arc<Server>| (server.clone(), OnceLock::new());
+        Self(servers.values().map(server).collect())
+    }
+}
+
+#[async_trait]
+impl Clusters for Links {
+    async fn connect(
+        &self,
+        access: &Access,
+        user: Option<&Impersonation>,
+    ) -> PortResult<Arc<dyn driftless_core::ports::Cluster>> {
+        let mut all = self.0.iter();
+        let found = all.find(|(server, _)| server.url() == access.server);
+        let (server, client) =
+            found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
+        let client = match client.get() {
+            Some(client) => client,
+            None => {
+                let recorder = Recorded(server.clone());
+                let new = KubeCluster::from_service(recorder, &access.server, None)?;
+                client.get_or_init(|| new)
+            }
+        };
+        Ok(Arc::new(client.as_user(user)?))
+    }
+}
+
+impl Note for Server {
+    fn server(&self) -> &servers::Embedded {
+        &self.server
+    }
+
+    fn is_dark(&self) -> bool {
+        self.dark.load(Ordering::Relaxed)
+    }
+
+    fn fails(&self, method: &Method, uri: &Uri) -> Option<u16> {
+        let failing = self.failing.lock().expect("what fails");
+        let mut failing = failing.iter();
+        let found = failing.find(|(fails, path, _)| fails == method && uri.path().ends_with(path));
+        found.map(|(_, _, code)| *code)
+    }
+
+    fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16) {
+        let mut noted = noted(method, uri, headers);
+        noted.code = status;
+        self.requests.lock().expect("the log").push(noted);
+    }
+}
+
+/// A request as an audit log has it.
+fn noted(method: &Method, uri: &Uri, headers: &HeaderMap) -> Request {
+    let mut parts = uri.path().trim_matches('/').split('/').peekable();
+    let group = match parts.next() {
+        Some("apis") => parts.next().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    };
+    parts.next();
+    let rest: Vec<&str> = parts.collect();
+    let (namespace, rest) = match rest.as_slice() {
+        ["namespaces", namespace, rest @ ..]
+            if rest.first().is_some_and(|next| *next != "status") =>
+        {
+            (*namespace, rest)
+        }
+        ["namespaces", name, ..] => (*name, rest.as_slice()),
+        _ => ("", rest.as_slice()),
+    };
+    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
+    let verb = match (method.as_str(), part(1).is_empty()) {
+        ("GET", true) => "list",
+        ("GET", false) => "get",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        (_, true) => "deletecollection",
+        (_, false) => "delete",
+    };
+    let as_user = headers
+        .get("impersonate-user")
+        .and_then(|user| user.to_str().ok());
+    Request {
+        verb: verb.to_owned(),
+        uri: uri.to_string(),
+        user: "test".to_owned(),
+        as_user: as_user.unwrap_or_default().to_owned(),
+        group,
+        resource: part(0),
+        subresource: part(2),
+        namespace: namespace.to_owned(),
+        name: part(1),
+        code: 0,
+    }
+}
