@@ -72,3 +72,20 @@ fn records_of_objects_that_are_gone_expire() {
     );
     assert_eq!(of("waits/").expect("a rule")["ExpirationInDays"], json!(1));
 }
+
+/// The operator's guide names every parameter and alarm.
+#[test]
+fn the_guide_has_every_parameter_and_alarm() {
+    let guide = include_str!("../../infra/README.md");
+    let template = template();
+    let parameters = template["Parameters"].as_object().expect("parameters");
+    let resources = template["Resources"].as_object().expect("resources");
+    let alarms = resources
+        .iter()
+        .filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
+    let names = parameters.keys().chain(alarms.map(|(name, _)| name));
+    let missing: Vec<&String> = names
+        .filter(|name| !guide.contains(&format!("| `{name}` |")))
+        .collect();
+    assert!(missing.is_empty(), "infra/README.md lacks {missing:?}");
+}

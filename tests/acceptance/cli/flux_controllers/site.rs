@@ -29,7 +29,7 @@ pub struct Sources {
 
 impl Sources {
     pub fn new() -> Self {
-        let here = tools::workspace().join("functions/cli/tests/cli/flux_controllers");
+        let here = tools::workspace().join("tests/acceptance/cli/flux_controllers");
         let github = GitHub::start();
         let sources = Self {
             charts: host(),

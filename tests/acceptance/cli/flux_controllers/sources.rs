@@ -106,7 +106,7 @@ impl Places {
             open.put(&format!("/{name}/index.yaml"), text);
         }
         let here = driftless_harness::tools::workspace()
-            .join("functions/cli/tests/cli/flux_controllers/web");
+            .join("tests/acceptance/cli/flux_controllers/web");
         let commit = sources.fleet.commit("main", &tree(&here), "A chart");
         sources.fleet.tag("v1.0.0", &commit);
         Self {
