@@ -34,6 +34,8 @@ pub type Violation = (char, String);
 pub struct Difference {
     /// Whose it is.
     pub tenant: String,
+    /// Where it is.
+    pub cluster: String,
     /// What it is.
     pub text: String,
 }
@@ -107,6 +109,15 @@ impl Checker {
         state.leaving.extend(gone);
     }
 
+    /// A Kustomization that nobody wants any more is still there, and follows its own source until it is deleted.
+    pub fn follows(&self, place: &Place, content: Content) {
+        let mut state = self.state();
+        if !state.newest.contains_key(place) {
+            let line = state.wanted.entry(place.clone()).or_default();
+            line.extend([Some(content), None]);
+        }
+    }
+
     /// A user deletes a Kustomization: its objects go, and come again when the root applies it anew.
     pub fn deletes(&self, tenant: &str) {
         let mut state = self.state();
@@ -140,6 +151,11 @@ impl Checker {
     /// An object of a user, that nobody else may touch.
     pub fn is_foreign(&self, place: Place) {
         self.state().foreign.insert(place);
+    }
+
+    /// A user has deleted an object by hand, whosever it was.
+    pub fn is_deleted_by_hand(&self, place: &Place) {
+        self.state().foreign.remove(place);
     }
 
     /// Whose labels an object had when the core wrote it last.
@@ -306,8 +322,11 @@ impl Checker {
                     "{place:?} of {tenant}: {commit:?} is not {}",
                     content.commit
                 );
-                let tenant = tenant.clone();
-                found.push(Difference { tenant, text });
+                found.push(Difference {
+                    tenant: tenant.clone(),
+                    cluster: place.0.clone(),
+                    text,
+                });
             }
         }
         for (cluster, server) in servers {
@@ -320,7 +339,12 @@ impl Checker {
                 };
                 if !newest.contains_key(&place) {
                     let text = format!("{place:?} of {tenant} is still there");
-                    found.push(Difference { tenant, text });
+                    let cluster = place.0;
+                    found.push(Difference {
+                        tenant,
+                        cluster,
+                        text,
+                    });
                 }
             }
         }
@@ -330,8 +354,11 @@ impl Checker {
                 .is_none()
             {
                 let text = format!("{place:?} is foreign, and is gone");
-                let tenant = String::new();
-                found.push(Difference { tenant, text });
+                found.push(Difference {
+                    tenant: String::new(),
+                    cluster: place.0,
+                    text,
+                });
             }
         }
         found

@@ -1,6 +1,6 @@
 //! What users do, and what happens to the world: from the seed.
 
-use crate::check::{CONFIGS, KUSTOMIZATIONS, OWNER_NAME, OWNER_NAMESPACE};
+use crate::check::{CONFIGS, Difference, KUSTOMIZATIONS, OWNER_NAME, OWNER_NAMESPACE};
 use crate::fleet::{
     APP, APPS, Broken, Commit, Content, FLEET, Release, State, Tenant, dependents, wanted,
 };
@@ -39,6 +39,8 @@ pub struct Users {
     number: u64,
     next_object: u64,
     suspended: BTreeSet<String>,
+    /// Tenants of a repository of their own that the fleet has dropped.
+    dropped: BTreeMap<String, Tenant>,
     /// An object that is changed again at once, and how often.
     burst: Option<(String, usize)>,
     /// Whose trouble may still be felt, and until when: tenants, clusters, repositories.
@@ -215,6 +217,7 @@ impl Users {
             number: 0,
             next_object: 0,
             suspended: BTreeSet::new(),
+            dropped: BTreeMap::new(),
             burst: None,
             trouble: BTreeMap::new(),
             lossy,
@@ -247,6 +250,17 @@ impl Users {
         let checker = &self.world.checker;
         let newest = wanted(self.fleet.state(), self.app.state(), &checker.newest());
         checker.want(&newest, self.fleet.state().tenants.keys().cloned());
+        let app = self.app.state();
+        for (name, tenant) in &self.dropped {
+            let is_there = self.world.servers[HUB].get(&format!("{KUSTOMIZATIONS}/{name}"));
+            if is_there.is_none() || app.broken.get(name) == Some(&Broken::Syntax) {
+                continue;
+            }
+            for (object, content) in app.objects.get(name).into_iter().flatten() {
+                let place = (tenant.cluster.clone(), object.clone());
+                checker.follows(&place, *content);
+            }
+        }
     }
 
     /// Makes a commit of a repository, and GitHub tells of it, or not.
@@ -516,14 +530,17 @@ impl Users {
         if self.fleet.state().tenants.len() < 2 || !self.suspended.is_empty() {
             return None;
         }
+        let mut dropped = None;
         self.commit(FLEET, &format!("drop tenant {tenant}"), |state, _| {
-            state.tenants.remove(&tenant);
+            dropped = state.tenants.remove(&tenant);
             state.objects.remove(&tenant);
             state.broken.remove(&tenant);
             for other in state.tenants.values_mut() {
                 other.depends_on.retain(|on| *on != tenant);
             }
         });
+        let own = dropped.filter(|one| one.own_repository);
+        self.dropped.extend(own.map(|one| (tenant, one)));
         Some(())
     }
 
@@ -654,6 +671,8 @@ impl Users {
         let what = match delete {
             true => {
                 server.delete(&path);
+                let place = (cluster.clone(), object.clone());
+                self.world.checker.is_deleted_by_hand(&place);
                 "delete"
             }
             false => {
@@ -830,7 +849,7 @@ impl Users {
     }
 
     /// Whether a tenant may be late: its own trouble, or that of its cluster, its repository, or whom it waits for.
-    pub fn may_be_late(&self, tenant: &str) -> bool {
+    pub fn may_be_late(&self, difference: &Difference) -> bool {
         let now = Instant::now();
         let is_troubled = |what: &str| {
             self.suspended.contains(what)
@@ -869,7 +888,10 @@ impl Users {
             || gone(FLEET)
             || is_troubled(HUB)
             || dark(&HUB.to_owned())
-            || dependents(state, own).contains(tenant)
+            // Of one that was dropped, too.
+            || is_troubled(&difference.cluster)
+            || dark(&difference.cluster)
+            || dependents(state, own).contains(&difference.tenant)
     }
 }
 

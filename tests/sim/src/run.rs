@@ -1,7 +1,7 @@
 //! One run: a world, a while of work and trouble, then calm, and what must hold in the end.
 
 use crate::bugs::Bug;
-use crate::check::{self, CHARTS, CONFIGS, KUSTOMIZATIONS, RELEASES, SOURCES};
+use crate::check::{self, CHARTS, CONFIGS, Difference, KUSTOMIZATIONS, RELEASES, SOURCES};
 use crate::gate::{Plan, Weather};
 use crate::operations::{Users, kubelet};
 use crate::rng::Rng;
@@ -209,10 +209,10 @@ async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
 fn prompt(world: &World, users: &Users, late: &mut BTreeMap<String, Instant>) {
     let now = Instant::now();
     let differences = world.checker.differences(&world.servers);
-    let excused = |tenant: &str| users.may_be_late(tenant);
+    let excused = |one: &Difference| users.may_be_late(one);
     late.retain(|text, _| differences.iter().any(|one| one.text == *text));
     for one in &differences {
-        if excused(&one.tenant) {
+        if excused(one) {
             late.remove(&one.text);
             continue;
         }

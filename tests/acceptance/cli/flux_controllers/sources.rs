@@ -105,8 +105,8 @@ impl Places {
         ] {
             open.put(&format!("/{name}/index.yaml"), text);
         }
-        let here = driftless_harness::tools::workspace()
-            .join("tests/acceptance/cli/flux_controllers/web");
+        let here =
+            driftless_harness::tools::workspace().join("tests/acceptance/cli/flux_controllers/web");
         let commit = sources.fleet.commit("main", &tree(&here), "A chart");
         sources.fleet.tag("v1.0.0", &commit);
         Self {
