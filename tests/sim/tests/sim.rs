@@ -13,6 +13,11 @@ const SEEDS: u64 = 500;
 /// Of all combinations of a call and a fault, every so many; `--crash-points` of the program runs all.
 const STRIDE: u64 = 23;
 
+/// Seeds in which the core or a check was wrong once.
+const FOUND: [u64; 12] = [
+    5_374, 7_113, 8_405, 11_480, 12_791, 17_595, 20_591, 24_070, 29_307, 30_510, 37_276, 45_750,
+];
+
 fn jobs() -> u64 {
     std::thread::available_parallelism().map_or(1, |jobs| jobs.get() as u64)
 }
@@ -62,11 +67,11 @@ fn told(outcome: &Outcome) -> String {
 #[test]
 fn sim_seeds() {
     let start = Instant::now();
-    if let Some(outcome) = search(None, 0..SEEDS) {
+    if let Some(outcome) = search(None, FOUND.into_iter().chain(0..SEEDS)) {
         panic!("{}", told(&outcome));
     }
     let time = start.elapsed().as_secs_f64();
-    println!("{SEEDS} seeds in {time:.1} s");
+    println!("{} seeds in {time:.1} s", SEEDS + FOUND.len() as u64);
 }
 
 #[test]

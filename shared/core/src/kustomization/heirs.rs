@@ -13,7 +13,7 @@ use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
 use crate::target::{self, Target, TargetsCluster};
-use driftless_manifest::Object;
+use driftless_manifest::{Object, ObjectId};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -87,12 +87,22 @@ impl Heirs {
             let Some(theirs) = heir.connect(context).await? else {
                 continue;
             };
+            // The list of all may be seconds old.
+            if !heir.still_lists(context, &id).await? {
+                continue;
+            }
             let taken = label(theirs.cluster.as_ref(), resource, &live, heir.key()).await;
+            let own = (&*owner.id.namespace, &*owner.id.name);
             match taken {
-                Ok(_) => return Ok(Handed::Over),
+                Ok(taken) => {
+                    if heir.still_lists(context, &id).await? {
+                        return Ok(Handed::Over);
+                    }
+                    // It left the heir's inventory while it still had the owner's labels: nobody else would ever delete it.
+                    live = label(target.cluster.as_ref(), resource, &taken, own).await?;
+                }
                 // Refused: as this heir, or whoever asks? The owner's labels are what they are, so this changes nothing.
                 Err(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid) => {
-                    let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &live, own).await?;
                     tracing::info!(object = %id, heir = %heir.place(), "not handed over: {error}");
                 }
@@ -128,6 +138,18 @@ impl Heir {
             Err(TargetError::Failed(failure)) if failure.class == Class::Terminal => Ok(None),
             Err(none) => Err(self.unknown(&Failure::from(none).message)),
         }
+    }
+
+    /// Whether its inventory has an object now.
+    async fn still_lists(&self, context: &Context<'_>, id: &ObjectId) -> Result<bool> {
+        let hub = &context.hub;
+        let resource = hub.resource(FluxKind::Kustomization).await?;
+        let found = hub
+            .cluster
+            .get(&resource, &self.namespace, &self.name)
+            .await
+            .map_err(|error| self.unknown(&error.message))?;
+        Ok(found.is_some_and(|found| Heir::of(&found).inventory.contains(id)))
     }
 
     fn unknown(&self, why: &str) -> PortError {
