@@ -16,6 +16,7 @@ mod help;
 mod hostile;
 mod login;
 mod names;
+mod reference;
 mod refusals;
 mod remote;
 mod served;
