@@ -16,6 +16,7 @@ mod help;
 mod hostile;
 mod login;
 mod names;
+mod picture;
 mod reference;
 mod refusals;
 mod remote;

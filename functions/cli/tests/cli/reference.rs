@@ -96,7 +96,10 @@ fn the_reference_is_what_help_says() {
     let (by_hand, written) = document.split_once(MARKER).expect("the marker");
     let wanted = reference();
     for command in ["serve", "build", "get sources git", "resume source chart"] {
-        assert!(wanted.contains(&format!("driftless {command}")), "{command}");
+        assert!(
+            wanted.contains(&format!("driftless {command}")),
+            "{command}"
+        );
     }
     if std::env::var_os("DRIFTLESS_WRITE").is_some() {
         let document = [by_hand, MARKER, &wanted].concat();
