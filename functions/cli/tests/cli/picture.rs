@@ -56,10 +56,12 @@ fn runs(screen: &Screen, row: u16) -> Vec<Run> {
 
 /// A line of text with its place and width, so that no font moves the next one.
 fn text(row: u16, run: &Run) -> String {
-    let shown = run.text.trim_end();
+    let shown = run.text.trim();
+    let indent = run.text.chars().take_while(|one| *one == ' ').count();
+    let column = run.column + u16::try_from(indent).expect("a row");
     let escaped = shown.replace('&', "&amp;").replace('<', "&lt;");
     let count = u16::try_from(shown.chars().count()).expect("a row");
-    let (x, y) = (MARGIN + run.column * WIDTH, MARGIN + (row + 1) * HEIGHT - 5);
+    let (x, y) = (MARGIN + column * WIDTH, MARGIN + (row + 1) * HEIGHT - 5);
     let (width, colour) = (count * WIDTH, run.colour);
     format!(r#"<text x="{x}" y="{y}" textLength="{width}" fill="{colour}">{escaped}</text>"#)
 }
@@ -72,7 +74,7 @@ fn svg(command: &str, screen: &Screen) -> String {
     let mut svg = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{command}">
 <rect width="100%" height="100%" rx="8" fill="#0d1117"/>
-<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13" xml:space="preserve">
+<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13" style="white-space: pre">
 "##
     );
     let prompt = Run {
