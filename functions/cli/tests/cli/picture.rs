@@ -6,8 +6,8 @@ use std::num::NonZeroU16;
 use std::path::Path;
 use vt100::{Cell, Color, Parser, Screen};
 
-const ROWS: u16 = 20;
-const COLUMNS: u16 = 80;
+const ROWS: u16 = 18;
+const COLUMNS: u16 = 84;
 /// Pixels of a column and of a row, and around all of them.
 const WIDTH: u16 = 8;
 const HEIGHT: u16 = 18;
