@@ -16,6 +16,8 @@ mod help;
 mod hostile;
 mod login;
 mod names;
+mod picture;
+mod reference;
 mod refusals;
 mod remote;
 mod served;

@@ -99,7 +99,7 @@ fn the_built_in_root_is_of_the_day_that_is_told() {
     let known = "6494e21ea73fa7ee769f85f57d5a3e6a08725eae1e38c755fc3517c9e6bc0b66";
     assert_eq!(
         found, known,
-        "the crate brings another root: say of when it is in Root::PUBLIC_DATE and README.md"
+        "the crate brings another root: say of when it is in Root::PUBLIC_DATE and FLUX-API.md"
     );
 }
 
