@@ -1,0 +1,16 @@
+//! The tests of this crate from outside, in one program: every program of its own links all crates once more.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests read their cases and say how many hold"
+)]
+
+mod drift;
+mod health;
+mod helm_digests;
+mod schedule;
+mod substitute;
