@@ -5,7 +5,7 @@
 //! A difference is made as small as it can be made, and printed.
 //!
 //! `DRIFTLESS_HELM_RECORD`, a number of cases, writes their answers into `tests/corpus/helm/generated.jsonl`: for
-//! `shared/helm/tests/generated.rs`, which needs no Go.
+//! `shared/helm/tests/helm/generated.rs`, which needs no Go.
 
 #[path = "../../../shared/helm/tests/common/answer.rs"]
 mod answer;

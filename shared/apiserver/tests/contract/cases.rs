@@ -152,7 +152,7 @@ pub fn run(case: &Case, subject: &mut dyn Subject) -> Vec<Value> {
     );
     assert_eq!(made.status, 201, "{}: namespace: {}", case.name, made.body);
     let mut raw: Vec<Value> = Vec::new();
-    let mut normal = crate::normal::Normal::new(&namespace);
+    let mut normal = super::normal::Normal::new(&namespace);
     let mut out = Vec::new();
     for step in &case.steps {
         let fill = |text: &str| fill(&text.replace("{ns}", &namespace), &raw);

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::cases::Answer;
+use super::cases::Answer;
 
 /// Go tells unknown fields in the order of its maps, which is another one each time.
 const UNKNOWN_FIELD: &str = "unknown field ";

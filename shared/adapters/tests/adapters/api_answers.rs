@@ -1,0 +1,378 @@
+//! What the Kubernetes adapter makes of answers that a real API server gives only on its bad days.
+
+use driftless_adapters::cluster::KubeCluster;
+use driftless_core::ports::{Apply, Cluster, ErrorKind, Patch, Resource};
+use driftless_manifest::{Gvk, Object};
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Answer = Response<Full<bytes::Bytes>>;
+
+/// The answers to come, and the requests that came: method, path and query.
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Script {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let script = Self::default();
+        script.answers.lock().unwrap().extend(answers);
+        script
+    }
+
+    fn cluster(&self) -> KubeCluster {
+        let script = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let line = format!("{} {}", request.method(), request.uri());
+            script.asked.lock().unwrap().push(line);
+            let answer = script.answers.lock().unwrap().pop_front();
+            async move { answer.ok_or_else(|| std::io::Error::other("connection reset by peer")) }
+        });
+        KubeCluster::from_service(service, "https://k8s.example", None).unwrap()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+fn answer(code: u16, body: &Value) -> Answer {
+    raw(code, &body.to_string())
+}
+
+fn raw(code: u16, body: &str) -> Answer {
+    let body = Full::new(bytes::Bytes::from(body.to_owned()));
+    Response::builder().status(code).body(body).unwrap()
+}
+
+fn with(mut answer: Answer, name: &'static str, value: &str) -> Answer {
+    answer.headers_mut().insert(name, value.parse().unwrap());
+    answer
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Answer {
+    let body = json!({"kind": "Status", "reason": reason, "message": message, "code": code});
+    answer(code, &body)
+}
+
+fn pods() -> Resource {
+    Resource {
+        gvk: Gvk::new("v1", "Pod"),
+        plural: "pods".into(),
+        namespaced: true,
+    }
+}
+
+fn pod(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "a"}})
+}
+
+fn page(names: &[&str], next: &str) -> Answer {
+    let items: Vec<Value> = names.iter().map(|name| pod(name)).collect();
+    answer(
+        200,
+        &json!({"kind": "PodList", "metadata": {"continue": next}, "items": items}),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_read_again_and_never_written_again() {
+    let busy = || with(status(429, "TooManyRequests", "busy"), "retry-after", "1");
+    let script = Script::new([
+        busy(),
+        status(503, "ServiceUnavailable", "starting"),
+        answer(200, &pod("p")),
+    ]);
+    let cluster = script.cluster();
+    assert!(cluster.get(&pods(), "a", "p").await.unwrap().is_some());
+    assert_eq!(script.asked().len(), 3);
+
+    // Too long to wait here: the caller puts itself back.
+    let long = with(status(429, "TooManyRequests", "busy"), "retry-after", "30");
+    let script = Script::new([long]);
+    let error = script.cluster().get(&pods(), "a", "p").await.unwrap_err();
+    let wait = Some(Duration::from_secs(30));
+    assert_eq!(
+        (error.kind, error.retry_after),
+        (ErrorKind::RateLimited, wait)
+    );
+    assert_eq!(script.asked().len(), 1);
+
+    let object = Object::new(pod("p")).unwrap();
+    let how = Apply {
+        manager: "m",
+        force: true,
+        dry_run: false,
+    };
+    for (code, kind) in [
+        (429, ErrorKind::RateLimited),
+        (500, ErrorKind::Unavailable),
+        (503, ErrorKind::Unavailable),
+        (504, ErrorKind::Unavailable),
+        (409, ErrorKind::Conflict),
+        (422, ErrorKind::Invalid),
+    ] {
+        let script = Script::new([status(code, "", "no"), answer(200, &pod("p"))]);
+        let cluster = script.cluster();
+        let error = cluster.apply(&pods(), &object, how).await.unwrap_err();
+        assert_eq!(error.kind, kind);
+        let patch = "PATCH /api/v1/namespaces/a/pods/p?fieldManager=m&force=true";
+        assert_eq!(script.asked(), [patch], "{code}");
+    }
+    // The answer to a write is lost: the outcome is unknown, and that is said.
+    let script = Script::new([]);
+    let patch = Patch::Merge(json!({}));
+    let cluster = script.cluster();
+    let pods = pods();
+    let lost = cluster.patch(&pods, "a", "p", Some("status"), &patch, "m");
+    let error = lost.await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(
+        error.message.contains("connection reset by peer"),
+        "{error}"
+    );
+    let path = "PATCH /api/v1/namespaces/a/pods/p/status?fieldManager=m";
+    assert_eq!(script.asked(), [path]);
+}
+
+#[tokio::test]
+async fn a_list_starts_again_when_its_continuation_is_too_old() {
+    let expired = || {
+        status(
+            410,
+            "Expired",
+            "The provided continue parameter is too old to display a consistent list result.",
+        )
+    };
+    let script = Script::new([
+        page(&["a", "b"], "t1"),
+        expired(),
+        page(&["b"], "t2"),
+        page(&["c"], ""),
+    ]);
+    let found = script.cluster().list(&pods(), "", "x=y").await.unwrap();
+    let names: Vec<&str> = found.iter().map(Object::name).collect();
+    assert_eq!(names, ["b", "c"], "no item of the first try");
+    let asked = script.asked();
+    assert!(asked[3].ends_with("/api/v1/pods?limit=500&labelSelector=x%3Dy&continue=t2"));
+    // Not for ever.
+    let always = (0..20).map(|n| {
+        if n % 2 == 0 {
+            page(&["a"], "t")
+        } else {
+            expired()
+        }
+    });
+    let error = Script::new(always)
+        .cluster()
+        .list(&pods(), "", "")
+        .await
+        .unwrap_err();
+    assert!(error.message.contains("too old"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_no_answer_of_the_api_is_neither_absent_nor_empty() {
+    let html = "<html>canary</html>";
+    for (broken, kind) in [
+        (raw(200, html), ErrorKind::Unreadable),
+        (raw(200, ""), ErrorKind::Unreadable),
+        (raw(404, html), ErrorKind::Unreadable),
+        (raw(404, "404 page not found\n"), ErrorKind::NotFound),
+        (
+            with(raw(302, ""), "location", "https://evil.example/"),
+            ErrorKind::Unreadable,
+        ),
+        (raw(401, html), ErrorKind::Denied),
+        (raw(500, html), ErrorKind::Unavailable),
+        (
+            answer(
+                200,
+                &json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "canary"}}),
+            ),
+            ErrorKind::Unreadable,
+        ),
+        (
+            answer(200, &json!({"kind": "Status", "status": "Success"})),
+            ErrorKind::Unreadable,
+        ),
+    ] {
+        let code = broken.status();
+        let (first, second) = (copy(&broken), copy(&broken));
+        let script = Script::new([first]);
+        let error = script.cluster().get(&pods(), "a", "p").await.unwrap_err();
+        assert_eq!(error.kind, kind, "{code}: {error}");
+        assert!(!error.message.contains("canary"), "{error}");
+        assert!(error.message.contains("https://k8s.example"), "{error}");
+        assert_eq!(script.asked().len(), 1, "a redirect is not followed");
+        let error = Script::new([second])
+            .cluster()
+            .list(&pods(), "", "")
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, kind, "{code}: {error}");
+    }
+    let absent = Script::new([status(404, "NotFound", "pods \"p\" not found")]);
+    assert!(
+        absent
+            .cluster()
+            .get(&pods(), "a", "p")
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+fn copy(answer: &Answer) -> Answer {
+    let mut copy = Response::new(answer.body().clone());
+    *copy.status_mut() = answer.status();
+    *copy.headers_mut() = answer.headers().clone();
+    copy
+}
+
+#[tokio::test]
+async fn servers_before_aggregated_discovery() {
+    let groups = json!({"kind": "APIGroupList", "groups": [{
+        "name": "apps",
+        "versions": [{"version": "v1beta1"}, {"version": "v1"}],
+        "preferredVersion": {"version": "v1"},
+    }]});
+    let kinds = |version: &str| {
+        answer(
+            200,
+            &json!({"kind": "APIResourceList", "groupVersion": version, "resources": [
+                {"name": "deployments", "kind": "Deployment", "namespaced": true},
+                {"name": "deployments/scale", "kind": "Scale", "namespaced": true},
+            ]}),
+        )
+    };
+    let script = Script::new([
+        answer(200, &groups),
+        kinds("apps/v1"),
+        kinds("apps/v1beta1"),
+    ]);
+    let cluster = script.cluster();
+    let found = cluster.versions("apps", "Deployment").await.unwrap();
+    let versions: Vec<&str> = found.iter().map(|one| one.gvk.version.as_str()).collect();
+    assert_eq!(versions, ["v1", "v1beta1"], "the preferred one first");
+    let gvk = Gvk::new("apps/v1", "Deployment");
+    assert_eq!(
+        cluster.resource(&gvk).await.unwrap().unwrap().plural,
+        "deployments"
+    );
+    let expected = ["/apis", "/apis/apps/v1", "/apis/apps/v1beta1"];
+    assert_eq!(
+        script.asked(),
+        expected.map(|path| format!("{} {path}", Method::GET))
+    );
+}
+
+/// An extension that does not answer: its kinds are unknown, which is not the same as not served.
+#[tokio::test]
+async fn a_stale_group_is_not_an_absent_kind() {
+    let stale = json!({"kind": "APIGroupDiscoveryList", "items": [{
+        "metadata": {"name": "metrics.k8s.io"},
+        "versions": [{"version": "v1beta1", "freshness": "Stale"}],
+    }]});
+    let script = Script::new([answer(200, &stale), answer(200, &stale)]);
+    let gvk = Gvk::new("metrics.k8s.io/v1beta1", "PodMetrics");
+    let error = script.cluster().resource(&gvk).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    let unknown = Script::new([answer(200, &stale)]);
+    let gvk = Gvk::new("acme.example/v1", "Gadget");
+    assert_eq!(unknown.cluster().resource(&gvk).await.unwrap(), None);
+}
+
+/// A server that answers nothing but, when it is `up`, `/version`; and the paths that it was asked for.
+struct Silent {
+    up: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<String>>>,
+    cluster: KubeCluster,
+}
+
+impl Silent {
+    fn new() -> Self {
+        let (up, asked) = (
+            Arc::<AtomicBool>::default(),
+            Arc::<Mutex<Vec<_>>>::default(),
+        );
+        let (is_up, paths) = (up.clone(), asked.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let answers = path == "/version" && is_up.load(Ordering::Relaxed);
+            paths.lock().unwrap().push(path);
+            async move {
+                if !answers {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, std::io::Error>(raw(200, "{}"))
+            }
+        });
+        Self {
+            up,
+            asked,
+            cluster: KubeCluster::from_service(service, "https://k8s.example", None).unwrap(),
+        }
+    }
+
+    /// How often it was asked, and how long that took.
+    async fn get(&self) -> (usize, u64, String) {
+        let start = tokio::time::Instant::now();
+        let error = self.cluster.get(&pods(), "a", "a").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        let asked = std::mem::take(&mut *self.asked.lock().unwrap()).len();
+        (asked, start.elapsed().as_secs(), error.message)
+    }
+}
+
+/// A server that is down costs one probe, whatever is asked of it and by how many; each probe that fails doubles the pause.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_probed_by_one() {
+    let server = Silent::new();
+    let (asked, took, message) = server.get().await;
+    assert_eq!((asked, took), (2, 10), "the request, and a probe beside it");
+    let what = "GET /api/v1/namespaces/a/pods/a on https://k8s.example: no answer in 5 s";
+    assert_eq!(message, what);
+    for _ in 0..40 {
+        assert_eq!(server.get().await, (0, 0, what.to_owned()));
+    }
+    for pause in [5, 10, 20, 40, 60, 60] {
+        tokio::time::advance(Duration::from_secs(pause)).await;
+        let both = tokio::join!(server.get(), server.get());
+        assert_eq!(
+            (both.0.0 + both.1.0, both.0.1, both.1.1),
+            (1, 5, 5),
+            "{pause} s"
+        );
+        assert_eq!(server.get().await.0, 0);
+    }
+    // It comes back: a request passes behind the probe.
+    server.up.store(true, Ordering::Relaxed);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let (asked, took, _) = server.get().await;
+    assert_eq!(
+        (asked, took),
+        (4, 30),
+        "probes before, beside and behind the request"
+    );
+}
+
+/// An extension or a webhook that hangs is not the server: the others' requests pass.
+#[tokio::test(start_paused = true)]
+async fn one_request_that_hangs_closes_the_server_to_nobody() {
+    let server = Silent::new();
+    server.up.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        let (asked, took, message) = server.get().await;
+        assert_eq!((asked, took), (3, 30), "the request is sent each time");
+        assert!(message.ends_with("no answer in 30 s"), "{message}");
+    }
+}

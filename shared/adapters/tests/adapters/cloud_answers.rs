@@ -1,0 +1,133 @@
+//! What is made of the bad days of Entra ID, of registries, and of Google's services.
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
+use driftless_core::ports::{
+    AcrRegistry, AksCluster, Azure, EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity,
+    Secret, Token,
+};
+use std::time::Duration;
+
+const NOW: Duration = Duration::from_secs(1_700_000_000);
+
+/// Every host, with the same answer to everything.
+async fn hosts(status: u16, body: &str) -> CloudHosts {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (away, body) = (format!("{url}/canary"), body.to_owned());
+    let app = Router::new().fallback(move || {
+        let (away, body) = (away.clone(), body.clone());
+        async move {
+            let response = Response::builder().status(status);
+            let response = response.header("location", away);
+            response.body(Body::from(body)).unwrap()
+        }
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    CloudHosts {
+        stand_in: Some(url),
+        ..CloudHosts::default()
+    }
+}
+
+fn token() -> Token {
+    Token {
+        secret: Secret::new("canary"),
+        expires: NOW + Duration::from_secs(3600),
+    }
+}
+
+fn entra() -> EntraIdentity {
+    EntraIdentity {
+        tenant: "acme.example".to_owned(),
+        client: "client".to_owned(),
+        token: token(),
+    }
+}
+
+fn principal() -> GoogleIdentity {
+    GoogleIdentity {
+        provider: "//iam.googleapis.com/projects/1".to_owned(),
+        account: None,
+        token: token(),
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_told_without_their_text() {
+    let large = format!("{{\"canary\": \"{}\"}}", "a".repeat(1 << 20));
+    for (status, body, kind, part) in [
+        (
+            401,
+            r#"{"error": "invalid_client", "error_description": "canary", "error_codes": [700213]}"#,
+            ErrorKind::Denied,
+            "(invalid_client, AADSTS700213)",
+        ),
+        (
+            400,
+            r#"{"error": "invalid_grant", "error_description": "canary"}"#,
+            ErrorKind::Denied,
+            "(invalid_grant)",
+        ),
+        (
+            403,
+            r#"{"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "canary"}}"#,
+            ErrorKind::Denied,
+            "(PERMISSION_DENIED)",
+        ),
+        (429, "canary", ErrorKind::RateLimited, "answered 429"),
+        (503, "canary", ErrorKind::Unavailable, "answered 503"),
+        (302, "canary", ErrorKind::Unavailable, "answered 302"),
+        (200, "canary", ErrorKind::Unreadable, "something else"),
+        (
+            200,
+            r#"{"access_token": "canary"}"#,
+            ErrorKind::Unreadable,
+            "something else",
+        ),
+        (200, &large, ErrorKind::Invalid, "1048576 bytes"),
+    ] {
+        let hosts = hosts(status, body).await;
+        let azure = AzureLogins::new(hosts.clone());
+        let google = GoogleLogins::new(hosts);
+        let azures = azure.token(&entra(), NOW).await.unwrap_err();
+        let googles = google.token(&principal(), NOW).await.unwrap_err();
+        for error in [azures, googles] {
+            assert_eq!(error.kind, kind, "{error}");
+            assert!(error.message.contains(part), "{error}");
+            assert!(!error.message.contains("canary"), "{error}");
+        }
+    }
+}
+
+/// Answers that are whole, and say what cannot be.
+#[tokio::test]
+async fn answers_that_cannot_be() {
+    let endless = r#"{"access_token": "canary", "expires_in": 18446744073709551615,
+        "refresh_token": "a.b.c", "properties": {"aadProfile": null}, "endpoint": "", "kubeconfigs": []}"#;
+    let hosts = hosts(200, endless).await;
+    let azure = AzureLogins::new(hosts.clone());
+    azure.token(&entra(), NOW).await.unwrap();
+    let registry = AcrRegistry::parse("acme.azurecr.io").unwrap();
+    let error = azure.registry(&registry, &entra(), NOW).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unreadable, "{error}");
+    let cluster = AksCluster {
+        subscription: "s".to_owned(),
+        group: "g".to_owned(),
+        name: "n".to_owned(),
+    };
+    let error = azure.describe(&cluster, &entra(), NOW).await.unwrap_err();
+    assert!(
+        error.message.contains("Entra ID integration enabled"),
+        "{error}"
+    );
+    let google = GoogleLogins::new(hosts);
+    let cluster = GkeCluster {
+        name: "projects/a/locations/b/clusters/c".to_owned(),
+    };
+    let who = principal();
+    let error = google.describe(&cluster, &who, NOW).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
+}

@@ -1,0 +1,131 @@
+//! The embedded server gives the answers that the real kube-apiserver 1.36
+//! gave: tests/corpus/apiserver. The answers there are recorded and held by the
+//! test `apiserver_contract` of the workspace's tests, which runs the same cases on the real one.
+
+#[path = "../contract/cases.rs"]
+mod cases;
+#[path = "../contract/normal.rs"]
+mod normal;
+
+use std::collections::BTreeMap;
+
+use driftless_apiserver::{Body, Moment, Request, Server, User};
+use serde_json::{Value, json};
+
+use cases::{Answer, Subject};
+
+/// Cases where this server differs on purpose or for now, and why. The list may only shrink: a case in it that agrees
+/// fails the test.
+const DIFFERENCES: &str = include_str!("../contract/differences.txt");
+
+struct Embedded {
+    server: Server,
+    asked: u128,
+}
+
+impl Embedded {
+    /// A server of its own: a clone of one that has started.
+    fn new() -> Self {
+        static STARTED: std::sync::OnceLock<Server> = std::sync::OnceLock::new();
+        Self {
+            server: STARTED.get_or_init(|| Server::new(moment(0))).clone(),
+            asked: 1,
+        }
+    }
+}
+
+fn moment(seed: u128) -> Moment {
+    Moment {
+        now: "2026-01-01T00:00:00Z".parse().expect("a time"),
+        seed: seed << 32,
+    }
+}
+
+impl Subject for Embedded {
+    fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&str>,
+    ) -> Answer {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let request = Request {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: headers.to_vec(),
+            body: body.unwrap_or_default().as_bytes().to_vec(),
+            user: User::admin("driftless-admin"),
+        };
+        self.asked += 1;
+        let response = self.server.handle(&request, moment(self.asked));
+        let warnings = response
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "Warning")
+            .map(|(_, value)| value.clone())
+            .collect();
+        let body = match response.body {
+            Body::Json(value, _) => value,
+            Body::Text(text) => Value::String(text),
+            Body::Watch(mut watch) => Value::Array(self.server.poll(&mut watch)),
+        };
+        Answer {
+            status: response.status,
+            warnings,
+            body,
+        }
+    }
+
+    fn works_alone(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn the_answers_are_those_of_the_real_server() {
+    let known: BTreeMap<&str, &str> = DIFFERENCES
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(": "))
+        .collect();
+    let show = std::env::var("SHOW").unwrap_or_default();
+    let mut answers: BTreeMap<String, Value> = BTreeMap::new();
+    let (mut same, mut requests, mut failed) = (0, 0, Vec::new());
+    let all = cases::read();
+    for case in &all {
+        let recorded = answers.entry(case.file.clone()).or_insert_with(|| {
+            cases::read_json(&cases::corpus().join(format!("answers/{}.json", case.file)))
+        });
+        let expected = &recorded[&case.name];
+        let mut server = Embedded::new();
+        let found = Value::Array(cases::run(case, &mut server));
+        let mut parts = Vec::new();
+        cases::differences("", expected, &found, &mut parts);
+        let id = format!("{}/{}", case.file, case.name);
+        match (parts.is_empty(), known.get(id.as_str())) {
+            (true, None) => {
+                same += 1;
+                requests += case.steps.len();
+            }
+            (true, Some(_)) => failed.push(format!("{id}: agrees now: take it off the list")),
+            (false, Some(_)) => {}
+            (false, None) => failed.push(format!("{id}:\n    {}", parts.join("\n    "))),
+        }
+        if !show.is_empty() && id.contains(&show) {
+            println!("{id}: {}", json!(found));
+        }
+    }
+    println!(
+        "{same} behaviours of {} with the real server's answers ({requests} requests), {} listed differences",
+        all.len(),
+        known.len()
+    );
+    assert!(
+        failed.is_empty(),
+        "{} cases:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+}

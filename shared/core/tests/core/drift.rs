@@ -1,0 +1,60 @@
+//! Holds the local drift detection against a real API server's dry-runs (`tests/oracle/drift`).
+
+use driftless_core::apply::drift::{Drift, compare};
+use driftless_core::apply::normalize;
+use driftless_manifest::Object;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    desired: Object,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    name: String,
+    live: Object,
+    changed: bool,
+}
+
+fn read(file: &str) -> String {
+    let path = format!(
+        "{}/../../tests/corpus/drift/{file}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn drift_as_a_dry_run_tells_it() {
+    let cases: Vec<Case> = serde_json::from_str(&read("cases.json")).unwrap();
+    let answers = read("answers.jsonl");
+    let answers: Vec<Answer> = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(cases.len(), answers.len());
+    let (mut told, mut unknown, mut needless, mut missed) = (0, Vec::new(), Vec::new(), Vec::new());
+    for (mut case, answer) in cases.into_iter().zip(answers) {
+        assert_eq!(case.name, answer.name);
+        normalize::object(&mut case.desired);
+        match (
+            compare(&case.desired, &answer.live, "kustomize-controller"),
+            answer.changed,
+        ) {
+            (Drift::Unchanged, false) | (Drift::Configured, true) => told += 1,
+            (Drift::Unknown, _) => unknown.push(case.name),
+            (Drift::Configured, false) => needless.push(case.name),
+            (Drift::Unchanged, true) => missed.push(case.name),
+        }
+    }
+    println!(
+        "told {told}, unknown {}, needless {}, missed {}",
+        unknown.len(),
+        needless.len(),
+        missed.len()
+    );
+    println!("unknown {unknown:?}\nneedless {needless:?}\nmissed {missed:?}");
+    assert!(missed.is_empty(), "changes that were not seen: {missed:?}");
+}

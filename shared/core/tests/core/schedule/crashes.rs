@@ -1,0 +1,54 @@
+//! A worker that dies before or after any of its calls.
+
+use super::world::{Crash, World};
+use driftless_core::ports::Clock as _;
+use driftless_core::schedule;
+use std::time::Duration;
+
+const HEALED: Duration = Duration::from_secs(60);
+const TIMER: Duration = Duration::from_secs(60);
+/// Until then a worker may die.
+const ARMED: Duration = Duration::from_secs(240);
+/// Until then all messages have come back.
+const END: Duration = Duration::from_secs(1200);
+
+/// The source fails for a minute; one worker dies. Returns whether it came to that, and when the object was ready.
+fn scenario(crash: Crash) -> (bool, Duration) {
+    let world = World::start();
+    world.arm(crash);
+    world.run_until(HEALED, |_| {});
+    world.heal();
+    let mut ready = None;
+    let mut look = |world: &World| {
+        if ready.is_none() && world.ready().as_deref() == Some("True") {
+            ready = Some(world.clock.now());
+        }
+    };
+    world.run_until(ARMED, &mut look);
+    let has_crashed = world.has_crashed();
+    world.disarm();
+    world.run_until(END, &mut look);
+    let left = world.queue.requests();
+    assert!(left.is_empty(), "{crash:?}: {left:?}");
+    let ready = ready.unwrap_or_else(|| panic!("{crash:?}: never ready"));
+    (has_crashed, ready)
+}
+
+#[test]
+fn a_worker_that_dies_anywhere_costs_its_lease_and_a_look_of_the_timer() {
+    let mut latest = Duration::ZERO;
+    for is_after in [false, true] {
+        for call in 0.. {
+            let crash = Crash { call, is_after };
+            let (has_crashed, ready) = scenario(crash);
+            if !has_crashed {
+                assert!(call > 60, "{call} calls were tried");
+                break;
+            }
+            let most = HEALED + schedule::TERM + 2 * TIMER;
+            assert!(ready <= most, "{crash:?}: ready at {ready:?}");
+            latest = latest.max(ready);
+        }
+    }
+    println!("ready at {latest:?} at the latest");
+}

@@ -1,0 +1,15 @@
+//! The tests of this crate from outside, in one program: every program of its own links all crates once more.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests read their cases"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod corpus;
+mod hostile;

@@ -1,0 +1,141 @@
+//! A case in a process of its own, and what it cost there.
+
+use super::engine::{Case, Done, Want};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const WHICH: &str = "DRIFTLESS_HOSTILE_CASE";
+
+/// What a process may take at its peak.
+const MEMORY: u64 = 256 << 10;
+
+/// Bytes of a message: what a chart makes up must not flood a log.
+const MESSAGE: usize = 17 << 10;
+
+/// Runs the case that the parent asks for.
+pub fn child(cases: &[Case]) {
+    let Ok(name) = std::env::var(WHICH) else {
+        return;
+    };
+    let case = cases.iter().find(|c| c.name == name).unwrap();
+    let before = used();
+    let done = (case.run)();
+    let took = used().saturating_sub(before);
+    let peak = peak();
+    let verdict = judged(&case.want, &done);
+    let shown = match &done {
+        Ok(text) => format!("{} bytes", text.len()),
+        Err((message, _)) => message.chars().take(110).collect::<String>(),
+    };
+    println!(
+        "\n{name}: {} ms, {} MiB: {}",
+        took,
+        peak >> 10,
+        shown.replace('\n', " ")
+    );
+    if let Err(why) = verdict {
+        panic!("{name}: {why}");
+    }
+    assert!(peak <= MEMORY, "{name}: {} MiB at its peak", peak >> 10);
+}
+
+/// The process' peak of resident memory in KiB; nothing where the system does not tell it.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().nth(1)?.parse().ok())
+        .unwrap_or_default()
+}
+
+/// The milliseconds of a processor that the process has used.
+fn used() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = behind.split_whitespace().skip(11).take(2);
+    10 * ticks.filter_map(|t| t.parse::<u64>().ok()).sum::<u64>()
+}
+
+fn judged(want: &Want, done: &Done) -> Result<(), String> {
+    if let Err((message, _)) = done
+        && message.len() > MESSAGE
+    {
+        return Err(format!("a message of {} bytes", message.len()));
+    }
+    let missing = |words: &[String], text: &str| match words.iter().find(|w| !text.contains(*w)) {
+        Some(word) => Err(format!(
+            "{word:?} is not in: {}",
+            text.chars().take(600).collect::<String>()
+        )),
+        None => Ok(()),
+    };
+    match (want, done) {
+        (Want::Ends, _) => Ok(()),
+        (Want::Refused(words), Err((message, _))) => missing(words, message),
+        (Want::Budget(file), Err((message, true))) => missing(std::slice::from_ref(file), message),
+        (Want::Budget(_), Err((message, false))) => Err(format!("not the budget: {message}")),
+        (Want::Answered(words), Ok(text)) => missing(words, text),
+        (Want::Answered(_), Err((message, _))) => Err(format!("refused: {message}")),
+        (_, Ok(text)) => Err(format!("answered with {} bytes", text.len())),
+    }
+}
+
+/// What a case may take before it counts as one that does not end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Cases that run at the same time.
+const AT_ONCE: usize = 2;
+
+/// Runs every case in a process of its own; what is wrong with those that are not held.
+pub fn run_all(cases: &[Case]) -> Vec<String> {
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    let (next, bad) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = run(name) {
+                bad.lock().unwrap().push(why);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..AT_ONCE).for_each(|_| drop(scope.spawn(work)));
+    });
+    bad.into_inner().unwrap()
+}
+
+/// Runs a case in a process of its own.
+fn run(name: &str) -> Result<(), String> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "hostile::one_case",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(WHICH, name)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() && start.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // One that has ended already is not hurt.
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let head = format!("{name}: ");
+    let line = text.lines().find(|l| l.starts_with(&head));
+    println!("{}", line.unwrap_or(&head));
+    if output.status.success() && line.is_some() {
+        return Ok(());
+    }
+    let error = String::from_utf8_lossy(&output.stderr);
+    let why = error.lines().find(|l| l.starts_with(&head));
+    Err(match why {
+        Some(why) => why.to_owned(),
+        None => format!("{head}ended with {}: {error}", output.status),
+    })
+}

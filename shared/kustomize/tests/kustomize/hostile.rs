@@ -1,0 +1,409 @@
+//! Input that wants to cost more than it may, or to read what it may not.
+
+use driftless_kustomize::{
+    ErrorKind, Limits, LoadRestrictor, Options, build, build_with, kustomization_of,
+};
+use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
+use serde_json::json;
+
+const CONFIG_MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
+
+fn tree(files: &[(&str, &str)]) -> FileTree {
+    FileTree::from_files(files.iter().copied()).unwrap()
+}
+
+fn render(tree: &FileTree, dir: &str, options: &Options) -> Result<Vec<Object>, String> {
+    build(&Reader::new(tree), &TreePath::new(dir).unwrap(), options)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_long_chain_of_bases_ends_at_the_limit() {
+    let mut tree = FileTree::new();
+    for level in 0..10_000 {
+        let text = format!("resources: [../{}]\n", level + 1);
+        tree.insert(
+            TreePath::new(&format!("{level}/kustomization.yaml")).unwrap(),
+            EntryKind::File,
+            text,
+        )
+        .unwrap();
+    }
+    let error = render(&tree, "0", &Options::default()).unwrap_err();
+    assert!(
+        error.contains("more than 64 levels of kustomizations"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_tree_of_bases_that_doubles_at_every_level_ends_at_the_limit() {
+    let mut tree = FileTree::new();
+    for level in 0..40 {
+        for twin in ["a", "b"] {
+            let next = level + 1;
+            let text = format!("namePrefix: {twin}\nresources: [../{next}a, ../{next}b]\n");
+            let path = TreePath::new(&format!("{level}{twin}/kustomization.yaml")).unwrap();
+            tree.insert(path, EntryKind::File, text).unwrap();
+        }
+    }
+    for twin in ["a", "b"] {
+        tree.insert(
+            TreePath::new(&format!("40{twin}/kustomization.yaml")).unwrap(),
+            EntryKind::File,
+            "resources: []\n",
+        )
+        .unwrap();
+    }
+    let error = render(&tree, "0a", &Options::default()).unwrap_err();
+    assert!(error.contains("kustomizations: the limit"), "{error}");
+}
+
+#[test]
+fn a_cycle_is_shown_with_its_way() {
+    let tree = tree(&[
+        ("a/kustomization.yaml", "resources: [../b]"),
+        ("b/kustomization.yaml", "resources: [../c]"),
+        ("c/kustomization.yaml", "resources: [../a]"),
+    ]);
+    let error = render(&tree, "a", &Options::default()).unwrap_err();
+    assert_eq!(error, "cycle: 'a' -> 'b' -> 'c' -> 'a'");
+}
+
+#[test]
+fn replacements_that_double_an_object_end_at_the_limit() {
+    let one = "{source: {kind: ConfigMap, fieldPath: data}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.x, data.y], options: {create: true}}]}";
+    let text = format!(
+        "resources: [r.yaml]\nreplacements: [{}]\n",
+        vec![one; 64].join(", ")
+    );
+    let tree = tree(&[
+        ("kustomization.yaml", &text),
+        (
+            "r.yaml",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}",
+        ),
+    ]);
+    let error = render(&tree, "", &Options::default()).unwrap_err();
+    assert!(error.contains("the limit of one build"), "{error}");
+}
+
+#[test]
+fn patches_have_a_budget() {
+    let tree = tree(&[
+        (
+            "kustomization.yaml",
+            "resources: [r.yaml]\npatches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: y}}'}]\n",
+        ),
+        ("r.yaml", CONFIG_MAP),
+    ]);
+    let limits = Limits {
+        steps: 3,
+        ..Limits::default()
+    };
+    let error = render(
+        &tree,
+        "",
+        &Options {
+            limits,
+            ..Options::default()
+        },
+    )
+    .unwrap_err();
+    assert!(error.contains("more than 3 steps: the limit"), "{error}");
+    assert!(render(&tree, "", &Options::default()).is_ok());
+}
+
+#[test]
+fn texts_that_must_be_read_cost_steps() {
+    // No YAML, so that every patch reads it again.
+    let text = format!("'[{}'", "a".repeat(60_000));
+    let patch = format!(
+        "{{patch: \"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{x: {text}}}}}\"}}"
+    );
+    let other = "{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}'}";
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: plain}}";
+    let text = format!(
+        "resources: [r.yaml]\npatches: [{patch}, {}]\n",
+        vec![other; 20].join(", ")
+    );
+    let tree = tree(&[("kustomization.yaml", &text), ("r.yaml", object)]);
+    let with = |steps| Options {
+        limits: Limits {
+            steps,
+            ..Limits::default()
+        },
+        ..Options::default()
+    };
+    let error = render(&tree, "", &with(1_000_000)).unwrap_err();
+    assert!(error.contains("more than 1000000 steps"), "{error}");
+    assert!(render(&tree, "", &with(2_000_000)).is_ok());
+}
+
+/// kustomize looks for no item of a list where it goes along field paths, and knows no wildcard there.
+#[test]
+fn wildcards_in_field_paths_are_refused() {
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: $(V), '0': y}}";
+    let var = |path: &str| {
+        format!(
+            "resources: [r.yaml]\nconfigurations: [c.yaml]\n\
+             vars: [{{name: V, objref: {{apiVersion: v1, kind: ConfigMap, name: a}}, fieldref: {{fieldpath: '{path}'}}}}]\n"
+        )
+    };
+    let reference = |path: &str| format!("varReference:\n- kind: ConfigMap\n  path: '{path}'\n");
+    let built = |var: &str, reference: &str| {
+        let tree = tree(&[
+            ("kustomization.yaml", var),
+            ("c.yaml", reference),
+            ("r.yaml", object),
+        ]);
+        render(&tree, "", &Options::default())
+    };
+    let fine = built(&var("metadata.name"), &reference("data/x")).unwrap();
+    assert_eq!(fine[0].pointer("/data/x"), Some(&json!("a")));
+    let error = built(&var("data.*"), &reference("data/x")).unwrap_err();
+    assert!(error.contains("has no field 'data.*'"), "{error}");
+    for (path, want) in [
+        ("data/*", "'data/*': a wildcard is not supported here"),
+        ("data/0", "'0' is an item of a list, found a map"),
+        ("data/-", "'-' is an item of a list, found a map"),
+        ("data/[a=b]", "'[a=b]' is an item of a list, found a map"),
+    ] {
+        let error = built(&var("metadata.name"), &reference(path)).unwrap_err();
+        assert!(error.contains(want), "{path}: {error}");
+    }
+}
+
+#[test]
+fn expressions_take_linear_time() {
+    let name = "a".repeat(200);
+    let text = "resources: [r.yaml]\npatches: [{target: {name: '(a*)*(a*)*b'}, patch: '{apiVersion: v1, kind: X, metadata: {name: x}}'}]\n";
+    let object = CONFIG_MAP.replace("name: a", &format!("name: {name}"));
+    let tree = tree(&[("kustomization.yaml", text), ("r.yaml", &object)]);
+    assert_eq!(render(&tree, "", &Options::default()).unwrap().len(), 1);
+}
+
+#[test]
+fn nothing_is_read_from_outside() {
+    for (kustomization, want) in [
+        ("resources: [../../../etc/passwd]", "leaves the repository"),
+        ("resources: [/etc/passwd]", "is absolute"),
+        (
+            "resources: ['https://user:secret@169.254.170.2/x']",
+            "remote",
+        ),
+        ("resources: [github.com/a/b]", "remote"),
+        ("components: ['git@host:a/b']", "remote"),
+        (
+            "configMapGenerator: [{name: x, files: ['http://localhost:9001/2018']}]",
+            "remote",
+        ),
+        (
+            "openapi: {path: ../../../schema.json}",
+            "leaves the repository",
+        ),
+        ("helmCharts: [{name: x}]", "helmCharts is not supported"),
+        ("configMapGenerator: [{name: x, files: [link]}]", "absolute"),
+        (
+            "configMapGenerator: [{name: x, files: [../b/x.txt]}]",
+            "not in or below",
+        ),
+    ] {
+        let mut tree = tree(&[
+            ("a/kustomization.yaml", kustomization),
+            ("b/x.txt", "hidden"),
+        ]);
+        tree.insert(
+            TreePath::new("a/link").unwrap(),
+            EntryKind::Link,
+            "/etc/passwd",
+        )
+        .unwrap();
+        let error = render(&tree, "a", &Options::default()).unwrap_err();
+        assert!(error.contains(want), "{kustomization}: {error}");
+        assert!(
+            !error.contains("secret") && !error.contains("hidden"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_fetches_or_runs_is_refused_by_file_and_field() {
+    const URL: &str = "https://x.example/a";
+    let plugin = |field: &str, function: &str| {
+        format!(
+            "resources: [r.yaml]\n{field}:\n- |-\n  apiVersion: example.com/v1\n  kind: Custom\n  metadata: {{name: x, annotations: {{{function}}}}}\n"
+        )
+    };
+    let mut cases = Vec::new();
+    for field in [
+        "resources",
+        "components",
+        "crds",
+        "configurations",
+        "generators",
+        "transformers",
+        "validators",
+        "patchesStrategicMerge",
+    ] {
+        let want = format!("a/kustomization.yaml: {field} entry '{URL}' is remote: only files");
+        cases.push((format!("resources: [r.yaml]\n{field}: ['{URL}']\n"), want));
+    }
+    for (field, entry) in [
+        ("openapi", format!("{{path: '{URL}'}}")),
+        ("patches", format!("[{{path: '{URL}'}}]")),
+        ("replacements", format!("[{{path: '{URL}'}}]")),
+    ] {
+        let want = format!("a/kustomization.yaml: {field} entry '{URL}' is remote: only files");
+        cases.push((format!("resources: [r.yaml]\n{field}: {entry}\n"), want));
+    }
+    for field in ["generators", "transformers", "validators"] {
+        let want = format!(
+            "a/kustomization.yaml: {field}: Custom x is not supported: plugins that run programs or containers are not run"
+        );
+        for function in [
+            "config.kubernetes.io/function: 'exec: {path: ./x}'",
+            "config.kubernetes.io/function: 'container: {image: x}'",
+            "config.kubernetes.io/function: 'starlark: {path: ./x.star}'",
+            // A Go plugin, which is found by group and kind.
+            "",
+        ] {
+            cases.push((plugin(field, function), want.clone()));
+        }
+        let unknown = "{apiVersion: builtin, kind: Nope, metadata: {name: x}}";
+        let want =
+            format!("a/kustomization.yaml: {field}: Nope is not supported: it is no built-in");
+        cases.push((
+            format!("resources: [r.yaml]\n{field}: ['{unknown}']\n"),
+            want,
+        ));
+    }
+    for (kustomization, want) in cases {
+        let tree = tree(&[
+            ("a/kustomization.yaml", &kustomization),
+            ("a/r.yaml", CONFIG_MAP),
+        ]);
+        let error = render(&tree, "a", &Options::default()).unwrap_err();
+        assert!(error.starts_with(&want), "{kustomization}: {error}");
+    }
+}
+
+#[test]
+fn links_stay_under_the_load_restrictor() {
+    let mut tree = tree(&[
+        ("a/kustomization.yaml", "resources: [r.yaml]"),
+        ("b/r.yaml", CONFIG_MAP),
+    ]);
+    tree.insert(
+        TreePath::new("a/r.yaml").unwrap(),
+        EntryKind::Link,
+        "../b/r.yaml",
+    )
+    .unwrap();
+    assert!(
+        render(&tree, "a", &Options::default())
+            .unwrap_err()
+            .contains("not in or below")
+    );
+    let anywhere = Options {
+        load_restrictor: LoadRestrictor::None,
+        ..Options::default()
+    };
+    assert_eq!(render(&tree, "a", &anywhere).unwrap().len(), 1);
+}
+
+#[test]
+fn every_question_is_recorded() {
+    let before = tree(&[
+        ("a/kustomization.yaml", "resources: [r.yaml]"),
+        ("a/r.yaml", CONFIG_MAP),
+    ]);
+    let reader = Reader::new(&before);
+    build(&reader, &TreePath::new("a").unwrap(), &Options::default()).unwrap();
+    let read = reader.into_read_set();
+    let with_second = tree(&[
+        ("a/kustomization.yaml", "resources: [r.yaml]"),
+        ("a/kustomization.yml", "resources: [r.yaml]"),
+        ("a/r.yaml", CONFIG_MAP),
+    ]);
+    assert!(!read.is_unchanged_in(with_second.index()));
+    assert!(read.is_unchanged_in(before.index()));
+}
+
+#[test]
+fn a_kustomization_is_found_or_made_as_flux_does() {
+    let tree = tree(&[
+        ("none/b.yml", CONFIG_MAP),
+        ("none/a/x.yaml", CONFIG_MAP),
+        ("none/base/kustomization.yml", "resources: [r.yaml]"),
+        ("none/base/r.yaml", "not even: an object"),
+        ("none/notes.txt", "x"),
+        ("own/Kustomization", "resources: [x.yaml]\nunknown: 1\n"),
+        ("bare/kustomization.yaml", "namespace: x\n"),
+        ("empty/readme.md", ""),
+        ("bad/values.yaml", "a: 1\n"),
+    ]);
+    let reader = Reader::new(&tree);
+    let of = |dir: &str| kustomization_of(&reader, &TreePath::new(dir).unwrap());
+    let kind = |mut value: serde_json::Value| {
+        value["apiVersion"] = json!("kustomize.config.k8s.io/v1beta1");
+        value["kind"] = json!("Kustomization");
+        value
+    };
+    assert_eq!(
+        of("none").unwrap(),
+        kind(json!({"resources": ["./a/x.yaml", "./b.yml", "./base"]}))
+    );
+    assert_eq!(of("own").unwrap(), kind(json!({"resources": ["x.yaml"]})));
+    assert_eq!(
+        of("bare").unwrap(),
+        kind(json!({"namespace": "x", "buildMetadata": ["originAnnotations"]}))
+    );
+    assert_eq!(
+        of("empty").unwrap(),
+        kind(json!({"namespace": "_placeholder"}))
+    );
+    assert!(
+        of("bad")
+            .unwrap_err()
+            .to_string()
+            .contains("bad/values.yaml")
+    );
+    let empty = of("empty").unwrap();
+    let built = build_with(
+        &reader,
+        &TreePath::new("empty").unwrap(),
+        &empty,
+        &Options::flux(),
+    )
+    .unwrap();
+    assert!(built.is_empty());
+}
+
+#[test]
+fn errors_name_file_and_object() {
+    let tree = tree(&[
+        (
+            "a/kustomization.yaml",
+            "resources: [r.yaml]\npatches: [{path: p.yaml}]",
+        ),
+        ("a/r.yaml", CONFIG_MAP),
+        (
+            "a/p.yaml",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}",
+        ),
+    ]);
+    let error = build(
+        &Reader::new(&tree),
+        &TreePath::new("a").unwrap(),
+        &Options::default(),
+    )
+    .unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Patch(_)));
+    let text = error.to_string();
+    assert!(
+        text.starts_with("a/kustomization.yaml: patch: a/p.yaml: there is no object ConfigMap"),
+        "{text}"
+    );
+}

@@ -1,0 +1,202 @@
+//! Hostile texts end quickly in an error that names the limit, and errors say where but never what.
+
+use std::time::Duration;
+
+use driftless_manifest::yaml::{
+    Budget, Dialect, Limits, YamlErrorKind, documents, parse, parse_with_comments,
+};
+
+/// What this thread has computed so far; unlike a clock it stands still while the machine does something else.
+fn computed() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
+fn budget_of(text: &str) -> Option<Budget> {
+    let begin = computed();
+    let result = parse(text.as_bytes(), "in.yaml", &Limits::default());
+    let took = computed() - begin;
+    assert!(took < Duration::from_secs(20), "took {took:?}");
+    match result.err()?.kind {
+        YamlErrorKind::Budget { what, .. } => Some(what),
+        other => panic!("{other}"),
+    }
+}
+
+fn lines(count: usize, line: &dyn Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn limits_hold() {
+    let bomb = (1..20).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
+        let refs = vec![format!("*a{}", i - 1); 10].join(", ");
+        format!("{text}a{i}: &a{i} [{refs}]\n")
+    });
+    let long = format!(
+        "a: &a \"{}\"\nb: [{}]\n",
+        "x".repeat(1 << 20),
+        vec!["*a"; 100].join(", ")
+    );
+    let nested = format!(
+        "{}x{}",
+        (0..900).map(|i| format!("&a{i} [")).collect::<String>(),
+        "]".repeat(900)
+    );
+    let anchors = format!(
+        "{nested}\n---\n{}\n*z\n",
+        lines(2000, &|i| format!("- &a{i} x\n"))
+    );
+    assert!(
+        parse(nested.as_bytes(), "in.yaml", &Limits::default()).is_ok(),
+        "nothing refers to the anchors"
+    );
+    assert!(parse(anchors.as_bytes(), "in.yaml", &Limits::default()).is_err());
+
+    let cases = [
+        ("flow nesting", "[".repeat(100_000), Budget::Depth),
+        ("flow mappings", "{a: ".repeat(100_000), Budget::Depth),
+        (
+            "block lists",
+            format!("{}x", "- ".repeat(100_000)),
+            Budget::Depth,
+        ),
+        (
+            "block mappings",
+            lines(5_000, &|i| format!("{}a:\n", " ".repeat(i))),
+            Budget::Depth,
+        ),
+        ("explicit keys", "? ".repeat(100_000), Budget::Depth),
+        ("documents", "---\n".repeat(1_000_000), Budget::Documents),
+        ("nodes", "- \n".repeat(1_100_000), Budget::Nodes),
+        (
+            "small mappings",
+            "- {a: 1}\n".repeat(200_000),
+            Budget::Nodes,
+        ),
+        ("alias bomb", bomb, Budget::Nodes),
+        (
+            "long tag",
+            format!(
+                "%TAG !e! {}\n---\n{}",
+                "w".repeat(1 << 20),
+                "- !e!x\n".repeat(100_000)
+            ),
+            Budget::Bytes,
+        ),
+        ("long alias", long, Budget::Bytes),
+        ("bytes", "#".repeat(17 << 20), Budget::Bytes),
+    ];
+    for (name, text, budget) in cases {
+        assert_eq!(budget_of(&text), Some(budget), "{name}");
+    }
+}
+
+#[test]
+fn large_but_simple_texts_take_linear_time() {
+    let begin = computed();
+    for text in [
+        "a ".repeat(2 << 20),
+        format!("\"{}\"", "a\\n".repeat(2 << 20)),
+        format!("[{}]", "a, ".repeat(300_000)),
+        (0..200_000).map(|i| format!("k{i}: v\n")).collect(),
+        format!("a: {}", "x\n  ".repeat(1 << 20)),
+        "# c\n".repeat(1 << 20),
+        format!("a: |\n{}", "  x\n".repeat(1 << 20)),
+        lines(100_000, &|i| format!("%TAG !e{i}! x\n"))
+            + "---\n"
+            + &lines(300_000, &|i| format!("- !e{}!x\n", i % 100_000)),
+    ] {
+        assert!(documents(text.as_bytes(), "in.yaml", Dialect::V2, &Limits::default()).is_ok());
+    }
+    let took = computed() - begin;
+    assert!(took < Duration::from_secs(60), "took {took:?}");
+}
+
+#[test]
+fn errors_say_where_and_never_what() {
+    let cases = [
+        (
+            "a: 1\nb: 2\na: s3cret\n",
+            "f.yaml:3:1: the key \"a\" stands twice in one mapping (first in line 1)",
+        ),
+        (
+            "a: *s3cret\n",
+            "f.yaml:1:4: an alias to an anchor that was not defined before it",
+        ),
+        (
+            "a: !!int s3cret\n",
+            "f.yaml:1:4: the value does not fit its tag !!int",
+        ),
+        (
+            "a: 's3cret\n",
+            "f.yaml:1:4: not valid YAML: expected a closing quote",
+        ),
+        (
+            "k: s3cret: x\n",
+            "f.yaml:1:10: not valid YAML: a mapping value (:) cannot stand here (quote a value that holds ': ')",
+        ),
+        (
+            "a:\n\t- s3cret\n",
+            "f.yaml:2:1: not valid YAML: a character that cannot begin anything here (quote the value, or indent with spaces)",
+        ),
+        (
+            "<<: s3cret\n",
+            "f.yaml:1:5: a merge key (<<) needs a mapping or a list of mappings",
+        ),
+        (
+            "a: .inf\n",
+            "f.yaml:1:4: infinity or not-a-number, which JSON cannot hold",
+        ),
+        (
+            "[a]: s3cret\n",
+            "f.yaml:1:1: a mapping key that is a mapping or a list, expected a string, a number or a boolean",
+        ),
+        (
+            "a: s3cret\n\u{7}",
+            "f.yaml:2:1: not valid YAML: a control character",
+        ),
+    ];
+    for (text, want) in cases {
+        let error =
+            documents(text.as_bytes(), "f.yaml", Dialect::V2, &Limits::default()).expect_err(text);
+        assert_eq!(error.to_string(), want);
+    }
+    let error = parse(b"a: \xff", "f.yaml", &Limits::default()).expect_err("no UTF-8");
+    assert_eq!(error.to_string(), "f.yaml:1:1: the file is not UTF-8 text");
+}
+
+#[test]
+fn documents_skip_what_is_empty_and_parse_keeps_it() {
+    let text = b"---\n# nothing\n---\na: 1\n---\n---\n~\n...\n";
+    let nodes = parse(text, "f", &Limits::default()).expect("nodes");
+    assert_eq!(
+        nodes.iter().map(|n| n.is_empty()).collect::<Vec<_>>(),
+        [true, false, true, false]
+    );
+    let values = documents(text, "f", Dialect::V2, &Limits::default()).expect("values");
+    assert_eq!(
+        values,
+        [serde_json::json!({"a": 1}), serde_json::Value::Null]
+    );
+}
+
+#[test]
+fn comments_come_in_the_order_of_the_text() {
+    let text = b"# one\na: \"#no\" # two\nb: |  # three\n  # no\n  # four is none\n# five\nc: [x, # six\n y]";
+    let (_, comments) = parse_with_comments(text, "f", &Limits::default()).expect("nodes");
+    let seen: Vec<_> = comments
+        .iter()
+        .map(|c| (c.line, c.column, c.text.as_str(), c.own_line))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (1, 1, " one", true),
+            (2, 10, " two", false),
+            (3, 7, " three", false),
+            (6, 1, " five", true),
+            (7, 8, " six", false)
+        ]
+    );
+}
