@@ -5,6 +5,8 @@ use crate::servers::ApiServer;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Where Kustomizations are.
 pub const KUSTOMIZATIONS: &str =
@@ -26,6 +28,9 @@ const RELEASE_NAME: &str = "helm.toolkit.fluxcd.io/name";
 pub const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// The label with the namespace of an owner.
 pub const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+
+/// How long the steps of two Kustomizations may take until one of them has an object that was handed over: the time limit of a function.
+const HANDED: Duration = Duration::from_secs(150);
 
 /// An invariant and how it is violated.
 pub type Violation = (char, String);
@@ -59,6 +64,8 @@ struct State {
     leaving: BTreeSet<String>,
     /// Objects of nobody, by cluster and name.
     foreign: BTreeSet<Place>,
+    /// Objects that a prune gave to another Kustomization, and when.
+    handed: BTreeMap<Place, Instant>,
     newest: Wanted,
 }
 
@@ -170,11 +177,12 @@ impl Checker {
         path.starts_with(CONFIGS) || path.starts_with(KUSTOMIZATIONS)
     }
 
-    /// The core has written an object.
+    /// The core has written an object; a merge of labels alone hands it over.
     pub fn wrote(
         &self,
         server: &ApiServer,
         path: &str,
+        merges: bool,
         before: Option<&Value>,
         after: Option<&Value>,
     ) -> Vec<Violation> {
@@ -191,7 +199,19 @@ impl Checker {
                     self.state().owners.insert(place.clone(), owner);
                 }
                 found.extend(self.applied(&place, after));
-                found.extend(self.orphaned(server, after));
+                let is_handed = merges
+                    && before.is_some_and(|before| {
+                        owner(before).is_some() && before["data"] == after["data"]
+                    });
+                let mut state = self.state();
+                if is_handed {
+                    // The heir may drop it at the same moment: whose it is then is told by two reads that come later.
+                    state.handed.insert(place, Instant::now());
+                } else {
+                    state.handed.remove(&place);
+                    drop(state);
+                    found.extend(self.orphaned(server, after));
+                }
             }
             _ => {}
         }
@@ -298,11 +318,31 @@ impl Checker {
         let cluster = secret.map_or("hub", |name| name.trim_end_matches("-kubeconfig"));
         let live = self.server(cluster)?.get(&format!("{CONFIGS}/{object}"))?;
         let (namespace, name) = owner(&live)?;
+        let place = (cluster.to_owned(), object.to_owned());
+        if self.state().handed.contains_key(&place) {
+            return None;
+        }
         (namespace == FLUX && name == owner_name).then(|| {
             let what =
                 format!("{cluster}: {object} left the inventory of {owner_name}, and is live");
             ('N', what)
         })
+    }
+
+    /// **N** for what was handed over, once the steps have ended that did it.
+    pub fn unsettled(&self) -> Vec<Violation> {
+        let mut settled = Vec::new();
+        self.state().handed.retain(|place, since| {
+            let is_settled = since.elapsed() > HANDED;
+            settled.extend(is_settled.then(|| place.clone()));
+            !is_settled
+        });
+        let found = settled.into_iter().filter_map(|(cluster, name)| {
+            let server = self.server(&cluster)?;
+            let live = server.get(&format!("{CONFIGS}/{name}"))?;
+            self.orphaned(&server, &live)
+        });
+        found.collect()
     }
 
     /// What stands in the way of convergence: **L**.

@@ -190,6 +190,7 @@ async fn play(world: &Arc<World>, mut users: Users, rng: &mut Rng, kind: Kind) {
             if kind == Kind::Clear {
                 prompt(world, &users, &mut late);
             }
+            settled(world);
             if world.trace.is_violated() {
                 return;
             }
@@ -221,6 +222,13 @@ fn prompt(world: &World, users: &Users, late: &mut BTreeMap<String, Instant>) {
             let what = format!("late for {} s: {}", (now - since).as_secs(), one.text);
             world.trace.violation('I', &what);
         }
+    }
+}
+
+/// **N** over what was handed over a while ago.
+fn settled(world: &World) {
+    for (invariant, what) in world.checker.unsettled() {
+        world.trace.violation(invariant, &what);
     }
 }
 
@@ -328,6 +336,7 @@ pub async fn converge(world: &World, users: &Users) -> bool {
     let end = Instant::now() + CONVERGENCE;
     loop {
         tokio::time::sleep(Duration::from_secs(15)).await;
+        settled(world);
         if world.trace.is_violated() {
             return false;
         }

@@ -199,6 +199,8 @@ impl ApiServer {
         let watched = is_write && self.checker.watches(&path);
         let object = path.trim_end_matches("/status").to_owned();
         let method = parts.method.clone();
+        let media = parts.headers.get(http::header::CONTENT_TYPE);
+        let merges = media.is_some_and(|media| media == "application/merge-patch+json");
         if self.bug == Some(Bug::UnreadableIsAbsent)
             && method == http::Method::GET
             && path.starts_with(CONFIGS)
@@ -251,7 +253,7 @@ impl ApiServer {
             let after = self.get(&object);
             let what = self
                 .checker
-                .wrote(self, &object, before.as_ref(), after.as_ref());
+                .wrote(self, &object, merges, before.as_ref(), after.as_ref());
             for what in what {
                 self.gate.trace.violation(what.0, &what.1);
             }
@@ -372,7 +374,7 @@ impl ApiServer {
             if self.bug == Some(Bug::ForceOnRefusal) && !is_read && !is_delete {
                 let before = self.get(path);
                 self.delete(path);
-                let what = self.checker.wrote(self, path, before.as_ref(), None);
+                let what = self.checker.wrote(self, path, false, before.as_ref(), None);
                 for what in what {
                     self.gate.trace.violation(what.0, &what.1);
                 }

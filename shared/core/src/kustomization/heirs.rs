@@ -4,6 +4,11 @@
 //! inventory is written before the apply, also for what the apply is then refused. So the heir takes the object over itself, as
 //! the user that it acts as: whoever may not change an object does not inherit it. Whatever else goes wrong is doubt, and doubt
 //! deletes nothing.
+//!
+//! An heir may drop the object from its inventory at the same moment, because it no longer renders it and sees the labels of the
+//! Kustomization that prunes. So both look again after their own write: who handed over reads whether the heir still lists the
+//! object, and who dropped an object of somebody else's reads whether it is theirs now (`let_go` in `mod.rs`). One of the two reads is
+//! later than both writes, and an object with owner labels is listed in the end.
 
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::failure::TargetError;
@@ -38,8 +43,8 @@ pub struct Acting {
 
 /// What became of an object that others may list.
 pub enum Handed {
-    /// One of them has it now.
-    Over,
+    /// One of them has it now; the object as it is then.
+    Over(Object),
     /// None of them has it; the object as it is.
     ToNobody(Object),
 }
@@ -87,22 +92,21 @@ impl Heirs {
             let Some(theirs) = heir.connect(context).await? else {
                 continue;
             };
-            // The list of all may be seconds old.
-            if !heir.still_lists(context, &id).await? {
-                continue;
-            }
             let taken = label(theirs.cluster.as_ref(), resource, &live, heir.key()).await;
-            let own = (&*owner.id.namespace, &*owner.id.name);
             match taken {
                 Ok(taken) => {
-                    if heir.still_lists(context, &id).await? {
-                        return Ok(Handed::Over);
+                    let kept = heir.still_lists(context, &id).await;
+                    if matches!(kept, Ok(true)) {
+                        return Ok(Handed::Over(taken));
                     }
-                    // It left the heir's inventory while it still had the owner's labels: nobody else would ever delete it.
+                    // Nobody would ever delete it: back to the owner, who goes on.
+                    let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &taken, own).await?;
+                    kept.map_err(|error| heir.unknown(&error.message))?;
                 }
                 // Refused: as this heir, or whoever asks? The owner's labels are what they are, so this changes nothing.
                 Err(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid) => {
+                    let own = (&*owner.id.namespace, &*owner.id.name);
                     live = label(target.cluster.as_ref(), resource, &live, own).await?;
                     tracing::info!(object = %id, heir = %heir.place(), "not handed over: {error}");
                 }
@@ -140,16 +144,13 @@ impl Heir {
         }
     }
 
-    /// Whether its inventory has an object now.
+    /// Whether it lives and lists an object now: not when the heirs were listed.
     async fn still_lists(&self, context: &Context<'_>, id: &ObjectId) -> Result<bool> {
-        let hub = &context.hub;
-        let resource = hub.resource(FluxKind::Kustomization).await?;
-        let found = hub
-            .cluster
-            .get(&resource, &self.namespace, &self.name)
-            .await
-            .map_err(|error| self.unknown(&error.message))?;
-        Ok(found.is_some_and(|found| Heir::of(&found).inventory.contains(id)))
+        let resource = context.hub.resource(FluxKind::Kustomization).await?;
+        let cluster = &context.hub.cluster;
+        let live = cluster.get(&resource, &self.namespace, &self.name).await?;
+        let living = live.filter(|live| live.meta("deletionTimestamp").is_empty());
+        Ok(living.is_some_and(|live| Self::of(&live).inventory.contains(id)))
     }
 
     fn unknown(&self, why: &str) -> PortError {

@@ -22,11 +22,11 @@ use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
 };
-use crate::inventory::{self, Inventory};
+use crate::inventory::{self, Eligibility, Inventory, eligibility};
 use crate::kernel::Context;
 use crate::ports::ErrorKind;
 use crate::source::{artifact, lookup};
-
+use crate::target::objects::{self, Denied, Item};
 use crate::target::{self, Target};
 use build::{Built, Inputs};
 use driftless_manifest::{Gvk, Object};
@@ -289,14 +289,51 @@ async fn apply_and_prune(
     }
     let pruned = prune::prune(context, target, &owner, &stale).await;
     progress.pruned.extend(pruned.changes);
-    progress.inventory(new.union(&pruned.left));
+    let kept = new.union(&pruned.left);
+    progress.inventory(kept.clone());
+    let returned = match let_go(context, progress, target, &kept, &pruned.others).await {
+        Ok(returned) => returned,
+        Err(failure) => {
+            // Whether one of them is ours is not known: the next prune looks at them again.
+            let doubtful = pruned.others.iter().map(|item| item.object.clone());
+            let doubtful = Inventory::of(&doubtful.collect::<Vec<_>>());
+            progress.inventory(doubtful.union(&kept));
+            progress.memory.inputs.clear();
+            return Err(pruned.failure.unwrap_or(failure));
+        }
+    };
+    progress.inventory(kept.union(&returned));
     match pruned.failure {
         Some(failure) => {
             progress.memory.inputs.clear();
             Err(failure)
         }
-        None => Ok(pruned.terminating),
+        None => Ok(pruned.terminating || !returned.is_empty()),
     }
+}
+
+/// Lets go of objects that are other Kustomizations': their entries leave the inventory at once, and what has been handed back to us
+/// meanwhile is returned, to be pruned later. `heirs.rs` says why this order loses nothing.
+async fn let_go(
+    context: &Context<'_>,
+    progress: &mut Progress<'_>,
+    target: &Target,
+    kept: &Inventory,
+    others: &[Item],
+) -> Result<Inventory, Failure> {
+    if others.is_empty() {
+        return Ok(Inventory::default());
+    }
+    progress.write_inventory(context, kept).await?;
+    let owner = &progress.owner;
+    let live = objects::read(target, others, &live::selector(owner), Denied::Unknown).await;
+    let live = live.map_err(|error| Failure::port(reason::PRUNE_FAILED, &error))?;
+    let is_ours = |live: &Object| {
+        let whose = eligibility(live, &owner.id.namespace, &owner.id.name);
+        matches!(whose, Eligibility::Delete | Eligibility::Terminating)
+    };
+    let ours: Vec<Object> = live.into_values().filter(is_ours).collect();
+    Ok(Inventory::of(&ours))
 }
 
 /// Takes out what belongs to controllers that do not run here.

@@ -1,13 +1,15 @@
 //! Deleting what is no longer rendered: only what is provably ours, only the object that was looked at.
 
 use super::heirs::{Handed, Heirs};
+use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::kernel::Context;
 use crate::ports::{Cluster, Deleted, PortError, Resource};
-use crate::target::{Target, objects};
+use crate::target::Target;
+use crate::target::objects::{self, Item};
 use driftless_manifest::{Gvk, Object};
 
 /// What a prune did.
@@ -17,6 +19,8 @@ pub struct Pruned {
     pub changes: ChangeSet,
     /// What stays in the inventory: not deleted yet, or not known to be.
     pub left: Inventory,
+    /// What leaves the inventory and stays, because it is another Kustomization's: as it was seen.
+    pub others: Vec<Item>,
     /// Whether something is on its way out.
     pub terminating: bool,
     /// What failed.
@@ -27,6 +31,8 @@ enum One {
     Deleted,
     Gone,
     NotOurs,
+    /// Another Kustomization's.
+    Others(Item),
     Terminating,
 }
 
@@ -56,6 +62,10 @@ pub async fn prune(
             Ok(One::Deleted) => pruned.changes.push(id, Action::Deleted),
             Ok(One::Gone) => {}
             Ok(One::NotOurs) => pruned.changes.push(id, Action::Skipped),
+            Ok(One::Others(item)) => {
+                pruned.changes.push(id, Action::Skipped);
+                pruned.others.push(item);
+            }
             Ok(One::Terminating) => {
                 pruned.terminating = true;
                 pruned.changes.push(id, Action::Deleted);
@@ -118,6 +128,9 @@ async fn prune_one(
         return Ok(One::Gone);
     };
     match eligibility(&live, &owner.id.namespace, &owner.id.name) {
+        Eligibility::NotOurs if is_owned(&live) => {
+            return Ok(One::Others(Item::new(live, resource)));
+        }
         Eligibility::NotOurs | Eligibility::Kept => return Ok(One::NotOurs),
         Eligibility::Terminating => return Ok(One::Terminating),
         Eligibility::Delete => {}
@@ -126,7 +139,7 @@ async fn prune_one(
         .hand_over(context, target, owner, &resource, live)
         .await?;
     let live = match handed {
-        Handed::Over => return Ok(One::NotOurs),
+        Handed::Over(live) => return Ok(One::Others(Item::new(live, resource))),
         Handed::ToNobody(live) => live,
     };
     let is_ours = |live: &Object| {
@@ -136,4 +149,9 @@ async fn prune_one(
         Deleted::Gone => Ok(One::Deleted),
         Deleted::Pending => Ok(One::Terminating),
     }
+}
+
+/// Whether the labels name a Kustomization.
+fn is_owned(live: &Object) -> bool {
+    live.label(OWNER_NAME).is_some() && live.label(OWNER_NAMESPACE).is_some()
 }

@@ -178,6 +178,23 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
+    /// Writes an inventory and nothing else of the status.
+    ///
+    /// # Errors
+    /// The cluster's; the inventory may be written all the same.
+    pub async fn write_inventory(
+        &mut self,
+        context: &Context<'_>,
+        inventory: &Inventory,
+    ) -> Result<(), Failure> {
+        let mut status = self.owner.status.clone();
+        status.inventory = Some(inventory.to_status());
+        let object = self.write(context, &status).await?;
+        self.owner = Kustomization::from_object(object)
+            .map_err(|what| Failure::retry(reason::FAILED, what))?;
+        Ok(())
+    }
+
     /// An event for what was applied, and one for what was pruned, objects that were left alone too.
     fn tell_changes(&self, context: &Context<'_>) {
         let revision = &self.new.last_attempted_revision;
