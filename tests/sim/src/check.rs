@@ -2,6 +2,8 @@
 
 use crate::fleet::{APPS, Content, FLUX, Place, Wanted};
 use crate::servers::ApiServer;
+use driftless_helm::record::{RecordLimits, Release};
+use driftless_manifest::Object;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -66,6 +68,8 @@ struct State {
     foreign: BTreeSet<Place>,
     /// Objects that a prune gave to another Kustomization, and when.
     handed: BTreeMap<Place, Instant>,
+    /// Objects that only failed upgrades of releases have.
+    abandoned: BTreeSet<Place>,
     newest: Wanted,
 }
 
@@ -345,11 +349,39 @@ impl Checker {
         found.collect()
     }
 
+    /// The core has written the record of a release. As in Helm, an upgrade deletes what the release that is deployed has and the
+    /// new one has not, and it does not look at a failed one in between: what only that one has made stays.
+    pub fn recorded(&self, server: &ApiServer, record: &Value) {
+        let Some((status, objects)) = manifest(record) else {
+            return;
+        };
+        let place = |name: &String| (server.name.clone(), name.clone());
+        if status != "failed" {
+            // What a release that is deployed, replaced or uninstalled has is deleted when it should.
+            let mut state = self.state();
+            objects.iter().for_each(|name| {
+                state.abandoned.remove(&place(name));
+            });
+            return;
+        }
+        let release = &record["metadata"]["labels"]["name"];
+        let others = server.list(RECORDS).into_iter();
+        let others = others.filter(|other| other["metadata"]["labels"]["name"] == *release);
+        let mut deployed = others
+            .filter_map(|other| manifest(&other))
+            .filter(|(status, _)| status == "deployed");
+        if let Some((_, known)) = deployed.next() {
+            let only = objects.difference(&known).map(place);
+            self.state().abandoned.extend(only);
+        }
+    }
+
     /// What stands in the way of convergence: **L**.
     pub fn differences(&self, servers: &BTreeMap<String, Arc<ApiServer>>) -> Vec<Difference> {
-        let (newest, foreign) = {
+        let (newest, foreign, abandoned) = {
             let state = self.state();
-            (state.newest.clone(), state.foreign.clone())
+            let abandoned = state.abandoned.clone();
+            (state.newest.clone(), state.foreign.clone(), abandoned)
         };
         let mut found = Vec::new();
         for (place, (content, tenant)) in &newest {
@@ -377,7 +409,8 @@ impl Checker {
                 let Some(tenant) = tenant.or_else(|| release(&live)) else {
                     continue;
                 };
-                if !newest.contains_key(&place) {
+                let stays = owner(&live).is_none() && abandoned.contains(&place);
+                if !newest.contains_key(&place) && !stays {
                     let text = format!("{place:?} of {tenant} is still there");
                     let cluster = place.0;
                     found.push(Difference {
@@ -452,6 +485,20 @@ fn owner(object: &Value) -> Option<(String, String)> {
 fn release(object: &Value) -> Option<String> {
     let name = &object["metadata"]["labels"][RELEASE_NAME];
     name.as_str().map(str::to_owned)
+}
+
+/// The status of a release's record, and the names in its manifest.
+fn manifest(record: &Value) -> Option<(String, BTreeSet<String>)> {
+    let mut record = record.clone();
+    // The items of a list do not say their kind.
+    record["apiVersion"] = "v1".into();
+    record["kind"] = "Secret".into();
+    let record = Object::new(record).ok()?;
+    let release = Release::from_secret(&record, &RecordLimits::default()).ok()?;
+    let lines = release.manifest.lines();
+    let names = lines.filter_map(|line| line.trim().strip_prefix("name: "));
+    let status = record.label("status").unwrap_or_default();
+    Some((status.to_owned(), names.map(str::to_owned).collect()))
 }
 
 /// What is wrong with the records of the releases of a cluster, when all is quiet: each has one that is deployed, its newest.

@@ -246,6 +246,12 @@ impl ApiServer {
             let what = format!("{object} was changed by somebody, and {method} went over it");
             self.gate.trace.violation('P', &what);
         }
+        if is_record
+            && answer.status().is_success()
+            && let Some(record) = self.get(&object)
+        {
+            self.checker.recorded(self, &record);
+        }
         if self.bug == Some(Bug::ForeignDelete) && method == http::Method::GET {
             return Ok(self.claimed(&object, answer));
         }

@@ -80,7 +80,7 @@ fn seeds_that_failed_once() {
     // By the core: two prunes that let go of an object at the same moment.
     let core = [37_276];
     // By the simulation.
-    let model = [5_374, 7_113, 8_405, 11_480, 12_791, 17_595];
+    let model = [5_374, 7_113, 8_405, 11_480, 12_791, 17_595, 25_706];
     if let Some(outcome) = search(None, core.into_iter().chain(model)) {
         panic!("{}", told(&outcome));
     }
