@@ -2,7 +2,7 @@
 
 mod paths;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, KUSTOMIZATION};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
     FieldOptions, Form, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, shape,
@@ -117,12 +117,10 @@ impl Value {
 /// The replacements in a file: one, or a list.
 fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
     let file = loader.text(path, "replacements")?;
-    let documents = yaml::documents(
-        file.text.as_bytes(),
-        file.path.as_str(),
-        Dialect::V2,
-        &loader.context.budget.kustomization_limits(),
-    )?;
+    let documents = loader.context.budget.reading(|fuel| {
+        let (text, name) = (file.text.as_bytes(), file.path.as_str());
+        yaml::documents_within(text, name, Dialect::V2, &KUSTOMIZATION, fuel)
+    })?;
     let bad = |reason: String| fault(format!("'{path}': {reason}"));
     let list = match documents.into_iter().next() {
         Some(value @ (Json::Array(_) | Json::Object(_))) => {
@@ -255,6 +253,7 @@ fn apply_target(
                 value: &value.node,
                 options: target.options.as_ref(),
                 context,
+                levels: path.len(),
             };
             copy.to(resource, path)?;
             resource.shares.sync(&mut resource.node, &context.budget)?;
@@ -306,6 +305,8 @@ struct Copy<'c> {
     value: &'c Node,
     options: Option<&'c FieldOptions>,
     context: &'c Context<'c, 'c>,
+    /// Levels of an object above the place where it goes.
+    levels: usize,
 }
 
 impl Copy<'_> {
@@ -372,6 +373,7 @@ impl Copy<'_> {
             }
             (node, None) => {
                 budget.spend_tree(value)?;
+                budget.check_node_levels(self.levels, value)?;
                 *node = value.clone();
             }
             (_, Some(_)) => return Err(Miss::Reason("delimiter is for texts only".to_owned())),
