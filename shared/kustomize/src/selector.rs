@@ -87,6 +87,8 @@ const LONGEST: usize = 64 << 10;
 const MOST_CLASSES: usize = 1_000;
 /// Steps that compiling takes at most: an expression that is too large is given up.
 const MOST_STEPS: u64 = 5_000_000;
+/// Steps that a place of an expression costs when it is compiled.
+const STEPS_PER_PLACE: u64 = 8;
 /// Places of an expression for a step that each byte of a text costs more.
 const PLACES_PER_STEP: u64 = 128;
 /// Bytes of the states that matching keeps.
@@ -102,7 +104,9 @@ impl Patterns {
         if let Some(known) = self.0.borrow().expressions.get(pattern) {
             return Ok(known.clone());
         }
-        let size = re2::expansion(pattern).min(MOST_STEPS);
+        let places = re2::places(pattern);
+        let size = re2::expansion(pattern).saturating_add(places.saturating_mul(STEPS_PER_PLACE));
+        let size = size.min(MOST_STEPS);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         budget.spend_steps(COMPILING.saturating_add(size))?;
         let expression = Expression {
@@ -110,8 +114,7 @@ impl Patterns {
                 selector: shortened(pattern),
                 reason,
             })?,
-            steps: usize::try_from(1 + re2::places(pattern) / PLACES_PER_STEP)
-                .unwrap_or(usize::MAX),
+            steps: usize::try_from(1 + places / PLACES_PER_STEP).unwrap_or(usize::MAX),
         };
         let mut kept = self.0.borrow_mut();
         kept.size = kept.size.saturating_add(size);
