@@ -193,6 +193,8 @@ fn replace_all(
     new: &str,
     budget: &Budget<'_>,
 ) -> Result<String, EvalError> {
+    // Every byte may be one.
+    budget.step(value.len() / 2)?;
     let hits = value.matches(old).count();
     budget.own.room_for_bytes(hits.saturating_mul(new.len()))?;
     Ok(value.replace(old, new))

@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn the_objects_of_a_build_share_their_fuel() {
         let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
-            "data": {"a": "${A%*b}".repeat(3)}});
+            "data": {"a": "${A#*b}".repeat(3)}});
         let object = Object::new(value).unwrap();
         let vars = vars(&[("A", &"a".repeat(1_500))]);
         let fuel = fuel();
