@@ -33,9 +33,9 @@ const ADDRESSES: u64 = 1 << 20;
 /// What one input may take of a processor in all the engines that read it, in milliseconds: a backstop, since machines differ.
 /// In release none takes two seconds in one engine.
 const PATIENCE: u64 = if cfg!(debug_assertions) {
-    20_000
+    60_000
 } else {
-    2_000
+    10_000
 };
 
 /// How much smaller a mutation and its limits are than the input itself.

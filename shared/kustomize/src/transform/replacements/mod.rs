@@ -21,6 +21,9 @@ use serde_json::Value as Json;
 /// The replacements of one kustomization or plugin.
 pub(crate) struct Replacements(Vec<Replacement>);
 
+/// Steps that a byte of a text costs that is written anew.
+const WRITTEN: usize = 2;
+
 /// The field that is meant when none is given.
 const NAME: &str = "metadata.name";
 
@@ -405,7 +408,7 @@ impl Copy<'_> {
             return Err(none());
         }
         let budget = &self.context.budget;
-        budget.spend_steps(scalar.text.len())?;
+        budget.spend_steps(WRITTEN.saturating_mul(scalar.text.len()))?;
         let written = write_text(&inner, &scalar.text).ok_or_else(none)?;
         budget.spend_text(written.len().saturating_sub(scalar.text.len()))?;
         scalar.text = written;
