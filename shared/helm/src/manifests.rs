@@ -111,7 +111,7 @@ const HELM4_LAST: &[&str] = &[
 /// What reading the documents of a release may cost, all together. A document is gone when its head is known; with a
 /// post-renderer they are in memory together.
 pub(crate) const RENDERED: FuelLimits = FuelLimits {
-    steps: 30_000_000,
+    steps: 25_000_000,
     nodes: 5_000_000,
     ..FuelLimits::NONE
 };

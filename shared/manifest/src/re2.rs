@@ -11,7 +11,7 @@ const MAX_REPEAT: u32 = 1_000;
 const MAX_PROPERTY: usize = 64;
 
 /// How many bytes a Unicode class counts as in [`expansion`]: its ranges become hundreds of states.
-const PROPERTY_SIZE: u64 = 10_000;
+const PROPERTY_SIZE: u64 = 13_000;
 
 /// How many classes of Unicode an expression names.
 pub fn classes(pattern: &str) -> usize {

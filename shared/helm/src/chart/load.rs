@@ -69,10 +69,8 @@ impl Chart {
         }
         let mut loader = Loader::new(limits, compat);
         let bytes = files.iter().map(|file| file.data.len()).sum();
-        loader.files.bytes(bytes).map_err(|out| {
-            let what = format!("the files are larger than the maximum size {}", out.limit);
-            HelmError::chart("chart", what)
-        })?;
+        // The caller has them in memory already. A fuel that they use up refuses the packed charts among them.
+        let _ = loader.files.bytes(bytes);
         loader.chart(files, 0)
     }
 }
