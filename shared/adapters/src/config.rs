@@ -38,7 +38,7 @@ pub enum ConfigError {
     #[error("not set in the environment: {}", .0.join(", "))]
     Missing(Vec<&'static str>),
     /// `DRIFTLESS_GITHUB_HOSTS` has another form.
-    #[error("DRIFTLESS_GITHUB_HOSTS is no list of HOST=URL: '{0}'")]
+    #[error("DRIFTLESS_GITHUB_HOSTS is not a list of HOST=URL: '{0}'")]
     Hosts(String),
 }
 

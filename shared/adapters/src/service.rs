@@ -23,7 +23,7 @@ pub(crate) async fn ask(
 ) -> Result<Bytes> {
     let place = request.uri().to_string();
     let place = place.split('?').next().unwrap_or_default();
-    let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is no address"));
+    let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
     let request = Request::try_from(request).map_err(|_| broken())?;
     let how = Connection {
         timeout: TIMEOUT,

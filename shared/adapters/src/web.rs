@@ -169,13 +169,13 @@ fn build(key: &Key) -> Result<Client> {
     }
     if let Some(pem) = &key.authority {
         let certificates = Certificate::from_pem_bundle(pem)
-            .map_err(|_| invalid("the certificate authority (ca.crt) is no PEM"))?;
+            .map_err(|_| invalid("the certificate authority (ca.crt) is not PEM"))?;
         builder = builder.tls_certs_merge(certificates);
     }
     if let Some(pem) = &key.identity {
         // The library's message may quote the input, which holds a key.
         let identity = Identity::from_pem(pem)
-            .map_err(|_| invalid("the client certificate and key (tls.crt, tls.key) are no PEM"))?;
+            .map_err(|_| invalid("the client certificate and key (tls.crt, tls.key) are not PEM"))?;
         builder = builder.identity(identity);
     }
     if let Some(proxy) = &key.proxy {
@@ -221,7 +221,7 @@ fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> 
     let place = response.headers().get(LOCATION);
     let place = place.and_then(|place| place.to_str().ok());
     let Some(next) = place.and_then(|place| from.join(place).ok()) else {
-        return Some(Err("redirects to nowhere"));
+        return Some(Err("redirects without a valid Location"));
     };
     Some(match (from.scheme(), next.scheme()) {
         (_, "https") | ("http", "http") => Ok(next),

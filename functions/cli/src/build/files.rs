@@ -75,7 +75,7 @@ impl Place {
     }
 
     fn below(root: PathBuf, real: &Path) -> Result<Self, Error> {
-        let unusable = || Error::new(format!("'{}' is no path in UTF-8", real.display()));
+        let unusable = || Error::new(format!("'{}' is not a UTF-8 path", real.display()));
         let rest = real
             .strip_prefix(&root)
             .ok()
@@ -314,7 +314,7 @@ impl<'r> Files<'r> {
             )
         } else if !kind.is_file() {
             return Err(Error::new(format!(
-                "read {}: it is no ordinary file",
+                "read {}: it is not a regular file",
                 disk.display()
             )));
         } else if !self.has_room(meta.len()) {

@@ -175,7 +175,7 @@ impl MadeUp {
             }
             let cause = match &one.what {
                 Made::Cluster(name) => {
-                    let text = format!("cluster {name} stands in for that of {}", one.told);
+                    let text = format!("using the in-process cluster {name} for the one of {}", one.told);
                     Cause::note(&one.object, text)
                 }
                 Made::Keys | Made::Login => self.of_stand_in(one, objects),
@@ -203,7 +203,7 @@ impl MadeUp {
                 .extend(rows.iter().filter(uses).map(|row| row.id.to_string()));
         }
         for (hub, id) in &self.sources {
-            let text = "nothing that was applied makes it, the fleet repository stands in";
+            let text = "no applied object creates it; the fleet repository is used instead";
             let met = causes.entry(Cause::note(id, text)).or_default();
             met.hubs.insert(hub.clone());
             let uses = |row: &&Row| row.hub == *hub && row.source.as_ref() == Some(id);

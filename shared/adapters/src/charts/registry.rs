@@ -52,7 +52,7 @@ impl<'a> Repository<'a> {
     /// No such name.
     pub fn new(clients: &'a Clients, name: &str, how: &'a Connection) -> Result<Self> {
         let fail = || {
-            let what = format!("'oci://{name}' is no repository, expected oci://HOST/PATH");
+            let what = format!("'oci://{name}' is not a repository, expected oci://HOST/PATH");
             PortError::new(ErrorKind::Invalid, what)
         };
         let (host, path) = name.split_once('/').ok_or_else(fail)?;
@@ -228,7 +228,7 @@ impl<'a> Repository<'a> {
         joined
             .filter(|url| url.path().starts_with(self.base.path()))
             .ok_or_else(|| {
-                let what = format!("'{}': '{path}' is no tag or digest", self.name);
+                let what = format!("'{}': '{path}' is not a tag or digest", self.name);
                 PortError::new(ErrorKind::Invalid, what)
             })
     }

@@ -72,7 +72,7 @@ impl Services {
             Some(stand_in) => format!("{}/{place}", stand_in.trim_end_matches('/')),
             None => format!("https://{place}"),
         };
-        let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is no address"));
+        let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
         let request = build(&url, question, bearer).ok_or_else(broken)?;
         let allow_local = self.hosts.stand_in.is_some();
         let answer: Bytes = service::ask(&self.clients, request, allow_local).await?;

@@ -59,7 +59,7 @@ pub fn config(access: &Access) -> Result<kube::Config> {
     let mut config = kube::Config::new(url);
     if let Some(pem) = &access.certificate_authority {
         config.root_cert =
-            Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is no PEM"))?);
+            Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is not PEM"))?);
     }
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(REQUEST_TIMEOUT);

@@ -287,7 +287,7 @@ impl Caller<'_> {
             let list: List = self.decode(&page, &answer, Some(resource))?;
             if list.kind != format!("{}List", resource.gvk.kind) {
                 let message = format!(
-                    "GET {} on {}: '{}' is no list of {}",
+                    "GET {} on {}: '{}' is not a list of {}",
                     plain(&page),
                     self.server,
                     list.kind,
@@ -438,7 +438,7 @@ impl Caller<'_> {
             (Some(kind), _) if kind == resource.gvk.kind => Ok(pending(&body)),
             _ => Err(PortError::new(
                 ErrorKind::Unreadable,
-                format!("{what}: the answer is no object and no success"),
+                format!("{what}: the response is neither an object nor a success"),
             )),
         }
     }
@@ -481,7 +481,7 @@ fn plain(path: &str) -> &str {
 pub fn unreadable(what: &str, error: &serde_json::Error) -> PortError {
     // serde_json's own text can quote a value.
     let message = format!(
-        "{what}: the answer is no such JSON (line {}, column {})",
+        "{what}: the response is not the expected JSON (line {}, column {})",
         error.line(),
         error.column()
     );

@@ -159,7 +159,7 @@ impl FolderGit {
     fn must_find(&self, url: &str, reference: &GitReference) -> Result<Arc<Folder>> {
         self.find(url, reference).cloned().ok_or_else(|| {
             let what = format!(
-                "no folder stands in for {} of this repository here",
+                "no local folder is configured for {} of this repository",
                 name(reference)
             );
             PortError::new(ErrorKind::Unsupported, what)

@@ -108,7 +108,7 @@ fn open(allowed: &[PathBuf], folder: &str) -> Result<Repository> {
         allowed.iter().any(is_named)
     };
     let Some(real) = real.filter(named) else {
-        let what = format!("the repository at {folder} is not one that the operator allows");
+        let what = format!("the operator does not allow the repository at {folder}");
         return Err(PortError::new(ErrorKind::Denied, what));
     };
     gix::open_opts(real, gix::open::Options::isolated()).map_err(|_| {
@@ -209,7 +209,7 @@ impl Walk<'_> {
             let name = std::str::from_utf8(entry.filename().as_ref())
                 .map_err(|_| refused("a name is not UTF-8".into()))?;
             if matches!(name, "." | ".." | "") || name.contains('/') {
-                return Err(refused(format!("'{name}' is no name of a file")));
+                return Err(refused(format!("'{name}' is not a valid file name")));
             }
             let path = at.join(name).map_err(|error| refused(error.to_string()))?;
             let id = entry.oid().to_owned();

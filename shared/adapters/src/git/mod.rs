@@ -96,7 +96,7 @@ impl Git for GitRouter {
         if !is_sha(&commit.sha) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{}' is no commit: 40 hex digits are", commit.sha),
+                format!("'{}' is not a commit: expected 40 hex digits", commit.sha),
             ));
         }
         let place = repository::place(url)?;
@@ -129,7 +129,7 @@ impl<'a> Wanted<'a> {
         if !reference.commit.is_empty() {
             if !is_sha(&reference.commit) {
                 return invalid(
-                    "spec.ref.commit is no whole commit: 40 hex digits in lower case are"
+                    "spec.ref.commit is not a full commit: expected 40 lowercase hex digits"
                         .to_owned(),
                 );
             }
@@ -141,7 +141,7 @@ impl<'a> Wanted<'a> {
         if !reference.name.is_empty() {
             if !reference.name.starts_with("refs/") || !is_name(&reference.name) {
                 return invalid(format!(
-                    "spec.ref.name '{}' is no full reference name such as refs/heads/main",
+                    "spec.ref.name '{}' is not a full reference name such as refs/heads/main",
                     reference.name
                 ));
             }
@@ -156,7 +156,7 @@ impl<'a> Wanted<'a> {
             (tag, _) => (true, tag),
         };
         if !is_name(name) {
-            return invalid(format!("'{name}' is no name of a branch or tag"));
+            return invalid(format!("'{name}' is not a valid branch or tag name"));
         }
         Ok(if tag {
             Self::Tag(name)
@@ -186,7 +186,7 @@ fn highest<'a>(range: &str, tags: impl IntoIterator<Item = &'a str>) -> Result<&
     let parsed = versions::Range::parse(range).ok_or_else(|| {
         PortError::new(
             ErrorKind::Invalid,
-            format!("spec.ref.semver '{range}' is no range of versions"),
+            format!("spec.ref.semver '{range}' is not a valid version range"),
         )
     })?;
     parsed.highest(tags).ok_or_else(|| {

@@ -33,7 +33,7 @@ impl Keys for LocalKeys {
         if !name.split('/').all(is_plain) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{name}' is no name of a secret"),
+                format!("'{name}' is not a valid secret name"),
             ));
         }
         match read(folder.join(name)) {

@@ -149,7 +149,7 @@ impl Record {
             return M::default();
         }
         M::deserialize(&self.memory).unwrap_or_else(|error| {
-            tracing::warn!("what a step remembered cannot be read, it is made anew: {error}");
+            tracing::warn!("the memory of the last step cannot be read; it was reset: {error}");
             M::default()
         })
     }
@@ -204,7 +204,7 @@ impl Record {
             },
         };
         if self.asked.as_ref() == Some(&asked) {
-            return Decision::Drop("another worker has it and was told already");
+            return Decision::Drop("another worker holds the lease; the request is recorded already");
         }
         let record = Self {
             asked: Some(asked.clone()),

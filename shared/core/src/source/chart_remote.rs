@@ -152,7 +152,7 @@ fn in_index(
         .ok_or_else(|| pull(&format!("chart '{name}' has no downloadable URLs")))?;
     let base = repository_url(url)?;
     let address = resolve(&base, first)
-        .ok_or_else(|| pull(&format!("'{first}' is no http or https address")))?;
+        .ok_or_else(|| pull(&format!("'{first}' is not an http or https URL")))?;
     let how = match how.pass_credentials || base.origin() == address.origin() {
         true => how,
         false => Connection { login: None, ..how },

@@ -58,7 +58,7 @@ impl Gate {
             .map_err(|error| ConnectorError::user(error.into()))?;
         // The parser takes dots out of a path; what is there then is another object.
         if url.path() != parts.uri.path() {
-            let what = "the address of the object is not the one that its key stands for";
+            let what = "the object's URL does not match its key";
             let told = PortError::new(ErrorKind::Invalid, what);
             return Err(ConnectorError::user(told.into()));
         }

@@ -178,7 +178,7 @@ impl Bucket for S3Bucket {
             let count = page.key_count.and_then(|count| usize::try_from(count).ok());
             let (Some(goes_on), true) = (page.is_truncated, count.is_none_or(|n| n == entries))
             else {
-                return Err(broken("the answer is no whole page of a list"));
+                return Err(broken("the response is not a complete page of the list"));
             };
             let is_encoded = page.encoding_type == Some(EncodingType::Url);
             let before = found.len();

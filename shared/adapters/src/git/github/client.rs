@@ -84,7 +84,7 @@ impl Api {
         if uri.is_none_or(|uri| uri.authority().is_none() || uri.query().is_some()) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{base}' is no address of GitHub's API"),
+                format!("'{base}' is not a URL of GitHub's API"),
             ));
         }
         Ok(Self {
@@ -208,7 +208,7 @@ impl Api {
 
     fn uri(&self, text: &str) -> Result<Uri> {
         text.parse()
-            .map_err(|_| PortError::new(ErrorKind::Invalid, "an address of GitHub's API is no URL"))
+            .map_err(|_| PortError::new(ErrorKind::Invalid, "an address of GitHub's API is not a valid URL"))
     }
 
     fn check_limit(&self, key: u64) -> Result<()> {
@@ -314,7 +314,7 @@ impl Answer {
                 self.number("retry-after").map(Duration::from_secs),
                 "GitHub has a problem",
             ),
-            _ => (ErrorKind::Unreadable, None, "no such answer was expected"),
+            _ => (ErrorKind::Unreadable, None, "unexpected response"),
         };
         let said = if said.is_empty() {
             said

@@ -185,7 +185,7 @@ impl Session<'_> {
                     text.trim().parse::<u64>().map_err(|_| {
                         PortError::new(
                             ErrorKind::Invalid,
-                            format!("the GitHub App's {what} is no number"),
+                            format!("the GitHub App's {what} is not a number"),
                         )
                     })
                 };
@@ -278,7 +278,7 @@ fn jwt(app: &App) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(
             ErrorKind::Invalid,
-            "the GitHub App's private key is no RSA key in PEM",
+            "the GitHub App's private key is not an RSA key in PEM",
         )
     };
     let key = EncodingKey::from_rsa_pem(app.key.expose()).map_err(|_| bad())?;

@@ -67,7 +67,7 @@ impl Session<'_> {
         if found.name != full {
             return Err(PortError::new(
                 ErrorKind::NotFound,
-                format!("{}: there is no {full}", self.repository),
+                format!("{}: {full} not found", self.repository),
             ));
         }
         let etag = answer.etag();
@@ -133,7 +133,7 @@ impl Session<'_> {
             .into_iter()
             .find(|tag| tag.name.strip_prefix("refs/tags/") == Some(&name));
         let tag = tag.ok_or_else(|| {
-            PortError::new(ErrorKind::NotFound, format!("there is no tag {name}"))
+            PortError::new(ErrorKind::NotFound, format!("tag {name} not found"))
         })?;
         let sha = self.peel(tag.object).await?;
         Ok(Commit {
