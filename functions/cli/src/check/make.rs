@@ -175,7 +175,10 @@ impl MadeUp {
             }
             let cause = match &one.what {
                 Made::Cluster(name) => {
-                    let text = format!("using the in-process cluster {name} for the one of {}", one.told);
+                    let text = format!(
+                        "using the in-process cluster {name} for the one of {}",
+                        one.told
+                    );
                     Cause::note(&one.object, text)
                 }
                 Made::Keys | Made::Login => self.of_stand_in(one, objects),

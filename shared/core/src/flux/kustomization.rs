@@ -570,7 +570,12 @@ mod tests {
         let short =
             kustomization(json!({"interval": "10s", "sourceRef": {"kind": "Pod", "name": "x"}}));
         assert_eq!(short.timeout().unwrap(), Duration::from_secs(30));
-        assert!(short.source().unwrap_err().contains("'Pod' is not a source kind"));
+        assert!(
+            short
+                .source()
+                .unwrap_err()
+                .contains("'Pod' is not a source kind")
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod connector;
 
 use super::error::{said, to_error};
 use super::role::Installation;
-use crate::web::Clients;
+use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;

@@ -1,7 +1,7 @@
 use super::Session;
-use super::client::{Answer, Api, Ask, NOT_VALID};
+use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
 use driftless_core::flux::parse_rfc3339;
-use driftless_core::ports::{ErrorKind, GitAuth, Keys, PortError, Result, Secret};
+use driftless_core::ports::{ErrorKind, GitAuth, PortError, Result, Secret, SecretStore};
 use http::{HeaderValue, Method};
 use octocrab::auth::{EncodingKey, create_jwt};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ const KEPT: usize = 1000;
 
 /// The installation's credentials, and the tokens that Apps got.
 pub struct Logins {
-    keys: Arc<dyn Keys>,
+    keys: Arc<dyn SecretStore>,
     tokens: Mutex<HashMap<String, Token>>,
 }
 
@@ -36,7 +36,7 @@ struct App {
 }
 
 impl Logins {
-    pub fn new(keys: Arc<dyn Keys>) -> Self {
+    pub fn new(keys: Arc<dyn SecretStore>) -> Self {
         Self {
             keys,
             tokens: Mutex::default(),
@@ -125,7 +125,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Api::ask`], and the ways to get no login.
-    pub async fn ask(&self, make: impl Fn(Option<HeaderValue>) -> Ask + Send) -> Result<Answer> {
+    pub async fn ask(
+        &self,
+        make: impl Fn(Option<HeaderValue>) -> ApiRequest + Send,
+    ) -> Result<ApiResponse> {
         let login = self.login().await?;
         let answer = self.api()?.ask(make(login.header.clone())).await;
         match (&answer, &login) {
@@ -222,15 +225,18 @@ impl Session<'_> {
             Some(id) => id,
             None => {
                 let path = self.path("installation");
-                let answer = self.api()?.ask(Ask::get(&path, Some(jwt.clone()))).await?;
+                let answer = self
+                    .api()?
+                    .ask(ApiRequest::get(&path, Some(jwt.clone())))
+                    .await?;
                 answer.json::<Installation>(&format!("GET {path}"))?.id
             }
         };
         let path = format!("/app/installations/{installation}/access_tokens");
-        let ask = Ask {
+        let ask = ApiRequest {
             method: Method::POST,
             body: Some(serde_json::json!({})),
-            ..Ask::get(&path, Some(jwt))
+            ..ApiRequest::get(&path, Some(jwt))
         };
         let token: IssuedToken = self.api()?.ask(ask).await?.json(&format!("POST {path}"))?;
         let now = SystemTime::now()
