@@ -176,7 +176,7 @@ impl MadeUp {
             let cause = match &one.what {
                 Made::Cluster(name) => {
                     let text = format!(
-                        "using the in-process cluster {name} for the one of {}",
+                        "cluster {name} stands in for that of {}",
                         one.told
                     );
                     Cause::note(&one.object, text)
@@ -206,7 +206,7 @@ impl MadeUp {
                 .extend(rows.iter().filter(uses).map(|row| row.id.to_string()));
         }
         for (hub, id) in &self.sources {
-            let text = "no applied object creates it; the fleet repository is used instead";
+            let text = "nothing that was applied makes it, the fleet repository stands in";
             let met = causes.entry(Cause::note(id, text)).or_default();
             met.hubs.insert(hub.clone());
             let uses = |row: &&Row| row.hub == *hub && row.source.as_ref() == Some(id);

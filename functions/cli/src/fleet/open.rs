@@ -147,7 +147,7 @@ impl Options {
             told.push(format!("{} is the fleet repository", dir.display()));
             for (url, folder) in beside.sources(documents) {
                 git = git.with(&url, None, &folder)?;
-                told.push(format!("using {} for {url}", folder.display()));
+                told.push(format!("{} stands in for {url}", folder.display()));
             }
         }
         // Last: --source may name another folder for one of its branches.

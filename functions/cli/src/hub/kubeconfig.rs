@@ -56,7 +56,7 @@ fn has_context(merged: &Map<String, Value>, files: &[PathBuf]) -> Result<(), Err
     let what = match current.unwrap_or_default() {
         current if names.contains(&current) => return Ok(()),
         "" => "no context is current".to_owned(),
-        current => format!("context '{current}' not found"),
+        current => format!("there is no context '{current}'"),
     };
     let files: Vec<String> = files
         .iter()
