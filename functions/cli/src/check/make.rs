@@ -175,10 +175,7 @@ impl MadeUp {
             }
             let cause = match &one.what {
                 Made::Cluster(name) => {
-                    let text = format!(
-                        "cluster {name} stands in for that of {}",
-                        one.told
-                    );
+                    let text = format!("cluster {name} stands in for that of {}", one.told);
                     Cause::note(&one.object, text)
                 }
                 Made::Keys | Made::Login => self.of_stand_in(one, objects),
