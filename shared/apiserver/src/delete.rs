@@ -285,11 +285,9 @@ impl Server {
     pub(crate) fn delete_collection(&mut self, call: &mut Call<'_>) -> Result<Response, ApiError> {
         let options = read_options(call)?;
         let resource = Arc::clone(&call.target.resource);
-        let selector = Selector::parse(
-            call.query.get("labelSelector"),
-            call.query.get("fieldSelector"),
-            &resource,
-        )?;
+        let query = &call.query;
+        let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?
+            .of(&resource, "")?;
         let namespace = call.target.namespace.clone();
         let chosen: Vec<(Name, Arc<Value>)> = self
             .store

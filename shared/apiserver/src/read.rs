@@ -42,11 +42,6 @@ impl Server {
         let query = &call.query;
         let target = &call.target;
         let resource = &target.resource;
-        let selector = Selector::parse(
-            query.get("labelSelector"),
-            query.get("fieldSelector"),
-            resource,
-        )?;
         let limit: usize = match query.get("limit") {
             "" => 0,
             text => text.parse().map_err(|_| {
@@ -55,15 +50,17 @@ impl Server {
                 ))
             })?,
         };
+        let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
         let version = query.get("resourceVersion");
+        let mode = query.get("resourceVersionMatch");
+        check_match(mode, version, query.get("continue"))?;
+        let selector = selector.of(resource, "")?;
         if !version.is_empty() && version.parse::<u64>().is_err() {
             return Err(ApiError::bad_request(format!(
                 "invalid resource version: {}",
                 bad_version(version)
             )));
         }
-        let mode = query.get("resourceVersionMatch");
-        check_match(mode, version, query.get("continue"))?;
         if let Ok(wanted) = version.parse::<u64>()
             && wanted > self.store.version()
         {

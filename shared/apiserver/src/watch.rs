@@ -32,11 +32,8 @@ impl Server {
     pub(crate) fn watch(&self, call: &mut Call<'_>) -> Result<Response, ApiError> {
         let query = &call.query;
         let target = &call.target;
-        let mut fields = query.get("fieldSelector").to_owned();
-        if !target.name.is_empty() {
-            fields = format!("metadata.name={}", target.name);
-        }
-        let selector = Selector::parse(query.get("labelSelector"), &fields, &target.resource)?;
+        let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?
+            .of(&target.resource, &target.name)?;
         let initial = query.flag("sendInitialEvents");
         let given = query.get("resourceVersion");
         let from: u64 = match given {

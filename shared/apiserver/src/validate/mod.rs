@@ -58,7 +58,7 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Problem> {
 fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
     let metadata = &object["metadata"];
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
-        if let Some(why) = names::label_key(key) {
+        for why in names::label_key(key) {
             out.push(Problem::invalid(
                 "metadata.labels",
                 &key.as_str().into(),
@@ -66,14 +66,14 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
             ));
         }
         let value = value.as_str().unwrap_or_default();
-        if let Some(why) = names::label_value(value) {
+        for why in names::label_value(value) {
             out.push(Problem::invalid("metadata.labels", &value.into(), &why));
         }
     }
     let mut size = 0;
     for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
-        if let Some(why) = names::label_key(&key.to_lowercase()) {
+        for why in names::label_key(&key.to_lowercase()) {
             out.push(Problem::invalid(
                 "metadata.annotations",
                 &key.as_str().into(),
@@ -94,13 +94,16 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
     let finalizers = metadata["finalizers"].as_array().into_iter().flatten();
     for (index, finalizer) in finalizers.enumerate() {
         let finalizer = finalizer.as_str().unwrap_or_default();
-        if let Some(why) = names::label_key(finalizer) {
+        let problems = names::label_key(finalizer);
+        for why in &problems {
             out.push(Problem::invalid(
                 "metadata.finalizers",
                 &finalizer.into(),
-                &why,
+                why,
             ));
-        } else if knows_names
+        }
+        if problems.is_empty()
+            && knows_names
             && !finalizer.contains('/')
             && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
         {
