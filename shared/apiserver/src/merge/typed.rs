@@ -156,14 +156,14 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
                 .iter()
                 .map(|value| item_element(of.schema, item, relation, value).ok())
                 .collect();
+            let mut counts: BTreeMap<&Element, usize> = BTreeMap::new();
+            for element in elements.iter().flatten() {
+                *counts.entry(element).or_default() += 1;
+            }
             for (value, element) in list.iter().zip(&elements) {
                 let Some(element) = element else { continue };
                 path.push(element.clone());
-                let count = elements
-                    .iter()
-                    .filter(|e| e.as_ref() == Some(element))
-                    .count();
-                if count == 1 {
+                if counts.get(element) == Some(&1) {
                     collect(of.at(item), value, path, set);
                 }
                 set.insert(path);

@@ -18,20 +18,24 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
         ));
     }
-    let patch: Patch = serde_json::from_value(raw.clone()).map_err(|_| refused())?;
-    if patch.0.len() > MOST_OPERATIONS {
-        return Err(ApiError::new(
-            413,
-            "RequestEntityTooLarge",
-            format!(
-                "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
-                patch.0.len()
-            ),
-        ));
+    let count = raw.as_array().map_or(0, Vec::len);
+    if count > MOST_OPERATIONS {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {count}"
+        );
+        return Err(ApiError::new(413, "RequestEntityTooLarge", message));
     }
+    let patch: Patch = serde_json::from_value(raw).map_err(|_| refused())?;
     let mut out = live.clone();
     let mut copied = 0;
     for operation in patch.0 {
+        let of_root = operation.path().is_root()
+            || matches!(&operation, PatchOperation::Copy(copy) if copy.from.is_root())
+            || matches!(&operation, PatchOperation::Move(moved) if moved.from.is_root());
+        if of_root {
+            // The real server finds no place for it.
+            return Err(refused());
+        }
         let operation = as_the_real_server(operation, &out);
         copied += copied_bytes(&operation, &out)?;
         if copied > MOST_COPIED {

@@ -2,7 +2,7 @@
 
 use driftless_apiserver::merge::managers::{Manager, Refusal, Versions, Writer, apply};
 use driftless_apiserver::merge::set::Set;
-use driftless_apiserver::merge::typed::TypeRef;
+use driftless_apiserver::merge::typed::{TypeRef, field_set};
 use driftless_apiserver::schema::{Schema, builtin};
 use serde_json::{Value, json};
 
@@ -85,4 +85,23 @@ fn another_value_is_a_conflict() {
         conflicts[0].field,
         r#".spec.ports[port=80,protocol="TCP"].name"#
     );
+}
+
+/// A comparison of each item with each would take minutes.
+#[test]
+fn the_fields_of_a_long_list_are_found_in_linear_time() {
+    let numbers = 1..=100_000;
+    let ports: Vec<Value> = numbers
+        .map(|port| json!({"port": port, "protocol": "TCP"}))
+        .collect();
+    let schema = builtin();
+    let of = TypeRef {
+        schema: &schema,
+        id: schema.kinds["v1/Service"],
+    };
+    let start = std::time::Instant::now();
+    let set = field_set(of, &service(&json!(ports)));
+    let took = start.elapsed();
+    assert_eq!(set.paths().len(), 3 + 3 * ports.len());
+    assert!(took.as_secs() < 10, "{took:?}");
 }

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+/// The header that says in whose name a request comes; without it, it is an administrator's.
+pub const AUTHORIZATION: &str = "authorization";
+
 /// One behaviour: requests in one namespace of their own.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -103,6 +106,9 @@ fn read_step(step: &Value) -> Step {
     for (name, value) in step["headers"].as_object().into_iter().flatten() {
         headers.push((name.clone(), value.as_str().unwrap_or_default().to_owned()));
     }
+    if let Some(token) = step["token"].as_str() {
+        headers.push((AUTHORIZATION.to_owned(), format!("Bearer {token}")));
+    }
     for group in step["groups"].as_array().into_iter().flatten() {
         headers.push((
             "Impersonate-Group".to_owned(),
@@ -114,7 +120,7 @@ fn read_step(step: &Value) -> Step {
         path: text("path"),
         headers,
         body: match &step["body"] {
-            Value::Null => None,
+            Value::Null => repeated(&step["repeat"]),
             Value::String(raw) => Some(raw.clone()),
             other => Some(other.to_string()),
         },
@@ -125,6 +131,12 @@ fn read_step(step: &Value) -> Step {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
     }
+}
+
+/// A list of the same item over and over: `{"count": 3, "of": ITEM}`.
+fn repeated(repeat: &Value) -> Option<String> {
+    let count = usize::try_from(repeat["count"].as_u64()?).ok()?;
+    Some(Value::Array(vec![repeat["of"].clone(); count]).to_string())
 }
 
 /// A namespace of the case's own.
