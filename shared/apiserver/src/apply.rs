@@ -7,6 +7,7 @@ use crate::error::ApiError;
 use crate::merge::managers::{self, Refusal, Versions};
 use crate::options::{Options, Validation};
 use crate::ownership::{OwnVersions, decode_managers, writer};
+use crate::rbac::{Attributes, authorize};
 use crate::registry::Resource;
 use crate::request::Response;
 use crate::server::{Call, Server};
@@ -99,7 +100,17 @@ impl Server {
                 );
                 return Err(ApiError::conflict(resource, &call.target.name, &why));
             }
-            crate::rbac::authorize_create(self, call)?;
+            // An apply that creates needs the right to create.
+            let target = &call.target;
+            let attributes = Attributes {
+                verb: "create",
+                group: &target.resource.group,
+                resource: &target.resource.plural,
+                namespace: &target.namespace,
+                name: &target.name,
+                ..Attributes::default()
+            };
+            authorize(self, &call.user, &attributes)?;
             take(&mut new, &["metadata", "resourceVersion"]);
             call.warnings.extend(spread_warnings(resource, &new));
             let object = self.store_new(call, resource, new, options.dry_run)?;

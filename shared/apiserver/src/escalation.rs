@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::rbac::{Question, allowed, held, rules_of};
+use crate::rbac::{Attributes, decide, held, rules_of};
 use crate::registry::{Resource, texts};
 use crate::request::User;
 use crate::server::Server;
@@ -50,20 +50,21 @@ pub(crate) fn check(
     } else {
         ("escalate", resource.plural.as_str(), name)
     };
-    let question = Question {
+    let attributes = Attributes {
         verb,
         group: GROUP,
         resource: plural,
         namespace,
         name: of,
-        ..Question::default()
+        ..Attributes::default()
     };
-    if allowed(server, user, &question).is_some() {
+    if decide(server, user, &attributes).allowed {
         return Ok(());
     }
     let rules = if bindings {
         rules_of(server, namespace, object)
             .ok_or_else(|| ApiError::not_found(resource, text(object, "/roleRef/name")))?
+            .to_vec()
     } else {
         object["rules"].as_array().cloned().unwrap_or_default()
     };

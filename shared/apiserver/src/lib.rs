@@ -23,6 +23,7 @@
 //! unless [`Server::run_workloads`] is. Where it differs on purpose is said in one place, its README.
 
 mod admission;
+mod aggregation;
 mod apply;
 mod body;
 mod bootstrap;
@@ -35,6 +36,7 @@ mod delete;
 mod discovery;
 mod error;
 mod escalation;
+mod impersonation;
 mod json;
 pub mod merge;
 mod names;

@@ -1,18 +1,21 @@
-//! Impersonation and RBAC.
+//! RBAC, as the RBAC authorizer of Kubernetes 1.36 decides.
+
+use std::fmt;
 
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::registry::{Resource, texts};
-use crate::request::{Request, Response, User};
-use crate::server::{Call, Server};
+use crate::request::{Query, User};
+use crate::selector::Fields;
+use crate::server::Server;
+use crate::store::Key;
 use crate::target::Place;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// One question to RBAC.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Question<'a> {
+/// What a user wants to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attributes<'a> {
     pub verb: &'a str,
     pub group: &'a str,
     pub resource: &'a str,
@@ -23,7 +26,40 @@ pub(crate) struct Question<'a> {
     pub path: Option<&'a str>,
 }
 
-impl Question<'_> {
+impl<'a> Attributes<'a> {
+    /// The attributes of a request for a path. `name` is the object that a list or a watch is narrowed to by its field
+    /// selector, if it is: rights to an object by its name count for it.
+    pub(crate) fn of(verb: &'a str, place: &'a Place, name: Option<&'a str>) -> Self {
+        match place {
+            Place::Other(path) => Self {
+                verb,
+                path: Some(path),
+                ..Self::default()
+            },
+            Place::Resource {
+                api_version,
+                namespace,
+                plural,
+                name: of_path,
+                subresource,
+                ..
+            } => {
+                let own_namespace = plural == "namespaces" && namespace.is_empty();
+                let name = name.filter(|_| matches!(verb, "list" | "watch") && of_path.is_empty());
+                Self {
+                    verb,
+                    group: api_version.split_once('/').map_or("", |(group, _)| group),
+                    resource: plural,
+                    subresource: subresource.split('/').next().unwrap_or_default(),
+                    // A namespace is in itself.
+                    namespace: if own_namespace { of_path } else { namespace },
+                    name: name.unwrap_or(of_path),
+                    path: None,
+                }
+            }
+        }
+    }
+
     fn combined(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.to_owned()
@@ -33,484 +69,271 @@ impl Question<'_> {
     }
 }
 
-/// May the user? With the binding that says so, for the reason's text.
-pub(crate) fn allowed(server: &Server, user: &User, question: &Question<'_>) -> Option<String> {
-    if user.groups.iter().any(|group| group == "system:masters") {
-        return Some(String::new());
-    }
-    let key = |plural: &str| (GROUP.to_owned(), plural.to_owned());
-    for ((_, name), binding) in server.store.list(&key("clusterrolebindings"), "", None) {
-        if let Some(subject) = applies(binding, user)
-            && rules(server, "", binding)
-                .iter()
-                .any(|rule| permits(rule, question))
-        {
-            return Some(because("ClusterRoleBinding", name, binding, &subject));
-        }
-    }
-    if question.path.is_some() || question.namespace.is_empty() {
-        return None;
-    }
-    for ((_, name), binding) in server
-        .store
-        .list(&key("rolebindings"), question.namespace, None)
-    {
-        if let Some(subject) = applies(binding, user)
-            && rules(server, question.namespace, binding)
-                .iter()
-                .any(|rule| permits(rule, question))
-        {
-            let name = format!("{name}/{}", question.namespace);
-            return Some(because("RoleBinding", &name, binding, &subject));
-        }
-    }
-    None
+/// The name that the field selector of a request demands, where it can be one.
+pub(crate) fn selected_name(query: &Query) -> Option<String> {
+    let fields = Fields::parse(query.get("fieldSelector")).ok()?;
+    let name = fields.name()?;
+    let is_name = !name.is_empty() && crate::names::path_segment(name).is_empty();
+    is_name.then(|| name.to_owned())
 }
 
-fn because(kind: &str, name: &str, binding: &Value, subject: &str) -> String {
-    format!(
-        "RBAC: allowed by {kind} {name:?} of {} {:?} to {subject}",
-        binding["roleRef"]["kind"].as_str().unwrap_or_default(),
-        binding["roleRef"]["name"].as_str().unwrap_or_default()
-    )
+/// What RBAC says of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Decision {
+    pub allowed: bool,
+    /// The binding that allows it, or the roles of bindings that are not there; often empty.
+    pub reason: String,
 }
 
-fn applies(binding: &Value, user: &User) -> Option<String> {
-    let namespace = binding["metadata"]["namespace"]
-        .as_str()
-        .unwrap_or_default();
-    binding["subjects"].as_array()?.iter().find_map(|subject| {
-        let name = subject["name"].as_str().unwrap_or_default();
-        let found = match subject["kind"].as_str().unwrap_or_default() {
-            "User" => user.name == name,
-            "Group" => user.groups.iter().any(|group| group == name),
-            "ServiceAccount" => {
-                let of = subject["namespace"].as_str().unwrap_or(namespace);
-                user.name == format!("system:serviceaccount:{of}:{name}")
-            }
-            _ => false,
+/// Decides whether a user may do something.
+pub(crate) fn decide(server: &Server, user: &User, attributes: &Attributes<'_>) -> Decision {
+    if is_privileged(user) {
+        return Decision {
+            allowed: true,
+            reason: String::new(),
         };
-        found.then(|| {
-            let kind = subject["kind"].as_str().unwrap_or_default();
-            match subject["namespace"].as_str() {
-                Some(of) => format!("{kind} \"{name}/{of}\""),
-                None => format!("{kind} {name:?}"),
+    }
+    let mut missing = Vec::new();
+    for binding in bindings(server, user, attributes.namespace) {
+        match binding.rules(server) {
+            Some(rules) if rules.iter().any(|rule| permits(rule, attributes)) => {
+                return Decision {
+                    allowed: true,
+                    reason: format!("RBAC: allowed by {binding}"),
+                };
             }
-        })
-    })
-}
-
-fn rules(server: &Server, namespace: &str, binding: &Value) -> Vec<Value> {
-    rules_of(server, namespace, binding).unwrap_or_default()
-}
-
-/// The rules of the role that a binding names; `None` when there is no such role.
-pub(crate) fn rules_of(server: &Server, namespace: &str, binding: &Value) -> Option<Vec<Value>> {
-    let name = binding["roleRef"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let (plural, of) = match binding["roleRef"]["kind"].as_str() {
-        Some("Role") => ("roles", namespace),
-        _ => ("clusterroles", ""),
-    };
-    let key = (GROUP.to_owned(), plural.to_owned());
-    let role = server.store.get(&key, &(of.to_owned(), name))?;
-    let mut out = role["rules"].as_array().cloned().unwrap_or_default();
-    for aggregated in aggregated(server, role) {
-        out.extend(aggregated);
-    }
-    Some(out)
-}
-
-/// All rules that a user has in a namespace, the cluster's among them.
-pub(crate) fn held(server: &Server, user: &User, namespace: &str) -> Vec<Value> {
-    if user.groups.iter().any(|group| group == "system:masters") {
-        return vec![json!({
-            "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "nonResourceURLs": ["*"],
-        })];
-    }
-    let key = |plural: &str| (GROUP.to_owned(), plural.to_owned());
-    let mut out = Vec::new();
-    let cluster = server.store.list(&key("clusterrolebindings"), "", None);
-    for (_, binding) in cluster.filter(|(_, binding)| applies(binding, user).is_some()) {
-        out.extend(rules(server, "", binding));
-    }
-    if !namespace.is_empty() {
-        let local = server.store.list(&key("rolebindings"), namespace, None);
-        for (_, binding) in local.filter(|(_, binding)| applies(binding, user).is_some()) {
-            out.extend(rules(server, namespace, binding));
-        }
-    }
-    out
-}
-
-/// The rules of an aggregated role come from the roles that its selectors find.
-fn aggregated(server: &Server, role: &Value) -> Vec<Vec<Value>> {
-    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
-    let Some(selectors) = selectors else {
-        return Vec::new();
-    };
-    let key = (GROUP.to_owned(), "clusterroles".to_owned());
-    server
-        .store
-        .list(&key, "", None)
-        .filter(|(_, other)| {
-            selectors.iter().any(|selector| {
-                let wanted = selector["matchLabels"].as_object();
-                wanted.is_some_and(|wanted| {
-                    !wanted.is_empty()
-                        && wanted
-                            .iter()
-                            .all(|(k, v)| other["metadata"]["labels"].get(k) == Some(v))
-                })
-            })
-        })
-        .map(|(_, other)| other["rules"].as_array().cloned().unwrap_or_default())
-        .collect()
-}
-
-fn permits(rule: &Value, question: &Question<'_>) -> bool {
-    let has = |key: &str, wanted: &str| {
-        texts(&rule[key])
-            .iter()
-            .any(|known| known == "*" || known == wanted)
-    };
-    if !has("verbs", question.verb) {
-        return false;
-    }
-    if let Some(path) = question.path {
-        return texts(&rule["nonResourceURLs"]).iter().any(|known| {
-            known == "*"
-                || known == path
-                || known
-                    .strip_suffix('*')
-                    .is_some_and(|prefix| path.starts_with(prefix))
-        });
-    }
-    let combined = question.combined();
-    let resource = texts(&rule["resources"]).iter().any(|known| {
-        known == "*"
-            || *known == combined
-            || (!question.subresource.is_empty() && *known == format!("*/{}", question.subresource))
-    });
-    let names = texts(&rule["resourceNames"]);
-    has("apiGroups", question.group)
-        && resource
-        && (names.is_empty() || names.iter().any(|known| known == question.name))
-}
-
-/// The user whom the request is for: impersonation headers are checked and followed.
-pub(crate) fn impersonate(server: &Server, request: &Request) -> Result<User, ApiError> {
-    let name = request.header("impersonate-user");
-    let groups: Vec<String> = request
-        .header_all("impersonate-group")
-        .map(str::to_owned)
-        .collect();
-    let uid = request.header("impersonate-uid");
-    let mut extra: Vec<(String, Vec<String>)> = Vec::new();
-    for (header, value) in &request.headers {
-        let lower = header.to_ascii_lowercase();
-        if let Some(key) = lower.strip_prefix("impersonate-extra-") {
-            let key = crate::request::decode(key);
-            match extra.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, values)) => values.push(value.clone()),
-                None => extra.push((key, vec![value.clone()])),
+            Some(_) => {}
+            None => {
+                let problem = binding.missing();
+                if !missing.contains(&problem) {
+                    missing.push(problem);
+                }
             }
         }
     }
-    let mut real = request.user.clone();
-    if name.is_empty() {
-        if groups.is_empty() && uid.is_empty() && extra.is_empty() {
-            return Ok(real);
-        }
-        let list: Vec<String> = groups.iter().map(|group| format!("{group:?}")).collect();
-        let groups = if list.is_empty() {
-            "[]string(nil)".to_owned()
-        } else {
-            format!("[]string{{{}}}", list.join(", "))
-        };
-        return Err(ApiError::bad_request(format!(
-            "requested &user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:{groups}, Extra:map[string][]string(nil)}} without impersonating a user name"
-        )));
-    }
-    let account = name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'));
-    let mut questions: Vec<(&str, &str, String, String)> = vec![match account {
-        Some((namespace, account)) => (
-            "",
-            "serviceaccounts",
-            namespace.to_owned(),
-            account.to_owned(),
-        ),
-        None => ("", "users", String::new(), name.to_owned()),
-    }];
-    questions.extend(
-        groups
-            .iter()
-            .map(|g| ("", "groups", String::new(), g.clone())),
-    );
-    for (group, resource, namespace, name) in &questions {
-        let question = Question {
-            verb: "impersonate",
-            group,
-            resource,
-            namespace,
-            name,
-            ..Question::default()
-        };
-        if allowed(server, &real, &question).is_none() {
-            return Err(denied(server, &real, &question));
-        }
-    }
-    let mut all = groups;
-    if let Some((namespace, _)) = account
-        && all.is_empty()
-    {
-        all.push("system:serviceaccounts".to_owned());
-        all.push(format!("system:serviceaccounts:{namespace}"));
-    }
-    let anonymous = name == "system:anonymous";
-    if !anonymous && !all.iter().any(|g| g == "system:authenticated") {
-        all.push("system:authenticated".to_owned());
-    }
-    if anonymous && !all.iter().any(|g| g == "system:unauthenticated") {
-        all.push("system:unauthenticated".to_owned());
-    }
-    real.name = name.to_owned();
-    real.uid = uid.to_owned();
-    real.groups = all;
-    real.extra = extra;
-    Ok(real)
-}
-
-fn denied(server: &Server, user: &User, question: &Question<'_>) -> ApiError {
-    let combined = question.combined();
-    let scope = if question.namespace.is_empty() {
-        "at the cluster scope".to_owned()
-    } else {
-        format!("in the namespace {:?}", question.namespace)
-    };
-    let what = format!(
-        "User {:?} cannot {} resource {combined:?} in API group {:?} {scope}",
-        user.name, question.verb, question.group
-    );
-    let what = format!("{what}{}", missing_roles(server, user, question));
-    let of = if question.group.is_empty() {
-        question.resource.to_owned()
-    } else {
-        format!("{}.{}", question.resource, question.group)
-    };
-    let message = if question.name.is_empty() {
-        format!("{of} is forbidden: {what}")
-    } else {
-        format!("{of} {:?} is forbidden: {what}", question.name)
-    };
-    let mut error = ApiError::new(403, "Forbidden", message);
-    if !question.name.is_empty() {
-        error.details.insert("name".into(), question.name.into());
-    }
-    if !question.group.is_empty() {
-        error.details.insert("group".into(), question.group.into());
-    }
-    error
-        .details
-        .insert("kind".into(), question.resource.into());
-    error
-}
-
-/// Bindings of the user to roles that do not exist, as a denial mentions them.
-fn missing_roles(server: &Server, user: &User, question: &Question<'_>) -> String {
-    let key = |plural: &str| (GROUP.to_owned(), plural.to_owned());
-    let mut found = Vec::new();
-    let cluster = server.store.list(&key("clusterrolebindings"), "", None);
-    let mut bindings: Vec<&Value> = cluster.map(|(_, binding)| binding.as_ref()).collect();
-    if !question.namespace.is_empty() {
-        let local = server
-            .store
-            .list(&key("rolebindings"), question.namespace, None);
-        bindings.extend(local.map(|(_, binding)| binding.as_ref()));
-    }
-    for binding in bindings
-        .into_iter()
-        .filter(|binding| applies(binding, user).is_some())
-    {
-        let kind = binding["roleRef"]["kind"].as_str().unwrap_or_default();
-        let name = binding["roleRef"]["name"].as_str().unwrap_or_default();
-        let (plural, of) = match kind {
-            "Role" => ("roles", question.namespace),
-            _ => ("clusterroles", ""),
-        };
-        if server
-            .store
-            .get(&key(plural), &(of.to_owned(), name.to_owned()))
-            .is_none()
-        {
-            found.push(format!(
-                "{}.{GROUP} {name:?} not found",
-                kind.to_lowercase()
-            ));
-        }
-    }
-    match found.as_slice() {
+    let reason = match missing.as_slice() {
         [] => String::new(),
-        [one] => format!(": RBAC: {one}"),
-        many => format!(": RBAC: [{}]", many.join(", ")),
+        [one] => format!("RBAC: {one}"),
+        many => format!("RBAC: [{}]", many.join(", ")),
+    };
+    Decision {
+        allowed: false,
+        reason,
     }
 }
 
 /// Refuses what RBAC does not allow.
+///
+/// # Errors
+/// 403 with the attributes and RBAC's reason.
 pub(crate) fn authorize(
     server: &Server,
     user: &User,
-    verb: &str,
-    place: &Place,
-    resource: Option<&Resource>,
+    attributes: &Attributes<'_>,
 ) -> Result<(), ApiError> {
-    let Place::Resource {
-        api_version,
-        namespace,
-        plural,
-        name,
-        subresource,
-        ..
-    } = place
-    else {
-        return Ok(());
-    };
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let _ = resource;
-    let question = Question {
-        verb,
-        group,
-        resource: plural,
-        subresource,
-        namespace,
-        name,
-        path: None,
-    };
-    match allowed(server, user, &question) {
-        Some(_) => Ok(()),
-        None => Err(denied(server, user, &question)),
-    }
-}
-
-/// An apply that creates needs the right to create.
-pub(crate) fn authorize_create(server: &Server, call: &Call<'_>) -> Result<(), ApiError> {
-    let target = &call.target;
-    let question = Question {
-        verb: "create",
-        group: &target.resource.group,
-        resource: &target.resource.plural,
-        subresource: target.sub(),
-        namespace: &target.namespace,
-        name: &target.name,
-        path: None,
-    };
-    match allowed(server, &call.user, &question) {
-        Some(_) => Ok(()),
-        None => Err(denied(server, &call.user, &question)),
-    }
-}
-
-/// Refuses paths outside of resources.
-pub(crate) fn authorize_path(
-    server: &Server,
-    user: &User,
-    method: &str,
-    path: &str,
-) -> Result<(), ApiError> {
-    let verb = match method {
-        "GET" => "get",
-        "HEAD" => "head",
-        "POST" => "post",
-        "PUT" => "put",
-        "PATCH" => "patch",
-        "DELETE" => "delete",
-        "OPTIONS" => "options",
-        _ => "",
-    };
-    let question = Question {
-        verb,
-        path: Some(path),
-        ..Question::default()
-    };
-    if allowed(server, user, &question).is_some() {
+    let decision = decide(server, user, attributes);
+    if decision.allowed {
         return Ok(());
     }
-    let message = format!(
-        "forbidden: User {:?} cannot {verb} path {path:?}",
-        user.name
-    );
-    let mut error = ApiError::new(403, "Forbidden", message);
-    error.detailed = true;
-    Err(error)
+    Err(forbidden(user, attributes, &decision.reason))
 }
 
-/// SubjectAccessReview and its sisters.
-pub(crate) fn review(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
-    let resource = &call.target.resource;
-    let document = crate::body::body_object(call, resource)?.value;
-    let mut warnings = Vec::new();
-    let mut object = server.read_object(
-        resource,
-        &document,
-        crate::options::Validation::Ignore,
-        &mut warnings,
-    )?;
-    let spec = object["spec"].clone();
-    let user = if resource.plural.starts_with("self") {
-        call.user.clone()
-    } else {
-        User {
-            name: spec["user"].as_str().unwrap_or_default().to_owned(),
-            groups: texts(&spec["groups"]),
-            ..User::default()
+/// The refusal of a request.
+pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiError {
+    let verb = attributes.verb;
+    let what = match attributes.path {
+        Some(path) => format!("User {:?} cannot {verb} path {path:?}", user.name),
+        None => {
+            let scope = match attributes.namespace {
+                "" => "at the cluster scope".to_owned(),
+                namespace => format!("in the namespace {namespace:?}"),
+            };
+            format!(
+                "User {:?} cannot {verb} resource {:?} in API group {:?} {scope}",
+                user.name,
+                attributes.combined(),
+                attributes.group
+            )
         }
     };
-    let of = |pointer: &str| {
-        spec.pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+    // As the real server does, so that the text cannot be taken for HTML.
+    let mut what = what
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    if !reason.is_empty() {
+        what.push_str(": ");
+        what.push_str(reason);
+    }
+    let of = match (attributes.resource, attributes.group) {
+        (resource, "") => resource.to_owned(),
+        (resource, group) => format!("{resource}.{group}"),
     };
-    let path = spec
-        .pointer("/nonResourceAttributes/path")
-        .and_then(Value::as_str);
-    let base = if path.is_some() {
-        "/nonResourceAttributes"
-    } else {
-        "/resourceAttributes"
+    let message = match (of.as_str(), attributes.name) {
+        ("", _) => format!("forbidden: {what}"),
+        (of, "") => format!("{of} is forbidden: {what}"),
+        (of, name) => format!("{of} {name:?} is forbidden: {what}"),
     };
-    let verb = format!("{base}/verb");
-    let question = Question {
-        verb: of(&verb),
-        group: of("/resourceAttributes/group"),
-        resource: of("/resourceAttributes/resource"),
-        subresource: of("/resourceAttributes/subresource"),
-        namespace: of("/resourceAttributes/namespace"),
-        name: of("/resourceAttributes/name"),
-        path,
-    };
-    object["status"] = match allowed(server, &user, &question) {
-        Some(reason) if reason.is_empty() => json!({"allowed": true}),
-        Some(reason) => json!({"allowed": true, "reason": reason}),
-        None => json!({"allowed": false}),
-    };
-    let object = crate::virtuals::answered(server, call, resource, object);
-    crate::table::Form::of(call).object(resource, 201, object)
+    let mut error = ApiError::new(403, "Forbidden", message).with_details();
+    let details = [
+        ("name", attributes.name),
+        ("group", attributes.group),
+        ("kind", attributes.resource),
+    ];
+    for (key, value) in details.into_iter().filter(|(_, value)| !value.is_empty()) {
+        error.details.insert(key.into(), value.into());
+    }
+    error
 }
 
-/// All rules of a user in a namespace, for SelfSubjectRulesReview.
-pub(crate) fn rules_review(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
-    let document = crate::body::body_object(call, &call.target.resource)?.value;
-    let namespace = document["spec"]["namespace"].as_str().unwrap_or_default();
-    let found = held(server, &call.user, namespace);
-    let (urls, resources): (Vec<Value>, Vec<Value>) = found
-        .into_iter()
-        .partition(|rule| rule.get("nonResourceURLs").is_some());
-    let mut object = document.clone();
-    object["status"] =
-        json!({"resourceRules": resources, "nonResourceRules": urls, "incomplete": false});
-    Ok(Response::json(201, object))
+/// Members of this group may do everything.
+fn is_privileged(user: &User) -> bool {
+    user.groups.iter().any(|group| group == "system:masters")
+}
+
+fn key(plural: &str) -> Key {
+    (GROUP.to_owned(), plural.to_owned())
+}
+
+/// A binding that has a user among its subjects.
+struct Binding<'a> {
+    object: &'a Value,
+    name: &'a str,
+    /// Empty for a ClusterRoleBinding.
+    namespace: &'a str,
+    subject: &'a Value,
+}
+
+/// The bindings of a user that count in a namespace, the cluster's first.
+fn bindings<'a>(
+    server: &'a Server,
+    user: &'a User,
+    namespace: &'a str,
+) -> impl Iterator<Item = Binding<'a>> {
+    let cluster = server.store.list(&key("clusterrolebindings"), "", None);
+    let local =
+        (!namespace.is_empty()).then(|| server.store.list(&key("rolebindings"), namespace, None));
+    let all = cluster.chain(local.into_iter().flatten());
+    all.filter_map(move |((of, name), object)| {
+        let subjects = object["subjects"].as_array()?;
+        let subject = subjects
+            .iter()
+            .find(|subject| is_subject(subject, of, user))?;
+        Some(Binding {
+            object,
+            name,
+            namespace: of,
+            subject,
+        })
+    })
+}
+
+fn is_subject(subject: &Value, namespace: &str, user: &User) -> bool {
+    let name = subject["name"].as_str().unwrap_or_default();
+    match subject["kind"].as_str().unwrap_or_default() {
+        "User" => user.name == name,
+        "Group" => user.groups.iter().any(|group| group == name),
+        "ServiceAccount" => {
+            let of = subject["namespace"].as_str().unwrap_or(namespace);
+            user.name
+                .strip_prefix("system:serviceaccount:")
+                .and_then(|rest| rest.split_once(':'))
+                .is_some_and(|account| account == (of, name))
+        }
+        _ => false,
+    }
+}
+
+impl Binding<'_> {
+    fn role(&self) -> (&str, &str) {
+        let text = |key: &str| self.object["roleRef"][key].as_str().unwrap_or_default();
+        (text("kind"), text("name"))
+    }
+
+    fn rules<'s>(&self, server: &'s Server) -> Option<&'s [Value]> {
+        rules_of(server, self.namespace, self.object)
+    }
+
+    fn missing(&self) -> String {
+        let (kind, name) = self.role();
+        format!("{}.{GROUP} {name:?} not found", kind.to_lowercase())
+    }
+}
+
+impl fmt::Display for Binding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace {
+            "" => write!(f, "ClusterRoleBinding {:?}", self.name)?,
+            namespace => write!(f, "RoleBinding \"{}/{namespace}\"", self.name)?,
+        }
+        let (kind, name) = self.role();
+        let text = |key: &str| self.subject[key].as_str().unwrap_or_default();
+        write!(f, " of {kind} {name:?} to {} ", text("kind"))?;
+        match self.subject["namespace"].as_str() {
+            Some(namespace) => write!(f, "\"{}/{namespace}\"", text("name")),
+            None => write!(f, "{:?}", text("name")),
+        }
+    }
+}
+
+/// The rules of the role that a binding names; `None` when there is no such role.
+pub(crate) fn rules_of<'a>(
+    server: &'a Server,
+    namespace: &str,
+    binding: &Value,
+) -> Option<&'a [Value]> {
+    let name = binding["roleRef"]["name"].as_str().unwrap_or_default();
+    let (plural, of) = match binding["roleRef"]["kind"].as_str() {
+        Some("Role") => ("roles", namespace),
+        _ => ("clusterroles", ""),
+    };
+    let role = server
+        .store
+        .get(&key(plural), &(of.to_owned(), name.to_owned()))?;
+    Some(role["rules"].as_array().map_or(&[][..], Vec::as_slice))
+}
+
+/// All rules that a user has in a namespace, the cluster's among them.
+pub(crate) fn held(server: &Server, user: &User, namespace: &str) -> Vec<Value> {
+    if is_privileged(user) {
+        return vec![json!({
+            "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "nonResourceURLs": ["*"],
+        })];
+    }
+    let rules = bindings(server, user, namespace).filter_map(|binding| binding.rules(server));
+    rules.flatten().cloned().collect()
+}
+
+/// The texts of a list; none when it is not one.
+fn each<'a>(rule: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
+    let list = rule[key].as_array().into_iter().flatten();
+    list.filter_map(Value::as_str)
+}
+
+fn permits(rule: &Value, attributes: &Attributes<'_>) -> bool {
+    let has =
+        |key: &str, wanted: &str| each(rule, key).any(|known| known == "*" || known == wanted);
+    if !has("verbs", attributes.verb) {
+        return false;
+    }
+    if let Some(path) = attributes.path {
+        return each(rule, "nonResourceURLs").any(|known| covers_path(known, path));
+    }
+    if !has("apiGroups", attributes.group) {
+        return false;
+    }
+    let combined = attributes.combined();
+    let resource = each(rule, "resources").any(|known| {
+        let of_any = known.strip_prefix("*/");
+        known == "*"
+            || known == combined
+            || (!attributes.subresource.is_empty() && of_any == Some(attributes.subresource))
+    });
+    let mut names = each(rule, "resourceNames").peekable();
+    resource && (names.peek().is_none() || names.any(|known| known == attributes.name))
+}
+
+/// Whether the path of a rule, which may end in stars, covers a path.
+pub(crate) fn covers_path(rule: &str, path: &str) -> bool {
+    rule == path || (rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*')))
 }

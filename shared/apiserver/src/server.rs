@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::ApiError;
+use crate::impersonation::Remembered;
 use crate::registry::{Builtin, Resource};
 use crate::request::{Moment, Query, Request, Response};
 use crate::store::{Key, Store};
 use crate::target::{Place, Target};
 use crate::tokens::Issued;
-use crate::{bootstrap, convert, discovery, rbac};
+use crate::{bootstrap, convert, discovery, impersonation, rbac};
 
 /// An in-memory API server. It does nothing by itself: [`Server::handle`] answers one request at a time.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ pub struct Server {
     pub(crate) ran: u64,
     /// Major, minor and patch version of Kubernetes that the server says it has.
     pub(crate) kubernetes: [u64; 3],
+    /// How users impersonated others the last time.
+    pub(crate) impersonation: Remembered,
+    /// The version up to which aggregated cluster roles have their rules.
+    pub(crate) aggregated: u64,
 }
 
 /// Subresources that are a node's work.
@@ -61,6 +66,8 @@ impl Server {
             tokens: BTreeMap::new(),
             ran: 0,
             kubernetes: discovery::KUBERNETES,
+            impersonation: Remembered::default(),
+            aggregated: 0,
         };
         bootstrap::fill(&mut server, moment);
         server
@@ -78,26 +85,33 @@ impl Server {
 
     /// Answers a request.
     pub fn handle(&mut self, request: &Request, moment: Moment) -> Response {
-        self.answer(request, moment).unwrap_or_else(Response::from)
+        let response = self
+            .answer(request, moment.clone())
+            .unwrap_or_else(Response::from);
+        crate::aggregation::run(self, &moment);
+        response
     }
 
-    fn answer(&mut self, request: &Request, moment: Moment) -> Result<Response, ApiError> {
-        let user = rbac::impersonate(self, request)?;
+    pub(crate) fn answer(
+        &mut self,
+        request: &Request,
+        moment: Moment,
+    ) -> Result<Response, ApiError> {
         let place = Place::parse(&request.path);
         let query = Query::parse(&request.query);
+        let verb = place.verb(&request.method, &query);
+        let name = rbac::selected_name(&query);
+        let attributes = rbac::Attributes::of(verb, &place, name.as_deref());
+        let user = impersonation::impersonated(self, request, &attributes)?;
+        rbac::authorize(self, &user, &attributes)?;
         let found = match &place {
-            Place::Other(path) => {
-                rbac::authorize_path(self, &user, &request.method, path)?;
-                return discovery::answer(self, request, path);
-            }
+            Place::Other(path) => return discovery::answer(self, request, path),
             Place::Resource {
                 api_version,
                 plural,
                 ..
             } => self.resource(api_version, plural),
         };
-        let verb = place.verb(&request.method, &query);
-        rbac::authorize(self, &user, verb, &place, found.as_deref())?;
         let Some(resource) = found else {
             return match &place {
                 Place::Resource { api_version, .. } if !self.is_builtin(api_version) => {

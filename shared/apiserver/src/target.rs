@@ -68,7 +68,16 @@ impl Place {
     /// The verb of a method here, as RBAC names it.
     pub fn verb(&self, method: &str, query: &Query) -> &'static str {
         let Self::Resource { name, watch, .. } = self else {
-            return "get";
+            return match method {
+                "GET" => "get",
+                "HEAD" => "head",
+                "POST" => "post",
+                "PUT" => "put",
+                "PATCH" => "patch",
+                "DELETE" => "delete",
+                "OPTIONS" => "options",
+                _ => "",
+            };
         };
         match method {
             "GET" | "HEAD" if *watch || query.flag("watch") => "watch",

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::merge::managers;
 use crate::ownership::writer;
-use crate::rbac;
-use crate::registry::Resource;
+use crate::rbac::{Attributes, decide, held};
+use crate::registry::{Resource, texts};
 use crate::request::{Response, User};
 use crate::server::{Call, Server};
 use crate::write::{set, take};
@@ -22,8 +22,8 @@ impl Server {
             (
                 "authorization.k8s.io",
                 "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews",
-            ) => rbac::review(self, call)?,
-            ("authorization.k8s.io", "selfsubjectrulesreviews") => rbac::rules_review(self, call)?,
+            ) => review(self, call)?,
+            ("authorization.k8s.io", "selfsubjectrulesreviews") => rules_review(self, call)?,
             ("authentication.k8s.io", "selfsubjectreviews") => who_am_i(self, call)?,
             ("authentication.k8s.io", "tokenreviews") => self.review_token(call)?,
             ("", "componentstatuses") => Response::json(
@@ -98,5 +98,74 @@ fn who_am_i(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
     let mut object = server.fresh(resource);
     object["metadata"] = json!({"creationTimestamp": call.moment.stamp()});
     object["status"] = json!({"userInfo": user_info(&call.user)});
+    Ok(Response::json(201, object))
+}
+
+/// Answers a SubjectAccessReview, a LocalSubjectAccessReview or a SelfSubjectAccessReview.
+fn review(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
+    let resource = &call.target.resource;
+    let document = crate::body::body_object(call, resource)?.value;
+    let mut warnings = Vec::new();
+    let mut object = server.read_object(
+        resource,
+        &document,
+        crate::options::Validation::Ignore,
+        &mut warnings,
+    )?;
+    let spec = object["spec"].clone();
+    let user = if resource.plural.starts_with("self") {
+        call.user.clone()
+    } else {
+        User {
+            name: spec["user"].as_str().unwrap_or_default().to_owned(),
+            groups: texts(&spec["groups"]),
+            ..User::default()
+        }
+    };
+    let of = |pointer: &str| {
+        spec.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let path = spec
+        .pointer("/nonResourceAttributes/path")
+        .and_then(Value::as_str);
+    let base = if path.is_some() {
+        "/nonResourceAttributes"
+    } else {
+        "/resourceAttributes"
+    };
+    let verb = format!("{base}/verb");
+    let attributes = Attributes {
+        verb: of(&verb),
+        group: of("/resourceAttributes/group"),
+        resource: of("/resourceAttributes/resource"),
+        subresource: of("/resourceAttributes/subresource"),
+        namespace: of("/resourceAttributes/namespace"),
+        name: of("/resourceAttributes/name"),
+        path,
+    };
+    let decision = decide(server, &user, &attributes);
+    object["status"] = json!({"allowed": decision.allowed});
+    if !decision.reason.is_empty() {
+        object["status"]["reason"] = decision.reason.into();
+    }
+    let object = answered(server, call, resource, object);
+    crate::table::Form::of(call).object(resource, 201, object)
+}
+
+/// All rules of a user in a namespace, for SelfSubjectRulesReview.
+fn rules_review(server: &Server, call: &Call<'_>) -> Result<Response, ApiError> {
+    let resource = &call.target.resource;
+    let document = crate::body::body_object(call, resource)?.value;
+    let namespace = document["spec"]["namespace"].as_str().unwrap_or_default();
+    let found = held(server, &call.user, namespace);
+    let (urls, resources): (Vec<Value>, Vec<Value>) = found
+        .into_iter()
+        .partition(|rule| rule.get("nonResourceURLs").is_some());
+    let object = json!({
+        "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": {}, "spec": {},
+        "status": {"resourceRules": resources, "nonResourceRules": urls, "incomplete": false},
+    });
     Ok(Response::json(201, object))
 }

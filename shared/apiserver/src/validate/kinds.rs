@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::codec::is_zero;
 use crate::error::Problem;
 use crate::names;
-use crate::registry::Resource;
+use crate::registry::{Resource, texts};
+use crate::selector::Labels;
 use crate::server::Server;
 use crate::write::text;
 
@@ -406,6 +407,14 @@ fn role(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
                     "namespaced rules cannot apply to non-resource URLs",
                 ));
             }
+            let of_resources = ["apiGroups", "resources", "resourceNames"];
+            if of_resources.iter().any(|key| !is_zero(&rule[*key])) {
+                out.push(Problem::invalid(
+                    &format!("{at}.nonResourceURLs"),
+                    &rule["nonResourceURLs"],
+                    "rules cannot apply to both regular resources and non-resource URLs",
+                ));
+            }
             continue;
         }
         if is_zero(&rule["apiGroups"]) {
@@ -419,6 +428,69 @@ fn role(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
                 &format!("{at}.resources"),
                 "resource rules must supply at least one resource",
             ));
+        }
+    }
+    if object["aggregationRule"].is_object() {
+        aggregation(&object["aggregationRule"]["clusterRoleSelectors"], out);
+    }
+}
+
+fn aggregation(selectors: &Value, out: &mut Vec<Problem>) {
+    const AT: &str = "aggregationRule.clusterRoleSelectors";
+    if is_zero(selectors) {
+        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        out.push(Problem::required(AT, why));
+    }
+    for (index, selector) in selectors.as_array().into_iter().flatten().enumerate() {
+        let at = format!("{AT}[{index}]");
+        label_selector(selector, &at, out);
+        if Labels::of_object(selector).is_err() {
+            let why = "invalid label selector.";
+            out.push(Problem::invalid(&at, &Value::Null, why));
+        }
+    }
+}
+
+/// The rules of a `LabelSelector`.
+fn label_selector(selector: &Value, at: &str, out: &mut Vec<Problem>) {
+    let mut refuse = |at: &str, value: &str, problems: Vec<String>| {
+        let problems = problems.iter();
+        out.extend(problems.map(|why| Problem::invalid(at, &value.into(), why)));
+    };
+    let labels = format!("{at}.matchLabels");
+    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        refuse(&labels, key, names::label_key(key));
+        refuse(&labels, value, names::label_value(value));
+    }
+    let expressions = selector["matchExpressions"].as_array();
+    for (index, expression) in expressions.into_iter().flatten().enumerate() {
+        let at = format!("{at}.matchExpressions[{index}]");
+        let key = text(expression, "/key");
+        refuse(&format!("{at}.key"), key, names::label_key(key));
+        for (index, value) in texts(&expression["values"]).iter().enumerate() {
+            let at = format!("{at}.values[{index}]");
+            refuse(&at, value, names::label_value(value));
+        }
+    }
+    for (index, expression) in expressions.into_iter().flatten().enumerate() {
+        let at = format!("{at}.matchExpressions[{index}]");
+        let hollow = is_zero(&expression["values"]);
+        match text(expression, "/operator") {
+            "In" | "NotIn" if hollow => out.push(Problem::required(
+                &format!("{at}.values"),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            )),
+            "Exists" | "DoesNotExist" if !hollow => out.push(Problem::forbidden(
+                &format!("{at}.values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => out.push(Problem::invalid(
+                &format!("{at}.operator"),
+                &other.into(),
+                "not a valid selector operator",
+            )),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use driftless_apiserver::{Body, Moment, Request, Server, User};
 use serde_json::{Value, json};
 
-use cases::{Answer, Subject};
+use cases::{AUTHORIZATION, Answer, Subject};
 
 /// Cases where this server differs on purpose or for now, and why. The list may only shrink: a case in it that agrees
 /// fails the test.
@@ -31,6 +31,19 @@ impl Embedded {
             server: STARTED.get_or_init(|| Server::new(moment(0))).clone(),
             asked: 1,
         }
+    }
+}
+
+impl Embedded {
+    /// The service account of a token, or an administrator.
+    fn user(&self, headers: &[(String, String)]) -> User {
+        let of_token = headers.iter().find(|(name, _)| name == AUTHORIZATION);
+        let Some((_, bearer)) = of_token else {
+            return User::admin("driftless-admin");
+        };
+        let token = bearer.strip_prefix("Bearer ").expect("a bearer token");
+        let user = self.server.authenticate(token, moment(0).now);
+        user.expect("a token of this server")
     }
 }
 
@@ -56,7 +69,7 @@ impl Subject for Embedded {
             query: query.to_owned(),
             headers: headers.to_vec(),
             body: body.unwrap_or_default().as_bytes().to_vec(),
-            user: User::admin("driftless-admin"),
+            user: self.user(headers),
         };
         self.asked += 1;
         let response = self.server.handle(&request, moment(self.asked));

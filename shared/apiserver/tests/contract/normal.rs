@@ -101,6 +101,10 @@ impl Normal {
                 if matches!(key, "managedFields" | "causes") {
                     list.sort_by_key(order);
                 }
+                // The real server lists bindings in no order.
+                if matches!(key, "resourceRules" | "nonResourceRules") {
+                    list.sort_by_key(Value::to_string);
+                }
             }
             Value::String(text) => {
                 if key == "resourceVersion" && text != "<list>" {
