@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::registry::Resource;
+use crate::resources::Resource;
 
 /// A refusal: what becomes a Status object.
 #[derive(Clone, Debug, PartialEq)]

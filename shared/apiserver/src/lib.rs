@@ -1,16 +1,16 @@
 //! An in-memory Kubernetes API server, sans I/O: requests in, answers and watch events out.
 //!
 //! ```
-//! use driftless_apiserver::{Moment, Request, Server, User};
-//! let moment = |seed| Moment { now: jiff::Timestamp::UNIX_EPOCH, seed };
-//! let mut server = Server::new(moment(0));
+//! use driftless_apiserver::{Clock, Request, Server, User};
+//! let clock = |seed| Clock { now: jiff::Timestamp::UNIX_EPOCH, seed };
+//! let mut server = Server::new(clock(0));
 //! let request = Request {
 //!     method: "GET".into(),
 //!     path: "/api/v1/namespaces/default".into(),
 //!     user: User::admin("me"),
 //!     ..Request::default()
 //! };
-//! let answer = server.handle(&request, moment(1));
+//! let answer = server.handle(&request, clock(1));
 //! assert_eq!(answer.status, 200);
 //! ```
 //!
@@ -23,49 +23,25 @@
 //! unless [`Server::run_workloads`] is. Where it differs on purpose is said in one place, its README.
 
 mod admission;
-mod aggregation;
-mod apply;
-mod body;
+mod authentication;
+mod authorization;
 mod bootstrap;
-mod codec;
 mod controllers;
-mod convert;
-mod crd;
-mod defaults;
-mod delete;
-mod discovery;
 mod error;
-mod escalation;
-mod impersonation;
-mod json;
 pub mod merge;
-mod names;
-mod openapi;
-mod options;
-mod ownership;
-mod patch;
-mod protobuf;
-mod quantity;
-mod rbac;
-mod read;
+mod objects;
 mod registry;
 mod request;
-mod scale;
+mod resources;
 pub mod schema;
-mod selector;
 mod server;
 mod store;
-mod strategy;
-mod table;
-mod target;
-mod tokens;
-mod validate;
-mod virtuals;
-mod watch;
-mod workloads;
-mod write;
+mod user;
+mod values;
 
-pub use request::{Body, Moment, Request, Response, User};
+pub use request::message::{Body, Request, Response};
+pub use request::watch::Watch;
 pub use server::Server;
 pub use store::HISTORY;
-pub use watch::Watch;
+pub use user::User;
+pub use values::clock::Clock;

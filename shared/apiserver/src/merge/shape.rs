@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::set::{Element, field};
-use crate::schema::{DEDUCED, Id, Relation, Scalar, Schema, Struct, Type, UNTYPED};
+use crate::schema::{DEDUCED, Id, ListType, Scalar, Schema, Struct, Type, UNTYPED};
 
 /// What scalars a place takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Shape<'a> {
     Scalar(Kind),
     List {
         item: Id,
-        relation: &'a Relation,
+        list_type: &'a ListType,
     },
     Map {
         declared: Option<&'a Struct>,
@@ -33,9 +33,9 @@ pub(super) enum Shape<'a> {
 pub(super) fn shape<'a>(schema: &'a Schema, id: Id, value: Option<&Value>) -> Shape<'a> {
     match schema.get(id) {
         Type::Scalar(scalar) => Shape::Scalar(kind(*scalar)),
-        Type::List { item, relation } => Shape::List {
+        Type::List { item, list_type } => Shape::List {
             item: *item,
-            relation,
+            list_type,
         },
         Type::Map { value, atomic } => Shape::Map {
             declared: None,
@@ -56,7 +56,7 @@ fn anything<'a>(value: Option<&Value>, below: Id, atomic: bool) -> Shape<'a> {
     match value {
         Some(Value::Array(_)) => Shape::List {
             item: UNTYPED,
-            relation: &Relation::Atomic,
+            list_type: &ListType::Atomic,
         },
         Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Shape::Scalar(Kind::Any),
         _ => Shape::Map {
@@ -166,12 +166,12 @@ fn go_plain_inner(value: &Value) -> String {
 pub(super) fn item_element(
     schema: &Schema,
     item: Id,
-    relation: &Relation,
+    list_type: &ListType,
     value: &Value,
 ) -> Result<Element, String> {
-    match relation {
-        Relation::Keys(keys) => keyed(schema, item, keys, value),
-        Relation::Set => match value {
+    match list_type {
+        ListType::Keys(keys) => keyed(schema, item, keys, value),
+        ListType::Set => match value {
             Value::Object(_) => {
                 Err("associative list without keys has an element that's a map type".to_owned())
             }
@@ -183,7 +183,7 @@ pub(super) fn item_element(
             ),
             scalar => Ok(format!("v:{scalar}")),
         },
-        Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+        ListType::Atomic => Err("invalid indexing of non-associative list".to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::set::{Element, Set, display_element};
 use super::shape::{Shape, below, go_plain, is_hollow, item_element, scalar_problem, shape};
-use crate::schema::{Id, Relation, Schema, Type};
+use crate::schema::{Id, ListType, Schema, Type};
 
 /// A place in a family of types.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl<'a> TypeRef<'a> {
     fn is_atomic(self) -> bool {
         match self.schema.get(self.id) {
             Type::Untyped => true,
-            Type::List { relation, .. } => *relation == Relation::Atomic,
+            Type::List { list_type, .. } => *list_type == ListType::Atomic,
             Type::Map { atomic, .. } => *atomic,
             Type::Struct(of) => of.atomic,
             _ => false,
@@ -72,9 +72,9 @@ fn check_at(of: TypeRef<'_>, value: &Value, duplicates: bool, path: &str, out: &
                 note(path, &problem, out);
             }
         }
-        Shape::List { item, relation } => match value {
+        Shape::List { item, list_type } => match value {
             Value::Null => {}
-            Value::Array(list) => check_items(of.at(item), relation, list, duplicates, path, out),
+            Value::Array(list) => check_items(of.at(item), list_type, list, duplicates, path, out),
             other => note(
                 path,
                 &format!("expected list, got {}", go_plain(other)),
@@ -106,7 +106,7 @@ fn check_at(of: TypeRef<'_>, value: &Value, duplicates: bool, path: &str, out: &
 
 fn check_items(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     list: &[Value],
     duplicates: bool,
     path: &str,
@@ -114,10 +114,10 @@ fn check_items(
 ) {
     let mut seen = BTreeSet::new();
     for (index, value) in list.iter().enumerate() {
-        let step = if *relation == Relation::Atomic {
+        let step = if *list_type == ListType::Atomic {
             format!("[{index}]")
         } else {
-            match item_element(item.schema, item.id, relation, value) {
+            match item_element(item.schema, item.id, list_type, value) {
                 Ok(element) => {
                     let step = display_element(&element);
                     if !seen.insert(element) && !duplicates {
@@ -146,15 +146,15 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
     match of.shape(Some(value)) {
         Shape::Scalar(_)
         | Shape::List {
-            relation: Relation::Atomic,
+            list_type: ListType::Atomic,
             ..
         }
         | Shape::Map { atomic: true, .. } => set.insert(path),
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let Value::Array(list) = value else { return };
             let elements: Vec<Option<Element>> = list
                 .iter()
-                .map(|value| item_element(of.schema, item, relation, value).ok())
+                .map(|value| item_element(of.schema, item, list_type, value).ok())
                 .collect();
             let mut counts: BTreeMap<&Element, usize> = BTreeMap::new();
             for element in elements.iter().flatten() {
@@ -276,16 +276,16 @@ fn compare_shape(
             leaf(old, new, path, out);
             true
         }
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let (a, b) = (
                 old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
                 new.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
             );
-            if *relation == Relation::Atomic || (a.is_empty() && b.is_empty()) {
+            if *list_type == ListType::Atomic || (a.is_empty() && b.is_empty()) {
                 leaf(old, new, path, out);
                 return true;
             }
-            compare_items(of.at(item), relation, a, b, path, out);
+            compare_items(of.at(item), list_type, a, b, path, out);
             false
         }
         Shape::Map {
@@ -324,13 +324,13 @@ fn keys<'a>(
 
 fn grouped<'a>(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     list: &'a [Value],
 ) -> (Vec<Element>, BTreeMap<Element, Vec<&'a Value>>) {
     let mut order = Vec::new();
     let mut groups: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
     for value in list {
-        let Ok(element) = item_element(item.schema, item.id, relation, value) else {
+        let Ok(element) = item_element(item.schema, item.id, list_type, value) else {
             continue;
         };
         order.push(element.clone());
@@ -341,14 +341,14 @@ fn grouped<'a>(
 
 fn compare_items(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     a: &[Value],
     b: &[Value],
     path: &mut Vec<Element>,
     out: &mut Comparison,
 ) {
-    let (_, left) = grouped(item, relation, a);
-    let (_, right) = grouped(item, relation, b);
+    let (_, left) = grouped(item, list_type, a);
+    let (_, right) = grouped(item, list_type, b);
     let none = Vec::new();
     let all: BTreeSet<&Element> = left.keys().chain(right.keys()).collect();
     for element in all {
@@ -411,7 +411,7 @@ fn merge_at(
     let keep = || config.or(live).cloned();
     match shape {
         Shape::Scalar(_) => keep(),
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let (a, b) = (
                 live.and_then(Value::as_array)
                     .map_or(&[][..], Vec::as_slice),
@@ -419,10 +419,10 @@ fn merge_at(
                     .and_then(Value::as_array)
                     .map_or(&[][..], Vec::as_slice),
             );
-            if *relation == Relation::Atomic || (a.is_empty() && b.is_empty()) {
+            if *list_type == ListType::Atomic || (a.is_empty() && b.is_empty()) {
                 return keep();
             }
-            let merged = merge_items(of.at(item), relation, a, b, problems);
+            let merged = merge_items(of.at(item), list_type, a, b, problems);
             (!merged.is_empty()).then_some(Value::Array(merged))
         }
         Shape::Map {
@@ -456,13 +456,13 @@ fn merge_at(
 /// items stay in front of the next shared item.
 fn merge_items(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     live: &[Value],
     config: &[Value],
     problems: &mut Vec<String>,
 ) -> Vec<Value> {
-    let (left_order, left) = grouped(item, relation, live);
-    let (right_order, right) = grouped(item, relation, config);
+    let (left_order, left) = grouped(item, list_type, live);
+    let (right_order, right) = grouped(item, list_type, config);
     for (element, values) in &right {
         if values.len() > 1 {
             problems.push(format!(
@@ -527,16 +527,16 @@ fn merge_items(
 pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     match of.shape(Some(value)) {
         Shape::Scalar(_) => value.clone(),
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let Value::Array(list) = value else {
                 return Value::Null;
             };
-            if list.is_empty() || *relation == Relation::Atomic {
+            if list.is_empty() || *list_type == ListType::Atomic {
                 return Value::Null;
             }
             let mut out = Vec::new();
             for value in list {
-                let element = item_element(of.schema, item, relation, value).unwrap_or_default();
+                let element = item_element(of.schema, item, list_type, value).unwrap_or_default();
                 if set.has(&element) {
                     continue;
                 }

@@ -52,7 +52,7 @@ pub enum Scalar {
 
 /// How server-side apply sees a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Relation {
+pub enum ListType {
     /// One value.
     Atomic,
     /// Each item by itself.
@@ -75,7 +75,7 @@ pub enum Type {
         /// The items' type.
         item: Id,
         /// How items are told apart.
-        relation: Relation,
+        list_type: ListType,
     },
     /// A map with free keys.
     Map {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::{Field, Relation, Scalar, Schema, Struct, Type};
+use super::{Field, ListType, Scalar, Schema, Struct, Type};
 
 /// The built-in types of Kubernetes 1.36, read once and shared.
 pub fn builtin() -> Arc<Schema> {
@@ -72,9 +72,9 @@ fn read_type(entry: &Value) -> Type {
         "microtime" => Type::Scalar(Scalar::MicroTime),
         "list" => Type::List {
             item: element(),
-            relation: match entry["l"].as_str() {
-                Some("set") => Relation::Set,
-                Some("map") => Relation::Keys(
+            list_type: match entry["l"].as_str() {
+                Some("set") => ListType::Set,
+                Some("map") => ListType::Keys(
                     entry["y"]
                         .as_array()
                         .into_iter()
@@ -82,7 +82,7 @@ fn read_type(entry: &Value) -> Type {
                         .map(text)
                         .collect(),
                 ),
-                _ => Relation::Atomic,
+                _ => ListType::Atomic,
             },
         },
         "map" => Type::Map {

@@ -9,7 +9,7 @@ mod normal;
 
 use std::collections::BTreeMap;
 
-use driftless_apiserver::{Body, Moment, Request, Server, User};
+use driftless_apiserver::{Body, Clock, Request, Server, User};
 use serde_json::{Value, json};
 
 use cases::{AUTHORIZATION, Answer, Subject};
@@ -28,7 +28,7 @@ impl Embedded {
     fn new() -> Self {
         static STARTED: std::sync::OnceLock<Server> = std::sync::OnceLock::new();
         Self {
-            server: STARTED.get_or_init(|| Server::new(moment(0))).clone(),
+            server: STARTED.get_or_init(|| Server::new(clock(0))).clone(),
             asked: 1,
         }
     }
@@ -42,13 +42,13 @@ impl Embedded {
             return User::admin("driftless-admin");
         };
         let token = bearer.strip_prefix("Bearer ").expect("a bearer token");
-        let user = self.server.authenticate(token, moment(0).now);
+        let user = self.server.authenticate(token, clock(0).now);
         user.expect("a token of this server")
     }
 }
 
-fn moment(seed: u128) -> Moment {
-    Moment {
+fn clock(seed: u128) -> Clock {
+    Clock {
         now: "2026-01-01T00:00:00Z".parse().expect("a time"),
         seed: seed << 32,
     }
@@ -72,7 +72,7 @@ impl Subject for Embedded {
             user: self.user(headers),
         };
         self.asked += 1;
-        let response = self.server.handle(&request, moment(self.asked));
+        let response = self.server.handle(&request, clock(self.asked));
         let warnings = response
             .headers
             .iter()

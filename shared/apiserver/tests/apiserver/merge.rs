@@ -89,6 +89,10 @@ fn another_value_is_a_conflict() {
 
 /// A comparison of each item with each would take minutes.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time that it takes is what is tested"
+)]
 fn the_fields_of_a_long_list_are_found_in_linear_time() {
     let numbers = 1..=100_000;
     let ports: Vec<Value> = numbers

@@ -1,0 +1,116 @@
+//! What comes in and what goes out.
+
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::request::watch::Watch;
+use crate::user::User;
+
+/// One HTTP request, its user already authenticated.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE`.
+    pub method: String,
+    /// The path without the query.
+    pub path: String,
+    /// The query without `?`, as it was sent.
+    pub query: String,
+    /// Header names and values; names are compared without case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Who asks; impersonation comes on top of it.
+    pub user: User,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// Headers but the content type.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Body,
+}
+
+/// The body of an answer.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// `application/json`, or the media type given.
+    Json(Value, String),
+    /// `text/plain`.
+    Text(String),
+    /// A stream of events, one JSON document a line: see [`crate::Server::poll`].
+    Watch(Box<Watch>),
+}
+
+const JSON: &str = "application/json";
+
+impl Response {
+    /// A JSON answer.
+    pub fn json(status: u16, body: Value) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Body::Json(body, JSON.to_owned()),
+        }
+    }
+
+    /// A text answer.
+    pub fn text(body: &str) -> Self {
+        Self {
+            status: 200,
+            headers: Vec::new(),
+            body: Body::Text(body.to_owned()),
+        }
+    }
+
+    /// The answer of a watch.
+    pub(crate) fn watch(watch: Watch) -> Self {
+        Self {
+            status: 200,
+            headers: Vec::new(),
+            body: Body::Watch(Box::new(watch)),
+        }
+    }
+
+    /// The content type of the body.
+    pub fn content_type(&self) -> &str {
+        match &self.body {
+            Body::Json(_, media) => media,
+            Body::Text(_) => "text/plain; charset=utf-8",
+            Body::Watch(_) => JSON,
+        }
+    }
+
+    /// The body as JSON; `None` for text and watches.
+    pub fn value(&self) -> Option<&Value> {
+        match &self.body {
+            Body::Json(value, _) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl From<ApiError> for Response {
+    fn from(error: ApiError) -> Self {
+        let mut response = Self::json(error.code, error.to_status());
+        if let Some(after) = error.retry_after {
+            response
+                .headers
+                .push(("Retry-After".into(), after.to_string()));
+        }
+        response
+    }
+}
+
+impl Request {
+    /// A header's value; empty when it is absent.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map_or("", |(_, value)| value.as_str())
+    }
+}

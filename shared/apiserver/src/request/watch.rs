@@ -1,0 +1,184 @@
+//! Watches: a place in the history, moved on by [`Server::poll`].
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::objects;
+use crate::objects::codec::empty;
+use crate::objects::selector::Selector;
+use crate::objects::table::Form;
+use crate::request::query::Query;
+use crate::request::target::Target;
+use crate::resources::Resource;
+use crate::store::state::State;
+use crate::store::{Change, Event};
+
+/// A running watch. It holds no part of the server.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    resource: Arc<Resource>,
+    namespace: String,
+    selector: Selector,
+    version: u64,
+    /// Objects to send as they are before the history goes on.
+    start: Vec<Value>,
+    bookmarks: bool,
+    initial: bool,
+    ended: bool,
+    form: Form,
+    /// How long the client wants it to run.
+    pub timeout_seconds: Option<u64>,
+}
+
+/// Begins a watch.
+///
+/// # Errors
+/// Selectors and versions that are not valid.
+pub(crate) fn open(
+    state: &State,
+    target: &Target,
+    query: &Query,
+    form: Form,
+) -> Result<Watch, ApiError> {
+    let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?
+        .of(&target.resource, &target.name)?;
+    let initial = query.flag("sendInitialEvents");
+    let given = query.get("resourceVersion");
+    let from: u64 = match given {
+        "" | "0" => 0,
+        text => text
+            .parse()
+            .map_err(|_| ApiError::unknown(&bad_version(text)))?,
+    };
+    let mut watch = Watch {
+        resource: Arc::clone(&target.resource),
+        namespace: target.namespace.clone(),
+        selector,
+        version: state.store.version(),
+        start: Vec::new(),
+        bookmarks: query.flag("allowWatchBookmarks"),
+        initial,
+        ended: false,
+        form,
+        timeout_seconds: query.get("timeoutSeconds").parse().ok(),
+    };
+    if initial || from == 0 {
+        watch.start = matching(state, &watch);
+    } else if from < state.store.forgotten() {
+        watch.ended = true;
+        watch.start = vec![
+            json!({"type": "ERROR", "object": too_old(from, state.store.forgotten()).to_status()}),
+        ];
+    } else {
+        watch.version = from;
+    }
+    Ok(watch)
+}
+
+fn matching(state: &State, watch: &Watch) -> Vec<Value> {
+    state
+        .store
+        .list(&watch.resource.key(), &watch.namespace, None)
+        .filter(|(_, object)| watch.selector.matches(object))
+        .map(|(_, object)| {
+            let object = objects::in_version(&watch.resource, object);
+            json!({"type": "ADDED", "object": watch.form.event(&watch.resource, object)})
+        })
+        .collect()
+}
+
+/// The events of a watch since it was last asked.
+pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
+    let mut out = std::mem::take(&mut watch.start);
+    if watch.ended {
+        return out;
+    }
+    if watch.initial {
+        watch.initial = false;
+        if watch.bookmarks {
+            out.push(watch.bookmark(true));
+        }
+    }
+    if watch.version < state.store.forgotten() {
+        watch.ended = true;
+        let error = too_old(watch.version, state.store.forgotten());
+        out.push(json!({"type": "ERROR", "object": error.to_status()}));
+        return out;
+    }
+    let key = watch.resource.key();
+    for event in state.store.since(watch.version) {
+        if event.key == key
+            && (watch.namespace.is_empty() || event.name.0 == watch.namespace)
+            && let Some(line) = watch.line(event)
+        {
+            out.push(line);
+        }
+    }
+    watch.version = state.store.version();
+    out
+}
+
+impl Watch {
+    /// Has it sent its last event?
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The bookmark that a server sends now and then, if the client asked for bookmarks.
+    pub fn heartbeat(&self) -> Option<Value> {
+        (self.bookmarks && !self.ended).then(|| self.bookmark(false))
+    }
+
+    fn bookmark(&self, initial: bool) -> Value {
+        let mut metadata = json!({"resourceVersion": self.version.to_string()});
+        if initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mut object = empty(&self.resource.schema, self.resource.id);
+        if self.resource.custom.is_some() || !object.is_object() {
+            object = json!({});
+        }
+        object["kind"] = self.resource.kind.clone().into();
+        object["apiVersion"] = self.resource.api_version().into();
+        object["metadata"] = metadata;
+        json!({"type": "BOOKMARK", "object": object})
+    }
+
+    /// An event as this watch sees it: what leaves the selection is deleted, what enters it is added.
+    fn line(&self, event: &Event) -> Option<Value> {
+        let now = event.change != Change::Deleted && self.selector.matches(&event.object);
+        let was = event
+            .before
+            .as_ref()
+            .is_some_and(|before| self.selector.matches(before));
+        let (kind, object) = match (was, now) {
+            (false, true) => ("ADDED", Value::clone(&event.object)),
+            (true, true) => ("MODIFIED", Value::clone(&event.object)),
+            (true, false) => {
+                let before = event.before.as_ref()?;
+                let mut object = Value::clone(before);
+                object["metadata"]["resourceVersion"] = event.version.to_string().into();
+                ("DELETED", object)
+            }
+            (false, false) => return None,
+        };
+        let object = objects::in_version(&self.resource, &object);
+        Some(json!({"type": kind, "object": self.form.event(&self.resource, object)}))
+    }
+}
+
+pub(crate) fn too_old(from: u64, oldest: u64) -> ApiError {
+    ApiError::new(
+        410,
+        "Expired",
+        format!("too old resource version: {from} ({oldest})"),
+    )
+}
+
+pub(crate) fn bad_version(text: &str) -> String {
+    format!(
+        "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+    )
+}

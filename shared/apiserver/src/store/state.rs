@@ -1,0 +1,62 @@
+//! What one server holds: its types and its objects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::resources::{Builtin, Resource};
+use crate::store::Store;
+
+/// The types and objects of one server.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub builtin: Arc<Builtin>,
+    /// Custom resources by `group/version` and plural.
+    pub custom: BTreeMap<(String, String), Arc<Resource>>,
+    pub store: Store,
+    /// How many addresses of services were given out.
+    pub next_address: u32,
+    /// How many node ports were given out.
+    pub next_port: u32,
+    /// Major, minor and patch version of Kubernetes that the server says it has.
+    pub kubernetes: [u64; 3],
+}
+
+/// The version that a server says it has, unless it is told another one.
+const KUBERNETES: [u64; 3] = [1, 36, 3];
+
+impl State {
+    /// No objects and no custom resources.
+    pub(crate) fn new() -> Self {
+        Self {
+            builtin: Builtin::shared(),
+            custom: BTreeMap::new(),
+            store: Store::default(),
+            next_address: 1,
+            next_port: 0,
+            kubernetes: KUBERNETES,
+        }
+    }
+
+    /// A resource by `group/version` and plural.
+    pub(crate) fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let key = (api_version.to_owned(), plural.to_owned());
+        self.builtin
+            .resources
+            .get(&key)
+            .or_else(|| self.custom.get(&key))
+            .cloned()
+    }
+
+    /// Whether a `group/version` is one of the built-in ones.
+    pub(crate) fn is_builtin(&self, api_version: &str) -> bool {
+        self.builtin
+            .resources
+            .values()
+            .any(|resource| resource.api_version_ref() == api_version)
+    }
+
+    /// All resources, built-in ones first.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.builtin.resources.values().chain(self.custom.values())
+    }
+}
