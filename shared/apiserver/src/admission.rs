@@ -1,4 +1,4 @@
-//! The built-in admission plugins that matter to objects without nodes.
+//! The built-in admission plugins that do not need nodes.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ pub(crate) fn create(
     storage_class(state, resource, object)
 }
 
-/// A claim without a class gets the default one.
+/// A claim without a storage class gets the default one.
 fn storage_class(state: &State, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     if !resource.is("", "persistentvolumeclaims")
         || object["spec"].get("storageClassName").is_some()

@@ -1,4 +1,4 @@
-//! What a new cluster has: namespaces and the roles that people use.
+//! The objects of a new cluster: namespaces, and the default roles of RBAC.
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
-//! One API server: what it holds, the way of a request, and the controllers that work when they are asked to.
+//! The server: its state, its requests, and its controllers.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::authentication::impersonation::Remembered;
+use crate::authentication::impersonation::ModeCache;
 use crate::authentication::tokens::Tokens;
 use crate::bootstrap;
 use crate::controllers::{garbage, roles, workloads};
@@ -28,13 +28,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// A new cluster, with the namespaces and roles that every cluster starts with.
+    /// A server with the namespaces and default roles of a new cluster.
     pub fn new(clock: Clock) -> Self {
         let mut server = Self {
             api: Api {
                 state: State::new(),
                 tokens: Tokens::default(),
-                impersonation: Remembered::default(),
+                impersonation: ModeCache::default(),
             },
             ran: 0,
             aggregated: 0,
@@ -44,13 +44,13 @@ impl Server {
         server
     }
 
-    /// The newest resourceVersion. It moves with every write, so a server of watches can wait for it.
+    /// The newest resourceVersion. It grows with every write, so that streams of watches can wait for it.
     pub fn version(&self) -> u64 {
         self.api.state.store.version()
     }
 
-    /// Says from now on that it has this version of Kubernetes (major, minor, patch), for clients that ask. What it serves
-    /// stays the same.
+    /// Sets the version of Kubernetes (major, minor, patch) that the server reports. What it serves does not
+    /// change.
     pub fn tell_version(&mut self, kubernetes: [u64; 3]) {
         self.api.state.kubernetes = kubernetes;
     }

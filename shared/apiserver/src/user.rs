@@ -9,7 +9,7 @@ pub struct User {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else is known, by name.
+    /// Extra values by key.
     pub extra: Vec<(String, Vec<String>)>,
 }
 

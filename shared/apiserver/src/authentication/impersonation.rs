@@ -3,7 +3,7 @@
 //! A request says by its headers which user, uid, groups and extra values it wants to have. There are five modes, each
 //! with verbs of its own: the constrained ones need `impersonate:MODE` on each wanted value and `impersonate-on:MODE:VERB`
 //! on what the request itself does; the legacy one needs `impersonate` on each wanted value. The mode that was the last
-//! to succeed for a user is tried first; the error of the first mode that fails is the one that is told.
+//! to succeed for a user is tried first; the error of the first mode that fails is returned.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ const AUTHENTICATED: &str = "system:authenticated";
 const MASTERS: &str = "system:masters";
 /// The extra value of a service account's token that names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From so many values on, a right to all of them is looked for first.
+/// With this many values or more, a right to all of them is checked first.
 const MANY: usize = 4;
-/// Users whose mode is remembered.
+/// The most users whose mode is remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
 /// A way to impersonate.
@@ -34,9 +34,9 @@ pub(crate) enum Mode {
     ArbitraryNode,
     /// A service account, by its name alone.
     ServiceAccount,
-    /// Everybody else.
+    /// Any other user.
     UserInfo,
-    /// Without constraints.
+    /// The mode of Kubernetes before 1.35, without constraints.
     Legacy,
 }
 
@@ -48,11 +48,11 @@ const MODES: [Mode; 5] = [
     Mode::Legacy,
 ];
 
-/// The mode that was the last to succeed, by user.
+/// The mode that last succeeded, by user.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Remembered(BTreeMap<String, Mode>);
+pub(crate) struct ModeCache(BTreeMap<String, Mode>);
 
-impl Remembered {
+impl ModeCache {
     fn add(&mut self, user: &str, mode: Mode) {
         if self.0.len() >= MOST_REMEMBERED && !self.0.contains_key(user) {
             self.0.clear();
@@ -61,13 +61,13 @@ impl Remembered {
     }
 }
 
-/// The user whom a request is for: its own, or the one that it is allowed to impersonate.
+/// The effective user of a request: its own, or the one that it is allowed to impersonate.
 ///
 /// # Errors
 /// 400 for headers without a user, 403 for a value that the user may not impersonate.
 pub(crate) fn impersonated(
     state: &State,
-    remembered: &mut Remembered,
+    remembered: &mut ModeCache,
     real: &User,
     headers: &[(String, String)],
     attributes: &Attributes<'_>,
@@ -131,7 +131,7 @@ fn wanted(headers: &[(String, String)]) -> Result<Option<User>, ApiError> {
     )))
 }
 
-/// The bytes of `%XX`; `None` for a text that is not escaped well.
+/// Decodes `%XX`; `None` when an escape is not valid.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -199,7 +199,7 @@ impl Mode {
         }
     }
 
-    /// Whether the mode is one for this user at all.
+    /// Whether the mode can impersonate the wanted user.
     fn applies(self, real: &User, wanted: &User) -> bool {
         let name_alone =
             || wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
@@ -221,7 +221,7 @@ impl Mode {
     }
 }
 
-/// One mode, tried.
+/// An attempt to impersonate by one mode.
 struct Attempt<'a> {
     state: &'a State,
     real: &'a User,
@@ -230,7 +230,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// The impersonated user; `None` when the mode is not one for it.
+    /// The impersonated user; `None` when the mode cannot impersonate it.
     fn user(&self, attributes: &Attributes<'_>) -> Option<Result<User, ApiError>> {
         self.mode
             .applies(self.real, self.wanted)
@@ -287,7 +287,7 @@ impl Attempt<'_> {
         authorize(self.state, self.real, &attributes)
     }
 
-    /// A refusal without a question to RBAC.
+    /// A refusal that does not depend on RBAC.
     fn refused(&self, attributes: Attributes<'_>, why: &str) -> ApiError {
         let verb = self.verb();
         let attributes = Attributes {
@@ -393,7 +393,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What constrained impersonation refuses of extra values before it asks RBAC.
+/// Why constrained impersonation refuses extra values before RBAC is asked; `None` when it does not.
 fn extra_problem(extra: &[(String, Vec<String>)]) -> Option<String> {
     extra.iter().find_map(|(key, values)| {
         if key.is_empty() {
@@ -414,7 +414,7 @@ fn extra_problem(extra: &[(String, Vec<String>)]) -> Option<String> {
     })
 }
 
-/// Why a text is not a domain, a slash and a path, as `IsDomainPrefixedPath` of apimachinery says it.
+/// Why a text is not a domain-prefixed path, in the words of `IsDomainPrefixedPath` of apimachinery; `None` when it is one.
 fn domain_path_problem(key: &str) -> Option<String> {
     const PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
     let invalid = |value: &str, why: &str| format!("extra.key: Invalid value: {value:?}: {why}");

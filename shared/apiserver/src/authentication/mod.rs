@@ -1,4 +1,4 @@
-//! Who asks: service accounts by their tokens, and users whom others impersonate.
+//! The user of a request: tokens of service accounts, and impersonation.
 
 pub(crate) mod impersonation;
 pub(crate) mod tokens;

@@ -1,4 +1,4 @@
-//! The tokens of service accounts that a server gave out. They are opaque; a real cluster signs JSON web tokens.
+//! Tokens of service accounts. They are opaque; a real cluster signs JSON web tokens.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::user::User;
 use crate::values::clock::Clock;
 use crate::values::text;
 
-/// A token that was given out.
+/// An issued token.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
     pub namespace: String,
     pub account: String,
     /// The account's uid: a token does not outlive its account.
     pub uid: String,
-    /// The token's own name.
+    /// The id of the token (`JTI`).
     pub id: String,
     pub audiences: Vec<String>,
     pub expires: Timestamp,
@@ -28,7 +28,7 @@ pub(crate) struct Issued {
 pub(crate) struct Tokens(BTreeMap<String, Issued>);
 
 impl Tokens {
-    /// Gives out a token; those that have expired are forgotten.
+    /// Issues a token, and removes expired ones.
     pub(crate) fn issue(&mut self, issued: Issued, clock: &mut Clock) -> String {
         let token: String = (0..4).map(|_| format!("{:016x}", clock.next())).collect();
         self.0.retain(|_, known| known.expires > clock.now);
@@ -36,7 +36,7 @@ impl Tokens {
         token
     }
 
-    /// What is known of a token; `None` when it was not given out here, has expired, or its account is gone.
+    /// The record of a token; `None` when it was not issued here, has expired, or its account is gone.
     pub(crate) fn find(&self, state: &State, token: &str, now: Timestamp) -> Option<&Issued> {
         let issued = self.0.get(token)?;
         let key = (issued.namespace.clone(), issued.account.clone());

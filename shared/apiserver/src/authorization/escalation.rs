@@ -1,9 +1,9 @@
-//! Nobody grants what they do not hold: roles and bindings are checked against
-//! the rights of who writes them.
+//! Privilege escalation: the rules of roles and bindings are checked against
+//! the rights of the user that writes them.
 
 use serde_json::Value;
 
-use crate::authorization::{Attributes, decide, held, rules_of};
+use crate::authorization::{Attributes, decide, rules_of, rules_of_user};
 use crate::error::ApiError;
 use crate::resources::Resource;
 use crate::store::state::State;
@@ -12,7 +12,7 @@ use crate::values::{text, texts};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// One right of a rule, taken apart.
+/// One right of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Right {
     group: String,
@@ -68,7 +68,7 @@ pub(crate) fn check(
     } else {
         object["rules"].as_array().cloned().unwrap_or_default()
     };
-    let own = held(state, user, namespace);
+    let own = rules_of_user(state, user, namespace);
     let missing: Vec<Right> = rules
         .iter()
         .flat_map(rights)
@@ -157,7 +157,7 @@ fn covers(rule: &Value, right: &Right) -> bool {
     has("apiGroups", &right.group) && resource && (names.is_empty() || names.contains(&right.name))
 }
 
-/// The rights as rules again: verbs of the same resource together.
+/// The rights as rules, with the verbs of one resource together.
 fn compact(missing: &[Right]) -> Vec<String> {
     let mut lines: Vec<(Right, Vec<String>)> = Vec::new();
     for right in missing {

@@ -13,7 +13,7 @@ use crate::user::User;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What a user wants to do.
+/// The attributes of a request that authorization depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes<'a> {
     pub verb: &'a str,
@@ -22,7 +22,7 @@ pub(crate) struct Attributes<'a> {
     pub subresource: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
-    /// A path instead of a resource.
+    /// The path of a request that is not for a resource.
     pub path: Option<&'a str>,
 }
 
@@ -36,15 +36,15 @@ impl Attributes<'_> {
     }
 }
 
-/// What RBAC says of a request.
+/// The decision of RBAC.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
     pub allowed: bool,
-    /// The binding that allows it, or the roles of bindings that are not there; often empty.
+    /// The binding that allows it, or the missing roles of bindings; can be empty.
     pub reason: String,
 }
 
-/// Decides whether a user may do something.
+/// Decides whether a user is allowed to do something.
 pub(crate) fn decide(state: &State, user: &User, attributes: &Attributes<'_>) -> Decision {
     if is_privileged(user) {
         return Decision {
@@ -55,7 +55,7 @@ pub(crate) fn decide(state: &State, user: &User, attributes: &Attributes<'_>) ->
     let mut missing = Vec::new();
     for binding in bindings(state, user, attributes.namespace) {
         match binding.rules(state) {
-            Some(rules) if rules.iter().any(|rule| permits(rule, attributes)) => {
+            Some(rules) if rules.iter().any(|rule| rule_allows(rule, attributes)) => {
                 return Decision {
                     allowed: true,
                     reason: format!("RBAC: allowed by {binding}"),
@@ -97,7 +97,7 @@ pub(crate) fn authorize(
     Err(forbidden(user, attributes, &decision.reason))
 }
 
-/// The refusal of a request.
+/// The error of a request that is not allowed.
 pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let verb = attributes.verb;
     let what = match attributes.path {
@@ -115,7 +115,7 @@ pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) 
             )
         }
     };
-    // As the real server does, so that the text cannot be taken for HTML.
+    // Escaped as in the real server, so that a browser does not read it as HTML.
     let mut what = what
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -145,7 +145,7 @@ pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) 
     error
 }
 
-/// Members of this group may do everything.
+/// Whether a user is in the group that is allowed to do everything.
 fn is_privileged(user: &User) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
 }
@@ -154,7 +154,7 @@ fn key(plural: &str) -> Key {
     (GROUP.to_owned(), plural.to_owned())
 }
 
-/// A binding that has a user among its subjects.
+/// A binding with a user among its subjects.
 struct Binding<'a> {
     object: &'a Value,
     name: &'a str,
@@ -163,7 +163,7 @@ struct Binding<'a> {
     subject: &'a Value,
 }
 
-/// The bindings of a user that count in a namespace, the cluster's first.
+/// The bindings of a user in a namespace, those of the cluster first.
 fn bindings<'a>(
     state: &'a State,
     user: &'a User,
@@ -253,7 +253,7 @@ pub(crate) fn rules_of<'a>(
 }
 
 /// All rules that a user has in a namespace, the cluster's among them.
-pub(crate) fn held(state: &State, user: &User, namespace: &str) -> Vec<Value> {
+pub(crate) fn rules_of_user(state: &State, user: &User, namespace: &str) -> Vec<Value> {
     if is_privileged(user) {
         return vec![json!({
             "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "nonResourceURLs": ["*"],
@@ -263,13 +263,13 @@ pub(crate) fn held(state: &State, user: &User, namespace: &str) -> Vec<Value> {
     rules.flatten().cloned().collect()
 }
 
-/// The texts of a list; none when it is not one.
+/// The strings of a list; none when it is not a list.
 fn each<'a>(rule: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
     let list = rule[key].as_array().into_iter().flatten();
     list.filter_map(Value::as_str)
 }
 
-fn permits(rule: &Value, attributes: &Attributes<'_>) -> bool {
+fn rule_allows(rule: &Value, attributes: &Attributes<'_>) -> bool {
     let has =
         |key: &str, wanted: &str| each(rule, key).any(|known| known == "*" || known == wanted);
     if !has("verbs", attributes.verb) {

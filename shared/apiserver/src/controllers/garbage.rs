@@ -44,7 +44,7 @@ fn empty_namespaces(state: &mut State, clock: &Clock) -> usize {
                 .collect();
             for object in inside.into_iter().filter(|name| !name.0.is_empty()) {
                 left = true;
-                touched += begin_end(state, &of, &object, clock);
+                touched += delete_or_mark(state, &of, &object, clock);
             }
         }
         if !left && state.store.delete(&key, &name).is_some() {
@@ -55,7 +55,7 @@ fn empty_namespaces(state: &mut State, clock: &Clock) -> usize {
 }
 
 /// Deletes an object, or marks it when finalizers hold it.
-fn begin_end(state: &mut State, key: &Key, name: &Name, clock: &Clock) -> usize {
+fn delete_or_mark(state: &mut State, key: &Key, name: &Name, clock: &Clock) -> usize {
     let Some(object) = state.store.get(key, name) else {
         return 0;
     };
@@ -76,7 +76,7 @@ fn begin_end(state: &mut State, key: &Key, name: &Name, clock: &Clock) -> usize 
     1
 }
 
-/// Ends what has lost all its owners, and what waits for its dependents.
+/// Deletes objects whose owners are all gone, and removes the finalizers that wait for dependents.
 fn collect(state: &mut State, clock: &Clock) -> usize {
     let mut alive: BTreeSet<String> = BTreeSet::new();
     let mut orphans: Vec<(Key, Name)> = Vec::new();
@@ -117,7 +117,7 @@ fn collect(state: &mut State, clock: &Clock) -> usize {
     }
     let mut touched = 0;
     for (key, name) in orphans {
-        touched += begin_end(state, &key, &name, clock);
+        touched += delete_or_mark(state, &key, &name, clock);
     }
     for (key, name, finalizer) in waiting {
         touched += release(state, &key, &name, &finalizer, &owned, clock);
@@ -159,7 +159,7 @@ fn release(
                 state.store.put(&of, &dependent, other);
                 touched += 1;
             } else if finalizer == "foregroundDeletion" {
-                touched += begin_end(state, &of, &dependent, clock);
+                touched += delete_or_mark(state, &of, &dependent, clock);
             }
         }
     }

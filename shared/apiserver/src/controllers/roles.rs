@@ -25,7 +25,7 @@ pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
     let key: Key = (GROUP.to_owned(), "clusterroles".to_owned());
     let is_written = *done < store.forgotten() || store.since(*done).any(|event| event.key == key);
     if is_written {
-        // A role may aggregate aggregated ones: a chain of them takes a round for each.
+        // An aggregated role may aggregate another one: a chain of n roles takes up to n rounds.
         let rounds = aggregated(&api.state, &key).len();
         let mut clock = clock.clone();
         for _ in 0..rounds {
@@ -41,7 +41,7 @@ pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
     *done = api.state.store.version();
 }
 
-/// The roles that have a rule of aggregation.
+/// The roles with an aggregation rule.
 fn aggregated(state: &State, key: &Key) -> Vec<Name> {
     let all = state.store.list(key, "", None);
     all.filter(|(_, role)| role["aggregationRule"].is_object())
@@ -49,7 +49,7 @@ fn aggregated(state: &State, key: &Key) -> Vec<Name> {
         .collect()
 }
 
-/// Applies to one role the rules that it shall have. Returns whether they are other ones than before.
+/// Applies the aggregated rules to one role. Returns whether the rules changed.
 fn fill(api: &mut Api, key: &Key, name: &Name, clock: &mut Clock) -> bool {
     let Some(role) = api.state.store.get(key, name) else {
         return false;
@@ -78,7 +78,7 @@ fn fill(api: &mut Api, key: &Key, name: &Name, clock: &mut Clock) -> bool {
     answer(api, &request, clock.clone()).is_ok()
 }
 
-/// The rules of the roles that the selectors find, each rule once; `None` for a selector that is not one.
+/// The rules of the selected roles without duplicates; `None` when a selector is not valid.
 fn rules(state: &State, key: &Key, name: &Name, role: &Value) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
     let mut out: Vec<Value> = Vec::new();

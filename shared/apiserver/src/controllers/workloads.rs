@@ -36,7 +36,7 @@ pub(crate) fn run(state: &mut State, ran: &mut u64, clock: &Clock) -> usize {
         let Some(object) = object.filter(running) else {
             continue;
         };
-        let wanted = laid_over(&object["status"], status(object, &now));
+        let wanted = merged_status(&object["status"], status(object, &now));
         if wanted != object["status"] {
             let mut object = Value::clone(object);
             object["status"] = wanted;
@@ -70,8 +70,8 @@ fn written_since(state: &State, version: u64) -> BTreeMap<(Key, Name), Status> {
     written.collect()
 }
 
-/// The new status with the fields that only the old one has, and with the old times where nothing else is new.
-fn laid_over(old: &Value, mut new: Value) -> Value {
+/// The new status, with fields that only the old one has, and with the old times where nothing else changed.
+fn merged_status(old: &Value, mut new: Value) -> Value {
     if let Some(conditions) = new.get_mut("conditions").and_then(Value::as_array_mut) {
         for condition in conditions {
             keep_times(condition, &old["conditions"]);
@@ -224,7 +224,7 @@ mod tests {
         assert!(names(&state, ran).is_empty());
         put(&mut state, "deployments", "b");
         assert_eq!(names(&state, ran), ["b"]);
-        // More than is remembered: nobody knows which.
+        // The history is too short to tell which objects changed.
         (0..=HISTORY).for_each(|_| put(&mut state, "controllerrevisions", "a"));
         assert_eq!(names(&state, ran), ["a", "b", "c"]);
     }

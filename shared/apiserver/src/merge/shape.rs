@@ -5,16 +5,16 @@ use serde_json::{Map, Value};
 use super::set::{Element, field};
 use crate::schema::{DEDUCED, Id, ListType, Scalar, Schema, Struct, Type, UNTYPED};
 
-/// What scalars a place takes.
+/// The scalars that a type accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Numeric,
-    Text,
+    String,
     Bool,
     Any,
 }
 
-/// How to walk a value.
+/// How a value of a type is walked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'a> {
     Scalar(Kind),
@@ -29,7 +29,7 @@ pub(super) enum Shape<'a> {
     },
 }
 
-/// The shape for a value; what is absent or null and could be anything is a map.
+/// The shape of a value of a type. An absent or null value of any type is a map.
 pub(super) fn shape<'a>(schema: &'a Schema, id: Id, value: Option<&Value>) -> Shape<'a> {
     match schema.get(id) {
         Type::Scalar(scalar) => Shape::Scalar(kind(*scalar)),
@@ -69,25 +69,25 @@ fn anything<'a>(value: Option<&Value>, below: Id, atomic: bool) -> Shape<'a> {
 
 fn kind(scalar: Scalar) -> Kind {
     match scalar {
-        Scalar::Text | Scalar::Bytes => Kind::Text,
+        Scalar::String | Scalar::Bytes => Kind::String,
         Scalar::Bool => Kind::Bool,
         Scalar::Int32 | Scalar::Int | Scalar::Float => Kind::Numeric,
-        Scalar::IntOrText | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => Kind::Any,
+        Scalar::IntOrString | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => Kind::Any,
     }
 }
 
-/// Why a scalar does not fit, in the API server's words.
+/// Why a scalar does not match, in the API server's words; `None` when it does.
 pub(super) fn scalar_problem(kind: Kind, value: &Value) -> Option<String> {
     let fits = matches!(
         (kind, value),
         (_, Value::Null)
             | (Kind::Numeric | Kind::Any, Value::Number(_))
-            | (Kind::Text | Kind::Any, Value::String(_))
+            | (Kind::String | Kind::Any, Value::String(_))
             | (Kind::Bool | Kind::Any, Value::Bool(_))
     );
     (!fits).then(|| match kind {
         Kind::Numeric => format!("expected numeric (int or float), got {}", go_type(value)),
-        Kind::Text => format!("expected string, got {}", go_syntax(value)),
+        Kind::String => format!("expected string, got {}", go_syntax(value)),
         Kind::Bool => format!("expected boolean, got {}", go_plain(value)),
         Kind::Any => format!("expected any scalar, got {}", go_plain(value)),
     })
@@ -162,7 +162,7 @@ fn go_plain_inner(value: &Value) -> String {
     }
 }
 
-/// The step to an item of a list that is no single value.
+/// The step to an item of a set or of a keyed list.
 pub(super) fn item_element(
     schema: &Schema,
     item: Id,
@@ -217,7 +217,7 @@ fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<El
     Ok(format!("k:{}", Value::Object(found)))
 }
 
-/// The type below a key, and its step; `None` where the key is not declared.
+/// The type below a key, its step, and whether it is declared; `None` when the key is not allowed.
 pub(super) fn below(
     declared: Option<&Struct>,
     others: Option<Id>,
@@ -229,8 +229,8 @@ pub(super) fn below(
     }
 }
 
-/// No items or fields, null or absent.
-pub(super) fn is_hollow(value: Option<&Value>) -> bool {
+/// Whether a value is absent, null, or without items or fields.
+pub(super) fn is_absent_or_empty(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
         Some(Value::Array(list)) => list.is_empty(),

@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::set::{Element, Set, display_element};
-use super::shape::{Shape, below, go_plain, is_hollow, item_element, scalar_problem, shape};
+use super::shape::{
+    Shape, below, go_plain, is_absent_or_empty, item_element, scalar_problem, shape,
+};
 use crate::schema::{Id, ListType, Schema, Type};
 
-/// A place in a family of types.
+/// A type in a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeRef<'a> {
-    /// The family.
+    /// The schema.
     pub schema: &'a Schema,
     /// The type.
     pub id: Id,
@@ -23,7 +25,7 @@ impl<'a> TypeRef<'a> {
         Self { id, ..self }
     }
 
-    /// Is it one value, whatever it holds?
+    /// Whether it is one value for server-side apply.
     fn is_atomic(self) -> bool {
         match self.schema.get(self.id) {
             Type::Untyped => true,
@@ -46,7 +48,7 @@ pub fn check(of: TypeRef<'_>, value: &Value, duplicates: bool) -> Vec<String> {
     problems
 }
 
-/// One message for all problems.
+/// Joins problems into one message.
 pub fn problems(list: &[String]) -> String {
     match list {
         [one] => one.clone(),
@@ -193,11 +195,11 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
 /// What differs between two values of a type.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Only in the second.
+    /// Fields only in the second value.
     pub added: Set,
-    /// In both, and different.
+    /// Fields in both values that differ.
     pub modified: Set,
-    /// Only in the first.
+    /// Fields only in the first value.
     pub removed: Set,
 }
 
@@ -212,7 +214,7 @@ impl Comparison {
         }
     }
 
-    /// Are both values the same?
+    /// Whether both values are equal.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
@@ -293,7 +295,7 @@ fn compare_shape(
             others,
             atomic,
         } => {
-            if atomic || (is_hollow(old) && is_hollow(new)) {
+            if atomic || (is_absent_or_empty(old) && is_absent_or_empty(new)) {
                 leaf(old, new, path, out);
                 return true;
             }
@@ -383,7 +385,7 @@ fn compare_items(
     }
 }
 
-/// Lays a configuration over a live value.
+/// Merges a configuration into a live value.
 ///
 /// # Errors
 /// Problems in the API server's words, such as duplicate keys.
@@ -430,7 +432,7 @@ fn merge_at(
             others,
             atomic,
         } => {
-            if atomic || (is_hollow(live) && is_hollow(config)) {
+            if atomic || (is_absent_or_empty(live) && is_absent_or_empty(config)) {
                 return keep();
             }
             let (a, b) = (
@@ -523,7 +525,7 @@ fn merge_items(
     out
 }
 
-/// The value without the items and fields of a set. What has nothing left becomes null, as in v6.3.3.
+/// The value without the items and fields of a set. A list or map with nothing left becomes null, as in v6.3.3.
 pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     match of.shape(Some(value)) {
         Shape::Scalar(_) => value.clone(),
@@ -586,7 +588,7 @@ pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     }
 }
 
-/// The set with every declared field on the way to a member made a member.
+/// The set with every declared field on the path to a member as a member.
 pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children() {
@@ -599,7 +601,7 @@ pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     out
 }
 
-/// The set for a schema in which lists and maps may have become one value since: who owned a part owns the whole.
+/// The set after a change of the schema: where a list or map has become atomic, the owner of a part owns the whole.
 pub fn reconciled(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children().filter(|(_, below)| !below.is_empty()) {

@@ -1,18 +1,18 @@
-//! A built-in object as Go would read and write it: unknown fields fall out,
+//! A built-in object as Go reads and writes it: unknown fields are dropped,
 //! empty ones are left out or written as their type demands, quantities and
-//! times get their one form.
+//! times are written in canonical form.
 
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Id, Scalar, Schema, Struct, Type};
-use crate::values::{is_zero, quantity};
+use crate::values::{is_zero, json_kind, quantity};
 
-/// What reading found.
+/// What was found while reading.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Fields that the type does not have: `spec.foo`.
     pub unknown: Vec<String>,
-    /// Leave nulls where the schema of a custom resource takes none: what an apply merged is not read again.
+    /// Keep nulls that the schema of a custom resource does not allow: the result of an apply is not decoded again.
     pub merged: bool,
 }
 
@@ -60,27 +60,16 @@ fn qualified(name: &str) -> String {
     parts.join(".")
 }
 
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 impl<'a> Reader<'a, '_> {
     fn go_name(&self, id: Id) -> String {
         match self.schema.get(id) {
-            Type::Scalar(Scalar::Text) => "string".into(),
+            Type::Scalar(Scalar::String) => "string".into(),
             Type::Scalar(Scalar::Bool) => "bool".into(),
             Type::Scalar(Scalar::Int32) => "int32".into(),
             Type::Scalar(Scalar::Int) => "int64".into(),
             Type::Scalar(Scalar::Float) => "float64".into(),
             Type::Scalar(Scalar::Bytes) => "[]uint8".into(),
-            Type::Scalar(Scalar::IntOrText) => "intstr.IntOrString".into(),
+            Type::Scalar(Scalar::IntOrString) => "intstr.IntOrString".into(),
             Type::Scalar(_) => "string".into(),
             Type::List { item, .. } => format!("[]{}", self.go_name(*item)),
             Type::Map { value, .. } => format!("map[string]{}", self.go_name(*value)),
@@ -192,7 +181,7 @@ impl<'a> Reader<'a, '_> {
             }
             self.path.pop();
         }
-        // The real server names them in the order of the document, which is lost here: most write what is below first.
+        // The real server lists them in the order of the document, which is not known here.
         for key in map.keys().filter(|key| !of.fields.contains_key(*key)) {
             let mut path = self.dotted();
             if !path.is_empty() {
@@ -218,11 +207,11 @@ impl<'a> Reader<'a, '_> {
     fn field(&mut self, field: &Field, value: Option<&Value>) -> Result<Option<Value>, String> {
         let is_struct = matches!(self.schema.get(field.id), Type::Struct(_));
         let Some(value) = value else {
-            // Structs in Go, whatever they look like in JSON.
+            // These are structs in Go, though they are scalars in JSON.
             let solid = matches!(
                 self.schema.get(field.id),
                 Type::Scalar(
-                    Scalar::Time | Scalar::MicroTime | Scalar::Quantity | Scalar::IntOrText
+                    Scalar::Time | Scalar::MicroTime | Scalar::Quantity | Scalar::IntOrString
                 )
             );
             if solid && !field.pointer && !field.omit_zero {
@@ -258,7 +247,9 @@ impl<'a> Reader<'a, '_> {
 
     fn scalar(&self, id: Id, scalar: Scalar, value: &Value) -> Result<Value, String> {
         match (scalar, value) {
-            (Scalar::Text, Value::String(_)) | (Scalar::Bool, Value::Bool(_)) => Ok(value.clone()),
+            (Scalar::String, Value::String(_)) | (Scalar::Bool, Value::Bool(_)) => {
+                Ok(value.clone())
+            }
             (Scalar::Int | Scalar::Int32, Value::Number(number)) => {
                 let whole = number.as_i64().or_else(|| whole(number.as_f64()?));
                 match whole {
@@ -268,10 +259,10 @@ impl<'a> Reader<'a, '_> {
                     _ => Err(self.mismatch(id, value)),
                 }
             }
-            (Scalar::Float, Value::Number(_)) | (Scalar::IntOrText, Value::String(_)) => {
+            (Scalar::Float, Value::Number(_)) | (Scalar::IntOrString, Value::String(_)) => {
                 Ok(value.clone())
             }
-            (Scalar::IntOrText, Value::Number(number)) if number.is_i64() => Ok(value.clone()),
+            (Scalar::IntOrString, Value::Number(number)) if number.is_i64() => Ok(value.clone()),
             (Scalar::Bytes, Value::String(text)) => bytes(text),
             (Scalar::Quantity, Value::String(text)) => quantity::canonical(text)
                 .map(Value::String)
@@ -326,15 +317,15 @@ fn time(text: &str, format: &str) -> Result<Value, String> {
 
 fn zero(schema: &Schema, id: Id) -> Value {
     match schema.get(id) {
-        Type::Scalar(Scalar::Text) => "".into(),
+        Type::Scalar(Scalar::String) => "".into(),
         Type::Scalar(Scalar::Bool) => false.into(),
-        Type::Scalar(Scalar::Int | Scalar::Int32 | Scalar::Float | Scalar::IntOrText) => 0.into(),
+        Type::Scalar(Scalar::Int | Scalar::Int32 | Scalar::Float | Scalar::IntOrString) => 0.into(),
         Type::Scalar(Scalar::Quantity) => "0".into(),
         _ => Value::Null,
     }
 }
 
-/// Empty lists and maps come back from the store as null.
+/// Sets empty lists and maps to null, as decoding from the store does.
 pub fn from_store(schema: &Schema, id: Id, value: &mut Value) {
     match (schema.get(id), value) {
         (Type::List { item, .. }, Value::Array(list)) => {
@@ -352,8 +343,8 @@ pub fn from_store(schema: &Schema, id: Id, value: &mut Value) {
                 let Some(field) = of.fields.get(name) else {
                     continue;
                 };
-                let hollow = matches!(schema.get(field.id), Type::List { .. } | Type::Map { .. });
-                if hollow && !field.pointer && is_zero(value) {
+                let empty = matches!(schema.get(field.id), Type::List { .. } | Type::Map { .. });
+                if empty && !field.pointer && is_zero(value) {
                     *value = Value::Null;
                 } else {
                     from_store(schema, field.id, value);

@@ -1,4 +1,4 @@
-//! Built-in resources that are served in two versions: each object is kept in one of them, its home.
+//! Built-in resources that are served in two versions; objects are stored in one of them.
 //!
 //! | served | home | what the other form cannot say |
 //! | --- | --- | --- |
@@ -27,8 +27,8 @@ const EVENT: [(&str, &str); 7] = [
 const EVENTS: &str = "events.k8s.io/v1";
 const SCALERS: &str = "autoscaling/v1";
 
-/// A kept object as another version shows it.
-pub(crate) fn served(resource: &Resource, object: Value) -> Value {
+/// Converts a stored object to the version of a resource.
+pub(crate) fn from_stored(resource: &Resource, object: Value) -> Value {
     let api_version = resource.api_version_ref();
     if resource.custom.is_some() || object["apiVersion"] == api_version {
         return object;
@@ -40,8 +40,8 @@ pub(crate) fn served(resource: &Resource, object: Value) -> Value {
     }
 }
 
-/// An object in the version it is kept in.
-pub(crate) fn kept(resource: &Resource, object: Value) -> Value {
+/// Converts an object to the version that is stored.
+pub(crate) fn to_stored(resource: &Resource, object: Value) -> Value {
     if resource.custom.is_some() {
         return object;
     }
@@ -55,7 +55,7 @@ pub(crate) fn kept(resource: &Resource, object: Value) -> Value {
     }
 }
 
-/// Refuses a write through a version that cannot say what the object says.
+/// Refuses a write in a version that cannot represent the stored object.
 pub(crate) fn check(resource: &Resource, stored: &Value) -> Result<(), ApiError> {
     if resource.custom.is_some() || resource.api_version_ref() != SCALERS {
         return Ok(());
@@ -75,7 +75,7 @@ pub(crate) fn check(resource: &Resource, stored: &Value) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Another version's fields in their full form.
+/// Decodes an object after its fields were renamed.
 fn reread(resource: &Resource, object: Value) -> Value {
     let api_version = object["apiVersion"].clone();
     let name = format!(
@@ -96,7 +96,7 @@ fn reread(resource: &Resource, object: Value) -> Value {
     }
 }
 
-/// `to` by the first of each pair what `object` has by the second.
+/// Renames the second field of each pair to the first.
 fn renamed(mut object: Value, names: [(&str, &str); 7], api_version: &str) -> Value {
     for (new, old) in names {
         if let Some(value) = take(&mut object, &[old]) {
@@ -107,7 +107,7 @@ fn renamed(mut object: Value, names: [(&str, &str); 7], api_version: &str) -> Va
     object
 }
 
-/// The wanted utilization of a metric that is of the CPU.
+/// The target CPU utilization of a metric; `None` for other metrics.
 fn utilization(metric: &Value) -> Option<&Value> {
     let resource = &metric["resource"];
     let wanted = resource["target"].get("averageUtilization")?;
@@ -186,8 +186,8 @@ fn full_scaler(mut object: Value) -> Value {
 /// An annotation that the server keeps for DaemonSets.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Takes out an annotation of the old API, which the server's internal form keeps as a field: rows of a Table, which
-/// are made of that form, go without it.
+/// Removes the annotation of the deprecated template generation, which is a field of the internal type: rows of a Table
+/// are made from internal objects.
 pub(crate) fn hide_template_generation(object: &mut Value) {
     let metadata = &mut object["metadata"];
     if let Some(annotations) = metadata["annotations"].as_object_mut() {

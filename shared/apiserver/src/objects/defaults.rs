@@ -1,12 +1,12 @@
-//! What the API server fills in: the table's defaults, which belong to a type
-//! wherever it stands, and those that depend on other fields.
+//! Defaults of built-in objects: those of the schema table, which belong to a type
+//! wherever it is used, and those that depend on other fields.
 
 use serde_json::{Map, Value, json};
 
 use crate::schema::{Id, Schema, Type};
 use crate::values::is_zero;
 
-/// Defaults of the table that hold only under conditions; rules below decide.
+/// Defaults of the table that depend on conditions; the rules below set them.
 const CONDITIONAL: [(&str, &str); 6] = [
     ("NetworkPolicySpec", "policyTypes"),
     ("ConfigMap", "data"),
@@ -16,7 +16,7 @@ const CONDITIONAL: [(&str, &str); 6] = [
     ("ServiceSpec", "internalTrafficPolicy"),
 ];
 
-/// Fills an object of a kind.
+/// Sets the defaults of an object.
 pub fn fill(schema: &Schema, id: Id, kind: &str, object: &mut Value) {
     walk(schema, id, object);
     root(kind, object);
@@ -85,7 +85,7 @@ fn tag(image: &str) -> &str {
     }
 }
 
-/// Rules of one struct, before its own fields get their defaults.
+/// Conditional defaults of one struct, before the defaults of its fields.
 fn before(name: &str, map: &mut Map<String, Value>) {
     match name {
         "Container" | "EphemeralContainer" if text(map, "imagePullPolicy").is_empty() => {
@@ -236,7 +236,7 @@ fn job(map: &mut Map<String, Value>) {
     put(map, "podReplacementPolicy", policy.into());
 }
 
-/// Rules of whole objects.
+/// Conditional defaults of whole objects.
 fn root(kind: &str, object: &mut Value) {
     match kind {
         "Namespace" => {
@@ -310,7 +310,7 @@ fn pod(object: &mut Value) {
     }
 }
 
-/// Old kinds take their labels from the template.
+/// A ReplicationController takes its labels from its template.
 fn copy_labels(object: &mut Value) {
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels.filter(|labels| !is_zero(labels))

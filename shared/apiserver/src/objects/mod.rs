@@ -1,5 +1,5 @@
-//! Objects and their forms: what a document of a kind means, its defaults, its versions, patches on it, what selects it, and
-//! how it is shown.
+//! Objects: decoding, defaults, versions, patches, selectors, and the representations
+//! of answers.
 
 pub(crate) mod codec;
 pub(crate) mod convert;
@@ -22,11 +22,11 @@ use codec::Found;
 pub enum Validation {
     /// Drop them.
     Ignore,
-    /// Drop them and say so.
+    /// Drop them, with a warning.
     Warn,
     /// Refuse.
     Strict,
-    /// As ignored; the document is what an apply made.
+    /// Drop them; the document is the result of an apply.
     Merged,
 }
 
@@ -79,8 +79,8 @@ pub(crate) fn read(
     Ok(object)
 }
 
-/// The object of a resource that has no field set.
-pub(crate) fn fresh(resource: &Resource) -> Value {
+/// A new object of a resource without any field set.
+pub(crate) fn new_object(resource: &Resource) -> Value {
     let mut object = match resource.custom {
         Some(_) => json!({}),
         None => codec::empty(&resource.schema, resource.id),
@@ -90,12 +90,12 @@ pub(crate) fn fresh(resource: &Resource) -> Value {
     object
 }
 
-/// A stored object as a version of its resource shows it.
+/// A stored object in the version of a resource.
 pub(crate) fn in_version(resource: &Resource, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(custom) = &resource.custom {
         object["apiVersion"] = resource.api_version().into();
         crd::default_version(custom, &resource.version, &mut object);
     }
-    convert::served(resource, object)
+    convert::from_stored(resource, object)
 }

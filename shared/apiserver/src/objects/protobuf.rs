@@ -21,7 +21,7 @@ enum Wire<'a> {
 /// Reads an envelope: `apiVersion`, `kind` and the object of that type.
 ///
 /// # Errors
-/// Bytes that are no envelope, and kinds that are not built in.
+/// Bytes that are not an envelope, and kinds that are not built in.
 pub(crate) fn read(schema: &Schema, body: &[u8]) -> Result<Value, String> {
     let envelope = body.strip_prefix(MAGIC).ok_or(
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
@@ -152,7 +152,7 @@ fn message(
             }
             _ => {
                 let value = one(schema, field.id, &wire, depth)?;
-                // A text of no letters is how an absent one is written, where absent and empty are the same.
+                // An absent value is written as an empty string, where absent and empty are the same.
                 if !value.is_null() {
                     out.insert(name.clone(), value);
                 }
@@ -164,7 +164,7 @@ fn message(
 
 fn default(schema: &Schema, id: Id) -> Value {
     match schema.get(id) {
-        Type::Scalar(Scalar::Text | Scalar::Bytes) => "".into(),
+        Type::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
         Type::Scalar(Scalar::Quantity) => "0".into(),
         _ => Value::Null,
     }
@@ -176,7 +176,7 @@ fn signed(number: u64) -> i64 {
 
 fn one(schema: &Schema, id: Id, wire: &Wire<'_>, depth: usize) -> Result<Value, String> {
     Ok(match (schema.get(id), wire) {
-        (Type::Scalar(Scalar::Text), Wire::Bytes(text)) => utf8(text)?.into(),
+        (Type::Scalar(Scalar::String), Wire::Bytes(text)) => utf8(text)?.into(),
         (Type::Scalar(Scalar::Bool), Wire::Number(number)) => (*number != 0).into(),
         (Type::Scalar(Scalar::Int | Scalar::Int32), Wire::Number(number)) => signed(*number).into(),
         (Type::Scalar(Scalar::Float), Wire::Fixed(bits)) => f64::from_bits(*bits).into(),
@@ -195,7 +195,7 @@ fn one(schema: &Schema, id: Id, wire: &Wire<'_>, depth: usize) -> Result<Value, 
             }
             text.into()
         }
-        (Type::Scalar(Scalar::IntOrText), Wire::Bytes(inner)) => int_or_text(inner)?,
+        (Type::Scalar(Scalar::IntOrString), Wire::Bytes(inner)) => int_or_text(inner)?,
         (Type::Scalar(scalar @ (Scalar::Time | Scalar::MicroTime)), Wire::Bytes(inner)) => {
             time(*scalar, inner)?
         }
@@ -222,7 +222,7 @@ fn int_or_text(inner: &[u8]) -> Result<Value, String> {
     Ok(if is_text { text.into() } else { number.into() })
 }
 
-/// Seconds and nanoseconds; no time at all is an empty message.
+/// Seconds and nanoseconds; an empty message is null.
 fn time(scalar: Scalar, inner: &[u8]) -> Result<Value, String> {
     let (mut seconds, mut nanos) = (None, 0);
     for (number, wire) in fields(inner)? {
@@ -243,7 +243,7 @@ fn time(scalar: Scalar, inner: &[u8]) -> Result<Value, String> {
     Ok(time.strftime(format).to_string().into())
 }
 
-/// JSON inside: raw extensions and the fields of managers.
+/// JSON in bytes: raw extensions and `fieldsV1`.
 fn raw(inner: &[u8]) -> Result<Value, String> {
     for (number, wire) in fields(inner)? {
         if let (1, Wire::Bytes(bytes)) = (number, wire) {

@@ -1,4 +1,4 @@
-//! Definitions of custom resources: what they serve, their status, and what goes with them.
+//! CustomResourceDefinitions: the resources that they serve, and their status.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{set, take, text, texts};
 
-/// Serves what a definition says, in place of what it said before.
+/// Serves the resources of a definition instead of its former ones.
 fn register(state: &mut State, definition: &Value) {
     unregister(state, definition);
     for resource in resources(definition) {
@@ -29,7 +29,7 @@ fn unregister(state: &mut State, definition: &Value) {
         .retain(|_, resource| resource.group != group || resource.plural != plural);
 }
 
-/// A deleted definition takes its objects along.
+/// Stops serving a definition, and deletes its objects.
 pub(crate) fn forget(state: &mut State, definition: &Value) {
     unregister(state, definition);
     let key = (
@@ -46,7 +46,7 @@ pub(crate) fn forget(state: &mut State, definition: &Value) {
     }
 }
 
-/// What the control plane does after a write: definitions are established.
+/// Establishes a definition after a write, as controllers of the API server do.
 pub(crate) fn after_write(state: &mut State, resource: &Resource, stored: &Value, stamp: &str) {
     if !resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         return;

@@ -1,4 +1,4 @@
-//! Deletions: what finalizers hold stays, marked as deleted.
+//! Deletions: an object with finalizers is only marked for deletion.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::store::Name;
 use crate::store::state::State;
 use crate::values::set;
 
-/// What a delete asks for.
+/// The options of a delete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub dry_run: bool,
@@ -24,12 +24,12 @@ pub(crate) struct DeleteOptions {
     pub grace: Option<i64>,
 }
 
-/// What came of a deletion.
+/// The result of a deletion.
 pub(crate) enum Outcome {
-    /// It is gone; its last state.
-    Gone(Arc<Value>),
-    /// Finalizers hold it; its state now.
-    Kept(Value),
+    /// The object was deleted; its last state.
+    Deleted(Arc<Value>),
+    /// The object was marked for deletion; its new state.
+    Marked(Value),
 }
 
 /// Kinds whose deletion answers with the object instead of a Status.
@@ -53,7 +53,7 @@ pub(crate) fn answers_object(resource: &Resource) -> bool {
     ) && resource.custom.is_none()
 }
 
-/// Deletes one object, or marks it as deleted when finalizers hold it.
+/// Deletes an object, or marks it for deletion when it has finalizers.
 pub(crate) fn delete(
     state: &mut State,
     resource: &Resource,
@@ -80,7 +80,7 @@ pub(crate) fn delete(
     let held = !finalizers.is_empty() || strategy::holds_finalizers(resource, &object);
     if !held {
         if options.dry_run {
-            return Outcome::Gone(Arc::new(object));
+            return Outcome::Deleted(Arc::new(object));
         }
         if object["metadata"].get("finalizers").is_some() && policy.is_none() && !already {
             set(&mut object, "metadata", "finalizers", None);
@@ -97,7 +97,7 @@ pub(crate) fn delete(
         if answers_object(resource) {
             object["metadata"]["resourceVersion"] = state.store.version().to_string().into();
         }
-        return Outcome::Gone(Arc::new(object));
+        return Outcome::Deleted(Arc::new(object));
     }
     if !finalizers.is_empty() {
         set(
@@ -121,13 +121,13 @@ pub(crate) fn delete(
         }
     }
     if options.dry_run || object == *live {
-        return Outcome::Kept(object);
+        return Outcome::Marked(object);
     }
     let stored = state.store.put(&resource.key(), key, object);
-    Outcome::Kept(Value::clone(&stored))
+    Outcome::Marked(Value::clone(&stored))
 }
 
-/// Takes an object out; a definition takes its objects along.
+/// Removes an object from the store, and the custom objects of a removed definition.
 pub(crate) fn remove(state: &mut State, resource: &Resource, key: &Name) -> Option<Arc<Value>> {
     let last = state.store.delete(&resource.key(), key)?;
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {

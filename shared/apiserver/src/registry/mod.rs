@@ -1,4 +1,4 @@
-//! Writes of objects, each kind by its strategy: what the server sets itself, what it refuses, what it stores.
+//! Writes of objects. For each kind: what the server sets, what it refuses, what it stores.
 
 pub(crate) mod definitions;
 pub(crate) mod deletion;
@@ -16,7 +16,7 @@ use crate::store::state::State;
 use crate::values::clock::Clock;
 use crate::values::{is_zero, set, take, text};
 
-/// What is asked before an object is stored.
+/// Checks before an object is stored; implemented above the registry, which does not know users.
 pub(crate) trait Admit {
     /// Admission of a new object, which it may complete.
     ///
@@ -51,7 +51,7 @@ pub(crate) struct Write<'a> {
     /// The subresource, or empty.
     pub subresource: &'a str,
     pub clock: &'a mut Clock,
-    /// Do everything but store.
+    /// Check everything, store nothing.
     pub dry_run: bool,
     pub admit: &'a dyn Admit,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Write<'a> {
 /// Stores a new object, once it is admitted and checked. A name is generated, uid and creation time are set.
 ///
 /// # Errors
-/// What admission refuses; 422 for fields with problems; 409 for a name that is taken.
+/// What admission refuses; 422 for invalid fields; 409 for a name that exists.
 pub(crate) fn create(
     state: &mut State,
     write: &mut Write<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn create(
     object["metadata"]["creationTimestamp"] = write.clock.stamp().into();
     strategy::prepare_create(state, resource, &mut object, write.clock);
     let mut problems = validate::metadata(resource, &object);
-    problems.extend(validate::create(state, resource, &object));
+    problems.extend(validate::create(resource, &object));
     if !problems.is_empty() {
         return Err(ApiError::invalid(
             resource.home_group(),
@@ -106,15 +106,15 @@ pub(crate) fn create(
     }
     let stored = state
         .store
-        .put(&resource.key(), &key, kept(resource, object));
+        .put(&resource.key(), &key, to_stored(resource, object));
     definitions::after_write(state, resource, &stored, &write.clock.stamp());
     Ok(Value::clone(&stored))
 }
 
-/// Stores what an update or a patch made of a live object; without a finalizer left, a deleted object goes.
+/// Stores an updated object. An object that is marked for deletion is deleted with its last finalizer.
 ///
 /// # Errors
-/// 409 for another version than the live one, 422 for fields with problems, what grants too much.
+/// 409 for another version than the live one; 422 for invalid fields; 403 for a role that grants too much.
 pub(crate) fn change(
     state: &mut State,
     write: &mut Write<'_>,
@@ -135,13 +135,7 @@ pub(crate) fn change(
     strategy::prepare_update(resource, write.subresource, live, &mut new);
     write.admit.grants(state, resource, &new, Some(live))?;
     let mut problems = validate::metadata_update(resource, live, &new);
-    problems.extend(validate::update(
-        state,
-        resource,
-        write.subresource,
-        live,
-        &new,
-    ));
+    problems.extend(validate::update(resource, write.subresource, live, &new));
     if !problems.is_empty() {
         return Err(ApiError::invalid(
             &resource.group,
@@ -173,15 +167,17 @@ pub(crate) fn change(
     if let Some(stored) = state.store.get(&resource.key(), &key) {
         convert::check(resource, stored)?;
     }
-    let stored = state.store.put(&resource.key(), &key, kept(resource, new));
+    let stored = state
+        .store
+        .put(&resource.key(), &key, to_stored(resource, new));
     definitions::after_write(state, resource, &stored, &write.clock.stamp());
     Ok(objects::in_version(resource, &stored))
 }
 
 /// An object as the store keeps it.
-fn kept(resource: &Resource, mut object: Value) -> Value {
+fn to_stored(resource: &Resource, mut object: Value) -> Value {
     if let Some(custom) = &resource.custom {
         object["apiVersion"] = custom.storage_version().into();
     }
-    convert::kept(resource, object)
+    convert::to_stored(resource, object)
 }

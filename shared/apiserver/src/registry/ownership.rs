@@ -1,4 +1,4 @@
-//! Who owns which fields of an object, for all of its versions.
+//! Field managers of an object, in all of its versions.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{set, take};
 
-/// The types of a resource's versions, for ownership.
+/// The types of a resource's versions, for field managers.
 pub(crate) struct OwnVersions<'a> {
     resource: &'a Resource,
     others: Vec<(String, std::sync::Arc<Resource>)>,
@@ -35,9 +35,9 @@ impl Versions for OwnVersions<'_> {
 
     fn convert(&self, object: &Value, api_version: &str) -> Value {
         let other = self.others.iter().find(|(v, _)| v == api_version);
-        let kept = convert::kept(self.resource, object.clone());
+        let kept = convert::to_stored(self.resource, object.clone());
         match other {
-            Some((_, other)) => convert::served(other, kept),
+            Some((_, other)) => convert::from_stored(other, kept),
             None => kept,
         }
     }
@@ -65,7 +65,7 @@ pub(crate) fn versions<'a>(
     }
 }
 
-/// Ownership after an update or a patch.
+/// Sets the managedFields after an update or a patch.
 pub(crate) fn own_update(
     state: &State,
     resource: &Resource,
@@ -91,7 +91,7 @@ pub(crate) fn own_update(
             .filter(|known| !known.is_empty())
             .unwrap_or(before)
     };
-    // An object without any owner stays so until the next apply.
+    // An object without managers stays without them until the next apply.
     if known.is_empty() {
         return;
     }
@@ -101,7 +101,7 @@ pub(crate) fn own_update(
     set(new, "metadata", "managedFields", managers::encode(known));
 }
 
-/// Who writes an object of a resource, or one of its subresources.
+/// The writer of an object, or of one of its subresources.
 pub(crate) fn writer<'a>(
     resource: &'a Resource,
     subresource: &'a str,
@@ -116,7 +116,7 @@ pub(crate) fn writer<'a>(
     }
 }
 
-/// The owners of an object; none when its list is not well formed.
+/// The managers of an object; none when its managedFields are not valid.
 pub(crate) fn decode_managers(object: &Value) -> Vec<managers::Manager> {
     managers::decode(object["metadata"].get("managedFields")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the API server itself sets and keeps when objects of a kind are
+//! What the API server sets and keeps when objects of a kind are
 //! written: status, generation, addresses.
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::store::state::State;
 use crate::values::clock::Clock;
 use crate::values::{is_zero, set, take, text};
 
-/// Fields that a write of this part of an object does not own.
+/// The fields that a write of the object, or of one of its subresources, does not own.
 pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> Set {
     if resource.custom.is_some() {
         return match subresource {
@@ -49,7 +49,7 @@ pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> Set {
     }
 }
 
-/// Kinds whose objects count their changes.
+/// Whether objects have `metadata.generation`.
 fn has_generation(resource: &Resource) -> bool {
     resource.custom.is_some()
         || matches!(
@@ -73,7 +73,7 @@ fn has_generation(resource: &Resource) -> bool {
         )
 }
 
-/// A new object, its defaults already in place.
+/// Prepares a new object, whose defaults are set.
 pub(crate) fn prepare_create(
     state: &mut State,
     resource: &Resource,
@@ -109,7 +109,7 @@ pub(crate) fn prepare_create(
             object["metadata"]["annotations"][convert::TEMPLATE_GENERATION] = "1".into();
         }
         ("", "pods") => {
-            object["status"] = json!({"phase": "Pending", "qosClass": quality(object)});
+            object["status"] = json!({"phase": "Pending", "qosClass": qos_class(object)});
             priority(object);
         }
         ("batch", "jobs") => job(object),
@@ -192,7 +192,7 @@ fn allocate(state: &mut State, object: &mut Value) {
     }
 }
 
-fn quality(object: &Value) -> &'static str {
+fn qos_class(object: &Value) -> &'static str {
     let of = |list: &str| object["spec"][list].as_array().cloned().unwrap_or_default();
     let containers = [of("containers"), of("initContainers")];
     let mut any = false;
@@ -248,7 +248,7 @@ fn job(object: &mut Value) {
         json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
-/// An update, before it is checked: keeps what this part of the object may not change.
+/// Prepares an update: keeps the fields that the object, or its subresource, cannot change.
 pub(crate) fn prepare_update(
     resource: &Resource,
     subresource: &str,
@@ -300,7 +300,10 @@ pub(crate) fn prepare_update(
     ] {
         set(new, "metadata", key, live["metadata"].get(key).cloned());
     }
-    if subresource.is_empty() && has_generation(resource) && counts(resource, live, new) {
+    if subresource.is_empty()
+        && has_generation(resource)
+        && increments_generation(resource, live, new)
+    {
         let generation = live["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         new["metadata"]["generation"] = generation.into();
     }
@@ -393,8 +396,8 @@ fn keep_addresses(live: &Value, new: &mut Value) {
     }
 }
 
-/// Does this change count for `metadata.generation`?
-fn counts(resource: &Resource, live: &Value, new: &Value) -> bool {
+/// Whether a change increments `metadata.generation`.
+fn increments_generation(resource: &Resource, live: &Value, new: &Value) -> bool {
     if resource.custom.is_some() {
         let content = |object: &Value| {
             let mut object = object.clone();
@@ -418,7 +421,7 @@ fn counts(resource: &Resource, live: &Value, new: &Value) -> bool {
     }
 }
 
-/// Is something left that keeps a deleted object, besides `metadata.finalizers`?
+/// Whether an object has finalizers outside of `metadata.finalizers`.
 pub(crate) fn holds_finalizers(resource: &Resource, object: &Value) -> bool {
     resource.is("", "namespaces") && !is_zero(&object["spec"]["finalizers"])
 }

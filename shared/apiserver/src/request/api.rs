@@ -1,6 +1,6 @@
 //! What requests work on.
 
-use crate::authentication::impersonation::Remembered;
+use crate::authentication::impersonation::ModeCache;
 use crate::authentication::tokens::Tokens;
 use crate::store::state::State;
 
@@ -10,6 +10,6 @@ pub(crate) struct Api {
     pub state: State,
     /// Tokens of service accounts.
     pub tokens: Tokens,
-    /// How users impersonated others the last time.
-    pub impersonation: Remembered,
+    /// The impersonation mode that last succeeded, by user.
+    pub impersonation: ModeCache,
 }

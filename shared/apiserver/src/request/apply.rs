@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::authorization::{Attributes, authorize};
 use crate::error::ApiError;
 use crate::merge::managers;
-use crate::merge::managers::{Refusal, Versions};
+use crate::merge::managers::{Apply, ApplyError, Versions};
 use crate::objects;
 use crate::objects::{Validation, crd};
 use crate::registry::ownership::{OwnVersions, decode_managers, versions, writer};
 use crate::request::body::apply_document;
 use crate::request::call::Call;
-use crate::request::checks::{match_namespace, name_of_url, spread_warnings};
+use crate::request::checks::{match_namespace, name_of_url, topology_spread_warnings};
 use crate::request::message::Response;
 use crate::request::options::Options;
 use crate::resources::Resource;
@@ -28,23 +28,10 @@ pub(crate) fn apply(
     resource: &Resource,
     options: &Options,
 ) -> Result<Response, ApiError> {
-    let mut config = apply_document(&call.request.body)?;
-    let (api_version, kind) = (text(&config, "/apiVersion"), text(&config, "/kind"));
-    if api_version != resource.api_version() || kind != resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "invalid object type: {}, Kind={kind}",
-            go_version(api_version)
-        )));
-    }
-    if config["metadata"]
-        .get("managedFields")
-        .is_some_and(|list| !list.is_null())
-    {
-        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-    }
+    let config = read_config(&call.request.body, resource)?;
     let key = call.target.key();
     let stored = state.store.get(&resource.key(), &key).cloned();
-    let fresh = objects::fresh(resource);
+    let empty = objects::new_object(resource);
     let live = stored
         .as_ref()
         .map(|stored| objects::in_version(resource, stored));
@@ -52,28 +39,24 @@ pub(crate) fn apply(
         return Err(ApiError::not_found(resource, &call.target.name));
     }
     let known = live.as_ref().map(decode_managers).unwrap_or_default();
-    let mut base = live.clone().unwrap_or_else(|| fresh.clone());
+    let mut base = live.clone().unwrap_or_else(|| empty.clone());
     take(&mut base, &["metadata", "managedFields"]);
-    if resource.custom.is_some() {
-        crd::drop_nulls(&mut config);
-    }
     let now = call.clock.stamp();
     let writer = writer(resource, call.target.sub(), &options.manager, &now);
     let versions = versions(state, resource, call.target.sub());
     let run = |force: bool| {
-        managers::apply(
-            &versions,
-            &base,
-            &config,
-            known.clone(),
-            &writer,
+        let request = Apply {
+            live: &base,
+            config: &config,
+            empty: &empty,
+            writer: &writer,
             force,
-            &fresh,
-        )
+        };
+        managers::apply(&versions, &request, known.clone())
     };
     let mut applied = run(options.force);
     if options.manager == "kubectl"
-        && let Err(Refusal::Conflicts(conflicts)) = &applied
+        && let Err(ApplyError::Conflicts(conflicts)) = &applied
         && last_applied_allows(&versions, resource, &base, conflicts)
     {
         applied = run(true);
@@ -100,37 +83,71 @@ pub(crate) fn apply(
     new["metadata"]["name"] = call.target.name.clone().into();
     match_namespace(&call.target.namespace, &mut new)?;
     let Some(live) = live else {
-        if !text(&new, "/metadata/uid").is_empty() {
-            let why = format!(
-                "uid mismatch: the provided object specified uid {}, and no existing object was found",
-                text(&new, "/metadata/uid")
-            );
-            return Err(ApiError::conflict(resource, &call.target.name, &why));
-        }
-        // An apply that creates needs the right to create.
-        let target = &call.target;
-        let attributes = Attributes {
-            verb: "create",
-            group: &target.resource.group,
-            resource: &target.resource.plural,
-            namespace: &target.namespace,
-            name: &target.name,
-            ..Attributes::default()
-        };
-        authorize(state, &call.user, &attributes)?;
-        take(&mut new, &["metadata", "resourceVersion"]);
-        call.warnings.extend(spread_warnings(resource, &new));
-        let object = call.store_new(state, resource, new, options.dry_run)?;
-        let object = objects::in_version(resource, &object);
-        return call.object(resource, 201, object);
+        return create(state, call, resource, new, options);
     };
     let object = call.store_changed(state, resource, &live, new, options.dry_run)?;
     call.object(resource, 200, object)
 }
 
+/// Reads the applied configuration, which must be of the resource's kind.
+fn read_config(body: &[u8], resource: &Resource) -> Result<Value, ApiError> {
+    let mut config = apply_document(body)?;
+    let (api_version, kind) = (text(&config, "/apiVersion"), text(&config, "/kind"));
+    if api_version != resource.api_version() || kind != resource.kind {
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {}, Kind={kind}",
+            go_version(api_version)
+        )));
+    }
+    if config["metadata"]
+        .get("managedFields")
+        .is_some_and(|list| !list.is_null())
+    {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    if resource.custom.is_some() {
+        crd::drop_nulls(&mut config);
+    }
+    Ok(config)
+}
+
+/// Creates the object of an apply.
+fn create(
+    state: &mut State,
+    call: &mut Call<'_>,
+    resource: &Resource,
+    mut new: Value,
+    options: &Options,
+) -> Result<Response, ApiError> {
+    if !text(&new, "/metadata/uid").is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            text(&new, "/metadata/uid")
+        );
+        return Err(ApiError::conflict(resource, &call.target.name, &why));
+    }
+    // An apply that creates an object needs the right to create it.
+    let target = &call.target;
+    let attributes = Attributes {
+        verb: "create",
+        group: &target.resource.group,
+        resource: &target.resource.plural,
+        namespace: &target.namespace,
+        name: &target.name,
+        ..Attributes::default()
+    };
+    authorize(state, &call.user, &attributes)?;
+    take(&mut new, &["metadata", "resourceVersion"]);
+    call.warnings
+        .extend(topology_spread_warnings(resource, &new));
+    let object = call.store_new(state, resource, new, options.dry_run)?;
+    let object = objects::in_version(resource, &object);
+    call.object(resource, 201, object)
+}
+
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Fields that `kubectl apply` set on the client side belong to `kubectl` on the server side too.
+/// Whether all conflicts are about fields that a client-side `kubectl apply` set.
 fn last_applied_allows(
     versions: &OwnVersions<'_>,
     resource: &Resource,
@@ -157,7 +174,7 @@ fn last_applied_allows(
     })
 }
 
-/// The annotation of the client side follows what the server side applied.
+/// Updates the last-applied annotation of client-side apply, if the object has it.
 fn renew_last_applied(object: &mut Value, config: &Value) {
     let place = object
         .pointer_mut("/metadata/annotations")
@@ -170,10 +187,11 @@ fn renew_last_applied(object: &mut Value, config: &Value) {
     }
 }
 
-fn refused(resource: &Resource, config: &Value, refusal: Refusal) -> ApiError {
-    match refusal {
-        Refusal::Version(why) => ApiError::unknown(&why),
-        Refusal::Misfit(why) => {
+fn refused(resource: &Resource, config: &Value, error: ApplyError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        ApplyError::Version(why) => ApiError::unknown(&why),
+        ApplyError::Invalid(why) => {
             let or = |text: &str| text.to_owned();
             ApiError::unknown(&format!(
                 "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
@@ -183,32 +201,7 @@ fn refused(resource: &Resource, config: &Value, refusal: Refusal) -> ApiError {
                 resource.kind
             ))
         }
-        Refusal::Conflicts(conflicts) => {
-            let message = match conflicts.as_slice() {
-                [one] => format!(
-                    "Apply failed with 1 conflict: conflict with {}: {}",
-                    one.manager, one.field
-                ),
-                many => {
-                    let mut lines = Vec::new();
-                    let mut names: Vec<&String> = many.iter().map(|c| &c.manager).collect();
-                    names.sort();
-                    names.dedup();
-                    for name in names {
-                        lines.push(format!("conflicts with {name}:"));
-                        lines.extend(
-                            many.iter()
-                                .filter(|c| c.manager == *name)
-                                .map(|c| format!("- {}", c.field)),
-                        );
-                    }
-                    format!(
-                        "Apply failed with {} conflicts: {}",
-                        many.len(),
-                        lines.join("\n")
-                    )
-                }
-            };
+        ApplyError::Conflicts(conflicts) => {
             let mut error = ApiError::new(409, "Conflict", message);
             let causes: Vec<Value> = conflicts
                 .iter()
@@ -226,7 +219,7 @@ fn refused(resource: &Resource, config: &Value, refusal: Refusal) -> ApiError {
     }
 }
 
-/// A group and version as Go prints them: the core group is an empty text.
+/// A group and version as Go prints them, with a slash in the core group.
 fn go_version(api_version: &str) -> String {
     if api_version.contains('/') {
         api_version.to_owned()

@@ -4,15 +4,16 @@ use driftless_manifest::yaml::{self, Dialect, Limits, YamlError, YamlErrorKind};
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::objects::Validation;
 use crate::objects::patch::PatchKind;
+use crate::objects::{Validation, protobuf};
 use crate::request::call::Call;
 use crate::resources::Resource;
+use crate::schema;
 use crate::values::json::Document;
-use crate::values::{json, text};
+use crate::values::{json, json_kind, text};
 
 const YAML: &str = "application/yaml";
-/// The largest document, as the real server's.
+/// The limits of a document; the size is the real server's.
 const LIMITS: Limits = Limits {
     bytes: 3 << 20,
     depth: 1_000,
@@ -20,115 +21,99 @@ const LIMITS: Limits = Limits {
     documents: 1,
 };
 
-/// The body as JSON with the kind that the path demands.
+/// Reads the body as JSON and checks that it is of the resource's kind.
+///
+/// # Errors
+/// 415 for other media types; 400 for a text that is not a document, and for a document of another kind.
 pub(crate) fn body_object(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
+    let document = decode(call, resource)?;
+    if !document.value.is_object() {
+        let kind = match json_kind(&document.value) {
+            "null" => "object",
+            kind => kind,
+        };
+        return Err(ApiError::bad_request(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
+    }
+    check_kind(&document.value, &call.request.body, resource)?;
+    Ok(document)
+}
+
+/// Decodes the body by its media type.
+fn decode(call: &Call<'_>, resource: &Resource) -> Result<Document, ApiError> {
     let body = &call.request.body;
     let content = call.request.header("content-type");
-    let media = content.split(';').next().unwrap_or_default().trim();
-    if !matches!(
-        media,
-        "" | "application/json" | "*/*" | YAML | crate::objects::protobuf::MEDIA
-    ) {
-        return Err(unsupported_media(&[
+    let plain = |value: Value| Document {
+        value,
+        duplicate_fields: Vec::new(),
+    };
+    match content.split(';').next().unwrap_or_default().trim() {
+        protobuf::MEDIA => protobuf::read(&schema::builtin(), body)
+            .map(plain)
+            .map_err(ApiError::bad_request),
+        YAML => from_yaml(body)
+            .map(plain)
+            .map_err(|why| unrecognized(body, resource, &why)),
+        "" | "application/json" | "*/*" => from_json(body, resource),
+        _ => Err(unsupported_media(&[
             "application/json",
             "application/yaml",
             "application/vnd.kubernetes.protobuf",
-        ]));
+        ])),
     }
-    let Document {
-        value: document,
-        duplicate_fields,
-    } = match media {
-        crate::objects::protobuf::MEDIA => Document {
-            value: crate::objects::protobuf::read(&crate::schema::builtin(), body)
-                .map_err(ApiError::bad_request)?,
-            duplicate_fields: Vec::new(),
-        },
-        YAML => Document {
-            value: from_yaml(body).map_err(|why| unrecognized(body, resource, &why))?,
-            duplicate_fields: Vec::new(),
-        },
-        _ => from_json(body, resource)?,
-    };
-    let shown = || {
-        let text = String::from_utf8_lossy(body);
-        text.into_owned()
-    };
-    if !document.is_object() {
-        return Err(ApiError::bad_request(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            match &document {
-                Value::Array(_) => "array",
-                Value::String(_) => "string",
-                Value::Number(_) => "number",
-                Value::Bool(_) => "bool",
-                _ => "object",
-            }
-        )));
-    }
-    let (api_version, kind) = (text(&document, "/apiVersion"), text(&document, "/kind"));
-    let defaulted_kind = if kind.is_empty() {
-        resource.kind.as_str()
-    } else {
-        kind
-    };
-    let own = resource.api_version();
-    let defaulted_version = if api_version.is_empty() {
-        own.as_str()
-    } else {
-        api_version
-    };
+}
+
+/// Refuses a document of another kind or version than the resource's. Built-in resources may leave them out.
+fn check_kind(document: &Value, body: &[u8], resource: &Resource) -> Result<(), ApiError> {
+    let own = resource.api_version_ref();
+    let (mut api_version, mut kind) = (text(document, "/apiVersion"), text(document, "/kind"));
     if resource.custom.is_some() {
-        if kind.is_empty() {
+        let missing = [("Kind", kind), ("apiVersion", api_version)];
+        if let Some((name, _)) = missing.into_iter().find(|(_, value)| value.is_empty()) {
+            let shown = String::from_utf8_lossy(body);
             return Err(ApiError::bad_request(format!(
-                "Object 'Kind' is missing in '{}'",
-                shown()
-            )));
-        }
-        if api_version.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "Object 'apiVersion' is missing in '{}'",
-                shown()
+                "Object '{name}' is missing in '{shown}'"
             )));
         }
     }
-    if defaulted_version != own || defaulted_kind != resource.kind {
-        let version = version_of(defaulted_version);
-        if resource.custom.is_some() {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({defaulted_version}) does not match the expected API version ({own})"
-            )));
-        }
-        let known = resource
-            .schema
-            .kinds
-            .contains_key(&format!("{defaulted_version}/{defaulted_kind}"));
-        let why = if known {
-            let (of, own) = (defaulted_kind, package(&resource.group));
-            format!(
-                "converting ({version}.{of}) to ({own}.{}): unknown conversion",
-                resource.kind
-            )
-        } else {
-            format!(
-                "no kind {defaulted_kind:?} is registered for version {defaulted_version:?} in scheme \"pkg/runtime/scheme.go:111\""
-            )
-        };
+    if api_version.is_empty() {
+        api_version = own;
+    }
+    if kind.is_empty() {
+        kind = &resource.kind;
+    }
+    if api_version == own && kind == resource.kind {
+        return Ok(());
+    }
+    if resource.custom.is_some() {
         return Err(ApiError::bad_request(format!(
-            "{defaulted_kind} in version {version:?} cannot be handled as a {}: {why}",
-            resource.kind
+            "the API version in the data ({api_version}) does not match the expected API version ({own})"
         )));
     }
-    Ok(Document {
-        value: document,
-        duplicate_fields,
-    })
+    let version = version_of(api_version);
+    let kinds = &resource.schema.kinds;
+    let why = if kinds.contains_key(&format!("{api_version}/{kind}")) {
+        let package = package(&resource.group);
+        format!(
+            "converting ({version}.{kind}) to ({package}.{}): unknown conversion",
+            resource.kind
+        )
+    } else {
+        format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    Err(ApiError::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {}: {why}",
+        resource.kind
+    )))
 }
 
 /// Warns of fields that a document has more than once, or refuses them.
 ///
 /// # Errors
-/// One of them, when the request is strict about it.
+/// 400 with all of them, when validation is strict.
 pub(crate) fn check_duplicate_fields(
     duplicate_fields: &[String],
     resource: &Resource,
@@ -168,7 +153,7 @@ fn from_json(body: &[u8], resource: &Resource) -> Result<Document, ApiError> {
     })
 }
 
-/// A text that is no document of any kind, shown as Go shows bytes.
+/// The error for a body that is not a document; YAML is shown in hex, as Go prints bytes.
 fn unrecognized(body: &[u8], resource: &Resource, why: &str) -> ApiError {
     let shown = if why.starts_with("yaml") {
         body.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -181,7 +166,7 @@ fn unrecognized(body: &[u8], resource: &Resource, why: &str) -> ApiError {
     ))
 }
 
-/// The one document of a YAML text; nothing at all is an empty object.
+/// Reads the only document of a YAML text; an empty text is an empty object.
 fn from_yaml(body: &[u8]) -> Result<Value, String> {
     let documents = yaml::documents(body, "", Dialect::V2, &LIMITS);
     match documents {
@@ -235,7 +220,7 @@ pub(crate) fn patch_kind(content_type: &str, resource: &Resource) -> Result<Patc
     }
 }
 
-/// The configuration of a server-side apply: YAML, most often in its JSON form.
+/// Reads the configuration of a server-side apply: YAML, of which JSON is a subset.
 pub(crate) fn apply_document(body: &[u8]) -> Result<Value, ApiError> {
     let refuse = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let config = match json::read(body) {
@@ -243,20 +228,16 @@ pub(crate) fn apply_document(body: &[u8]) -> Result<Value, ApiError> {
         _ => from_yaml(body)
             .map_err(|why| refuse(format!("error converting YAML to JSON: {why}")))?,
     };
-    let kind = match &config {
-        Value::Object(_) => return Ok(config),
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Null => "null",
-    };
+    if config.is_object() {
+        return Ok(config);
+    }
+    let kind = json_kind(&config);
     Err(refuse(format!(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
     )))
 }
 
-/// The package of a group in the API server's own code, as its messages name it.
+/// The Go package of a group's internal types, as error messages name it.
 fn package(group: &str) -> &str {
     match group {
         "" => "core",

@@ -1,10 +1,10 @@
-//! A request on its way, once it is known what it is about.
+//! An authorized request with everything that its handler needs.
 
 use serde_json::Value;
 
 use crate::authorization::escalation;
 use crate::error::ApiError;
-use crate::objects::table::Form;
+use crate::objects::table::Representation;
 use crate::registry::{Admit, Write};
 use crate::request::message::{Request, Response};
 use crate::request::query::Query;
@@ -29,9 +29,9 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     /// The form that the client accepts.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Representation {
         let accept = self.request.header("accept");
-        Form::of(accept, self.query.get("includeObject"), self.clock.now)
+        Representation::of(accept, self.query.get("includeObject"), self.clock.now)
     }
 
     /// An answer with one object.
@@ -123,7 +123,7 @@ impl Call<'_> {
     }
 }
 
-/// What stands between a request and the registry.
+/// Admission and the check of privilege escalation, for one user.
 struct Guards<'a> {
     user: &'a User,
 }

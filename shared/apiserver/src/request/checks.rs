@@ -1,4 +1,4 @@
-//! What creates, updates, patches and applies have in common.
+//! Checks that create, update, patch and apply share.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::resources::Resource;
 use crate::values::text;
 
-/// The name of an object, which must be the one on the URL.
+/// Returns the name of an object, which must be the name in the URL.
 pub(crate) fn name_of_url(url: &str, object: &Value) -> Result<String, ApiError> {
     match text(object, "/metadata/name") {
         "" => Err(ApiError::bad_request(format!(
@@ -19,7 +19,7 @@ pub(crate) fn name_of_url(url: &str, object: &Value) -> Result<String, ApiError>
     }
 }
 
-/// An empty list of managers means: forget them. Reading drops empty lists.
+/// Keeps an empty `managedFields` list, which resets the owners: reading drops empty lists.
 pub(crate) fn keep_reset(document: &Value, new: &mut Value) {
     let given = document["metadata"]
         .get("managedFields")
@@ -29,8 +29,8 @@ pub(crate) fn keep_reset(document: &Value, new: &mut Value) {
     }
 }
 
-/// Spread constraints that select nothing.
-pub(crate) fn spread_warnings(resource: &Resource, object: &Value) -> Vec<String> {
+/// Warnings about topology spread constraints that select nothing.
+pub(crate) fn topology_spread_warnings(resource: &Resource, object: &Value) -> Vec<String> {
     let path = match resource.plural.as_str() {
         "pods" => "spec",
         "deployments" | "statefulsets" | "daemonsets" | "replicasets" | "jobs" => {
@@ -52,7 +52,7 @@ pub(crate) fn spread_warnings(resource: &Resource, object: &Value) -> Vec<String
         .collect()
 }
 
-/// Owners by uid, each once.
+/// Removes duplicate owner references, with a warning.
 pub(crate) fn dedup_owners(object: &mut Value, warnings: &mut Vec<String>) {
     let Some(list) = object["metadata"]
         .get_mut("ownerReferences")

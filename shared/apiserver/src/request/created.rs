@@ -24,7 +24,7 @@ pub(crate) fn user_info(user: &User) -> Value {
     info
 }
 
-/// An object with its owner.
+/// Sets the managedFields of an object.
 pub(crate) fn answered(
     state: &State,
     call: &Call<'_>,
@@ -39,7 +39,7 @@ pub(crate) fn answered(
         take(&mut object, &["status"]);
         object
     };
-    let (old, new) = (objects::fresh(resource), object.clone());
+    let (old, new) = (objects::new_object(resource), object.clone());
     let (old, new) = (without_status(old), without_status(new));
     let versions = versions(state, resource, sub);
     let known = managers::update(&versions, &old, &new, Vec::new(), &writer);

@@ -1,10 +1,10 @@
-//! Delete, and what it leaves: finalizers, terminating objects.
+//! The verbs delete and deletecollection.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, FieldError};
 use crate::objects::selector::Selector;
 use crate::registry::deletion;
 use crate::registry::deletion::{DeleteOptions, Outcome, answers_object};
@@ -34,14 +34,14 @@ fn read_options(call: &Call<'_>) -> Result<DeleteOptions, ApiError> {
     dry.extend(query.all("dryRun").map(str::to_owned));
     let mut problems = Vec::new();
     if let Some(other) = dry.iter().find(|value| *value != "All") {
-        problems.push(Problem::unsupported("dryRun", &json!([other]), &["All"]));
+        problems.push(FieldError::unsupported("dryRun", &json!([other]), &["All"]));
     }
     let mut propagation = or("propagationPolicy");
     if !matches!(
         propagation.as_str(),
         "" | "Foreground" | "Background" | "Orphan"
     ) {
-        problems.push(Problem::unsupported(
+        problems.push(FieldError::unsupported(
             "propagationPolicy",
             &propagation.as_str().into(),
             &["Foreground", "Background", "Orphan", "nil"],
@@ -139,13 +139,13 @@ pub(crate) fn delete(state: &mut State, call: &Call<'_>) -> Result<Response, Api
     let now = call.clock.stamp();
     let outcome = deletion::delete(state, &resource, &key, &live, &options, &now);
     match outcome {
-        Outcome::Kept(object) => {
+        Outcome::Marked(object) => {
             call.object(&resource, 200, objects::in_version(&resource, &object))
         }
-        Outcome::Gone(last) if answers_object(&resource) => {
+        Outcome::Deleted(last) if answers_object(&resource) => {
             call.object(&resource, 200, objects::in_version(&resource, &last))
         }
-        Outcome::Gone(last) => {
+        Outcome::Deleted(last) => {
             let mut details =
                 json!({"name": name, "kind": resource.plural, "uid": last["metadata"]["uid"]});
             if !resource.group.is_empty() {
@@ -183,8 +183,8 @@ pub(crate) fn delete_collection(state: &mut State, call: &Call<'_>) -> Result<Re
     let mut items = Vec::new();
     for (name, live) in chosen {
         let object = match deletion::delete(state, &resource, &name, &live, &options, &now) {
-            Outcome::Gone(_) => Value::clone(&live),
-            Outcome::Kept(object) => object,
+            Outcome::Deleted(_) => Value::clone(&live),
+            Outcome::Marked(object) => object,
         };
         items.push(objects::in_version(&resource, &object));
     }

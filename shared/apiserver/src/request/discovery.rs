@@ -1,4 +1,4 @@
-//! Discovery: versions, groups, resources; old form and aggregated.
+//! Discovery: versions, groups and resources, aggregated and not.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,7 +12,7 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::values::{join, text};
 
-/// Answers a path that is no resource.
+/// Answers a path outside of resources.
 pub(crate) fn answer(state: &State, request: &Request, path: &str) -> Result<Response, ApiError> {
     if request.method != "GET" && request.method != "HEAD" {
         return Err(ApiError::new(
@@ -63,7 +63,7 @@ pub(crate) fn answer(state: &State, request: &Request, path: &str) -> Result<Res
     }
 }
 
-/// The answer where nothing is served.
+/// The 404 answer in plain text.
 pub(crate) fn not_found() -> Response {
     let mut response = Response::text("404 page not found\n");
     response.status = 404;
@@ -242,7 +242,7 @@ fn aggregate(state: &State, request: &Request, core: bool) -> Response {
     }
 }
 
-/// The validator of a half. The built-in groups are the same for as long as the process runs.
+/// The ETag of one aggregated document. The built-in groups do not change while the process runs.
 fn tag(state: &State, core: bool) -> String {
     let mut hasher = DefaultHasher::new();
     core.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What comes in and what goes out.
+//! Requests and responses.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Who asks; impersonation comes on top of it.
+    /// The authenticated user. Impersonation headers are applied to it.
     pub user: User,
 }
 
@@ -28,7 +28,7 @@ pub struct Request {
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// Headers but the content type.
+    /// Headers except the content type, which [`Response::content_type`] returns.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,

@@ -1,4 +1,4 @@
-//! The way of a request: who asks, what for, whether they may, and the handler of the verb.
+//! How a request is handled: impersonation, authorization, then the handler of its verb.
 
 pub(crate) mod api;
 mod apply;
@@ -31,9 +31,9 @@ use api::Api;
 use call::Call;
 use message::{Request, Response};
 use query::Query;
-use target::{Place, Target, selected_name};
+use target::{RequestInfo, Target, selected_name};
 
-/// Subresources that are a node's work.
+/// Subresources that need a node.
 const NOT_SERVED: [&str; 7] = [
     "attach",
     "binding",
@@ -47,9 +47,9 @@ const NOT_SERVED: [&str; 7] = [
 /// Answers a request.
 ///
 /// # Errors
-/// A refusal, for the Status of the answer.
+/// The error whose Status is the answer.
 pub(crate) fn answer(api: &mut Api, request: &Request, clock: Clock) -> Result<Response, ApiError> {
-    let place = Place::parse(&request.path);
+    let place = RequestInfo::parse(&request.path);
     let query = Query::parse(&request.query);
     let verb = place.verb(&request.method, &query);
     let name = selected_name(&query);
@@ -63,8 +63,8 @@ pub(crate) fn answer(api: &mut Api, request: &Request, clock: Clock) -> Result<R
     )?;
     authorize(&api.state, &user, &attributes)?;
     let found = match &place {
-        Place::Other(path) => return discovery::answer(&api.state, request, path),
-        Place::Resource {
+        RequestInfo::Other(path) => return discovery::answer(&api.state, request, path),
+        RequestInfo::Resource {
             api_version,
             plural,
             ..
@@ -72,7 +72,7 @@ pub(crate) fn answer(api: &mut Api, request: &Request, clock: Clock) -> Result<R
     };
     let Some(resource) = found else {
         return match &place {
-            Place::Resource { api_version, .. } if !api.state.is_builtin(api_version) => {
+            RequestInfo::Resource { api_version, .. } if !api.state.is_builtin(api_version) => {
                 Ok(discovery::not_found())
             }
             _ => Err(ApiError::no_such_path()),
@@ -99,7 +99,7 @@ pub(crate) fn answer(api: &mut Api, request: &Request, clock: Clock) -> Result<R
     Ok(response)
 }
 
-/// Lets the handler of a verb answer, where the resource has the verb.
+/// Calls the handler of a verb, if the resource supports the verb.
 fn dispatch(api: &mut Api, verb: &str, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let target = &call.target;
     let allowed =
@@ -174,7 +174,7 @@ fn dispatch(api: &mut Api, verb: &str, call: &mut Call<'_>) -> Result<Response, 
     }
 }
 
-/// What the use of a resource warns of.
+/// The deprecation warning of a resource.
 fn deprecation(resource: &Resource) -> Option<String> {
     if let Some(custom) = &resource.custom {
         return custom.deprecation(&resource.version);

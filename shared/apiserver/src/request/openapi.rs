@@ -12,7 +12,7 @@ use crate::resources::Resource;
 use crate::schema::{Id, ListType, Scalar, Schema, Type, builtin};
 use crate::store::state::State;
 
-/// What the real server says of the fields that every object has.
+/// The real server's descriptions of the fields that every object has.
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -110,7 +110,7 @@ fn add(resource: &Resource, schemas: &mut Map<String, Value>) -> String {
     name
 }
 
-/// What every custom object has: `apiVersion`, `kind`, `metadata`.
+/// The properties that every custom object has: `apiVersion`, `kind`, `metadata`.
 fn common(schema: &mut Value, schemas: &mut Map<String, Value>) {
     let types = builtin();
     let Some(id) = crate::objects::crd::object_meta(&types) else {
@@ -170,7 +170,7 @@ fn structure(
     found.name.clone()
 }
 
-/// The one type that has a name and nothing else.
+/// The schema of `FieldsV1`, which has no properties.
 fn opaque(out: &mut Map<String, Value>) -> Value {
     let name = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
     out.insert(name.to_owned(), json!({"type": "object"}));
@@ -209,13 +209,13 @@ fn one(schema: &Schema, id: Id, out: &mut Map<String, Value>, seen: &mut BTreeSe
 
 fn scalar_type(scalar: Scalar) -> Value {
     match scalar {
-        Scalar::Text | Scalar::Quantity => json!({"type": "string"}),
+        Scalar::String | Scalar::Quantity => json!({"type": "string"}),
         Scalar::Bool => json!({"type": "boolean"}),
         Scalar::Int32 => json!({"type": "integer", "format": "int32"}),
         Scalar::Int => json!({"type": "integer", "format": "int64"}),
         Scalar::Float => json!({"type": "number", "format": "double"}),
         Scalar::Bytes => json!({"type": "string", "format": "byte"}),
-        Scalar::IntOrText => {
+        Scalar::IntOrString => {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
         Scalar::Time | Scalar::MicroTime => json!({"type": "string", "format": "date-time"}),

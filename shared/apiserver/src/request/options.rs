@@ -1,6 +1,6 @@
 //! The parameters of writes.
 
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, FieldError};
 use crate::objects::Validation;
 use crate::objects::patch::PatchKind;
 use crate::request::call::Call;
@@ -8,21 +8,21 @@ use crate::request::call::Call;
 /// The parameters of one write.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Do everything but store.
+    /// Check everything, store nothing.
     pub dry_run: bool,
     /// What to do with unknown fields.
     pub validation: Validation,
     /// The field manager.
     pub manager: String,
-    /// Apply: take fields from others.
+    /// Server-side apply: take over fields that others own.
     pub force: bool,
 }
 
 impl Options {
-    /// Reads and checks them. `kind` is the options' kind in messages, such as `CreateOptions`.
+    /// Reads and checks the parameters. `kind` is the kind of the options in messages, such as `CreateOptions`.
     ///
     /// # Errors
-    /// Values that the API server does not take.
+    /// 422 for values that are not allowed.
     pub fn read(call: &Call<'_>, kind: &str, patch: Option<PatchKind>) -> Result<Self, ApiError> {
         let query = &call.query;
         let mut problems = Vec::new();
@@ -30,24 +30,24 @@ impl Options {
         let manager = query.get("fieldManager");
         match patch {
             Some(PatchKind::Apply) if manager.is_empty() => {
-                problems.push(Problem::required(
+                problems.push(FieldError::required(
                     "fieldManager",
                     "is required for apply patch",
                 ));
             }
             Some(PatchKind::Apply) => {}
-            Some(_) if force.is_some() => problems.push(Problem::forbidden(
+            Some(_) if force.is_some() => problems.push(FieldError::forbidden(
                 "force",
                 "may not be specified for non-apply patch",
             )),
             _ => {}
         }
         if manager.len() > 128 {
-            problems.push(Problem::too_long("fieldManager", 128));
+            problems.push(FieldError::too_long("fieldManager", 128));
         }
         let dry: Vec<&str> = query.all("dryRun").filter(|v| !v.is_empty()).collect();
         if let Some(other) = dry.iter().find(|value| **value != "All") {
-            problems.push(Problem::unsupported(
+            problems.push(FieldError::unsupported(
                 "dryRun",
                 &serde_json::json!([other]),
                 &["All"],
@@ -58,7 +58,7 @@ impl Options {
             "Ignore" => Validation::Ignore,
             "Strict" => Validation::Strict,
             other => {
-                problems.push(Problem::unsupported(
+                problems.push(FieldError::unsupported(
                     "fieldValidation",
                     &other.into(),
                     &["", "Ignore", "Strict", "Warn"],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, FieldError};
 use crate::objects;
 use crate::objects::patch::{PatchKind, go_map, patched};
 use crate::registry::ownership::{own_update, writer};
@@ -36,7 +36,7 @@ pub(crate) fn patch(state: &mut State, call: &mut Call<'_>) -> Result<Response, 
     let patched = patched(kind, &resource, &live, &call.request.body)?;
     let mut warnings = Vec::new();
     let mut new = objects::read(&resource, &patched, options.validation, &mut warnings)
-        .map_err(|error| patch_misfit(kind, &call.request.body, &patched, &error))?;
+        .map_err(|error| patch_error(kind, &call.request.body, &patched, &error))?;
     call.warnings.append(&mut warnings);
     if patched
         .get("apiVersion")
@@ -62,7 +62,7 @@ pub(crate) fn patch(state: &mut State, call: &mut Call<'_>) -> Result<Response, 
     call.object(&resource, 200, object)
 }
 
-fn patch_misfit(kind: PatchKind, body: &[u8], patched: &Value, error: &ApiError) -> ApiError {
+fn patch_error(kind: PatchKind, body: &[u8], patched: &Value, error: &ApiError) -> ApiError {
     let why = error.message.clone();
     let strict = why
         .find("strict decoding error")
@@ -84,6 +84,6 @@ fn patch_misfit(kind: PatchKind, body: &[u8], patched: &Value, error: &ApiError)
         "",
         "",
         "",
-        &[Problem::invalid("patch", &Value::String(shown), &why)],
+        &[FieldError::invalid("patch", &Value::String(shown), &why)],
     )
 }

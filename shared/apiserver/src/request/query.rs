@@ -39,7 +39,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Is it there, and neither `0` nor `false`?
+    /// Whether it was given, and is neither `0` nor `false`.
     pub fn flag(&self, name: &str) -> bool {
         self.find(name)
             .is_some_and(|value| !matches!(value, "0" | "false"))

@@ -1,4 +1,4 @@
-//! Get and list.
+//! The verbs get and list.
 
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ pub(crate) fn list(state: &State, call: &Call<'_>) -> Result<Response, ApiError>
         return Err(too_large(wanted, state.store.version()));
     }
     let newest = state.store.version();
-    // Without a mode, a page is one of exactly that version.
+    // With a limit and without a mode, the version is matched exactly.
     let exact = mode == "Exact" || (mode.is_empty() && limit > 0);
     let (after, at) = match (query.get("continue"), version.parse::<u64>()) {
         ("", Ok(wanted)) if exact && wanted > 0 => (None, wanted),
@@ -101,24 +101,24 @@ pub(crate) fn list(state: &State, call: &Call<'_>) -> Result<Response, ApiError>
 }
 
 fn check_match(mode: &str, version: &str, token: &str) -> Result<(), ApiError> {
-    use crate::error::Problem;
+    use crate::error::FieldError;
     let problem = match mode {
         "" => return Ok(()),
-        _ if !token.is_empty() => Problem::forbidden(
+        _ if !token.is_empty() => FieldError::forbidden(
             "resourceVersionMatch",
             "resourceVersionMatch is forbidden when continue is provided",
         ),
-        _ if version.is_empty() => Problem::forbidden(
+        _ if version.is_empty() => FieldError::forbidden(
             "resourceVersionMatch",
             "resourceVersionMatch is forbidden unless resourceVersion is provided",
         ),
         "NotOlderThan" => return Ok(()),
-        "Exact" if version == "0" => Problem::forbidden(
+        "Exact" if version == "0" => FieldError::forbidden(
             "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
         "Exact" => return Ok(()),
-        other => Problem::unsupported(
+        other => FieldError::unsupported(
             "resourceVersionMatch",
             &other.into(),
             &["Exact", "NotOlderThan", ""],
@@ -162,7 +162,7 @@ fn token(after: &Name, at: u64) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text)
 }
 
-/// Why bytes are no JSON, in the words of Go for what can be told from the first of them.
+/// Why bytes are not JSON, in Go's words as far as the first byte tells.
 fn json_problem(first: Option<&u8>) -> String {
     match first {
         None => "unexpected end of JSON input".to_owned(),

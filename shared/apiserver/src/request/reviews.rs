@@ -1,8 +1,8 @@
-//! Reviews: resources that are answered and not stored.
+//! Reviews: resources that are answered at once and not stored.
 
 use serde_json::{Value, json};
 
-use crate::authorization::{Attributes, decide, held};
+use crate::authorization::{Attributes, decide, rules_of_user};
 use crate::error::ApiError;
 use crate::objects;
 use crate::objects::Validation;
@@ -19,7 +19,7 @@ use crate::values::texts;
 /// The answer to a review, which is not stored; `None` for a resource that is not a review.
 ///
 /// # Errors
-/// A body that is not one of the kind.
+/// A body that is not an object of the kind.
 pub(crate) fn answer(api: &Api, call: &Call<'_>) -> Result<Option<Response>, ApiError> {
     let state = &api.state;
     let resource = &call.target.resource;
@@ -46,7 +46,7 @@ pub(crate) fn answer(api: &Api, call: &Call<'_>) -> Result<Option<Response>, Api
 fn who_am_i(call: &Call<'_>) -> Result<Response, ApiError> {
     let resource = &call.target.resource;
     body_object(call, resource)?;
-    let mut object = objects::fresh(resource);
+    let mut object = objects::new_object(resource);
     object["metadata"] = json!({"creationTimestamp": call.clock.stamp()});
     object["status"] = json!({"userInfo": user_info(&call.user)});
     Ok(Response::json(201, object))
@@ -105,7 +105,7 @@ fn rules_review(state: &State, call: &Call<'_>) -> Result<Response, ApiError> {
     let resource = &call.target.resource;
     let document = body_object(call, resource)?.value;
     let namespace = document["spec"]["namespace"].as_str().unwrap_or_default();
-    let found = held(state, &call.user, namespace);
+    let found = rules_of_user(state, &call.user, namespace);
     let (urls, resources): (Vec<Value>, Vec<Value>) = found
         .into_iter()
         .partition(|rule| rule.get("nonResourceURLs").is_some());

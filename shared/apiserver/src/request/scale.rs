@@ -157,8 +157,8 @@ fn set_scale(
     Ok(Response::json(200, of(&resource, &object)))
 }
 
-/// The real server translates owners between Scale and object, and on the way a new owner gets no time and a known one
-/// keeps its own.
+/// The real server converts owners between Scale and object; in doing so, a new owner gets no time and a known one keeps
+/// its own.
 fn keep_times(live: &Value, new: &mut Value) {
     let before = decode_managers(live);
     let mut after = decode_managers(new);

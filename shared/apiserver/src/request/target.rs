@@ -1,4 +1,4 @@
-//! What a path means.
+//! What the path of a request means.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::request::query::{Query, decode};
 use crate::resources::Resource;
 use crate::store::Name;
 
-/// A path, taken apart.
+/// The parts of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RequestInfo {
     /// A collection, an object or a subresource.
     Resource {
         /// `v1`, `apps/v1`.
@@ -30,7 +30,7 @@ pub enum Place {
     Other(String),
 }
 
-impl Place {
+impl RequestInfo {
     /// Reads a path.
     pub fn parse(path: &str) -> Self {
         let parts: Vec<String> = path
@@ -67,8 +67,8 @@ impl Place {
         }
     }
 
-    /// What a request for the path does, for authorization. `name` is the object that a list or a watch is narrowed to by
-    /// its field selector, if it is: rights to an object by its name count for it.
+    /// The authorization attributes of a request for the path. `name` is the only object that a list or a watch selects by
+    /// its field selector, if any: it counts as the name of the request, as in RequestInfo of apiserver 0.36.
     pub(crate) fn attributes<'a>(&'a self, verb: &'a str, name: Option<&'a str>) -> Attributes<'a> {
         match self {
             Self::Other(path) => Attributes {
@@ -91,7 +91,7 @@ impl Place {
                     group: api_version.split_once('/').map_or("", |(group, _)| group),
                     resource: plural,
                     subresource: subresource.split('/').next().unwrap_or_default(),
-                    // A namespace is in itself.
+                    // A request for a namespace is a request in that namespace.
                     namespace: if own_namespace { of_path } else { namespace },
                     name: name.unwrap_or(of_path),
                     path: None,
@@ -100,7 +100,7 @@ impl Place {
         }
     }
 
-    /// The verb of a method here, as RBAC names it.
+    /// The verb of a method, as RBAC names it.
     pub fn verb(&self, method: &str, query: &Query) -> &'static str {
         let Self::Resource { name, watch, .. } = self else {
             return match method {
@@ -128,7 +128,7 @@ impl Place {
     }
 }
 
-/// A place of a resource that exists.
+/// The resource, and the object or collection of it, that a request is for.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The resource.
@@ -142,8 +142,8 @@ pub struct Target {
 }
 
 impl Target {
-    pub(crate) fn new(place: Place, resource: Arc<Resource>) -> Option<Self> {
-        let Place::Resource {
+    pub(crate) fn new(place: RequestInfo, resource: Arc<Resource>) -> Option<Self> {
+        let RequestInfo::Resource {
             namespace,
             name,
             subresource,
@@ -178,7 +178,7 @@ impl Target {
     }
 }
 
-/// The name that the field selector of a request demands, where it can be one.
+/// The object name that the field selector of a request requires; `None` when it requires none.
 pub(crate) fn selected_name(query: &Query) -> Option<String> {
     let fields = Fields::parse(query.get("fieldSelector")).ok()?;
     let name = fields.name()?;

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::authentication::tokens::Issued;
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, FieldError};
 use crate::objects;
 use crate::objects::Validation;
 use crate::request::api::Api;
@@ -17,9 +17,9 @@ use crate::store::state::State;
 use crate::values::{join, text, texts};
 
 const GROUP: &str = "authentication.k8s.io";
-/// Whom a token is for when the request does not say.
+/// The audience of a token when the request has none.
 const AUDIENCE: &str = "https://kubernetes.default.svc";
-/// The shortest and the longest life of a token, in seconds.
+/// The allowed lifetime of a token, in seconds.
 const LIFE: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 
 /// `POST serviceaccounts/NAME/token`.
@@ -96,7 +96,7 @@ fn check_bound(state: &State, bound: &Value, namespace: &str) -> Result<(), ApiE
     }
 }
 
-/// TokenReview: whose token it is.
+/// Answers a TokenReview.
 ///
 /// # Errors
 /// A body that is not a TokenReview.
@@ -125,7 +125,7 @@ fn check(seconds: i64) -> Result<(), ApiError> {
     } else {
         "may not specify a duration larger than 2^32 seconds"
     };
-    let problem = Problem::invalid("spec.expirationSeconds", &seconds.into(), why);
+    let problem = FieldError::invalid("spec.expirationSeconds", &seconds.into(), why);
     Err(ApiError::invalid(GROUP, "TokenRequest", "", &[problem]))
 }
 

@@ -1,4 +1,4 @@
-//! Watches: a place in the history, moved on by [`Server::poll`].
+//! Watches: a position in the history that [`crate::Server::poll`] advances.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::objects;
 use crate::objects::codec::empty;
 use crate::objects::selector::Selector;
-use crate::objects::table::Form;
+use crate::objects::table::Representation;
 use crate::request::query::Query;
 use crate::request::target::Target;
 use crate::resources::Resource;
@@ -22,13 +22,13 @@ pub struct Watch {
     namespace: String,
     selector: Selector,
     version: u64,
-    /// Objects to send as they are before the history goes on.
+    /// Events to send before those of the history.
     start: Vec<Value>,
     bookmarks: bool,
     initial: bool,
     ended: bool,
-    form: Form,
-    /// How long the client wants it to run.
+    form: Representation,
+    /// The timeout that the client asked for; `None` when it asked for none.
     pub timeout_seconds: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn open(
     state: &State,
     target: &Target,
     query: &Query,
-    form: Form,
+    form: Representation,
 ) -> Result<Watch, ApiError> {
     let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?
         .of(&target.resource, &target.name)?;
@@ -121,12 +121,13 @@ pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
 }
 
 impl Watch {
-    /// Has it sent its last event?
+    /// Whether it has sent its last event.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// The bookmark that a server sends now and then, if the client asked for bookmarks.
+    /// The bookmark that a server sends from time to time; `None` when the client did not ask for bookmarks, or the watch has
+    /// ended.
     pub fn heartbeat(&self) -> Option<Value> {
         (self.bookmarks && !self.ended).then(|| self.bookmark(false))
     }
@@ -146,7 +147,7 @@ impl Watch {
         json!({"type": "BOOKMARK", "object": object})
     }
 
-    /// An event as this watch sees it: what leaves the selection is deleted, what enters it is added.
+    /// An event as this watch sees it: an object that leaves the selection is deleted, one that enters it is added.
     fn line(&self, event: &Event) -> Option<Value> {
         let now = event.change != Change::Deleted && self.selector.matches(&event.object);
         let was = event

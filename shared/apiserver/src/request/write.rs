@@ -1,13 +1,13 @@
-//! Create, update and patch.
+//! The verbs create and update.
 
-use crate::error::{ApiError, Problem};
+use crate::error::{ApiError, FieldError};
 use crate::merge::managers;
 use crate::objects;
 use crate::registry::ownership::{decode_managers, own_update, versions, writer};
 use crate::request::body::{body_object, check_duplicate_fields};
 use crate::request::call::Call;
 use crate::request::checks::{
-    dedup_owners, keep_reset, match_namespace, name_of_url, spread_warnings,
+    dedup_owners, keep_reset, match_namespace, name_of_url, topology_spread_warnings,
 };
 use crate::request::message::Response;
 use crate::request::options::Options;
@@ -36,7 +36,8 @@ pub(crate) fn create(state: &mut State, call: &mut Call<'_>) -> Result<Response,
     let mut object = objects::read(&resource, &value, options.validation, &mut call.warnings)?;
     let now = call.clock.stamp();
     dedup_owners(&mut object, &mut call.warnings);
-    call.warnings.extend(spread_warnings(&resource, &object));
+    call.warnings
+        .extend(topology_spread_warnings(&resource, &object));
     for key in [
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
@@ -50,7 +51,7 @@ pub(crate) fn create(state: &mut State, call: &mut Call<'_>) -> Result<Response,
     take(&mut object, &["metadata", "managedFields"]);
     match_namespace(&call.target.namespace, &mut object)?;
     let writer = writer(&resource, "", &options.manager, &now);
-    let fresh = objects::fresh(&resource);
+    let fresh = objects::new_object(&resource);
     known = managers::update(
         &versions(state, &resource, ""),
         &fresh,
@@ -113,7 +114,7 @@ pub(crate) fn update(state: &mut State, call: &mut Call<'_>) -> Result<Response,
             &resource.group,
             &resource.plural,
             &name,
-            &[Problem::invalid_raw(
+            &[FieldError::invalid_raw(
                 "metadata.resourceVersion",
                 "0",
                 "must be specified for an update",

@@ -1,10 +1,10 @@
-//! What a definition of a custom resource says.
+//! CustomResourceDefinitions.
 
 use serde_json::Value;
 
 use crate::values::{join, text};
 
-/// A definition, as its resources need it.
+/// The parts of a CustomResourceDefinition that its resources need.
 #[derive(Clone, Debug)]
 pub struct Custom {
     /// The definition's names.
@@ -13,13 +13,13 @@ pub struct Custom {
     pub list_kind: String,
     /// Paths that field selectors may name.
     pub selectable: Vec<String>,
-    /// What it says of each version.
+    /// The entries of `spec.versions`.
     pub(crate) versions: Vec<Value>,
     pub(crate) group: String,
 }
 
 impl Custom {
-    /// What the definition says of a version.
+    /// The entry of a version.
     fn version(&self, name: &str) -> Option<&Value> {
         self.versions.iter().find(|version| version["name"] == name)
     }
@@ -52,7 +52,7 @@ impl Custom {
         self.version(version)?.pointer("/subresources/scale")
     }
 
-    /// The warning that use of a version brings.
+    /// The deprecation warning of a version; `None` when it is not deprecated.
     pub(crate) fn deprecation(&self, version: &str) -> Option<String> {
         let found = self.version(version).filter(|v| v["deprecated"] == true)?;
         Some(found["deprecationWarning"].as_str().map_or_else(

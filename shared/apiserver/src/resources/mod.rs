@@ -1,4 +1,4 @@
-//! What is served: groups, versions, resources.
+//! Groups, versions and resources.
 
 mod custom;
 
@@ -25,11 +25,11 @@ pub struct Resource {
     pub plural: String,
     /// The kind.
     pub kind: String,
-    /// Does it live in namespaces?
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// What can be done.
+    /// The verbs of the resource itself.
     pub verbs: Vec<String>,
-    /// Subresources and what can be done with them.
+    /// Subresources and their verbs.
     pub subresources: BTreeMap<String, Vec<String>>,
     /// The types.
     pub schema: Arc<Schema>,
@@ -59,12 +59,12 @@ impl Resource {
         }
     }
 
-    /// Has it a status of its own?
+    /// Whether it has the subresource `status`.
     pub fn has_status(&self) -> bool {
         self.subresources.contains_key("status")
     }
 
-    /// The group under which its objects are kept: events are kept in the core group.
+    /// The group that its objects are stored under: events are stored in the core group.
     pub(crate) fn home_group(&self) -> &str {
         if self.is("events.k8s.io", "events") {
             ""
@@ -94,7 +94,7 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    /// The one table.
+    /// The table of built-in resources, read once and shared.
     pub fn shared() -> Arc<Self> {
         static SHARED: OnceLock<Arc<Builtin>> = OnceLock::new();
         Arc::clone(SHARED.get_or_init(|| Arc::new(Self::read())))

@@ -18,14 +18,14 @@ pub type Name = (String, String);
 /// The objects of a resource.
 pub type Objects = BTreeMap<Name, Arc<Value>>;
 
-/// What happened.
+/// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A new object.
     Added,
-    /// Another state of it.
+    /// A new state of an object.
     Modified,
-    /// It is gone; the event carries its last state.
+    /// The object was deleted; the event has its last state.
     Deleted,
 }
 
@@ -38,7 +38,7 @@ pub struct Event {
     pub key: Key,
     /// Of which object.
     pub name: Name,
-    /// What happened.
+    /// What a change did.
     pub change: Change,
     /// The new state, or the last one.
     pub object: Arc<Value>,
@@ -46,7 +46,7 @@ pub struct Event {
     pub before: Option<Arc<Value>>,
 }
 
-/// How many changes are remembered for watches.
+/// How many changes the history keeps for watches and exact lists. An older position is answered with 410 Gone.
 pub const HISTORY: usize = 1000;
 
 /// All objects of one server.
@@ -72,13 +72,13 @@ impl Store {
         self.forgotten
     }
 
-    /// Has nothing happened since [`Store::settled`] that a controller would follow: a deletion, its beginning, or an
-    /// object with owners?
+    /// Whether nothing happened since [`Store::settled`] that a controller would react to: a deletion, a mark for deletion, or
+    /// an object with owners.
     pub fn is_settled(&self) -> bool {
         !self.unsettled
     }
 
-    /// The controllers have done all they can.
+    /// Records that the controllers have nothing left to do.
     pub fn settled(&mut self) {
         self.unsettled = false;
     }
@@ -153,7 +153,7 @@ impl Store {
         object
     }
 
-    /// Takes an object out; the last state carries the version of its deletion.
+    /// Deletes an object and returns its last state. The state in the history has the version of the deletion.
     pub fn delete(&mut self, key: &Key, name: &Name) -> Option<Arc<Value>> {
         let all = self.objects.get_mut(key)?;
         let before = all.remove(name)?;

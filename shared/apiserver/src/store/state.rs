@@ -1,4 +1,4 @@
-//! What one server holds: its types and its objects.
+//! The resources and objects of one server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use crate::resources::{Builtin, Resource};
 use crate::store::Store;
 
-/// The types and objects of one server.
+/// The resources and objects of one server.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub builtin: Arc<Builtin>,
     /// Custom resources by `group/version` and plural.
     pub custom: BTreeMap<(String, String), Arc<Resource>>,
     pub store: Store,
-    /// How many addresses of services were given out.
+    /// The number of the last service address.
     pub next_address: u32,
-    /// How many node ports were given out.
+    /// The number of the last node port.
     pub next_port: u32,
-    /// Major, minor and patch version of Kubernetes that the server says it has.
+    /// The version of Kubernetes that the server reports: major, minor, patch.
     pub kubernetes: [u64; 3],
 }
 
-/// The version that a server says it has, unless it is told another one.
+/// The version of Kubernetes that a server reports by default.
 const KUBERNETES: [u64; 3] = [1, 36, 3];
 
 impl State {
-    /// No objects and no custom resources.
+    /// A state without objects and custom resources.
     pub(crate) fn new() -> Self {
         Self {
             builtin: Builtin::shared(),

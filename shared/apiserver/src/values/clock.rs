@@ -1,4 +1,4 @@
-//! The time of a request, and what its uids and generated names are made of.
+//! The time of a request, and the seed of its uids and generated names.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Now, as objects carry it.
+    /// The time as objects have it: RFC 3339 in UTC, without fractions of a second.
     pub fn stamp(&self) -> String {
         seconds(self.now)
     }
@@ -30,7 +30,7 @@ impl Clock {
         )
     }
 
-    /// The five letters behind a generated name.
+    /// The five characters at the end of a generated name.
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut bits = self.next();
@@ -43,7 +43,7 @@ impl Clock {
         out
     }
 
-    /// A number, from splitmix64 over the seed.
+    /// The next pseudo-random number: splitmix64 over the seed.
     pub(crate) fn next(&mut self) -> u64 {
         let low = u64::try_from(self.seed & u128::from(u64::MAX)).unwrap_or_default();
         let high = u64::try_from(self.seed >> 64).unwrap_or_default();

@@ -15,7 +15,7 @@ pub(crate) struct Document {
 /// Reads one document.
 ///
 /// # Errors
-/// Text that is no JSON.
+/// Text that is not JSON.
 pub(crate) fn read(body: &[u8]) -> Result<Document, serde_json::Error> {
     let mut duplicate_fields = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -121,7 +121,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// The second of two values of one field, over the first.
+/// Merges the second value of a duplicate key over the first.
 fn put_over(before: &mut Value, value: Value) {
     match (before, value) {
         (Value::Object(before), Value::Object(value)) => {

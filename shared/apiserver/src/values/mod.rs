@@ -1,4 +1,4 @@
-//! What is below all objects: JSON values and their parts, names, quantities, time.
+//! Helpers for JSON values, and the formats of names, quantities and times.
 
 pub(crate) mod clock;
 pub(crate) mod json;
@@ -25,7 +25,7 @@ pub(crate) fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(owned).collect()
 }
 
-/// Takes out what is at the end of a path; `None` when there is nothing.
+/// Removes and returns the value at a path; `None` when there is none.
 pub(crate) fn take(object: &mut Value, path: &[&str]) -> Option<Value> {
     let (last, parents) = path.split_last()?;
     let mut at = object;
@@ -35,8 +35,8 @@ pub(crate) fn take(object: &mut Value, path: &[&str]) -> Option<Value> {
     at.as_object_mut()?.remove(*last)
 }
 
-/// Puts a value at a key of the object's field `parent`, or of the object itself when that is empty. Without a value, the
-/// key is taken away.
+/// Sets a key of the object's field `parent`, or of the object itself when that is empty. Without a value, the key is
+/// removed.
 pub(crate) fn set(object: &mut Value, parent: &str, key: &str, value: Option<Value>) {
     let parent = if parent.is_empty() {
         Some(object)
@@ -77,5 +77,17 @@ pub(crate) fn join(group: &str, version: &str) -> String {
         version.to_owned()
     } else {
         format!("{group}/{version}")
+    }
+}
+
+/// The name of a JSON type in Go's error messages.
+pub(crate) fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }

@@ -1,4 +1,4 @@
-//! The rules of names, labels and annotations, with the API server's texts.
+//! The rules of names, labels and annotations, with the API server's messages.
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -23,7 +23,7 @@ pub fn subdomain(text: &str) -> Vec<String> {
     subdomain_in(text, "characters")
 }
 
-/// The real server has this check twice, with a word between them.
+/// The real server has two versions of this check, whose messages differ in one word.
 fn subdomain_in(text: &str, unit: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 253 {

@@ -1,7 +1,7 @@
 //! Resource quantities in the form that the API server writes: `0.5` as `500m`,
 //! `1024Mi` as `1Gi`.
 
-/// The canonical form; `None` when the text is no quantity.
+/// The canonical form; `None` when the text is not a quantity.
 pub fn canonical(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -60,7 +60,7 @@ fn binary_text(sign: &str, mantissa: i128, places: i32, power: u32) -> Option<St
     let divisor = 10_i128.checked_pow(u32::try_from(places).ok()?)?;
     let product = mantissa.checked_mul(1_i128.checked_shl(power)?)?;
     if product % divisor != 0 {
-        // Not whole bytes: thousandths, as decimal numbers are written.
+        // A fraction of a byte is written in decimal thousandths.
         let scaled = product.checked_mul(1000)?;
         let up = i128::from(scaled % divisor != 0);
         return decimal_text(sign, scaled / divisor + up, -3, false);
@@ -114,7 +114,7 @@ fn decimal_text(sign: &str, mantissa: i128, exponent: i32, scientific: bool) -> 
     Some(format!("{sign}{mantissa}{suffix}"))
 }
 
-/// The value in thousandths, for comparisons; `None` when the text is no quantity.
+/// The value in thousandths, for comparisons; `None` when the text is not a quantity.
 pub fn thousandths(text: &str) -> Option<i128> {
     let canonical = canonical(text)?;
     let end = canonical

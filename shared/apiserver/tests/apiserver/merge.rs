@@ -1,6 +1,6 @@
 //! Ownership without a server around it.
 
-use driftless_apiserver::merge::managers::{Manager, Refusal, Versions, Writer, apply};
+use driftless_apiserver::merge::managers::{Apply, ApplyError, Manager, Versions, Writer, apply};
 use driftless_apiserver::merge::set::Set;
 use driftless_apiserver::merge::typed::{TypeRef, field_set};
 use driftless_apiserver::schema::{Schema, builtin};
@@ -31,7 +31,7 @@ fn run(
     managers: Vec<Manager>,
     name: &str,
     ports: &Value,
-) -> Result<(Value, Vec<Manager>), Refusal> {
+) -> Result<(Value, Vec<Manager>), ApplyError> {
     let writer = Writer {
         name,
         api_version: "v1",
@@ -39,17 +39,14 @@ fn run(
         now: "2026-01-01T00:00:00Z",
     };
     let config = service(ports);
-    let fresh = json!({});
-    apply(
-        &Services(builtin()),
+    let request = Apply {
         live,
-        &config,
-        managers,
-        &writer,
-        false,
-        &fresh,
-    )
-    .map(|applied| {
+        config: &config,
+        empty: &json!({}),
+        writer: &writer,
+        force: false,
+    };
+    apply(&Services(builtin()), &request, managers).map(|applied| {
         (
             applied.object.unwrap_or_else(|| live.clone()),
             applied.managers,
@@ -78,7 +75,7 @@ fn another_value_is_a_conflict() {
     )
     .unwrap();
     let refused = run(&live, managers, "b", &json!([{"port": 80, "name": "www"}])).unwrap_err();
-    let Refusal::Conflicts(conflicts) = refused else {
+    let ApplyError::Conflicts(conflicts) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::error::Problem;
+use crate::error::FieldError;
 
 /// Checks an object; metadata has its own rules.
-pub(super) fn root(schema: &Value, object: &Value, out: &mut Vec<Problem>) {
+pub(super) fn root(schema: &Value, object: &Value, out: &mut Vec<FieldError>) {
     if let Some(map) = object.as_object() {
         required(schema, map, "", out);
     }
@@ -23,11 +23,11 @@ fn required(
     schema: &Value,
     map: &serde_json::Map<String, Value>,
     path: &str,
-    out: &mut Vec<Problem>,
+    out: &mut Vec<FieldError>,
 ) {
     for key in crate::values::texts(&schema["required"]) {
         if !map.contains_key(&key) {
-            out.push(Problem::required(&join(path, &key), ""));
+            out.push(FieldError::required(&join(path, &key), ""));
         }
     }
 }
@@ -52,7 +52,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<Problem>) {
+fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     if value.is_null() && schema["nullable"] == true {
         return;
     }
@@ -72,12 +72,12 @@ fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<Problem>) {
             return;
         }
     }
-    let invalid = |why: String| Problem::invalid(path, value, &format!("{path} in body {why}"));
+    let invalid = |why: String| FieldError::invalid(path, value, &format!("{path} in body {why}"));
     if let Some(known) = schema["enum"].as_array()
         && !known.contains(value)
     {
         let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
-        out.push(Problem::unsupported(path, value, &known));
+        out.push(FieldError::unsupported(path, value, &known));
     }
     match value {
         Value::String(text) => text_rules(schema, text, path, &invalid, out),
@@ -106,17 +106,17 @@ fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<Problem>) {
     }
 }
 
-fn type_problem(path: &str, wanted: &str, value: &Value) -> Problem {
+fn type_problem(path: &str, wanted: &str, value: &Value) -> FieldError {
     let found = kind(value);
-    Problem::type_invalid(
+    FieldError::type_invalid(
         path,
         &format!("{found:?}"),
         &format!("{path} in body must be of type {wanted}: {found:?}"),
     )
 }
 
-fn too_many(path: &str, count: usize, most: usize) -> Problem {
-    Problem {
+fn too_many(path: &str, count: usize, most: usize) -> FieldError {
+    FieldError {
         kind: "FieldValueTooMany",
         message: format!(
             "Too many: {count}: must have at most {most} item{}",
@@ -130,13 +130,13 @@ fn text_rules(
     schema: &Value,
     text: &str,
     path: &str,
-    invalid: &dyn Fn(String) -> Problem,
-    out: &mut Vec<Problem>,
+    invalid: &dyn Fn(String) -> FieldError,
+    out: &mut Vec<FieldError>,
 ) {
     let length = text.chars().count();
     let count = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
     if let Some(most) = count("maxLength").filter(|most| length > *most) {
-        out.push(Problem::too_long(path, most));
+        out.push(FieldError::too_long(path, most));
     }
     if let Some(least) = count("minLength").filter(|least| length < *least) {
         out.push(invalid(format!("should be at least {least} chars long")));
@@ -162,8 +162,8 @@ fn text_rules(
 fn number_rules(
     schema: &Value,
     number: f64,
-    invalid: &dyn Fn(String) -> Problem,
-    out: &mut Vec<Problem>,
+    invalid: &dyn Fn(String) -> FieldError,
+    out: &mut Vec<FieldError>,
 ) {
     if let Some(most) = schema["maximum"].as_f64() {
         let exclusive = schema["exclusiveMaximum"] == true;
@@ -195,14 +195,14 @@ fn number_rules(
     }
 }
 
-fn array_rules(schema: &Value, list: &[Value], path: &str, out: &mut Vec<Problem>) {
+fn array_rules(schema: &Value, list: &[Value], path: &str, out: &mut Vec<FieldError>) {
     let count = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
     if let Some(most) = count("maxItems").filter(|most| list.len() > *most) {
         out.push(too_many(path, list.len(), most));
     }
     if let Some(least) = count("minItems").filter(|least| list.len() < *least) {
         let found = list.len();
-        out.push(Problem::invalid_raw(
+        out.push(FieldError::invalid_raw(
             path,
             &found.to_string(),
             &format!("{path} in body should have at least {least} items"),
@@ -227,7 +227,10 @@ fn array_rules(schema: &Value, list: &[Value], path: &str, out: &mut Vec<Problem
     };
     for (index, value) in list.iter().enumerate() {
         if list[..index].iter().any(|earlier| of(earlier) == of(value)) {
-            out.push(Problem::duplicate(&format!("{path}[{index}]"), &of(value)));
+            out.push(FieldError::duplicate(
+                &format!("{path}[{index}]"),
+                &of(value),
+            ));
         }
     }
 }

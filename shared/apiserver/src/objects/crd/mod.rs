@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) use types::object_meta;
 
-use crate::error::Problem;
+use crate::error::FieldError;
 use crate::objects::codec;
 use crate::objects::codec::Found;
 use crate::resources::{Custom, Resource};
@@ -58,7 +58,7 @@ pub(crate) fn read(
     Ok(object)
 }
 
-/// Defaults of a version that the stored object may lack.
+/// Prunes and defaults a stored object for a version.
 pub(crate) fn default_version(custom: &Custom, version: &str, object: &mut Value) {
     let schema = custom.schema(version);
     if let Some(map) = object.as_object_mut() {
@@ -67,13 +67,13 @@ pub(crate) fn default_version(custom: &Custom, version: &str, object: &mut Value
     types::default(schema, object, false);
 }
 
-/// What the schema refuses.
+/// The errors of an object: by its schema, then by the schema's CEL rules.
 pub(crate) fn problems(
     custom: &Custom,
     version: &str,
     object: &Value,
     old: Option<&Value>,
-) -> Vec<Problem> {
+) -> Vec<FieldError> {
     let schema = custom.schema(version);
     let mut out = Vec::new();
     check::root(schema, object, &mut out);
@@ -95,7 +95,7 @@ pub(crate) fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The resources of a definition, one a served version.
+/// The resources of a definition, one for each served version.
 pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
     let spec = &definition["spec"];
     let group = text(spec, "/group").to_owned();
@@ -124,10 +124,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
         .map(|version| {
             let name = text(version, "/name").to_owned();
             let kind = text(&names, "/kind").to_owned();
-            let (schema, id) = types::convert(
-                &version["schema"]["openAPIV3Schema"],
-                version.pointer("/subresources/status").is_some(),
-            );
+            let (schema, id) = types::convert(&version["schema"]["openAPIV3Schema"]);
             let mut subresources = BTreeMap::new();
             let verbs = || vec!["get".to_owned(), "patch".to_owned(), "update".to_owned()];
             for sub in ["status", "scale"] {

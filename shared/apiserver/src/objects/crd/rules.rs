@@ -1,15 +1,15 @@
-//! The rules that a schema writes in CEL.
+//! The CEL rules of a schema (`x-kubernetes-validations`).
 
 use serde_json::Value;
 
-use crate::error::Problem;
+use crate::error::FieldError;
 
-/// Evaluates the rules of a schema and what is below it.
-pub(super) fn root(schema: &Value, object: &Value, old: Option<&Value>, out: &mut Vec<Problem>) {
+/// Evaluates the rules of a schema and of the schemas below it.
+pub(super) fn root(schema: &Value, object: &Value, old: Option<&Value>, out: &mut Vec<FieldError>) {
     walk(schema, object, old, "", out);
 }
 
-fn walk(schema: &Value, value: &Value, old: Option<&Value>, path: &str, out: &mut Vec<Problem>) {
+fn walk(schema: &Value, value: &Value, old: Option<&Value>, path: &str, out: &mut Vec<FieldError>) {
     for rule in schema["x-kubernetes-validations"]
         .as_array()
         .into_iter()
@@ -49,7 +49,7 @@ fn walk(schema: &Value, value: &Value, old: Option<&Value>, path: &str, out: &mu
     }
 }
 
-fn evaluate(rule: &Value, value: &Value, old: Option<&Value>, path: &str) -> Option<Problem> {
+fn evaluate(rule: &Value, value: &Value, old: Option<&Value>, path: &str) -> Option<FieldError> {
     let text = rule["rule"].as_str().unwrap_or_default();
     if text.contains("oldSelf") && old.is_none() {
         return None;
@@ -59,7 +59,7 @@ fn evaluate(rule: &Value, value: &Value, old: Option<&Value>, path: &str) -> Opt
             Value::Object(_) | Value::Array(_) => format!("Invalid value: {why}"),
             other => format!("Invalid value: {other}: {why}"),
         };
-        Some(Problem {
+        Some(FieldError {
             kind: "FieldValueInvalid",
             message,
             field: path.to_owned(),

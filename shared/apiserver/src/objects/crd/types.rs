@@ -1,4 +1,4 @@
-//! A structural schema as types for ownership; pruning; defaulting.
+//! A structural schema as types for server-side apply; pruning; defaulting.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::schema::{DEDUCED, Field, Id, ListType, Scalar, Schema, Struct, Type, builtin};
 
-/// The types of a version, and the root's place in them.
-pub(super) fn convert(schema: &Value, _status: bool) -> (Schema, Id) {
+/// The types of a version, and the id of the root.
+pub(super) fn convert(schema: &Value) -> (Schema, Id) {
     let mut out = Schema {
         types: vec![Type::Untyped, Type::Deduced],
         ..Schema::default()
@@ -25,7 +25,7 @@ pub(super) fn convert(schema: &Value, _status: bool) -> (Schema, Id) {
             ..Struct::default()
         },
     };
-    out.types.push(Type::Scalar(Scalar::Text));
+    out.types.push(Type::Scalar(Scalar::String));
     let text = out.types.len() - 1;
     for (name, id) in [("apiVersion", text), ("kind", text), ("metadata", metadata)] {
         structure.fields.insert(name.to_owned(), plain(id));
@@ -101,14 +101,14 @@ impl Builder<'_> {
     fn build(&mut self, schema: &Value, open: bool) -> Id {
         let open = open || schema["x-kubernetes-preserve-unknown-fields"] == true;
         if schema["x-kubernetes-int-or-string"] == true {
-            return self.push(Type::Scalar(Scalar::IntOrText));
+            return self.push(Type::Scalar(Scalar::IntOrString));
         }
         let made = match schema["type"].as_str() {
             Some("object") => self.object(schema, open),
             Some("array") => self.array(schema, open),
             Some("string") => match schema["format"].as_str() {
-                None | Some("" | "byte") => Type::Scalar(Scalar::Text),
-                Some(_) => Type::Scalar(Scalar::IntOrText),
+                None | Some("" | "byte") => Type::Scalar(Scalar::String),
+                Some(_) => Type::Scalar(Scalar::IntOrString),
             },
             Some("boolean") => Type::Scalar(Scalar::Bool),
             Some("integer") => Type::Scalar(Scalar::Int),
@@ -136,7 +136,7 @@ impl Builder<'_> {
         }
         if schema["x-kubernetes-embedded-resource"] == true {
             for name in ["apiVersion", "kind"] {
-                let text = self.push(Type::Scalar(Scalar::Text));
+                let text = self.push(Type::Scalar(Scalar::String));
                 fields.entry(name.to_owned()).or_insert_with(|| plain(text));
             }
             let metadata = self.object_meta();
@@ -164,7 +164,7 @@ impl Builder<'_> {
     }
 }
 
-/// Drops what the schema does not know; `apiVersion`, `kind` and `metadata` stay.
+/// Removes fields that the schema does not have, except `apiVersion`, `kind` and `metadata`.
 pub(super) fn prune_root(schema: &Value, map: &mut Map<String, Value>, unknown: &mut Vec<String>) {
     let mut kept = Map::new();
     for key in ["apiVersion", "kind", "metadata"] {
@@ -180,7 +180,7 @@ pub(super) fn prune_root(schema: &Value, map: &mut Map<String, Value>, unknown: 
     map.append(&mut kept);
 }
 
-/// A field's path, written out only for a field that the schema does not know.
+/// The path of a field, formatted only when the schema does not have the field.
 enum Path<'a> {
     Root,
     Key(&'a Path<'a>, &'a str),
@@ -254,7 +254,7 @@ pub(super) fn default(schema: &Value, value: &mut Value, merged: bool) {
                     match property.get("default") {
                         Some(own) => map.insert(key.clone(), own.clone()),
                         None if merged => None,
-                        // What is left is a null where none may be: taken as absent.
+                        // A null that is not allowed is taken as absent.
                         None => map.remove(key),
                     };
                 }

@@ -1,4 +1,4 @@
-//! RFC 6902.
+//! JSON Patch (RFC 6902).
 
 use json_patch::{AddOperation, Patch, PatchOperation};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::error::ApiError;
 
 const MOST_OPERATIONS: usize = 10_000;
 
-/// The real server's `JSONPatchMaxCopyBytes`: what all copies of one patch may come to.
+/// The most bytes that the copies of one patch may add: the real server's `JSONPatchMaxCopyBytes`.
 const MOST_COPIED: usize = 3 << 20;
 
 pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
@@ -33,7 +33,7 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
             || matches!(&operation, PatchOperation::Copy(copy) if copy.from.is_root())
             || matches!(&operation, PatchOperation::Move(moved) if moved.from.is_root());
         if of_root {
-            // The real server finds no place for it.
+            // The real server does not find the root.
             return Err(refused());
         }
         let operation = as_the_real_server(operation, &out);
@@ -46,7 +46,8 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
     Ok(out)
 }
 
-/// Bytes of JSON that an operation copies: forty copies that double an object would be a trillion times as large.
+/// The bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
+/// times as large.
 fn copied_bytes(operation: &PatchOperation, document: &Value) -> Result<usize, ApiError> {
     let PatchOperation::Copy(copy) = operation else {
         return Ok(0);
@@ -73,7 +74,7 @@ impl std::io::Write for Length {
     }
 }
 
-/// A replace of a field that is not there adds it.
+/// Turns a replacement of a missing field into an addition, as evanphx/json-patch does.
 fn as_the_real_server(operation: PatchOperation, document: &Value) -> PatchOperation {
     match operation {
         PatchOperation::Replace(replace) if document.pointer(replace.path.as_str()).is_none() => {

@@ -9,13 +9,14 @@ pub(crate) use strategic::go_map;
 
 use crate::error::ApiError;
 use crate::resources::Resource;
+use crate::values::json_kind;
 
 /// The media types of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
-    /// RFC 6902.
+    /// JSON Patch (RFC 6902).
     Json,
-    /// RFC 7386.
+    /// JSON Merge Patch (RFC 7386).
     Merge,
     /// Strategic merge.
     Strategic,
@@ -23,7 +24,7 @@ pub enum PatchKind {
     Apply,
 }
 
-/// The live object with a patch on it.
+/// Applies a patch to a live object, which is not changed.
 ///
 /// # Errors
 /// A patch that cannot be read or does not fit the object.
@@ -57,24 +58,16 @@ fn document(body: &[u8]) -> Result<Value, ApiError> {
         };
         ApiError::bad_request(format!("error decoding patch: {why}"))
     })?;
-    match &patch {
-        Value::Object(_) => Ok(patch),
-        other => {
-            let kind = match other {
-                Value::Array(_) => "array",
-                Value::String(_) => "string",
-                Value::Bool(_) => "bool",
-                Value::Number(_) => "number",
-                _ => "null",
-            };
-            Err(ApiError::bad_request(format!(
-                "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-            )))
-        }
+    if patch.is_object() {
+        return Ok(patch);
     }
+    Err(ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+        json_kind(&patch)
+    )))
 }
 
-/// RFC 7386.
+/// JSON Merge Patch (RFC 7386).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -109,7 +109,7 @@ impl Walker<'_> {
         Ok(Value::Object(out))
     }
 
-    /// The new value of a field; `None` when it goes.
+    /// The new value of a field; `None` when it is removed.
     fn one(
         &self,
         id: Id,
@@ -127,7 +127,7 @@ impl Walker<'_> {
         Ok(Some(match (patch, live) {
             (Value::Object(_), _) if has("replace") => without_directives(patch),
             (Value::Object(_), Some(live @ Value::Object(_))) => self.map(below, live, patch)?,
-            // A directive has nothing to work on.
+            // A directive without a live value has no effect.
             (Value::Object(new), _) if new.contains_key(DIRECTIVE) => return Ok(None),
             (Value::Object(_), _) => self.map(below, &Value::Object(Map::new()), patch)?,
             (Value::Array(items), Some(Value::Array(live))) if has("merge") => {
@@ -152,7 +152,7 @@ impl Walker<'_> {
         }))
     }
 
-    /// Merges a list of maps, found by their key: deletions first, then what is new or changed.
+    /// Merges a list of maps by their merge key: deletions first, then additions and changes.
     fn list(
         &self,
         item: Id,
@@ -216,7 +216,7 @@ impl Walker<'_> {
     }
 }
 
-/// Merges a list of single values: each stands in it once.
+/// Merges a list of scalars without duplicates.
 fn values(live: &[Value], patch: &[Value], order: Option<&Value>) -> Vec<Value> {
     let mut seen = HashSet::new();
     let all = live.iter().chain(patch);
@@ -247,8 +247,8 @@ fn without_directives(patch: &Value) -> Value {
     )
 }
 
-/// The items that the order names stand in that order; the others keep theirs, and a place in front of those that
-/// they stood in front of.
+/// Sorts a merged list: items in `order` follow that order; the others keep their live order, and stay before the items
+/// that they were before.
 fn sort(items: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> Vec<Value> {
     let id = |value: &Value| match key.is_empty() {
         true => value.to_string(),
@@ -290,7 +290,7 @@ fn sort(items: Vec<Value>, order: &[Value], before: &[Value], key: &str) -> Vec<
     }
 }
 
-/// An item with its places in the order and among what stood there before.
+/// An item with its positions in the order and in the live list.
 type Placed = (Option<usize>, Option<usize>, Value);
 
 #[cfg(test)]

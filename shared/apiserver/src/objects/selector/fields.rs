@@ -30,7 +30,7 @@ impl Fields {
             let (path, equal, value) = split_term(term)
                 .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
             let value = unescape(value)?;
-            // A term of nothing selects everything.
+            // An empty term selects everything.
             if !path.is_empty() || !value.is_empty() {
                 out.push(Term {
                     path: path.to_owned(),

@@ -102,7 +102,7 @@ enum Operator {
     Below,
 }
 
-/// Checks a requirement, as `labels.NewRequirement` does: all problems stand in one message.
+/// Checks a requirement, as `labels.NewRequirement` does: one message has all problems.
 fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Result<Requirement, String> {
     let mut problems = Vec::new();
     let key_problems = names::label_key(key);
@@ -338,7 +338,7 @@ impl Parser {
         }
     }
 
-    /// `(a,b)`; an empty place is the empty value.
+    /// Reads `(a,b)`; `(a,)` contains the empty value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         let (kind, text) = self.next();
         if kind != Kind::Open {

@@ -1,4 +1,4 @@
-//! What a list, a watch or a deletion of many is narrowed to: label and field selectors.
+//! Label and field selectors of lists, watches and collection deletes.
 
 mod fields;
 mod labels;

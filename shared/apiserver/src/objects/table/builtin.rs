@@ -164,7 +164,7 @@ fn subjects(object: &Value, kind: &str) -> Value {
     all.join(", ").into()
 }
 
-/// `used/hard` of a quota, for limits or for all else.
+/// `used/hard` of a quota, for limits or for everything else.
 fn usage(object: &Value, limits: bool) -> Value {
     let hard = object["status"]["hard"].as_object();
     let mut cells = Vec::new();
@@ -397,7 +397,7 @@ pub(super) fn columns(resource: &Resource) -> Option<&'static [Made]> {
     })
 }
 
-/// Where the age stands: before the columns of the wide form.
+/// The position of the age column: before the columns of `-o wide`.
 pub(super) fn age_at(own: &[Made], before: usize) -> usize {
     let narrow = own.iter().position(|(_, _, priority, _)| *priority > 0);
     before + narrow.unwrap_or(own.len())

@@ -136,7 +136,7 @@ pub(super) fn of(resource: &Resource, now: Timestamp) -> Columns {
     }
     match super::builtin::columns(resource) {
         Some(own) => {
-            // Some kinds make the name themselves, or show it elsewhere.
+            // Some kinds define the name column themselves.
             if own.iter().any(|(name, ..)| *name == "Name") {
                 list.clear();
             }

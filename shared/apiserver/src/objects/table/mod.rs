@@ -1,5 +1,5 @@
-//! The forms of an answer: the object itself, its metadata alone, or a Table
-//! for people.
+//! The representations of an answer: the object itself, its metadata alone, or a Table
+//! to print.
 
 mod builtin;
 mod cells;
@@ -17,20 +17,20 @@ use crate::resources::Resource;
 
 /// What the client accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Representation {
     /// The object.
     Object,
     /// `PartialObjectMetadata`.
     Metadata,
     /// `Table`, with the object in each row: `Object`, `Metadata` or `None`.
     Table(String, Timestamp),
-    /// Nothing that this server can write.
+    /// A media type that this server does not write.
     Nothing,
 }
 
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-impl Form {
+impl Representation {
     /// Reads the header `Accept` and the parameter `includeObject`. `now` is what ages are counted to.
     pub(crate) fn of(accept: &str, include: &str, now: Timestamp) -> Self {
         if accept.is_empty() {
@@ -82,7 +82,7 @@ impl Form {
     /// An answer with one object.
     ///
     /// # Errors
-    /// A form that this server cannot write.
+    /// 406 for a media type that this server does not write.
     pub fn object(&self, resource: &Resource, object: Value) -> Result<Value, ApiError> {
         self.check()?;
         Ok(match self {
@@ -98,7 +98,7 @@ impl Form {
     /// An answer with a list.
     ///
     /// # Errors
-    /// A form that this server cannot write.
+    /// 406 for a media type that this server does not write.
     pub fn list(
         &self,
         resource: &Resource,
@@ -141,7 +141,7 @@ impl Form {
     }
 }
 
-/// Built-in items of a list do not repeat their kind.
+/// Removes kind and version of a list item of a built-in resource.
 fn bare(resource: &Resource, mut item: Value) -> Value {
     if resource.custom.is_none()
         && let Some(map) = item.as_object_mut()
@@ -179,7 +179,7 @@ fn table(
             if resource.is("apps", "daemonsets") {
                 convert::hide_template_generation(&mut item);
             }
-            let kept = convert::kept(resource, item.clone());
+            let kept = convert::to_stored(resource, item.clone());
             let mut row = json!({"cells": columns.cells(&kept)});
             match include {
                 "None" => row["object"] = Value::Null,

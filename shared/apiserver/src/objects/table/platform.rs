@@ -1,10 +1,10 @@
-//! The columns of kinds that a platform team looks at: scaling, storage, scheduling, endpoints, events.
+//! The columns of built-in kinds of scaling, storage, scheduling, endpoints and events.
 
 use serde_json::Value;
 
 use super::cells::{Made, WIDE, containers_at, count, images_at, number, pairs, text};
 
-/// A list in a cell, cut after three.
+/// A list in a cell, shortened to three items.
 fn some(all: &[String], none: &str) -> Value {
     match all {
         [] => none.into(),
@@ -348,7 +348,7 @@ pub(super) const EVENT: &[Made] = &[
     ("Name", "string", WIDE, |o| text(o, "/metadata/name")),
 ];
 
-/// Where the times stand that some columns show the age of, the first that is set.
+/// The pointers to the times whose age a column shows; the first that is set is used.
 pub(super) fn times_of(plural: &str, column: &str) -> &'static [&'static str] {
     match (plural, column) {
         (_, "Age") => &["/metadata/creationTimestamp"],

@@ -1,15 +1,14 @@
-//! Rules of single kinds.
+//! Validation of single kinds.
 
 use serde_json::{Value, json};
 
-use crate::error::Problem;
+use crate::error::FieldError;
 use crate::objects::selector::Labels;
 use crate::resources::Resource;
-use crate::store::state::State;
 use crate::values::{is_zero, names, text, texts};
 
-/// Rules that hold for new and changed objects.
-pub(super) fn create(_state: &State, resource: &Resource, object: &Value) -> Vec<Problem> {
+/// The errors of a new or changed object.
+pub(super) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "configmaps") => data_keys(object, &["data", "binaryData"], &mut out),
@@ -34,13 +33,13 @@ pub(super) fn create(_state: &State, resource: &Resource, object: &Value) -> Vec
     out
 }
 
-fn scaler(object: &Value, out: &mut Vec<Problem>) {
+fn scaler(object: &Value, out: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     let most = spec["maxReplicas"].as_i64().unwrap_or_default();
     let least = spec["minReplicas"].as_i64();
     if least.is_some_and(|least| least < 1) {
         let why = "must be greater than or equal to 1";
-        out.push(Problem::invalid(
+        out.push(FieldError::invalid(
             "spec.minReplicas",
             &spec["minReplicas"],
             why,
@@ -48,16 +47,16 @@ fn scaler(object: &Value, out: &mut Vec<Problem>) {
     }
     if most < 1 {
         let why = "must be set and greater than 0";
-        out.push(Problem::required("spec.maxReplicas", why));
+        out.push(FieldError::required("spec.maxReplicas", why));
     }
     if least.is_some_and(|least| most < least) {
         let why = "must be greater than or equal to `minReplicas`";
-        out.push(Problem::invalid("spec.maxReplicas", &most.into(), why));
+        out.push(FieldError::invalid("spec.maxReplicas", &most.into(), why));
     }
     let target = &spec["scaleTargetRef"];
     for field in ["kind", "name"] {
         if is_zero(&target[field]) {
-            out.push(Problem::required(
+            out.push(FieldError::required(
                 &format!("spec.scaleTargetRef.{field}"),
                 "",
             ));
@@ -65,7 +64,7 @@ fn scaler(object: &Value, out: &mut Vec<Problem>) {
     }
     if is_zero(&target["apiVersion"]) {
         let why = "apiVersion must specify API group";
-        out.push(Problem::invalid(
+        out.push(FieldError::invalid(
             "spec.scaleTargetRef.apiVersion",
             &"".into(),
             why,
@@ -73,10 +72,10 @@ fn scaler(object: &Value, out: &mut Vec<Problem>) {
     }
 }
 
-fn event(object: &Value, out: &mut Vec<Problem>) {
+fn event(object: &Value, out: &mut Vec<FieldError>) {
     if is_zero(&object["eventTime"]) {
-        // The real server looks no further.
-        out.push(Problem::required("eventTime", ""));
+        // The real server stops here.
+        out.push(FieldError::required("eventTime", ""));
         return;
     }
     for field in [
@@ -86,12 +85,12 @@ fn event(object: &Value, out: &mut Vec<Problem>) {
         "reason",
     ] {
         if is_zero(&object[field]) {
-            out.push(Problem::required(field, ""));
+            out.push(FieldError::required(field, ""));
         }
     }
 }
 
-fn endpoints(object: &Value, out: &mut Vec<Problem>) {
+fn endpoints(object: &Value, out: &mut Vec<FieldError>) {
     for (at, subset) in object["subsets"]
         .as_array()
         .into_iter()
@@ -102,7 +101,7 @@ fn endpoints(object: &Value, out: &mut Vec<Problem>) {
         let several = ports.is_some_and(|ports| ports.len() > 1);
         for (index, port) in ports.into_iter().flatten().enumerate() {
             if several && is_zero(&port["name"]) {
-                out.push(Problem::required(
+                out.push(FieldError::required(
                     &format!("subsets[{at}].ports[{index}].name"),
                     "",
                 ));
@@ -111,7 +110,7 @@ fn endpoints(object: &Value, out: &mut Vec<Problem>) {
     }
 }
 
-fn data_keys(object: &Value, fields: &[&str], out: &mut Vec<Problem>) {
+fn data_keys(object: &Value, fields: &[&str], out: &mut Vec<FieldError>) {
     let valid = |key: &str| {
         !key.is_empty()
             && key
@@ -126,7 +125,7 @@ fn data_keys(object: &Value, fields: &[&str], out: &mut Vec<Problem>) {
             .map(|(key, _)| key)
         {
             let path = format!("{field}[{key}]");
-            let problem = |why: &str| Problem::invalid(&path, &key.as_str().into(), why);
+            let problem = |why: &str| FieldError::invalid(&path, &key.as_str().into(), why);
             if key.len() > 253 {
                 out.push(problem("must be no more than 253 bytes"));
             }
@@ -139,11 +138,11 @@ fn data_keys(object: &Value, fields: &[&str], out: &mut Vec<Problem>) {
     }
 }
 
-fn workload(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
+fn workload(object: &Value, resource: &Resource, out: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     for field in ["replicas", "minReadySeconds"] {
         if spec[field].as_i64().is_some_and(|n| n < 0) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 &format!("spec.{field}"),
                 &spec[field],
                 "must be greater than or equal to 0",
@@ -151,9 +150,9 @@ fn workload(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
         }
     }
     if is_zero(&spec["selector"]) && spec.get("selector").is_none_or(Value::is_null) {
-        out.push(Problem::required("spec.selector", ""));
+        out.push(FieldError::required("spec.selector", ""));
     } else if is_zero(&spec["selector"]) {
-        out.push(Problem::invalid_raw(
+        out.push(FieldError::invalid_raw(
             "spec.selector",
             "{}",
             "empty selector is invalid for deployment",
@@ -170,7 +169,7 @@ fn workload(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
             .flatten()
             .all(|(key, value)| labels.get(key) == Some(value));
     if !matches {
-        out.push(Problem::invalid_raw(
+        out.push(FieldError::invalid_raw(
             "spec.template.metadata.labels",
             &if labels.is_null() {
                 "null".to_owned()
@@ -183,19 +182,19 @@ fn workload(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
     pod_template(object, "spec.template", &resource.kind, out);
 }
 
-fn pod_template(object: &Value, path: &str, kind: &str, out: &mut Vec<Problem>) {
+fn pod_template(object: &Value, path: &str, kind: &str, out: &mut Vec<FieldError>) {
     let spec = &object["spec"]["template"]["spec"];
     pod_spec(spec, &format!("{path}.spec"), out);
     let policy = text(spec, "/restartPolicy");
     if kind == "Job" {
         if policy == "Always" || policy.is_empty() {
-            out.push(Problem::required(
+            out.push(FieldError::required(
                 &format!("{path}.spec.restartPolicy"),
                 "valid values: \"OnFailure\", \"Never\"",
             ));
         }
     } else if !matches!(policy, "Always" | "") {
-        out.push(Problem::unsupported(
+        out.push(FieldError::unsupported(
             &format!("{path}.spec.restartPolicy"),
             &policy.into(),
             &["Always"],
@@ -203,7 +202,7 @@ fn pod_template(object: &Value, path: &str, kind: &str, out: &mut Vec<Problem>) 
     }
 }
 
-fn pod_spec(spec: &Value, path: &str, out: &mut Vec<Problem>) {
+fn pod_spec(spec: &Value, path: &str, out: &mut Vec<FieldError>) {
     let volumes: Vec<&str> = spec["volumes"]
         .as_array()
         .into_iter()
@@ -212,25 +211,29 @@ fn pod_spec(spec: &Value, path: &str, out: &mut Vec<Problem>) {
         .collect();
     let containers = spec["containers"].as_array().cloned().unwrap_or_default();
     if containers.is_empty() {
-        out.push(Problem::required(&format!("{path}.containers"), ""));
+        out.push(FieldError::required(&format!("{path}.containers"), ""));
     }
     let mut seen: Vec<String> = Vec::new();
     for (index, container) in containers.iter().enumerate() {
         let at = format!("{path}.containers[{index}]");
         let name = text(container, "/name");
         if name.is_empty() {
-            out.push(Problem::required(&format!("{at}.name"), ""));
+            out.push(FieldError::required(&format!("{at}.name"), ""));
         } else {
             for why in names::label(name) {
-                out.push(Problem::invalid(&format!("{at}.name"), &name.into(), &why));
+                out.push(FieldError::invalid(
+                    &format!("{at}.name"),
+                    &name.into(),
+                    &why,
+                ));
             }
         }
         if seen.iter().any(|known| known == name) {
-            out.push(Problem::duplicate(&format!("{at}.name"), &name.into()));
+            out.push(FieldError::duplicate(&format!("{at}.name"), &name.into()));
         }
         seen.push(name.to_owned());
         if text(container, "/image").is_empty() {
-            out.push(Problem::required(&format!("{at}.image"), ""));
+            out.push(FieldError::required(&format!("{at}.image"), ""));
         }
         ports(container, &at, out);
         for (index, mount) in container["volumeMounts"]
@@ -241,7 +244,7 @@ fn pod_spec(spec: &Value, path: &str, out: &mut Vec<Problem>) {
         {
             let name = text(mount, "/name");
             if !volumes.contains(&name) {
-                out.push(Problem {
+                out.push(FieldError {
                     kind: "FieldValueNotFound",
                     message: format!("Not found: {name:?}"),
                     field: format!("{at}.volumeMounts[{index}].name"),
@@ -252,7 +255,7 @@ fn pod_spec(spec: &Value, path: &str, out: &mut Vec<Problem>) {
     }
 }
 
-fn ports(container: &Value, at: &str, out: &mut Vec<Problem>) {
+fn ports(container: &Value, at: &str, out: &mut Vec<FieldError>) {
     for (index, port) in container["ports"]
         .as_array()
         .into_iter()
@@ -262,9 +265,9 @@ fn ports(container: &Value, at: &str, out: &mut Vec<Problem>) {
         let number = port["containerPort"].as_i64().unwrap_or_default();
         let field = format!("{at}.ports[{index}].containerPort");
         if number == 0 {
-            out.push(Problem::required(&field, ""));
+            out.push(FieldError::required(&field, ""));
         } else if !(1..=65535).contains(&number) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 &field,
                 &number.into(),
                 "must be between 1 and 65535, inclusive",
@@ -273,7 +276,7 @@ fn ports(container: &Value, at: &str, out: &mut Vec<Problem>) {
     }
 }
 
-fn resources(container: &Value, at: &str, out: &mut Vec<Problem>) {
+fn resources(container: &Value, at: &str, out: &mut Vec<FieldError>) {
     let own = &container["resources"];
     for (name, request) in own["requests"].as_object().into_iter().flatten() {
         let Some(limit) = own["limits"].get(name) else {
@@ -285,7 +288,7 @@ fn resources(container: &Value, at: &str, out: &mut Vec<Problem>) {
                 .and_then(crate::values::quantity::thousandths)
         };
         if number(request) > number(limit) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 &format!("{at}.resources.requests"),
                 request,
                 &format!(
@@ -297,27 +300,27 @@ fn resources(container: &Value, at: &str, out: &mut Vec<Problem>) {
     }
 }
 
-fn service(object: &Value, out: &mut Vec<Problem>) {
+fn service(object: &Value, out: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     let kind = text(spec, "/type");
     let known = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     if !known.contains(&kind) {
-        out.push(Problem::unsupported("spec.type", &kind.into(), &known));
+        out.push(FieldError::unsupported("spec.type", &kind.into(), &known));
     }
     let ports = spec["ports"].as_array().cloned().unwrap_or_default();
     let headless = text(spec, "/clusterIP") == "None";
     if ports.is_empty() && kind != "ExternalName" && !headless {
-        out.push(Problem::required("spec.ports", ""));
+        out.push(FieldError::required("spec.ports", ""));
     }
     for (index, port) in ports.iter().enumerate() {
         let at = format!("spec.ports[{index}]");
         let name = text(port, "/name");
         if ports.len() > 1 && name.is_empty() {
-            out.push(Problem::required(&format!("{at}.name"), ""));
+            out.push(FieldError::required(&format!("{at}.name"), ""));
         }
         let number = port["port"].as_i64().unwrap_or_default();
         if !(1..=65535).contains(&number) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 &format!("{at}.port"),
                 &number.into(),
                 "must be between 1 and 65535, inclusive",
@@ -327,7 +330,7 @@ fn service(object: &Value, out: &mut Vec<Problem>) {
             .as_i64()
             .filter(|n| !(1..=65535).contains(n))
         {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 &format!("{at}.targetPort"),
                 &target.into(),
                 "must be between 1 and 65535, inclusive",
@@ -337,7 +340,7 @@ fn service(object: &Value, out: &mut Vec<Problem>) {
             .iter()
             .any(|p| p["port"] == port["port"] && p["protocol"] == port["protocol"]);
         if duplicate {
-            out.push(Problem::duplicate(
+            out.push(FieldError::duplicate(
                 &at,
                 &json!({"port": port["port"], "protocol": port["protocol"]}),
             ));
@@ -345,11 +348,11 @@ fn service(object: &Value, out: &mut Vec<Problem>) {
     }
 }
 
-fn binding(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
+fn binding(object: &Value, resource: &Resource, out: &mut Vec<FieldError>) {
     let role = &object["roleRef"];
     let group = text(role, "/apiGroup");
     if group != "rbac.authorization.k8s.io" {
-        out.push(Problem::unsupported(
+        out.push(FieldError::unsupported(
             "roleRef.apiGroup",
             &group.into(),
             &["rbac.authorization.k8s.io"],
@@ -362,10 +365,10 @@ fn binding(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
     };
     let kind = text(role, "/kind");
     if !known.contains(&kind) {
-        out.push(Problem::unsupported("roleRef.kind", &kind.into(), known));
+        out.push(FieldError::unsupported("roleRef.kind", &kind.into(), known));
     }
     if text(role, "/name").is_empty() {
-        out.push(Problem::required("roleRef.name", ""));
+        out.push(FieldError::required("roleRef.name", ""));
     }
     for (index, subject) in object["subjects"]
         .as_array()
@@ -375,15 +378,15 @@ fn binding(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
     {
         let at = format!("subjects[{index}]");
         if text(subject, "/name").is_empty() {
-            out.push(Problem::required(&format!("{at}.name"), ""));
+            out.push(FieldError::required(&format!("{at}.name"), ""));
         }
         let kind = text(subject, "/kind");
         let everywhere = resource.plural == "clusterrolebindings";
         if kind == "ServiceAccount" && everywhere && text(subject, "/namespace").is_empty() {
-            out.push(Problem::required(&format!("{at}.namespace"), ""));
+            out.push(FieldError::required(&format!("{at}.namespace"), ""));
         }
         if !matches!(kind, "ServiceAccount" | "User" | "Group") {
-            out.push(Problem::unsupported(
+            out.push(FieldError::unsupported(
                 &format!("{at}.kind"),
                 &kind.into(),
                 &["ServiceAccount", "User", "Group"],
@@ -392,18 +395,18 @@ fn binding(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
     }
 }
 
-fn role(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
+fn role(object: &Value, resource: &Resource, out: &mut Vec<FieldError>) {
     for (index, rule) in object["rules"].as_array().into_iter().flatten().enumerate() {
         let at = format!("rules[{index}]");
         if is_zero(&rule["verbs"]) {
-            out.push(Problem::required(
+            out.push(FieldError::required(
                 &format!("{at}.verbs"),
                 "verbs must contain at least one value",
             ));
         }
         if !is_zero(&rule["nonResourceURLs"]) {
             if resource.plural == "roles" {
-                out.push(Problem::invalid(
+                out.push(FieldError::invalid(
                     &format!("{at}.nonResourceURLs"),
                     &rule["nonResourceURLs"],
                     "namespaced rules cannot apply to non-resource URLs",
@@ -411,7 +414,7 @@ fn role(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
             }
             let of_resources = ["apiGroups", "resources", "resourceNames"];
             if of_resources.iter().any(|key| !is_zero(&rule[*key])) {
-                out.push(Problem::invalid(
+                out.push(FieldError::invalid(
                     &format!("{at}.nonResourceURLs"),
                     &rule["nonResourceURLs"],
                     "rules cannot apply to both regular resources and non-resource URLs",
@@ -420,13 +423,13 @@ fn role(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
             continue;
         }
         if is_zero(&rule["apiGroups"]) {
-            out.push(Problem::required(
+            out.push(FieldError::required(
                 &format!("{at}.apiGroups"),
                 "resource rules must supply at least one api group",
             ));
         }
         if is_zero(&rule["resources"]) {
-            out.push(Problem::required(
+            out.push(FieldError::required(
                 &format!("{at}.resources"),
                 "resource rules must supply at least one resource",
             ));
@@ -437,27 +440,27 @@ fn role(object: &Value, resource: &Resource, out: &mut Vec<Problem>) {
     }
 }
 
-fn aggregation(selectors: &Value, out: &mut Vec<Problem>) {
+fn aggregation(selectors: &Value, out: &mut Vec<FieldError>) {
     const AT: &str = "aggregationRule.clusterRoleSelectors";
     if is_zero(selectors) {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        out.push(Problem::required(AT, why));
+        out.push(FieldError::required(AT, why));
     }
     for (index, selector) in selectors.as_array().into_iter().flatten().enumerate() {
         let at = format!("{AT}[{index}]");
         label_selector(selector, &at, out);
         if Labels::of_object(selector).is_err() {
             let why = "invalid label selector.";
-            out.push(Problem::invalid(&at, &Value::Null, why));
+            out.push(FieldError::invalid(&at, &Value::Null, why));
         }
     }
 }
 
 /// The rules of a `LabelSelector`.
-fn label_selector(selector: &Value, at: &str, out: &mut Vec<Problem>) {
+fn label_selector(selector: &Value, at: &str, out: &mut Vec<FieldError>) {
     let mut refuse = |at: &str, value: &str, problems: Vec<String>| {
         let problems = problems.iter();
-        out.extend(problems.map(|why| Problem::invalid(at, &value.into(), why)));
+        out.extend(problems.map(|why| FieldError::invalid(at, &value.into(), why)));
     };
     let labels = format!("{at}.matchLabels");
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -477,18 +480,18 @@ fn label_selector(selector: &Value, at: &str, out: &mut Vec<Problem>) {
     }
     for (index, expression) in expressions.into_iter().flatten().enumerate() {
         let at = format!("{at}.matchExpressions[{index}]");
-        let hollow = is_zero(&expression["values"]);
+        let empty = is_zero(&expression["values"]);
         match text(expression, "/operator") {
-            "In" | "NotIn" if hollow => out.push(Problem::required(
+            "In" | "NotIn" if empty => out.push(FieldError::required(
                 &format!("{at}.values"),
                 "must be specified when `operator` is 'In' or 'NotIn'",
             )),
-            "Exists" | "DoesNotExist" if !hollow => out.push(Problem::forbidden(
+            "Exists" | "DoesNotExist" if !empty => out.push(FieldError::forbidden(
                 &format!("{at}.values"),
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             )),
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => out.push(Problem::invalid(
+            other => out.push(FieldError::invalid(
                 &format!("{at}.operator"),
                 &other.into(),
                 "not a valid selector operator",
@@ -497,10 +500,10 @@ fn label_selector(selector: &Value, at: &str, out: &mut Vec<Problem>) {
     }
 }
 
-fn ingress(object: &Value, out: &mut Vec<Problem>) {
+fn ingress(object: &Value, out: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     if is_zero(&spec["rules"]) && spec.get("defaultBackend").is_none() {
-        out.push(Problem::invalid_raw(
+        out.push(FieldError::invalid_raw(
             "spec",
             "null",
             "either `defaultBackend` or `rules` must be specified",
@@ -510,7 +513,7 @@ fn ingress(object: &Value, out: &mut Vec<Problem>) {
         let paths = rule.pointer("/http/paths").and_then(Value::as_array);
         for (at, path) in paths.into_iter().flatten().enumerate() {
             if path.get("pathType").is_none_or(Value::is_null) {
-                out.push(Problem::required(
+                out.push(FieldError::required(
                     &format!("spec.rules[{index}].http.paths[{at}].pathType"),
                     "pathType must be specified",
                 ));
@@ -519,12 +522,12 @@ fn ingress(object: &Value, out: &mut Vec<Problem>) {
     }
 }
 
-fn definition(object: &Value, out: &mut Vec<Problem>) {
+fn definition(object: &Value, out: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     let wanted = format!("{}.{}", text(spec, "/names/plural"), text(spec, "/group"));
     let name = text(object, "/metadata/name");
     if name != wanted {
-        out.push(Problem::invalid(
+        out.push(FieldError::invalid(
             "metadata.name",
             &name.into(),
             "must be spec.names.plural+\".\"+spec.group",
@@ -533,7 +536,7 @@ fn definition(object: &Value, out: &mut Vec<Problem>) {
     let versions = spec["versions"].as_array().cloned().unwrap_or_default();
     for (index, version) in versions.iter().enumerate() {
         if version.pointer("/schema/openAPIV3Schema").is_none() {
-            out.push(Problem::required(
+            out.push(FieldError::required(
                 &format!("spec.versions[{index}].schema.openAPIV3Schema"),
                 "",
             ));
@@ -544,7 +547,7 @@ fn definition(object: &Value, out: &mut Vec<Problem>) {
         .filter(|version| version["storage"] == true)
         .count();
     if stored != 1 {
-        out.push(Problem::invalid(
+        out.push(FieldError::invalid(
             "spec.versions",
             &Value::Array(versions),
             "must have exactly one version marked as storage version",
@@ -552,15 +555,15 @@ fn definition(object: &Value, out: &mut Vec<Problem>) {
     }
 }
 
-/// Fields that never change.
-pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<Problem> {
+/// The errors of changed fields that are immutable.
+pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let mut frozen = |pointer: &str| {
         let (old, now) = (live.pointer(pointer), new.pointer(pointer));
         if old != now {
             let field = pointer.trim_start_matches('/').replace('/', ".");
             let value = now.cloned().unwrap_or_default();
-            out.push(Problem::invalid(&field, &value, "field is immutable"));
+            out.push(FieldError::invalid(&field, &value, "field is immutable"));
         }
     };
     match (resource.group.as_str(), resource.plural.as_str()) {
@@ -573,7 +576,11 @@ pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<Prob
         ("", "secrets") => {
             immutable(live, new, "data", &mut out);
             if live["type"] != new["type"] {
-                out.push(Problem::invalid("type", &new["type"], "field is immutable"));
+                out.push(FieldError::invalid(
+                    "type",
+                    &new["type"],
+                    "field is immutable",
+                ));
             }
         }
         ("", "configmaps") => {
@@ -588,7 +595,7 @@ pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<Prob
                 "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
                 role["apiGroup"], role["kind"], role["name"]
             );
-            out.push(Problem::invalid_raw(
+            out.push(FieldError::invalid_raw(
                 "roleRef",
                 &shown,
                 "cannot change roleRef",
@@ -598,7 +605,7 @@ pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<Prob
         ("", "services") => {
             let (old, now) = (text(live, "/spec/clusterIP"), text(new, "/spec/clusterIP"));
             if !old.is_empty() && old != now && text(new, "/spec/type") != "ExternalName" {
-                out.push(Problem::invalid(
+                out.push(FieldError::invalid(
                     "spec.clusterIPs[0]",
                     &json!([now]),
                     "may not change once set",
@@ -615,7 +622,7 @@ pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<Prob
                 spec
             };
             if spec(live) != spec(new) {
-                out.push(Problem::forbidden(
+                out.push(FieldError::forbidden(
                     "spec",
                     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
                 ));
@@ -626,25 +633,25 @@ pub(super) fn update(resource: &Resource, live: &Value, new: &Value) -> Vec<Prob
     out
 }
 
-fn immutable(live: &Value, new: &Value, field: &str, out: &mut Vec<Problem>) {
+fn immutable(live: &Value, new: &Value, field: &str, out: &mut Vec<FieldError>) {
     if live["immutable"] != true {
         return;
     }
     if new["immutable"] != true && field == "data" {
-        out.push(Problem::forbidden(
+        out.push(FieldError::forbidden(
             "immutable",
             "field is immutable when `immutable` is set",
         ));
     }
     if live.get(field) != new.get(field) {
-        out.push(Problem::forbidden(
+        out.push(FieldError::forbidden(
             field,
             "field is immutable when `immutable` is set",
         ));
     }
 }
 
-fn stateful(live: &Value, new: &Value, out: &mut Vec<Problem>) {
+fn stateful(live: &Value, new: &Value, out: &mut Vec<FieldError>) {
     const OPEN: [&str; 8] = [
         "replicas",
         "ordinals",
@@ -663,6 +670,6 @@ fn stateful(live: &Value, new: &Value, out: &mut Vec<Problem>) {
         spec
     };
     if rest(live) != rest(new) {
-        out.push(Problem::forbidden("spec", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
+        out.push(FieldError::forbidden("spec", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
     }
 }

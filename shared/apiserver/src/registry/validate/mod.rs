@@ -1,17 +1,16 @@
-//! What the API server refuses about objects of its own kinds: names, labels,
-//! required fields, fields that never change.
+//! Validation of built-in objects: names, labels,
+//! required fields, immutable fields.
 
 mod kinds;
 
 use serde_json::Value;
 
-use crate::error::Problem;
+use crate::error::FieldError;
 use crate::objects::crd;
 use crate::resources::Resource;
-use crate::store::state::State;
 use crate::values::{is_zero, names, text};
 
-/// The rules of names that a resource follows.
+/// The rule of a resource's names.
 fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
     if resource.custom.is_some() {
         return names::subdomain;
@@ -24,8 +23,8 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
     }
 }
 
-/// Metadata of a new object.
-pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Problem> {
+/// The errors of a new object's metadata.
+pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let name = text(object, "/metadata/name");
     let check = name_rule(resource);
@@ -33,7 +32,7 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Problem> {
     if !generate.is_empty() {
         let probe = generate.trim_end_matches('-').to_owned();
         for why in check(if probe.is_empty() { generate } else { &probe }) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 "metadata.generateName",
                 &generate.into(),
                 &why,
@@ -41,24 +40,24 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Problem> {
         }
     }
     if name.is_empty() {
-        out.push(Problem::required(
+        out.push(FieldError::required(
             "metadata.name",
             "name or generateName is required",
         ));
     } else {
         for why in check(name) {
-            out.push(Problem::invalid("metadata.name", &name.into(), &why));
+            out.push(FieldError::invalid("metadata.name", &name.into(), &why));
         }
     }
     common(resource, object, &mut out);
     out
 }
 
-fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
+fn common(resource: &Resource, object: &Value, out: &mut Vec<FieldError>) {
     let metadata = &object["metadata"];
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
         for why in names::label_key(key) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 "metadata.labels",
                 &key.as_str().into(),
                 &why,
@@ -66,14 +65,14 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
         }
         let value = value.as_str().unwrap_or_default();
         for why in names::label_value(value) {
-            out.push(Problem::invalid("metadata.labels", &value.into(), &why));
+            out.push(FieldError::invalid("metadata.labels", &value.into(), &why));
         }
     }
     let mut size = 0;
     for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
         size += key.len() + value.as_str().map_or(0, str::len);
         for why in names::label_key(&key.to_lowercase()) {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 "metadata.annotations",
                 &key.as_str().into(),
                 &why,
@@ -81,10 +80,10 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
         }
     }
     if size > 256 * 1024 {
-        out.push(Problem::too_long("metadata.annotations", 256 * 1024));
+        out.push(FieldError::too_long("metadata.annotations", 256 * 1024));
     }
     owners(metadata, out);
-    // Only the core's own validation knows standard names: a custom resource may have any qualified one.
+    // Only built-in kinds are limited to standard names without a prefix.
     let knows_names = resource.custom.is_none()
         && !matches!(
             resource.group.as_str(),
@@ -95,7 +94,7 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
         let finalizer = finalizer.as_str().unwrap_or_default();
         let problems = names::label_key(finalizer);
         for why in &problems {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 "metadata.finalizers",
                 &finalizer.into(),
                 why,
@@ -106,7 +105,7 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
             && !finalizer.contains('/')
             && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
         {
-            out.push(Problem::invalid(
+            out.push(FieldError::invalid(
                 &format!("metadata.finalizers[{index}]"),
                 &finalizer.into(),
                 "name is neither a standard finalizer name nor is it fully qualified",
@@ -115,16 +114,10 @@ fn common(resource: &Resource, object: &Value, out: &mut Vec<Problem>) {
     }
 }
 
-fn owners(metadata: &Value, out: &mut Vec<Problem>) {
+fn owners(metadata: &Value, out: &mut Vec<FieldError>) {
     let mut controllers = Vec::new();
-    for (index, owner) in metadata["ownerReferences"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let at = "metadata.ownerReferences";
-        let _ = index;
+    let at = "metadata.ownerReferences";
+    for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
         for (key, why) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -132,7 +125,7 @@ fn owners(metadata: &Value, out: &mut Vec<Problem>) {
             ("uid", "must not be empty"),
         ] {
             if is_zero(&owner[key]) {
-                out.push(Problem::invalid(&format!("{at}.{key}"), &"".into(), why));
+                out.push(FieldError::invalid(&format!("{at}.{key}"), &"".into(), why));
             }
         }
         if owner["controller"] == true {
@@ -140,7 +133,7 @@ fn owners(metadata: &Value, out: &mut Vec<Problem>) {
         }
     }
     if controllers.len() > 1 {
-        out.push(Problem::invalid_raw(
+        out.push(FieldError::invalid_raw(
             "metadata.ownerReferences",
             &in_order(&metadata["ownerReferences"]),
             &format!(
@@ -176,19 +169,19 @@ fn in_order(list: &Value) -> String {
     format!("[{}]", each.join(","))
 }
 
-/// Metadata of a changed object.
-pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) -> Vec<Problem> {
+/// The errors of a changed object's metadata.
+pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     common(resource, new, &mut out);
     let (old, uid) = (text(live, "/metadata/uid"), text(new, "/metadata/uid"));
     if !uid.is_empty() && uid != old {
-        // The real server says it twice: once for the store, once for the object.
-        out.push(Problem::invalid(
+        // The real server reports it two times: for the store, and for the object.
+        out.push(FieldError::invalid(
             "metadata.uid",
             &uid.into(),
             "field is immutable",
         ));
-        out.push(Problem::invalid(
+        out.push(FieldError::invalid(
             "metadata.uid",
             &uid.into(),
             "field is immutable",
@@ -202,7 +195,7 @@ pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) ->
             .collect();
         if !added.is_empty() {
             let list: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
-            let problem = Problem::forbidden(
+            let problem = FieldError::forbidden(
                 "metadata.finalizers",
                 &format!(
                     "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
@@ -218,22 +211,21 @@ pub(crate) fn metadata_update(resource: &Resource, live: &Value, new: &Value) ->
     out
 }
 
-/// A new object's own rules.
-pub(crate) fn create(state: &State, resource: &Resource, object: &Value) -> Vec<Problem> {
+/// The errors of a new object by the rules of its kind.
+pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     if let Some(custom) = &resource.custom {
         return crd::problems(custom, &resource.version, object, None);
     }
-    kinds::create(state, resource, object)
+    kinds::create(resource, object)
 }
 
-/// A changed object's own rules.
+/// The errors of a changed object by the rules of its kind.
 pub(crate) fn update(
-    state: &State,
     resource: &Resource,
     subresource: &str,
     live: &Value,
     new: &Value,
-) -> Vec<Problem> {
+) -> Vec<FieldError> {
     if let Some(custom) = &resource.custom {
         return crd::problems(custom, &resource.version, new, Some(live));
     }
@@ -242,7 +234,7 @@ pub(crate) fn update(
         && new["status"]["phase"] != "Active"
         && new["metadata"].get("deletionTimestamp").is_none()
     {
-        return vec![Problem::invalid(
+        return vec![FieldError::invalid(
             "status.Phase",
             &new["status"]["phase"],
             "may only be 'Active' if `deletionTimestamp` is empty",
@@ -251,7 +243,7 @@ pub(crate) fn update(
     if !subresource.is_empty() {
         return Vec::new();
     }
-    let mut out = kinds::create(state, resource, new);
+    let mut out = kinds::create(resource, new);
     out.extend(kinds::update(resource, live, new));
     out
 }
