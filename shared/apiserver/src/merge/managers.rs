@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::set::{Set, display};
 use super::typed::{
-    Comparison, TypeRef, check, compare, field_set, merge, named_members, problems, reconciled,
+    Comparison, TypeErrors, TypeRef, check, compare, field_set, merge, named_members, reconciled,
     remove,
 };
 
 /// The operation by which a manager owns its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Operation {
     /// Server-side apply.
     Apply,
@@ -182,6 +183,7 @@ pub struct Conflict {
 
 /// Why server-side apply failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ApplyError {
     /// Other managers own fields with other values.
     Conflicts(Vec<Conflict>),
@@ -398,6 +400,7 @@ impl Change<'_> {
 
 /// The result of an apply.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Applied {
     /// The merged object without managedFields; `None` when nothing changed.
     pub object: Option<Value>,
@@ -439,10 +442,8 @@ pub fn apply(
         let why = format!("no type for {}", writer.api_version);
         return Err(ApplyError::Invalid(why));
     };
-    let found = check(of, config, false);
-    if !found.is_empty() {
-        return Err(ApplyError::Invalid(problems(&found)));
-    }
+    let invalid = |error: TypeErrors| ApplyError::Invalid(error.to_string());
+    check(of, config, false).map_err(invalid)?;
     if managers.is_empty() && live != request.empty {
         let before = Writer {
             name: "before-first-apply",
@@ -451,7 +452,7 @@ pub fn apply(
         managers = update(versions, request.empty, live, managers, &before);
     }
     managers = reconciled_all(versions, managers);
-    let merged = merge(of, live, config).map_err(|e| ApplyError::Invalid(problems(&e)))?;
+    let merged = merge(of, live, config).map_err(invalid)?;
     let set = field_set(of, config).recursive_difference(&versions.reset(writer.api_version));
     check_versions(versions, writer, live, &managers)?;
     let mut own = writer.manager(Operation::Apply, set);
@@ -499,10 +500,8 @@ fn check_versions(
         let Some(of) = versions.at(api_version) else {
             continue;
         };
-        let found = check(of, &versions.convert(object, api_version), true);
-        if !found.is_empty() {
-            return Err(ApplyError::Version(problems(&found)));
-        }
+        check(of, &versions.convert(object, api_version), true)
+            .map_err(|error| ApplyError::Version(error.to_string()))?;
     }
     Ok(())
 }

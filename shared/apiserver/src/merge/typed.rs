@@ -2,6 +2,7 @@
 //! structured-merge-diff v6 does them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -41,22 +42,39 @@ impl<'a> TypeRef<'a> {
     }
 }
 
-/// The problems of a value as the API server writes them; empty when it fits.
-pub fn check(of: TypeRef<'_>, value: &Value, duplicates: bool) -> Vec<String> {
-    let mut problems = Vec::new();
-    check_at(of, value, duplicates, "", &mut problems);
-    problems
+/// Why a value does not match its type: at least one problem, in the API server's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeErrors(Vec<String>);
+
+impl TypeErrors {
+    fn check(problems: Vec<String>) -> Result<(), Self> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Self(problems))
+    }
 }
 
-/// Joins problems into one message.
-pub fn problems(list: &[String]) -> String {
-    match list {
-        [one] => one.clone(),
-        many => {
-            let lines: Vec<String> = many.iter().map(|line| format!("  {line}")).collect();
-            format!("errors:\n{}", lines.join("\n"))
+impl fmt::Display for TypeErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [one] = self.0.as_slice() {
+            return f.write_str(one);
         }
+        let lines: Vec<String> = self.0.iter().map(|line| format!("  {line}")).collect();
+        write!(f, "errors:\n{}", lines.join("\n"))
     }
+}
+
+impl std::error::Error for TypeErrors {}
+
+/// Checks that a value matches its type. `duplicates` allows items of a list with the same key.
+///
+/// # Errors
+/// All problems of the value.
+pub fn check(of: TypeRef<'_>, value: &Value, duplicates: bool) -> Result<(), TypeErrors> {
+    let mut problems = Vec::new();
+    check_at(of, value, duplicates, "", &mut problems);
+    TypeErrors::check(problems)
 }
 
 fn note(path: &str, problem: &str, out: &mut Vec<String>) {
@@ -194,6 +212,7 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
 
 /// What differs between two values of a type.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Comparison {
     /// Fields only in the second value.
     pub added: Set,
@@ -385,18 +404,15 @@ fn compare_items(
     }
 }
 
-/// Merges a configuration into a live value.
+/// Merges a configuration into a live value. Returns the merged value.
 ///
 /// # Errors
-/// Problems in the API server's words, such as duplicate keys.
-pub fn merge(of: TypeRef<'_>, live: &Value, config: &Value) -> Result<Value, Vec<String>> {
+/// Items of the configuration with the same key.
+pub fn merge(of: TypeRef<'_>, live: &Value, config: &Value) -> Result<Value, TypeErrors> {
     let mut problems = Vec::new();
     let merged = merge_at(of, Some(live), Some(config), &mut problems);
-    if problems.is_empty() {
-        Ok(merged.unwrap_or(Value::Null))
-    } else {
-        Err(problems)
-    }
+    TypeErrors::check(problems)?;
+    Ok(merged.unwrap_or(Value::Null))
 }
 
 fn merge_at(

@@ -54,7 +54,7 @@ pub(crate) fn read(schema: &Schema, body: &[u8]) -> Result<Value, String> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<String, String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| "a text is not UTF-8".to_owned())
+    String::from_utf8(bytes.to_vec()).map_err(|_| "a string is not UTF-8".to_owned())
 }
 
 fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
@@ -205,7 +205,11 @@ fn one(schema: &Schema, id: Id, wire: &Wire<'_>, depth: usize) -> Result<Value, 
             Value::Object(out)
         }
         (Type::Untyped | Type::Deduced, Wire::Bytes(inner)) => raw(inner)?,
-        _ => return Err("this server reads no such value in protobuf: send JSON".to_owned()),
+        _ => {
+            return Err(
+                "this server does not read a value of this type in protobuf: send JSON".to_owned(),
+            );
+        }
     })
 }
 

@@ -6,7 +6,9 @@ use crate::error::ApiError;
 use crate::request::watch::Watch;
 use crate::user::User;
 
-/// One HTTP request, its user already authenticated.
+/// One HTTP request of an authenticated user.
+///
+/// [`Request::new`] makes one; a literal ends with `..Request::default()`, since fields may be added.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// `GET`, `POST`, `PUT`, `PATCH`, `DELETE`.
@@ -23,8 +25,9 @@ pub struct Request {
     pub user: User,
 }
 
-/// An answer.
+/// The response to a request: what was asked for, or the Status object of an error.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
@@ -34,22 +37,22 @@ pub struct Response {
     pub body: Body,
 }
 
-/// The body of an answer.
+/// The body of a response. The sender of a response handles every kind.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// `application/json`, or the media type given.
     Json(Value, String),
     /// `text/plain`.
     Text(String),
-    /// A stream of events, one JSON document a line: see [`crate::Server::poll`].
+    /// A stream of events, one JSON document a line, from [`crate::Server::poll`].
     Watch(Box<Watch>),
 }
 
 const JSON: &str = "application/json";
 
 impl Response {
-    /// A JSON answer.
-    pub fn json(status: u16, body: Value) -> Self {
+    /// A JSON response.
+    pub(crate) fn json(status: u16, body: Value) -> Self {
         Self {
             status,
             headers: Vec::new(),
@@ -57,8 +60,8 @@ impl Response {
         }
     }
 
-    /// A text answer.
-    pub fn text(body: &str) -> Self {
+    /// A response in plain text.
+    pub(crate) fn text(body: &str) -> Self {
         Self {
             status: 200,
             headers: Vec::new(),
@@ -106,6 +109,32 @@ impl From<ApiError> for Response {
 }
 
 impl Request {
+    /// A request without headers and body. `target` is a path, with a query behind `?` if it has one.
+    pub fn new(method: &str, target: &str, user: User) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            user,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a header. A header may be there more than once.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets a JSON body, and its content type.
+    #[must_use]
+    pub fn with_json(mut self, body: &Value) -> Self {
+        self.body = body.to_string().into_bytes();
+        self.with_header("content-type", JSON)
+    }
+
     /// A header's value; empty when it is absent.
     pub fn header(&self, name: &str) -> &str {
         self.headers

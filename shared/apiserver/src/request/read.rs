@@ -166,7 +166,7 @@ fn token(after: &Name, at: u64) -> String {
 fn json_problem(first: Option<&u8>) -> String {
     match first {
         None => "unexpected end of JSON input".to_owned(),
-        Some(b'{') => "it is no JSON".to_owned(),
+        Some(b'{') => "it is not JSON".to_owned(),
         Some(&byte @ (b'\'' | b'"')) => {
             format!(
                 "invalid character '{}' looking for beginning of value",

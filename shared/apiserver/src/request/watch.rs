@@ -15,8 +15,10 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::store::{Change, Event};
 
-/// A running watch. It holds no part of the server.
+/// A running watch: a position in the history of a server, which [`crate::Server::poll`] advances. It holds no reference to
+/// the server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Watch {
     resource: Arc<Resource>,
     namespace: String,
@@ -121,7 +123,7 @@ pub(crate) fn poll(state: &State, watch: &mut Watch) -> Vec<Value> {
 }
 
 impl Watch {
-    /// Whether it has sent its last event.
+    /// Whether it has sent its last event: after an `ERROR` event, such as 410 Gone, nothing follows.
     pub fn ended(&self) -> bool {
         self.ended
     }

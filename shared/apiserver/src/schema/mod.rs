@@ -1,4 +1,5 @@
-//! Types: the built-in ones from a table, custom ones from their definitions.
+//! The types of objects: [`builtin`] returns those of Kubernetes 1.36; those of custom resources are made from their
+//! definitions.
 
 mod table;
 
@@ -18,6 +19,7 @@ pub const DEDUCED: Id = 1;
 
 /// A set of types that refer to each other.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Schema {
     /// The types; [`UNTYPED`] and [`DEDUCED`] come first.
     pub types: Vec<Type>,
@@ -27,6 +29,7 @@ pub struct Schema {
 
 /// What a scalar is in JSON and in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scalar {
     /// A string.
     String,
@@ -52,6 +55,7 @@ pub enum Scalar {
 
 /// How server-side apply treats the items of a list (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListType {
     /// The list as a whole is one value.
     Atomic,
@@ -63,6 +67,7 @@ pub enum ListType {
 
 /// One type.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Type {
     /// See [`UNTYPED`].
     Untyped,
@@ -94,6 +99,7 @@ pub enum Type {
 
 /// A map with declared keys.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Struct {
     /// The definition's name, such as `io.k8s.api.core.v1.Pod`; empty when it has none.
     pub name: String,
@@ -109,6 +115,7 @@ pub struct Struct {
 
 /// One declared field.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Field {
     /// Its type.
     pub id: Id,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// The header that says in whose name a request comes; without it, it is an administrator's.
+/// The header with the token of a request. A request without it comes from an administrator.
 pub const AUTHORIZATION: &str = "authorization";
 
 /// One behaviour: requests in one namespace of their own.
@@ -28,12 +28,12 @@ pub struct Step {
     pub until: BTreeMap<String, Value>,
 }
 
-/// One answer as it came.
+/// One answer as it was received.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
     pub warnings: Vec<String>,
-    /// JSON, a list of events for a watch, or a text.
+    /// JSON, a list of events for a watch, or a string.
     pub body: Value,
 }
 
@@ -47,7 +47,7 @@ pub trait Subject {
         body: Option<&str>,
     ) -> Answer;
 
-    /// Does something happen by itself that is worth waiting for?
+    /// Whether something happens in the background, so that an answer can change.
     fn works_alone(&self) -> bool;
 }
 
@@ -139,7 +139,7 @@ fn repeated(repeat: &Value) -> Option<String> {
     Some(Value::Array(vec![repeat["of"].clone(); count]).to_string())
 }
 
-/// A namespace of the case's own.
+/// The namespace of a case.
 pub fn namespace(case: &Case) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in case.file.bytes().chain([b'/']).chain(case.name.bytes()) {
@@ -202,7 +202,7 @@ fn with_namespace(wanted: &Value, namespace: &str) -> Value {
     }
 }
 
-/// Puts in values of earlier answers: `{{0/metadata/uid}}`.
+/// Inserts values of earlier answers: `{{0/metadata/uid}}`.
 fn fill(text: &str, raw: &[Value]) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -226,7 +226,7 @@ fn fill(text: &str, raw: &[Value]) -> String {
     out
 }
 
-/// Where two answers part, as `path: left | right` lines.
+/// The differences of two answers, as lines `path: left | right`.
 pub fn differences(path: &str, left: &Value, right: &Value, out: &mut Vec<String>) {
     match (left, right) {
         (Value::Object(a), Value::Object(b)) => {
