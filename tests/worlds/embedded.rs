@@ -20,8 +20,8 @@ use driftless_core::ports::{
     Secret,
 };
 use driftless_core::source::index;
-use driftless_core::testing::{MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
-use driftless_core::webhook::{self, Answer, Delivery as Received, Entrance};
+use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
+use driftless_core::webhook::{self, Delivery as Received, DeliveryResult, Entrance};
 use driftless_core::{step, sweep};
 use driftless_harness::cluster::{Refused, Request};
 use driftless_harness::github::{Change, Delivery, sign};
@@ -97,7 +97,7 @@ impl Embedded {
             buckets: Arc::new(S3Buckets::new()),
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
-            keys: Arc::new(MemoryKeys(keys)),
+            secrets: Arc::new(MemorySecrets(keys)),
             clusters: Arc::new(Links::to(&servers)),
             clouds: Offline::clouds(),
             clock: clock.clone(),
@@ -295,7 +295,7 @@ impl Embedded {
             .runtime
             .block_on(webhook::receive(&self.ports, &ENTRANCE, delivery))
         {
-            Ok(Answer::Queued(_)) => 202,
+            Ok(DeliveryResult::Queued(_)) => 202,
             Ok(_) => 200,
             Err(refusal) => refusal.status(),
         }

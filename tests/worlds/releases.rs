@@ -14,7 +14,7 @@ use driftless_core::ports::{
 };
 use driftless_core::schedule::{self, Begin};
 use driftless_core::source::artifact;
-use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
 use driftless_core::{step, sweep};
 use driftless_helm::record::{RecordLimits, Release};
 use driftless_manifest::{FileTree, Object};
@@ -94,9 +94,9 @@ impl World {
         let servers: BTreeMap<String, Arc<Server>> = names.map(server).collect();
         let mut ports = testing::ports(Arc::<MemoryBlobs>::default(), queue.clone(), clock.clone());
         let keys = [(format!("hubs/{HUB}"), servers[HUB].kubeconfig())];
-        ports.keys = Arc::new(MemoryKeys(keys.into()));
+        ports.secrets = Arc::new(MemorySecrets(keys.into()));
         let known = |server: &Arc<Server>| (server.clone(), OnceLock::new());
-        ports.clusters = Arc::new(Ways(
+        ports.clusters = Arc::new(InProcessClusters(
             servers.values().map(known).collect(),
             KubeClusters::new(),
         ));
@@ -501,10 +501,10 @@ impl Server {
 }
 
 /// The way from kubeconfigs to the servers: those of this process, with one client each, and real ones.
-struct Ways(Vec<(Arc<Server>, OnceLock<KubeCluster>)>, KubeClusters);
+struct InProcessClusters(Vec<(Arc<Server>, OnceLock<KubeCluster>)>, KubeClusters);
 
 #[async_trait]
-impl Clusters for Ways {
+impl Clusters for InProcessClusters {
     async fn connect(
         &self,
         access: &Access,

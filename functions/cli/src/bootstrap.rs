@@ -4,7 +4,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
 use crate::serve::setup::{follow, install, repository};
 use crate::term;
-use driftless_adapters::aws::{self, SecretsManagerKeys};
+use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
 use driftless_core::hub::{self, Registered, Settings};
@@ -153,7 +153,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     )?;
     // A kubeconfig that a function cannot use is not stored.
     access(&kubeconfig)?;
-    let keys = SecretsManagerKeys::new(&aws::settings().await, config.secrets_prefix.as_str());
+    let keys = SecretsManager::new(&aws::settings().await, config.secrets_prefix.as_str());
     keys.store(&format!("hubs/{}", args.name), &Secret::new(kubeconfig))
         .await?;
     let ports = config::aws_ports(&config).await?;

@@ -107,7 +107,7 @@ enum SourceKind {
 }
 
 /// What is asked for.
-struct Asked {
+struct ReconcileRequest {
     kind: FluxKind,
     one: One,
     with_source: bool,
@@ -115,7 +115,7 @@ struct Asked {
     more: Vec<&'static str>,
 }
 
-impl From<What> for Asked {
+impl From<What> for ReconcileRequest {
     fn from(what: What) -> Self {
         let plain = |kind, one| Self {
             kind,
@@ -174,7 +174,7 @@ struct One {
 
 /// Annotates, waits and tells.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let Asked {
+    let ReconcileRequest {
         kind,
         one,
         with_source,

@@ -72,11 +72,11 @@ mod tests {
     use driftless_core::flux::{FluxKind, ObjectRef};
     use driftless_core::hub::{self, Settings};
     use driftless_core::ports::{
-        Abilities, Access, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
+        Access, ApiCapabilities, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
         Impersonation, Patch, PortError, Precondition, Queue, Request, Resource, Result, Secret,
         Token, TokenAsk,
     };
-    use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+    use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use driftless_manifest::{Gvk, Object};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -132,7 +132,7 @@ mod tests {
             };
             Ok(served.then_some(resource).into_iter().collect())
         }
-        async fn abilities(&self) -> Result<Abilities> {
+        async fn abilities(&self) -> Result<ApiCapabilities> {
             refused()
         }
         async fn get(&self, _: &Resource, _: &str, _: &str) -> Result<Option<Object>> {
@@ -207,7 +207,7 @@ mod tests {
         let keys = hubs
             .iter()
             .map(|hub| (format!("hubs/{hub}"), kubeconfig(hub)));
-        ports.keys = Arc::new(MemoryKeys(keys.collect()));
+        ports.secrets = Arc::new(MemorySecrets(keys.collect()));
         ports.clusters = Arc::new(Hubs(clock));
         for hub in hubs {
             let settings = Settings {

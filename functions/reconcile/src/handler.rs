@@ -12,7 +12,7 @@ const WAIT_BUDGET: Duration = Duration::from_secs(8);
 /// What is left of the function's time for the writes behind a wait.
 const RESERVE: Duration = Duration::from_secs(60);
 /// What is left of it to say which messages are done: a function that is cut off says nothing, and all of them come again.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
 
 /// How soon a message that was given back comes again; each time four times later, and at last after what the queue gives a
 /// function for it (its visibility time-out). The fifth time it is a dead letter.
@@ -30,7 +30,7 @@ pub async fn handle(
     let steps = event.payload.records.into_iter().map(|message| async move {
         let id = message.message_id.clone().unwrap_or_default();
         let step = one(ports, &message, wait_budget(left));
-        let done = tokio::time::timeout(left.saturating_sub(LAST_WORDS), step).await;
+        let done = tokio::time::timeout(left.saturating_sub(RESPONSE_MARGIN), step).await;
         match done.unwrap_or_else(|_| Err("the step did not end in time".to_owned())) {
             Ok(()) => None,
             Err(why) => {
@@ -111,7 +111,9 @@ mod tests {
         Access, Cause, Cluster, Clusters, ErrorKind, Impersonation, PortError, Secret,
     };
     use driftless_core::schedule::{self, Begin};
-    use driftless_core::testing::{self, Fault, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+    use driftless_core::testing::{
+        self, Fault, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock,
+    };
     use lambda_runtime::Context;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -274,7 +276,7 @@ mod tests {
             users: [{name: c, user: {token: t}}],\
             contexts: [{name: c, context: {cluster: c, user: c}}]}";
         let keys = BTreeMap::from([("hubs/staging".to_owned(), Secret::new(kubeconfig))]);
-        world.ports.keys = Arc::new(MemoryKeys(keys));
+        world.ports.secrets = Arc::new(MemorySecrets(keys));
         world.ports.clusters = Arc::new(Dark);
         let start = std::time::Instant::now();
         let mut failed = invoke(&world, BATCH, 6).await;

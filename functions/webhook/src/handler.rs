@@ -1,5 +1,5 @@
 use driftless_core::ports::Ports;
-use driftless_core::webhook::{self, Answer, Delivery, Entrance, Refusal};
+use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
 use lambda_http::{Body, Error, Request, Response};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
     };
     let (status, body) = match webhook::receive(ports, &ENTRANCE, delivery).await {
         Ok(answer) => (
-            if matches!(answer, Answer::Queued(_)) {
+            if matches!(answer, DeliveryResult::Queued(_)) {
                 202
             } else {
                 200
@@ -41,11 +41,11 @@ pub async fn handle(ports: &Ports, request: Request) -> Result<Response<Body>, E
 }
 
 /// What was queued, for the person who looks at GitHub's list of deliveries.
-fn told(answer: &Answer) -> Value {
+fn told(answer: &DeliveryResult) -> Value {
     match answer {
-        Answer::Pong => json!({"pong": true}),
-        Answer::Ignored(why) => json!({"queued": [], "ignored": why}),
-        Answer::Queued(requests) => {
+        DeliveryResult::Pong => json!({"pong": true}),
+        DeliveryResult::Ignored(why) => json!({"queued": [], "ignored": why}),
+        DeliveryResult::Queued(requests) => {
             let queued = requests
                 .iter()
                 .map(|one| format!("{}: {}", one.hub, one.object))
@@ -75,7 +75,7 @@ mod tests {
     use driftless_core::flux::{FluxKind, ObjectRef};
     use driftless_core::ports::{Cause, Secret};
     use driftless_core::source::index;
-    use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue, TestClock};
+    use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
@@ -100,7 +100,7 @@ mod tests {
             Arc::<TestClock>::default(),
         );
         let keys = BTreeMap::from([(webhook::SECRET.to_owned(), Secret::new(SECRET))]);
-        ports.keys = Arc::new(MemoryKeys(keys));
+        ports.secrets = Arc::new(MemorySecrets(keys));
         for (hub, name, branch) in [
             ("staging", "flux-system", "main"),
             ("production", "flux-system", "main"),
@@ -173,7 +173,7 @@ mod tests {
             assert!(error.starts_with("the signature is missing or wrong"));
             assert!(!error.contains(SECRET));
         }
-        world.ports.keys = Arc::new(MemoryKeys::default());
+        world.ports.secrets = Arc::new(MemorySecrets::default());
         let (status, body) = invoke(&world, PUSH).await;
         assert_eq!(
             (status, &body["error"]),

@@ -1,13 +1,13 @@
 //! Which adapters a process works with: read from the environment once, wired once.
 
-use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManagerKeys, SqsQueue};
+use crate::aws::{self, AwsLogins, S3Blobs, S3Buckets, SecretsManager, SqsQueue};
 use crate::charts::HttpCharts;
 use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
 use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
-use crate::local::{FolderBlobs, LocalKeys, LocalQueue, OutboxQueue, SystemClock};
-use driftless_core::ports::{Clouds, Keys, Ports, Result, Secret};
+use crate::local::{FolderBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
+use driftless_core::ports::{Clouds, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub enum ConfigError {
     #[error("not set in the environment: {}", .0.join(", "))]
     Missing(Vec<&'static str>),
     /// `DRIFTLESS_GITHUB_HOSTS` has another form.
-    #[error("DRIFTLESS_GITHUB_HOSTS is no list of HOST=URL: '{0}'")]
+    #[error("DRIFTLESS_GITHUB_HOSTS is not a list of HOST=URL: '{0}'")]
     Hosts(String),
 }
 
@@ -118,11 +118,11 @@ pub fn hosts(
 /// An address of GitHub's API that is none.
 pub async fn aws_ports(config: &Config) -> Result<Ports> {
     let settings = aws::settings().await;
-    let keys: Arc<dyn Keys> = Arc::new(SecretsManagerKeys::new(
+    let secrets: Arc<dyn SecretStore> = Arc::new(SecretsManager::new(
         &settings,
         config.secrets_prefix.as_str(),
     ));
-    let github = GitHub::new(config.hosts.clone(), keys.clone())?;
+    let github = GitHub::new(config.hosts.clone(), secrets.clone())?;
     let mut queue = SqsQueue::new(&settings, config.queue_url.as_str());
     if let Some(url) = &config.sweep_queue_url {
         queue = queue.with_sweeps(url.as_str());
@@ -137,7 +137,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
             config.path_style,
         )),
         queue: Arc::new(queue),
-        keys,
+        secrets,
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::with_role(&settings)),
         clock: Arc::new(SystemClock),
@@ -180,7 +180,7 @@ pub async fn function_ports() -> std::result::Result<Ports, Box<dyn std::error::
 
 fn folder_ports(folder: &Path, hosts: Hosts) -> Result<Ports> {
     let options = LocalOptions {
-        keys: Some(folder.join("secrets")),
+        secrets: Some(folder.join("secrets")),
         hosts,
         ..LocalOptions::new(folder.join("store"))
     };
@@ -197,9 +197,9 @@ pub struct LocalOptions {
     /// The folder in place of the bucket.
     pub store: PathBuf,
     /// A folder with a file for each secret.
-    pub keys: Option<PathBuf>,
+    pub secrets: Option<PathBuf>,
     /// Secrets by name, which win over the folder's.
-    pub given_keys: BTreeMap<String, Secret>,
+    pub given_secrets: BTreeMap<String, Secret>,
     /// Folders of Git repositories that may be read as `file://`.
     pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
@@ -213,8 +213,8 @@ impl LocalOptions {
     pub fn new(store: impl Into<PathBuf>) -> Self {
         Self {
             store: store.into(),
-            keys: None,
-            given_keys: BTreeMap::new(),
+            secrets: None,
+            given_secrets: BTreeMap::new(),
             git_repositories: Vec::new(),
             hosts: Hosts::default(),
             queue_capacity: 100_000,
@@ -228,8 +228,9 @@ impl LocalOptions {
 /// A folder that cannot be used, an address of GitHub's API that is none.
 pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
-    let keys: Arc<dyn Keys> = Arc::new(LocalKeys::new(options.given_keys, options.keys));
-    let github = GitHub::new(options.hosts, keys.clone())?;
+    let secrets: Arc<dyn SecretStore> =
+        Arc::new(LocalSecrets::new(options.given_secrets, options.secrets));
+    let github = GitHub::new(options.hosts, secrets.clone())?;
     let mut git = GitRouter::new().with(github);
     if !options.git_repositories.is_empty() {
         git = git.with(LocalGit::new(options.git_repositories)?);
@@ -240,7 +241,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         buckets: Arc::new(S3Buckets::new()),
         blobs: Arc::new(FolderBlobs::open(&options.store)?),
         queue: Arc::new(queue.clone()),
-        keys,
+        secrets,
         clusters: Arc::new(KubeClusters::new()),
         clouds: clouds(AwsLogins::new()),
         clock: Arc::new(SystemClock),
@@ -301,7 +302,7 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("secrets/github")).unwrap();
         std::fs::write(folder.path().join("secrets/github/webhook"), "s").unwrap();
         let ports = folder_ports(folder.path(), Hosts::default()).unwrap();
-        let secret = ports.keys.secret("github/webhook").await.unwrap();
+        let secret = ports.secrets.secret("github/webhook").await.unwrap();
         assert_eq!(secret.unwrap().expose(), b"s");
         assert!(ports.blobs.url("a").contains("/store/"));
         let kind = driftless_core::flux::FluxKind::Kustomization;

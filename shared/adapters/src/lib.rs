@@ -4,18 +4,18 @@
 //! whose servers are reached by [`cluster`]'s client; [`config`] wires them.
 
 pub mod aws;
+mod blob_key;
 pub mod charts;
+mod cloud_http;
 pub mod clouds;
 pub mod cluster;
 mod compute;
 pub mod config;
 pub mod embedded;
-mod fresh;
+mod expiring_cache;
 pub mod git;
-mod key;
 pub mod local;
 pub mod log;
-mod lookup;
 pub mod offline;
-mod service;
-mod web;
+mod resolver;
+mod tenant_http;

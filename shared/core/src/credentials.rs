@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flux::{GitRepository, reason};
 use crate::hub::Hub;
 use crate::ports::{ErrorKind, GitAuth, PortError, Secret};
-use crate::repository::{Place, Repository, place};
+use crate::repository::{Location, Repository, place};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
@@ -121,7 +121,7 @@ impl Unnamed {
             _ => return None,
         };
         match place(url) {
-            Ok(Place::Hosted(repository)) => Some(Self { repository, lead }),
+            Ok(Location::Hosted(repository)) => Some(Self { repository, lead }),
             _ => None,
         }
     }

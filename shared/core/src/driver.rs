@@ -38,7 +38,7 @@ pub(crate) trait Reconciler {
         memory: &mut Memory<Self::Memory>,
     ) -> Report<Self::Object>;
 
-    /// Cleans up after an object that is deleted; at the end it reports [`End::Released`].
+    /// Cleans up after an object that is deleted; at the end it reports [`StepEnd::Released`].
     async fn finalize(
         context: &Context<'_>,
         object: Self::Object,
@@ -55,11 +55,11 @@ pub(crate) struct Report<O: FluxObject> {
     /// Flux objects of the hub that were changed, or are deleted: their own steps are next.
     pub changed: Vec<ObjectRef>,
     /// How the step ended.
-    pub end: End,
+    pub end: StepEnd,
 }
 
 /// How a step ended.
-pub(crate) enum End {
+pub(crate) enum StepEnd {
     /// Without a failure.
     Done(Outcome),
     /// With a failure that the status tells. It is tried again after a back-off of at most so long.
@@ -182,12 +182,12 @@ async fn finish<R: Reconciler>(
     } = report;
     let object = owner.object();
     let mut outcome = match end {
-        End::Done(outcome) => outcome,
-        End::Failed(failure, longest) => Outcome {
+        StepEnd::Done(outcome) => outcome,
+        StepEnd::Failed(failure, longest) => Outcome {
             notifies: R::NOTIFIES_FAILURES,
             ..Outcome::failed(failure, longest)
         },
-        End::Released => Outcome::gone("deleted"),
+        StepEnd::Released => Outcome::gone("deleted"),
     };
     if outcome.is_gone {
         context.remove_finalizer(object, R::CONTROLLER).await?;

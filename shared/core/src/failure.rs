@@ -77,7 +77,7 @@ impl Failure {
     /// The same failure as one of what was tried, with words before its message; what nothing but a change can help says so by
     /// itself.
     #[must_use]
-    pub fn tried(mut self, reason: &'static str, what: impl Display) -> Self {
+    pub fn during(mut self, reason: &'static str, what: impl Display) -> Self {
         if self.class == Class::Terminal {
             return self;
         }

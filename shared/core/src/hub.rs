@@ -6,7 +6,7 @@ use crate::kubeconfig;
 use crate::ports::{
     Cluster, ErrorKind, GitAuth, PortError, Ports, Precondition, Put, Resource, Result,
 };
-use crate::repository::{Grant, Place, Repository, place};
+use crate::repository::{Grant, Location, Repository, place};
 use crate::state;
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl Settings {
 
 fn hosted(url: &str) -> Option<Repository> {
     match place(url) {
-        Ok(Place::Hosted(repository)) => Some(repository),
+        Ok(Location::Hosted(repository)) => Some(repository),
         _ => None,
     }
 }
@@ -204,7 +204,7 @@ async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
 pub async fn connect(ports: &Ports, name: &str) -> Result<Hub, Failure> {
     let settings = settings(ports, name).await?;
     let secret = format!("hubs/{name}");
-    let Some(text) = ports.keys.secret(&secret).await? else {
+    let Some(text) = ports.secrets.secret(&secret).await? else {
         return Err(Failure::retry(
             reason::FAILED,
             format!("the secret manager has no '{secret}' with the hub's kubeconfig"),

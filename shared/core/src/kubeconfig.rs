@@ -182,12 +182,12 @@ fn inline(
         return Ok(());
     }
     let Value::String(file) = file else {
-        return refuse(format!("{from} is no text"));
+        return refuse(format!("{from} is not a string"));
     };
     let content = read(&file).map_err(|error| KubeconfigError(format!("{from}: {error}")))?;
     let value = if to == "token" {
         String::from_utf8(content)
-            .map_err(|_| KubeconfigError(format!("{from}: the file is no text")))?
+            .map_err(|_| KubeconfigError(format!("{from}: the file is not UTF-8")))?
             .trim()
             .to_owned()
     } else {
@@ -215,7 +215,7 @@ fn document(text: &[u8]) -> Result<Map<String, Value>> {
             Some(_) => refuse("kind is not Config"),
         },
         Ok(_) => refuse("the document is not a map"),
-        Err(_) => refuse("it is not one valid YAML document"),
+        Err(_) => refuse("it is not a single valid YAML document"),
     }
 }
 
@@ -294,7 +294,7 @@ fn string<'a>(fields: &'a Map<String, Value>, at: &str, field: &str) -> Result<O
     match fields.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => refuse(format!("{at}{field} is no text: put it in quotes")),
+        Some(_) => refuse(format!("{at}{field} is not a string: put it in quotes")),
     }
 }
 

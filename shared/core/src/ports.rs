@@ -261,7 +261,7 @@ pub trait Queue: Send + Sync {
 
 /// The secret manager.
 #[async_trait]
-pub trait Keys: Send + Sync {
+pub trait SecretStore: Send + Sync {
     /// The secret of that name below the installation's prefix, such as `hubs/staging` or `tenants/staging/apps`.
     async fn secret(&self, name: &str) -> Result<Option<Secret>>;
 }
@@ -351,7 +351,7 @@ pub struct Resource {
 
 /// What an API server says of itself: what charts may ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct ApiCapabilities {
     /// `gitVersion`, such as `v1.36.0`.
     pub version: String,
     /// `v1`, `apps/v1`, `apps/v1/Deployment`, …
@@ -406,7 +406,7 @@ pub trait Cluster: Send + Sync {
     /// The resources of a group and kind in every served version, the preferred one first.
     async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>>;
     /// The server's version and everything it serves, asked anew.
-    async fn abilities(&self) -> Result<Abilities>;
+    async fn abilities(&self) -> Result<ApiCapabilities>;
     /// One object.
     async fn get(&self, resource: &Resource, namespace: &str, name: &str)
     -> Result<Option<Object>>;
@@ -488,7 +488,7 @@ pub struct Ports {
     /// The queue.
     pub queue: Arc<dyn Queue>,
     /// The secret manager.
-    pub keys: Arc<dyn Keys>,
+    pub secrets: Arc<dyn SecretStore>,
     /// Clusters.
     pub clusters: Arc<dyn Clusters>,
     /// Clouds.

@@ -11,7 +11,7 @@ const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME,
 
 /// Where a repository is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A repository of a host with GitHub's API.
     Hosted(Repository),
     /// A folder of this machine.
@@ -56,9 +56,9 @@ impl std::fmt::Display for Repository {
 ///
 /// # Errors
 /// Another scheme, a password in the URL, or no `owner/name`.
-pub fn place(url: &str) -> Result<Place> {
+pub fn place(url: &str) -> Result<Location> {
     if let Some(path) = url.strip_prefix("file://") {
-        return Ok(Place::Folder(path.to_owned()));
+        return Ok(Location::Folder(path.to_owned()));
     }
     let (rest, ssh) = match url.split_once("://") {
         Some(("https", rest)) => (rest, false),
@@ -94,7 +94,7 @@ pub fn place(url: &str) -> Result<Place> {
     if !is_host(host) || !is_name(owner) || !is_name(name) {
         return Err(refuse());
     }
-    Ok(Place::Hosted(Repository {
+    Ok(Location::Hosted(Repository {
         host: host.to_lowercase(),
         owner: owner.to_owned(),
         name: name.to_owned(),
@@ -184,8 +184,8 @@ mod tests {
 
     fn hosted(url: &str) -> Repository {
         match place(url).unwrap() {
-            Place::Hosted(repository) => repository,
-            Place::Folder(folder) => panic!("{folder}"),
+            Location::Hosted(repository) => repository,
+            Location::Folder(folder) => panic!("{folder}"),
         }
     }
 
@@ -275,14 +275,14 @@ mod tests {
             "ssh://git@github.com/acme/fleet.git",
             "ssh://git@github.com:22/acme/fleet",
         ] {
-            let Place::Hosted(repository) = place(url).unwrap() else {
+            let Location::Hosted(repository) = place(url).unwrap() else {
                 panic!("{url}")
             };
             assert_eq!(repository.to_string(), "github.com/acme/fleet", "{url}");
         }
         assert_eq!(
             place("file:///srv/fleet").unwrap(),
-            Place::Folder("/srv/fleet".into())
+            Location::Folder("/srv/fleet".into())
         );
         for url in [
             "http://github.com/a/b",

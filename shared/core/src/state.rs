@@ -85,7 +85,7 @@ pub async fn set_aside(
 ) -> bool {
     tracing::warn!(
         key,
-        "record is damaged, it is set aside and made anew: {why}"
+        "the record is damaged; it was set aside and a new one was created: {why}"
     );
     match blobs.set_aside(key, version).await {
         Ok(()) => true,

@@ -12,9 +12,9 @@ use crate::ports::{
     Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, BlobEntry, Blobs, Bucket,
     BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit,
     Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git,
-    GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Keys, Layer, Manifest,
-    PortError, Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, Token, Validator,
-    Version,
+    GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Layer, Manifest, PortError,
+    Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, SecretStore, Token,
+    Validator, Version,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -139,10 +139,10 @@ impl Blobs for MemoryBlobs {
 
 /// The secret manager, in memory.
 #[derive(Default)]
-pub struct MemoryKeys(pub BTreeMap<String, Secret>);
+pub struct MemorySecrets(pub BTreeMap<String, Secret>);
 
 #[async_trait]
-impl Keys for MemoryKeys {
+impl SecretStore for MemorySecrets {
     async fn secret(&self, name: &str) -> Result<Option<Secret>> {
         Ok(self.0.get(name).cloned())
     }
@@ -204,7 +204,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
         buckets: Arc::new(Absent),
         blobs,
         queue,
-        keys: Arc::new(MemoryKeys::default()),
+        secrets: Arc::new(MemorySecrets::default()),
         clusters: Arc::new(Absent),
         clouds: Clouds {
             aws: Arc::new(Absent),

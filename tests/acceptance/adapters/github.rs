@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use driftless_adapters::git::{GitHub as Adapter, GitRouter, Hosts};
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Secret};
-use driftless_core::testing::MemoryKeys;
+use driftless_core::testing::MemorySecrets;
 use driftless_harness::github::{App, Change, Fault, GitHub, Repository};
 use driftless_manifest::FileTree;
 use serde_json::json;
@@ -45,7 +45,7 @@ fn at(api: &str, secrets: &[(&str, String)]) -> GitRouter {
     let keys = secrets
         .iter()
         .map(|(name, value)| ((*name).to_owned(), Secret::new(value.clone())));
-    let keys = Arc::new(MemoryKeys(keys.collect()));
+    let keys = Arc::new(MemorySecrets(keys.collect()));
     let hosts = Hosts::default()
         .with("github.com", api)
         .with("git.acme.example", api);

@@ -1,7 +1,7 @@
-use driftless_adapters::aws::SecretsManagerKeys;
-use driftless_adapters::local::LocalKeys;
-use driftless_core::ports::{ErrorKind, Keys, Secret};
-use driftless_core::testing::MemoryKeys;
+use driftless_adapters::aws::SecretsManager;
+use driftless_adapters::local::LocalSecrets;
+use driftless_core::ports::{ErrorKind, Secret, SecretStore};
+use driftless_core::testing::MemorySecrets;
 use std::collections::BTreeMap;
 
 const SECRETS: [(&str, &str); 3] = [
@@ -10,7 +10,7 @@ const SECRETS: [(&str, &str); 3] = [
     ("tenants/staging/apps", "ü"),
 ];
 
-async fn contract(keys: &dyn Keys) {
+async fn contract(keys: &dyn SecretStore) {
     for (name, value) in SECRETS {
         let secret = keys.secret(name).await.expect("an answer").expect(name);
         assert_eq!(secret.expose(), value.as_bytes(), "{name}");
@@ -30,7 +30,7 @@ async fn contract(keys: &dyn Keys) {
 #[tokio::test]
 async fn in_memory() {
     let secrets = SECRETS.map(|(name, value)| (name.to_owned(), Secret::new(value)));
-    contract(&MemoryKeys(BTreeMap::from(secrets))).await;
+    contract(&MemorySecrets(BTreeMap::from(secrets))).await;
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn in_files() {
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         std::fs::write(file, value).expect("a file");
     }
-    contract(&LocalKeys::new(
+    contract(&LocalSecrets::new(
         BTreeMap::new(),
         Some(folder.path().to_owned()),
     ))
@@ -56,10 +56,10 @@ async fn in_secrets_manager() {
         aws.put_secret(&format!("contract/{name}"), value);
     }
     aws.put_secret("other/github/token", "of another installation");
-    let keys = SecretsManagerKeys::new(&settings, "contract/");
+    let keys = SecretsManager::new(&settings, "contract/");
     contract(&keys).await;
     // Written by bootstrap, as a new secret and as a new value.
-    let fresh = || SecretsManagerKeys::new(&settings, "contract/");
+    let fresh = || SecretsManager::new(&settings, "contract/");
     for value in ["one", "two"] {
         keys.store("hubs/new", &Secret::new(value))
             .await

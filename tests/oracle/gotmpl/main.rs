@@ -1,9 +1,12 @@
 //! Generated templates, executed by the engine and by Go's own text/template: the same bytes, or the same message.
 //!
-//! `DRIFTLESS_GOTMPL_CASES` is how many (5,000 when it is not set), `DRIFTLESS_GOTMPL_SEED` the generator's seed.
+//! `DRIFTLESS_GOTMPL_CASES` is how many (5,000 when it is not set), `DRIFTLESS_GOTMPL_SEED` the generator's seed: a new one each time
+//! when it is not set.
 
 #[path = "../../../shared/gotmpl/tests/common/mod.rs"]
 mod common;
+#[path = "../seeds.rs"]
+mod seeds;
 
 use driftless_harness::{process, tools};
 use std::process::Command;
@@ -11,14 +14,10 @@ use std::process::Command;
 /// Differences that are shown; the rest is counted.
 const SHOWN: usize = 5;
 
-fn setting(variable: &str, default: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| default.to_owned())
-}
-
 #[test]
 fn executes_generated_templates_as_go_does() {
-    let seed = setting("DRIFTLESS_GOTMPL_SEED", "1");
-    let count = setting("DRIFTLESS_GOTMPL_CASES", "5000");
+    let seed = seeds::first("DRIFTLESS_GOTMPL_SEED").to_string();
+    let count = seeds::number("DRIFTLESS_GOTMPL_CASES", 5_000).to_string();
     let mut oracle = Command::new(tools::GOTMPL.path());
     let cases = process::run(oracle.args(["generate", &seed, &count]));
     let data = common::data(include_str!("data.json"));

@@ -1,7 +1,8 @@
 //! Random charts with values, rendered by the engine and by Helm's own libraries, 3 and 4: the same manifests, hooks and
 //! notes, or both refuse, with the same message where the engine's is worded as Helm's.
 //!
-//! `DRIFTLESS_HELM_CASES` is how many (500 when it is not set), `DRIFTLESS_HELM_SEED` the number of the first.
+//! `DRIFTLESS_HELM_CASES` is how many (500 when it is not set), `DRIFTLESS_HELM_SEED` the number of the first: a new one
+//! each time when it is not set.
 //! A difference is made as small as it can be made, and printed.
 //!
 //! `DRIFTLESS_HELM_RECORD`, a number of cases, writes their answers into `tests/corpus/helm/generated.jsonl`: for
@@ -13,24 +14,20 @@ mod answer;
 mod common;
 mod generate;
 mod judge;
+#[path = "../seeds.rs"]
+mod seeds;
 mod shrink;
 
 use driftless_harness::tools;
 use driftless_helm::Compat;
 use generate::Case;
 use judge::{Judge, Verdict};
+use seeds::number;
 use serde_json::Value;
 
 const CASES: u64 = 500;
 /// Differences that are shown; the rest is counted.
 const SHOWN: usize = 5;
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is no number: {text}"))
-    })
-}
 
 #[test]
 fn renders_random_charts_as_helm_3() {
@@ -51,9 +48,9 @@ fn records_answers() {
     }
     let mut judge = Judge::start();
     let mut lines = String::new();
-    let mut seeds = number("DRIFTLESS_HELM_SEED", 1)..;
+    let mut all = number("DRIFTLESS_HELM_SEED", 1)..;
     for _ in 0..wanted {
-        let line = seeds.find_map(|seed| record(&mut judge, &generate::case(seed)));
+        let line = all.find_map(|seed| record(&mut judge, &generate::case(seed)));
         lines.push_str(&format!("{}\n", line.expect("seeds do not end")));
     }
     let file = tools::tests().join("corpus/helm/generated.jsonl");
@@ -86,7 +83,7 @@ fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
 }
 
 fn run(compat: Compat) {
-    let first = number("DRIFTLESS_HELM_SEED", 1);
+    let first = seeds::first("DRIFTLESS_HELM_SEED");
     let cases = number("DRIFTLESS_HELM_CASES", CASES);
     let mut judge = Judge::start();
     let (mut rendered, mut refused, mut unsteady, mut different) = (0, 0, 0, Vec::new());

@@ -1,6 +1,6 @@
 //! The invariants, checked at each write and at the end.
 
-use crate::fleet::{APPS, Content, FLUX, Place, Wanted};
+use crate::fleet::{APPS, Content, DesiredState, FLUX, Place};
 use crate::servers::ApiServer;
 use driftless_helm::record::{RecordLimits, Release};
 use driftless_manifest::Object;
@@ -70,7 +70,7 @@ struct State {
     handed: BTreeMap<Place, Instant>,
     /// Objects that only failed upgrades of releases have.
     abandoned: BTreeSet<Place>,
-    newest: Wanted,
+    newest: DesiredState,
 }
 
 impl Checker {
@@ -92,7 +92,7 @@ impl Checker {
     }
 
     /// Something else is wanted from now on.
-    pub fn want(&self, wanted: &Wanted, tenants: impl Iterator<Item = String>) {
+    pub fn want(&self, wanted: &DesiredState, tenants: impl Iterator<Item = String>) {
         let mut state = self.state();
         let old = std::mem::replace(&mut state.newest, wanted.clone());
         for (place, (content, owner)) in wanted {
@@ -155,7 +155,7 @@ impl Checker {
     }
 
     /// What is wanted now.
-    pub fn newest(&self) -> Wanted {
+    pub fn newest(&self) -> DesiredState {
         self.state().newest.clone()
     }
 

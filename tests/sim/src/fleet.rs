@@ -238,11 +238,11 @@ fn deployment(tenant: &str) -> Value {
 pub type Place = (String, String);
 
 /// What clusters should hold, and whose it is.
-pub type Wanted = BTreeMap<Place, (Content, String)>;
+pub type DesiredState = BTreeMap<Place, (Content, String)>;
 
 /// What the heads of both repositories ask for. Broken tenants stay as they were.
-pub fn wanted(fleet: &State, app: &State, before: &Wanted) -> Wanted {
-    let mut wanted = Wanted::new();
+pub fn wanted(fleet: &State, app: &State, before: &DesiredState) -> DesiredState {
+    let mut wanted = DesiredState::new();
     let mut kept = BTreeSet::new();
     for (name, tenant) in &fleet.tenants {
         let source = if tenant.own_repository { app } else { fleet };

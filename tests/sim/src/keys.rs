@@ -2,7 +2,7 @@
 
 use crate::gate::{Gate, Kind, Trouble};
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, Keys, PortError, Result, Secret};
+use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ impl Manager {
 }
 
 #[async_trait]
-impl Keys for Manager {
+impl SecretStore for Manager {
     async fn secret(&self, name: &str) -> Result<Option<Secret>> {
         let effect = || Ok(self.secrets.lock().expect("the secrets").get(name).cloned());
         let refuse = |trouble| {

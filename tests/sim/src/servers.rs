@@ -470,7 +470,7 @@ impl tower::Service<http::Request<KubeBody>> for Gated {
 }
 
 /// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
-pub struct Ways {
+pub struct SimClusters {
     /// By name.
     pub servers: BTreeMap<String, Arc<ApiServer>>,
     /// What is wrong with it.
@@ -478,7 +478,7 @@ pub struct Ways {
 }
 
 #[async_trait]
-impl Clusters for Ways {
+impl Clusters for SimClusters {
     async fn connect(
         &self,
         access: &Access,

@@ -11,7 +11,7 @@ use crate::keys::Manager;
 use crate::lambda::{self, End};
 use crate::queue::{Message, Sqs};
 use crate::rng::Rng;
-use crate::servers::{ApiServer, Ways};
+use crate::servers::{ApiServer, SimClusters};
 use crate::trace::Trace;
 use driftless_adapters::embedded::{self, Embedded};
 use driftless_adapters::offline::Offline;
@@ -20,7 +20,7 @@ use driftless_core::bootstrap::{self, Root};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{BlobCache, Clock as _, Ports, Request, Secret};
 use driftless_core::testing::TestClock;
-use driftless_core::webhook::{self, Answer, Delivery, Entrance};
+use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance};
 use driftless_core::{step, sweep};
 use futures::StreamExt as _;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -46,7 +46,7 @@ const WEBHOOK_LIMIT: Duration = Duration::from_secs(10);
 const STEPS_AT_ONCE: usize = 10;
 const WAIT_BUDGET: Duration = Duration::from_secs(8);
 const RESERVE: Duration = Duration::from_secs(60);
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const RESPONSE_MARGIN: Duration = Duration::from_secs(5);
 
 /// As in the webhook function: a function URL takes 6 MB.
 const ENTRANCE: Entrance = Entrance {
@@ -102,7 +102,7 @@ pub struct World {
     pub keys: Arc<Manager>,
     /// The API servers by name.
     pub servers: BTreeMap<String, Arc<ApiServer>>,
-    ways: Arc<Ways>,
+    ways: Arc<SimClusters>,
     clock: SimClock,
     setup: Setup,
     rng: Mutex<Rng>,
@@ -182,7 +182,7 @@ impl World {
             sqs: Arc::new(sqs),
             bucket: Arc::new(Bucket::new(gate.clone(), content, setup.bug)),
             host: Arc::new(Host::new(gate.clone(), setup.bug)),
-            ways: Arc::new(Ways {
+            ways: Arc::new(SimClusters {
                 servers: servers.clone(),
                 bug: setup.bug,
             }),
@@ -277,7 +277,7 @@ impl World {
             buckets: Arc::new(Offline),
             blobs: self.bucket.clone(),
             queue: self.sqs.clone(),
-            keys: self.keys.clone(),
+            secrets: self.keys.clone(),
             clusters: self.ways.clone(),
             clouds: Offline::clouds(),
             clock: Arc::new(self.clock.skewed(skew)),
@@ -325,7 +325,11 @@ impl World {
         let steps = batch.iter().map(|message| {
             let (ports, world) = (&ports, &self);
             async move {
-                let done = timeout(RECONCILE_LIMIT - LAST_WORDS, world.step(ports, message)).await;
+                let done = timeout(
+                    RECONCILE_LIMIT - RESPONSE_MARGIN,
+                    world.step(ports, message),
+                )
+                .await;
                 done.unwrap_or(false).then_some(message.id)
             }
         });
@@ -453,7 +457,7 @@ impl World {
         let code = webhook::receive(&ports, &ENTRANCE, delivery);
         let end = lambda::invoke(id, "webhook", 0, WEBHOOK_LIMIT, code).await;
         let how = match end {
-            End::Done(Ok(Answer::Queued(requests))) => {
+            End::Done(Ok(DeliveryResult::Queued(requests))) => {
                 let (sent, asked) = (self.sqs.sent_by(id), requests.len());
                 if sent < asked {
                     let what = format!(

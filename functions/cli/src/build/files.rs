@@ -23,14 +23,14 @@ const MAX_WORDS: usize = 100_000;
 const MAX_LINKS: usize = 40;
 
 /// A folder in a root.
-pub struct Place {
+pub struct BuildRoot {
     /// The root, absolute, links followed.
     pub root: PathBuf,
     /// The folder below it.
     pub dir: TreePath,
 }
 
-impl Place {
+impl BuildRoot {
     /// A folder in the Git work tree around it, or in the working folder, or else in the disk.
     pub fn of(dir: &Path) -> Result<Self, Error> {
         let real = dir.canonicalize().map_err(|error| {
@@ -75,7 +75,7 @@ impl Place {
     }
 
     fn below(root: PathBuf, real: &Path) -> Result<Self, Error> {
-        let unusable = || Error::new(format!("'{}' is no path in UTF-8", real.display()));
+        let unusable = || Error::new(format!("'{}' is not a UTF-8 path", real.display()));
         let rest = real
             .strip_prefix(&root)
             .ok()
@@ -101,7 +101,7 @@ impl BuildError {
     }
 
     /// For the user, with a next step where one is known.
-    pub fn into_error(self, place: &Place) -> Error {
+    pub fn into_error(self, place: &BuildRoot) -> Error {
         let error = match self {
             Self::Disk(error) => return error,
             Self::Engine(error) => error,
@@ -314,7 +314,7 @@ impl<'r> Files<'r> {
             )
         } else if !kind.is_file() {
             return Err(Error::new(format!(
-                "read {}: it is no ordinary file",
+                "read {}: it is not a regular file",
                 disk.display()
             )));
         } else if !self.has_room(meta.len()) {

@@ -10,7 +10,7 @@ use crate::error::{EXIT_CODES, Error};
 use crate::term;
 use clap::{Arg, ValueEnum};
 use driftless_kustomize::{LoadRestrictor, Options, Reorder};
-use files::{Files, Place};
+use files::{BuildRoot, Files};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -196,7 +196,7 @@ fn render(
     options: &Options,
     remote: Option<&remote::Client>,
 ) -> Result<Vec<serde_json::Value>, Error> {
-    let place = Place::of(dir)?;
+    let place = BuildRoot::of(dir)?;
     let mut files = Files::new(place.root.clone(), remote);
     match files.build(&place.dir, options) {
         Err(error) if error.leaves_the_tree() && place.root != Path::new("/") => {

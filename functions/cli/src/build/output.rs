@@ -55,7 +55,7 @@ pub fn folder(path: &Path, documents: &[Value]) -> Result<(), Error> {
         let file = format!("{}.yaml", parts.join("_").to_lowercase());
         if file.contains('/') {
             return Err(Error::new(format!(
-                "{kind} {name}: its name is no file name"
+                "{kind} {name}: its name is not a valid file name"
             )));
         }
         write(&path.join(file), std::slice::from_ref(document))?;

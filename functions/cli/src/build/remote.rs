@@ -3,7 +3,7 @@
 use crate::error::Error;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::git::{GitHub, GitRouter, Hosts as Addresses};
-use driftless_adapters::local::LocalKeys;
+use driftless_adapters::local::LocalSecrets;
 use driftless_core::kustomization::remote::{Hosts, MOST};
 use driftless_core::ports::{GitAuth, Secret};
 use driftless_kustomize::Remote;
@@ -85,6 +85,6 @@ pub fn git(api: Option<&(String, String)>) -> Result<GitRouter, Error> {
     let token = std::env::var("GITHUB_TOKEN").unwrap_or_default();
     let given = (!token.is_empty()).then(|| (key, Secret::new(token)));
     let keys = given.into_iter().collect::<BTreeMap<_, _>>();
-    let keys = Arc::new(LocalKeys::new(keys, None));
+    let keys = Arc::new(LocalSecrets::new(keys, None));
     Ok(GitRouter::new().with(GitHub::new(addresses, keys)?))
 }

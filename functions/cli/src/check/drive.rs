@@ -226,7 +226,7 @@ impl<'a> Drive<'a> {
     }
 
     /// What is wrong with an object that failed.
-    async fn errors(&self, row: &Row) -> Result<Vec<crate::embedded::Told>, Error> {
+    async fn errors(&self, row: &Row) -> Result<Vec<crate::embedded::Finding>, Error> {
         let source = row
             .source
             .as_ref()

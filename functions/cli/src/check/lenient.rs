@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use driftless_core::ports::{
-    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Patch,
-    PortError, Resource, Result, Token, TokenAsk,
+    Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
+    Patch, PortError, Resource, Result, Token, TokenAsk,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,7 @@ impl Cluster for LenientCluster {
         self.inner.versions(group, kind).await
     }
 
-    async fn abilities(&self) -> Result<Abilities> {
+    async fn abilities(&self) -> Result<ApiCapabilities> {
         self.inner.abilities().await
     }
 

@@ -2,7 +2,7 @@
 
 use super::assume::ASSUMED;
 use super::cause::{Cause, Causes, Met};
-use crate::embedded::{Row, Told, World};
+use crate::embedded::{Finding, Row, World};
 use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
 use crate::{output, term};
@@ -43,8 +43,8 @@ impl Report {
     }
 
     /// Errors of an object.
-    pub fn fail(&mut self, row: &Row, told: &[Told]) {
-        for Told { place, message } in told {
+    pub fn fail(&mut self, row: &Row, told: &[Finding]) {
+        for Finding { place, message } in told {
             let error = Cause {
                 place: place.clone(),
                 about: Some(row.id.to_string()),

@@ -11,7 +11,7 @@ mod watch;
 use crate::embedded::{Row, State, World};
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet::{self, Fleet};
-use crate::serve::{End, log, metrics::Metrics, work};
+use crate::serve::{End, log, metrics::Metrics, worker};
 use crate::term;
 use clap::ValueEnum;
 use driftless_adapters::aws::S3Buckets;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use watch::Watch;
-use work::Shared;
+use worker::Shared;
 
 const EXAMPLES: &str = "Examples:
   driftless demo                       # stays up: edit driftless-demo/fleet, look with kubectl
@@ -106,9 +106,9 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         queue,
         metrics: Metrics::default(),
     });
-    let workers = work::workers(&shared, WORKERS);
+    let workers = worker::workers(&shared, WORKERS);
     let names: Vec<&str> = world.hubs.iter().map(|hub| hub.name.as_str()).collect();
-    let timer = work::timer(&shared, &names, SWEEP);
+    let timer = worker::timer(&shared, &names, SWEEP);
     let show = Show {
         args,
         folder: &folder,

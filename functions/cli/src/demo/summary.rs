@@ -55,7 +55,7 @@ pub async fn print(
         ))?;
     }
     match failed.first() {
-        None if rows.is_empty() => Err(Error::new("there is no object at all")),
+        None if rows.is_empty() => Err(Error::new("the fleet has no objects")),
         None => {
             let text = format!(
                 "{} objects on {} clusters in {:.1} s",

@@ -145,7 +145,7 @@ pub fn summary(row: &Row) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::embedded::Told;
+    use crate::embedded::Finding;
     use driftless_core::flux::FluxKind;
 
     pub fn row(kind: FluxKind, name: &str, owner: Option<&str>, state: State) -> Row {
@@ -168,7 +168,7 @@ pub mod tests {
         let applied = |name, owner, state| row(FluxKind::Kustomization, name, owner, state);
         let mut failed = applied("far", Some("root"), State::Failed);
         let message = "no field of that name in the object".into();
-        failed.told = vec![Told {
+        failed.told = vec![Finding {
             place: None,
             message,
         }];

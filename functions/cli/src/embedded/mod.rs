@@ -1,18 +1,18 @@
 //! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are folders.
 //! Nothing else is needed, and nothing of it outlives the process.
 
+mod finding;
 pub mod needs;
 mod opened;
 mod snapshot;
 mod stand_in;
-mod told;
 
 use crate::error::Error;
 use crate::fleet::{Files, Fleet, HubPlan};
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
 use driftless_adapters::git::FolderGit;
-use driftless_adapters::local::LocalKeys;
+use driftless_adapters::local::LocalSecrets;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
 use driftless_core::flux::ObjectRef;
@@ -29,9 +29,9 @@ use std::time::Duration;
 
 use opened::Described;
 
+pub use finding::{Finding, object_of};
 pub use snapshot::{Objects, Row, State};
 pub use stand_in::{Made, StandIn};
-pub use told::{Told, object_of};
 
 /// Who the installation and its user are on every cluster.
 const ADMIN: &str = "admin";
@@ -107,7 +107,7 @@ impl World {
             buckets,
             blobs: Arc::new(MemoryBlobs::default()),
             queue,
-            keys: Arc::new(LocalKeys::new(hubs.iter().map(secret).collect(), None)),
+            secrets: Arc::new(LocalSecrets::new(hubs.iter().map(secret).collect(), None)),
             clusters: clusters.clone(),
             clouds: Clouds {
                 aws: described.clone(),

@@ -1,6 +1,6 @@
 //! What stands on the clusters of a world: Flux's objects, and what they applied.
 
-use super::{Told, World};
+use super::{Finding, World};
 use crate::error::Error;
 use crate::ready::{is_static, revision, suspended};
 use driftless_core::flux::{
@@ -39,7 +39,7 @@ pub struct Row {
     /// What it applied, with the version to ask for it by.
     pub inventory: Vec<(ObjectId, String)>,
     /// What is wrong, where it failed.
-    pub told: Vec<Told>,
+    pub told: Vec<Finding>,
 }
 
 /// How a Flux object stands.

@@ -261,7 +261,7 @@ impl World {
         let hubs = self.hubs.iter().cloned();
         let found = hubs.chain(self.remotes()).find(|one| one.name == cluster);
         let found =
-            found.ok_or_else(|| Error::new(format!("no cluster '{cluster}' stands in here")))?;
+            found.ok_or_else(|| Error::new(format!("no in-process cluster '{cluster}'")))?;
         let admin = driftless_apiserver::User::admin(MANAGER);
         let admin = found.server.cluster(admin, cluster)?;
         known.insert(cluster.to_owned(), admin.clone());

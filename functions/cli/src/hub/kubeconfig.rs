@@ -121,7 +121,7 @@ pub fn document(text: &[u8]) -> Option<Map<String, Value>> {
 /// Adds a file: of two entries with one name, and of two current contexts, the first counts.
 fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<(), Error> {
     let Some(config) = document(text) else {
-        let what = "is not a kubeconfig: it is not one YAML document that is a map";
+        let what = "is not a kubeconfig: expected a single YAML document with a map";
         return Err(Error::new(format!("{} {what}", file.display())));
     };
     if !matches!(

@@ -1,10 +1,10 @@
 //! The HTTP side: GitHub's webhook for the world; metrics, objects and the sweep for the own machine.
 
 use super::body::{Room, Unread, discard};
-use super::door::Caller;
+use super::connections::Caller;
 use super::local;
 use super::setup::WEBHOOK_SECRET_PLACE;
-use super::work::Shared;
+use super::worker::Shared;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -15,7 +15,7 @@ use axum::{Extension, Json, Router};
 use driftless_core::flux::{Conditions, FluxKind};
 use driftless_core::hub;
 use driftless_core::sweep::Report;
-use driftless_core::webhook::{self, Answer, Delivery, Entrance, Refusal};
+use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -138,7 +138,7 @@ async fn receive(
     caller: &Caller,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Answer, Refused> {
+) -> Result<DeliveryResult, Refused> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let unread = Delivery {
         header: &text,
@@ -161,11 +161,11 @@ async fn receive(
     Ok(webhook::receive(&site.shared.ports, &ENTRANCE, delivery).await?)
 }
 
-fn answered(answer: &Answer) -> (StatusCode, Json<Value>) {
+fn answered(answer: &DeliveryResult) -> (StatusCode, Json<Value>) {
     let (status, body) = match answer {
-        Answer::Pong => (StatusCode::OK, json!({"queued": [], "note": "pong"})),
-        Answer::Ignored(why) => (StatusCode::OK, json!({"queued": [], "note": why})),
-        Answer::Queued(requests) => {
+        DeliveryResult::Pong => (StatusCode::OK, json!({"queued": [], "note": "pong"})),
+        DeliveryResult::Ignored(why) => (StatusCode::OK, json!({"queued": [], "note": why})),
+        DeliveryResult::Queued(requests) => {
             let names: Vec<String> = requests
                 .iter()
                 .map(|request| request.object.to_string())

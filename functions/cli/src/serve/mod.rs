@@ -1,20 +1,20 @@
 //! `driftless serve`: a whole installation in one process.
 
 mod body;
+mod changes;
+mod connections;
 #[cfg(test)]
 mod damaged_state_starts;
 mod data;
-mod door;
 mod garbage;
 mod http;
 mod local;
 pub mod log;
-mod look;
 pub mod metrics;
 pub mod setup;
 #[cfg(test)]
 mod testing;
-pub mod work;
+pub mod worker;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use work::Shared;
+use worker::Shared;
 
 const EXAMPLES: &str = "Examples:
   driftless serve --repository acme/fleet --path clusters/staging
@@ -121,18 +121,24 @@ async fn serve(args: &Args) -> Result<(), Error> {
     // Locked until the end.
     let _data = installation.data;
 
-    let workers = work::workers(&shared, usize::from(args.workers));
-    let timer = work::timer(&shared, &[&args.name], args.sweep_interval);
+    let workers = worker::workers(&shared, usize::from(args.workers));
+    let timer = worker::timer(&shared, &[&args.name], args.sweep_interval);
     let garbage = garbage::timer(shared.ports.clone(), installation.store, args.name.clone());
     let site = http::router(shared.clone(), args.name.clone());
     let mut end = End::new()?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let metrics = shared.clone();
-    let count: door::Count = Arc::new(move |result| metrics.metrics.crowded(result));
-    let server = door::serve(listener, site, count, door::Places::default(), async {
-        // Told, or its sender is gone: the end in both cases.
-        stopped.await.unwrap_or_default();
-    });
+    let count: connections::Count = Arc::new(move |result| metrics.metrics.crowded(result));
+    let server = connections::serve(
+        listener,
+        site,
+        count,
+        connections::Places::default(),
+        async {
+            // Finding, or its sender is gone: the end in both cases.
+            stopped.await.unwrap_or_default();
+        },
+    );
     let mut server = tokio::spawn(server);
     tokio::select! {
         () = end.asked() => {}

@@ -180,7 +180,7 @@ fn options(
         None => Hosts::default(),
     };
     Ok(LocalOptions {
-        given_keys: secrets(args, kubeconfig)?,
+        given_secrets: secrets(args, kubeconfig)?,
         git_repositories: folder.into_iter().collect(),
         hosts,
         ..LocalOptions::new(data)

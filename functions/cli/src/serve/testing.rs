@@ -3,7 +3,7 @@
 
 use super::metrics::Metrics;
 use super::setup;
-use super::work::{self, Shared};
+use super::worker::{self, Shared};
 use crate::embedded::{State, World};
 use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
@@ -265,8 +265,8 @@ impl Site {
             queue,
             metrics: Metrics::default(),
         });
-        let mut tasks = work::workers(&shared, 4);
-        tasks.push(work::timer(&shared, &[HUB], Duration::from_secs(60)));
+        let mut tasks = worker::workers(&shared, 4);
+        tasks.push(worker::timer(&shared, &[HUB], Duration::from_secs(60)));
         Ok(Serving {
             site: self,
             shared,

@@ -169,7 +169,7 @@ fn release_name(name: &str) -> Result<(), Error> {
 fn now() -> Result<(i64, u32), Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_err(|_| Error::new("the clock stands before 1970"))?;
+        .map_err(|_| Error::new("the clock is set before 1970"))?;
     let seconds = i64::try_from(since.as_secs()).map_err(Error::new)?;
     Ok((seconds, since.subsec_nanos()))
 }

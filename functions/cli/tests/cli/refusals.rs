@@ -123,10 +123,10 @@ fn a_context_that_is_not_there() {
 #[test]
 fn a_file_that_is_not_a_kubeconfig() {
     for (text, why) in [
-        ("- a list", "it is not one YAML document that is a map"),
+        ("- a list", "expected a single YAML document with a map"),
         (
             "a: 1\n---\nb: 2\n",
-            "it is not one YAML document that is a map",
+            "expected a single YAML document with a map",
         ),
         ("kind: Secret\ndata: {}\n", "its kind is not Config"),
     ] {

@@ -2,7 +2,7 @@ use super::error::{said, to_error};
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::Client;
-use driftless_core::ports::{ErrorKind, Keys, PortError, Result, Secret};
+use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ const FRESH_ABSENT: Duration = Duration::from_secs(15);
 const KEPT: usize = 500;
 
 /// Secrets below one prefix of Secrets Manager.
-pub struct SecretsManagerKeys {
+pub struct SecretsManager {
     client: Client,
     prefix: String,
     known: Mutex<HashMap<String, (Instant, Option<Secret>)>>,
 }
 
-impl SecretsManagerKeys {
+impl SecretsManager {
     /// With the prefix `driftless/`, the secret `hubs/staging` is `driftless/hubs/staging`.
     pub fn new(settings: &SdkConfig, prefix: impl Into<String>) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl SecretsManagerKeys {
 }
 
 #[async_trait]
-impl Keys for SecretsManagerKeys {
+impl SecretStore for SecretsManager {
     async fn secret(&self, name: &str) -> Result<Option<Secret>> {
         if let Some(secret) = self.known(name) {
             return Ok(secret);

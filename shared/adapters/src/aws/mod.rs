@@ -10,7 +10,7 @@ mod role;
 mod s3;
 
 pub use buckets::S3Buckets;
-pub use keys::SecretsManagerKeys;
+pub use keys::SecretsManager;
 pub use logins::AwsLogins;
 pub use queue::SqsQueue;
 pub use s3::S3Blobs;

@@ -1,5 +1,5 @@
 use super::error::{said, to_error};
-use crate::key;
+use crate::blob_key;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
@@ -37,7 +37,7 @@ impl S3Blobs {
 #[async_trait]
 impl Blobs for S3Blobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
-        key::check(key)?;
+        blob_key::check(key)?;
         let what = self.what("read", key);
         let answer = match self
             .client
@@ -66,7 +66,7 @@ impl Blobs for S3Blobs {
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
-        key::check(key)?;
+        blob_key::check(key)?;
         let what = self.what("write", key);
         let mut request = self
             .client
@@ -97,7 +97,7 @@ impl Blobs for S3Blobs {
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        key::check(key)?;
+        blob_key::check(key)?;
         let answer = self
             .client
             .delete_object()
@@ -111,7 +111,7 @@ impl Blobs for S3Blobs {
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>> {
-        key::check(key)?;
+        blob_key::check(key)?;
         let what = self.what("look at", key);
         let request = self.client.head_object().bucket(&self.bucket).key(key);
         match request.send().await {
@@ -124,7 +124,7 @@ impl Blobs for S3Blobs {
 
     /// The bucket keeps superseded versions for a while: a deleted object is one of them.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
-        key::check(key)?;
+        blob_key::check(key)?;
         let request = self.client.delete_object().bucket(&self.bucket).key(key);
         match request.if_match(&version.0).send().await {
             Ok(_) => Ok(()),

@@ -5,7 +5,7 @@
 
 mod registry;
 
-use crate::web::{self, Ask, Clients, Login};
+use crate::tenant_http::{self, Clients, FileRequest, Login};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
@@ -42,7 +42,7 @@ impl Charts for HttpCharts {
         let place = shown(url);
         let address = Url::parse(url)
             .map_err(|error| PortError::new(ErrorKind::Invalid, format!("'{place}': {error}")))?;
-        let ask = Ask {
+        let ask = FileRequest {
             url: address,
             how,
             headers: conditions(known),
@@ -54,7 +54,7 @@ impl Charts for HttpCharts {
         if response.status() == StatusCode::NOT_MODIFIED && !known.is_empty() {
             return Ok(Fetched::Unchanged);
         }
-        let response = web::accepted(response, &place)?;
+        let response = tenant_http::accepted(response, &place)?;
         let text = |name: &HeaderName| {
             let value = response.headers().get(name)?;
             value.to_str().ok().map(str::to_owned)
@@ -63,7 +63,7 @@ impl Charts for HttpCharts {
             etag: text(&ETAG),
             last_modified: text(&LAST_MODIFIED),
         };
-        let bytes = web::body(response, limit, &place).await?;
+        let bytes = tenant_http::body(response, limit, &place).await?;
         Ok(Fetched::Body { bytes, validator })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Own code, because the registry names the address of its token service: every address must go through the same gate.
 
-use crate::web::{self, Ask, Clients, Login};
+use crate::tenant_http::{self, Clients, FileRequest, Login};
 use bytes::Bytes;
 use driftless_core::ports::{Connection, ErrorKind, Layer, Manifest, PortError, Referrer, Result};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LINK, WWW_AUTHENTICATE};
@@ -32,11 +32,11 @@ pub(super) struct Repository<'a> {
     /// For messages.
     name: String,
     /// Once the registry said how it wants it.
-    login: OnceCell<Admission>,
+    login: OnceCell<RegistryAuth>,
 }
 
 /// How the registry lets us in.
-enum Admission {
+enum RegistryAuth {
     /// It wants something that we do not have.
     Nobody,
     /// By user and password.
@@ -52,7 +52,7 @@ impl<'a> Repository<'a> {
     /// No such name.
     pub fn new(clients: &'a Clients, name: &str, how: &'a Connection) -> Result<Self> {
         let fail = || {
-            let what = format!("'oci://{name}' is no repository, expected oci://HOST/PATH");
+            let what = format!("'oci://{name}' is not a repository, expected oci://HOST/PATH");
             PortError::new(ErrorKind::Invalid, what)
         };
         let (host, path) = name.split_once('/').ok_or_else(fail)?;
@@ -90,7 +90,7 @@ impl<'a> Repository<'a> {
         for _ in 0..PAGES {
             let response = self.get(url, None).await?;
             let next = self.next_page(&response);
-            let page = web::body(response, SMALL, &self.name).await?;
+            let page = tenant_http::body(response, SMALL, &self.name).await?;
             let page: Value = serde_json::from_slice(&page).map_err(|_| self.unreadable("tags"))?;
             let names = page.get("tags").and_then(Value::as_array);
             let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -158,7 +158,7 @@ impl<'a> Repository<'a> {
     }
 
     async fn read_referrers(&self, page: Response) -> Result<Vec<Referrer>> {
-        let page = web::body(page, MANIFEST, &self.name).await?;
+        let page = tenant_http::body(page, MANIFEST, &self.name).await?;
         let page = serde_json::from_slice::<Value>(&page).ok();
         let list = page
             .as_ref()
@@ -175,7 +175,7 @@ impl<'a> Repository<'a> {
     pub async fn manifest(&self, reference: &str) -> Result<Manifest> {
         let url = self.at(&format!("manifests/{reference}"))?;
         let response = self.get(url, Some(MANIFESTS)).await?;
-        let bytes = web::body(response, MANIFEST, &self.name).await?;
+        let bytes = tenant_http::body(response, MANIFEST, &self.name).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         if reference.contains(':') && reference != digest {
             return Err(self.unreadable("manifest (its digest is another one)"));
@@ -215,7 +215,7 @@ impl<'a> Repository<'a> {
     pub async fn layer(&self, layer: &Layer, limit: u64) -> Result<Bytes> {
         let url = self.at(&format!("blobs/{}", layer.digest))?;
         let response = self.get(url, None).await?;
-        let bytes = web::body(response, limit, &self.name).await?;
+        let bytes = tenant_http::body(response, limit, &self.name).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         if digest != layer.digest {
             return Err(self.unreadable("layer (its digest is another one)"));
@@ -228,7 +228,7 @@ impl<'a> Repository<'a> {
         joined
             .filter(|url| url.path().starts_with(self.base.path()))
             .ok_or_else(|| {
-                let what = format!("'{}': '{path}' is no tag or digest", self.name);
+                let what = format!("'{}': '{path}' is not a tag or digest", self.name);
                 PortError::new(ErrorKind::Invalid, what)
             })
     }
@@ -243,7 +243,7 @@ impl<'a> Repository<'a> {
         let known = self.login.get();
         let answer = self.ask(url.clone(), accept, known).await?;
         if answer.status() != StatusCode::UNAUTHORIZED || known.is_some() {
-            return web::accepted(answer, &self.name);
+            return tenant_http::accepted(answer, &self.name);
         }
         let challenge = answer.headers().get(WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
@@ -252,28 +252,28 @@ impl<'a> Repository<'a> {
             .login
             .get_or_try_init(|| self.log_in(&challenge))
             .await?;
-        if matches!(login, Admission::Nobody) {
-            return web::accepted(answer, &self.name);
+        if matches!(login, RegistryAuth::Nobody) {
+            return tenant_http::accepted(answer, &self.name);
         }
         let again = self.ask(url, accept, Some(login)).await?;
-        web::accepted(again, &self.name)
+        tenant_http::accepted(again, &self.name)
     }
 
     async fn ask(
         &self,
         url: Url,
         accept: Option<&'static str>,
-        login: Option<&Admission>,
+        login: Option<&RegistryAuth>,
     ) -> Result<Response> {
         let accept = accept.map(|kinds| (ACCEPT, HeaderValue::from_static(kinds)));
-        let ask = Ask {
+        let ask = FileRequest {
             url,
             how: self.how,
             headers: accept.into_iter().collect(),
             login: match login {
-                Some(Admission::Token(token)) => Login::Bearer(token),
-                Some(Admission::Basic) => Login::of(self.how),
-                Some(Admission::Nobody) | None => Login::Nobody,
+                Some(RegistryAuth::Token(token)) => Login::Bearer(token),
+                Some(RegistryAuth::Basic) => Login::of(self.how),
+                Some(RegistryAuth::Nobody) | None => Login::Nobody,
             },
             // A layer's bytes are often at another host, whose address is all it takes.
             everywhere: false,
@@ -282,16 +282,16 @@ impl<'a> Repository<'a> {
         self.clients.ask(ask).await
     }
 
-    async fn log_in(&self, challenge: &str) -> Result<Admission> {
+    async fn log_in(&self, challenge: &str) -> Result<RegistryAuth> {
         let (scheme, rest) = challenge.split_once(' ').unwrap_or((challenge, ""));
         if scheme.eq_ignore_ascii_case("basic") {
             return Ok(match self.how.login {
-                Some(_) => Admission::Basic,
-                None => Admission::Nobody,
+                Some(_) => RegistryAuth::Basic,
+                None => RegistryAuth::Nobody,
             });
         }
         if !scheme.eq_ignore_ascii_case("bearer") {
-            return Ok(Admission::Nobody);
+            return Ok(RegistryAuth::Nobody);
         }
         let realm = parameter(rest, "realm").and_then(|realm| Url::parse(&realm).ok());
         let mut realm = realm.ok_or_else(|| self.unreadable("login"))?;
@@ -305,7 +305,7 @@ impl<'a> Repository<'a> {
             }
         }
         let place = format!("{} (token service)", self.name);
-        let ask = Ask {
+        let ask = FileRequest {
             url: realm,
             how: self.how,
             headers: HeaderMap::new(),
@@ -313,13 +313,13 @@ impl<'a> Repository<'a> {
             everywhere: false,
             place: &place,
         };
-        let response = web::accepted(self.clients.ask(ask).await?, &place)?;
-        let token = web::body(response, SMALL, &place).await?;
+        let response = tenant_http::accepted(self.clients.ask(ask).await?, &place)?;
+        let token = tenant_http::body(response, SMALL, &place).await?;
         let token: Value = serde_json::from_slice(&token).map_err(|_| self.unreadable("token"))?;
         let token = token.get("token").or_else(|| token.get("access_token"));
         let token = token.and_then(Value::as_str);
         let token = token.ok_or_else(|| self.unreadable("token"))?;
-        Ok(Admission::Token(token.to_owned()))
+        Ok(RegistryAuth::Token(token.to_owned()))
     }
 }
 

@@ -3,8 +3,8 @@
 //! The requests are those of azidentity's client assertions, azcontainerregistry's exchange and armcontainerservice, as
 //! github.com/fluxcd/pkg/auth 0.54 uses them.
 
-use super::{CloudHosts, Given, PLACE_LIFE, Question, Services, unreadable};
-use crate::fresh::Fresh;
+use super::{CloudHosts, Given, LoginQuery, PLACE_LIFE, Services, unreadable};
+use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -67,9 +67,9 @@ type Identified<K> = (K, EntraIdentity);
 #[derive(Default)]
 struct Shared {
     services: Services,
-    tokens: Fresh<Identified<(&'static str, &'static str)>, Token>,
-    registries: Fresh<Identified<AcrRegistry>, RegistryLogin>,
-    places: Fresh<Identified<AksCluster>, Vec<ClusterPlace>>,
+    tokens: ExpiringCache<Identified<(&'static str, &'static str)>, Token>,
+    registries: ExpiringCache<Identified<AcrRegistry>, RegistryLogin>,
+    places: ExpiringCache<Identified<AksCluster>, Vec<ClusterPlace>>,
 }
 
 impl AzureLogins {
@@ -182,7 +182,7 @@ impl Shared {
                     identity.token.secret.expose_str().unwrap_or_default(),
                 ),
             ];
-            let asked = shared.services.ask(&place, Question::Form(&form), None);
+            let asked = shared.services.ask(&place, LoginQuery::Form(&form), None);
             let token = asked.await.map(|given: Given| given.at(now))?;
             let end = token.expires;
             Ok((token, end))
@@ -213,7 +213,7 @@ impl Shared {
                 token.secret.expose_str().unwrap_or_default(),
             ),
         ];
-        let asked = self.services.ask(&place, Question::Form(&form), None);
+        let asked = self.services.ask(&place, LoginQuery::Form(&form), None);
         let RefreshToken { refresh_token } = asked.await?;
         let end = end_of(&refresh_token).ok_or_else(|| unreadable(&place))?;
         let login = RegistryLogin {
@@ -245,7 +245,7 @@ impl Shared {
         let place = format!("{base}?api-version=2022-04-01");
         let described: Described = self
             .services
-            .ask(&place, Question::Get, Some(&token))
+            .ask(&place, LoginQuery::Get, Some(&token))
             .await?;
         if described
             .properties
@@ -258,7 +258,7 @@ impl Shared {
         let place = format!("{base}/listClusterUserCredential?api-version=2022-04-01");
         let listed: Credentials = self
             .services
-            .ask(&place, Question::Post, Some(&token))
+            .ask(&place, LoginQuery::Post, Some(&token))
             .await?;
         let read = |one: &Kubeconfig| {
             let text = STANDARD.decode(&one.value).ok()?;

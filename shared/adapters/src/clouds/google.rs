@@ -4,8 +4,8 @@
 //! The requests are those of golang.org/x/oauth2's external accounts and container/v1, as github.com/fluxcd/pkg/auth 0.54 uses
 //! them.
 
-use super::{CloudHosts, Given, PLACE_LIFE, Question, Services, unreadable};
-use crate::fresh::Fresh;
+use super::{CloudHosts, Given, LoginQuery, PLACE_LIFE, Services, unreadable};
+use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,8 +28,8 @@ pub struct GoogleLogins(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     services: Services,
-    tokens: Fresh<GoogleIdentity, Token>,
-    places: Fresh<(GkeCluster, GoogleIdentity), ClusterPlace>,
+    tokens: ExpiringCache<GoogleIdentity, Token>,
+    places: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterPlace>,
 }
 
 impl GoogleLogins {
@@ -129,7 +129,7 @@ impl Shared {
             ),
         ];
         let place = "sts.googleapis.com/v1/token";
-        let asked = self.services.ask(place, Question::Form(&form), None);
+        let asked = self.services.ask(place, LoginQuery::Form(&form), None);
         asked.await.map(|given: Given| given.at(now))
     }
 
@@ -138,7 +138,7 @@ impl Shared {
             "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
         );
         let body = json!({"lifetime": "3600s", "scope": [PLATFORM, EMAIL]});
-        let question = Question::Json(&body);
+        let question = LoginQuery::Json(&body);
         let given: Impersonated = self.services.ask(&place, question, Some(principal)).await?;
         let end: Option<Timestamp> = given.expire_time.parse().ok();
         let end = end.and_then(|end| u64::try_from(end.as_second()).ok());
@@ -158,7 +158,7 @@ impl Shared {
         let place = format!("container.googleapis.com/v1/{}", cluster.name);
         let described: Described = self
             .services
-            .ask(&place, Question::Get, Some(&token))
+            .ask(&place, LoginQuery::Get, Some(&token))
             .await?;
         let authority = described.master_auth.cluster_ca_certificate;
         if described.endpoint.is_empty() || authority.is_empty() {

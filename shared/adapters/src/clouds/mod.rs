@@ -6,8 +6,8 @@ mod google;
 pub use azure::AzureLogins;
 pub use google::GoogleLogins;
 
-use crate::service;
-use crate::web::Clients;
+use crate::cloud_http;
+use crate::tenant_http::Clients;
 use bytes::Bytes;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret, Token};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
@@ -49,7 +49,7 @@ struct Services {
 }
 
 /// What is sent to a service.
-enum Question<'a> {
+enum LoginQuery<'a> {
     /// The fields of a form.
     Form(&'a [(&'a str, &'a str)]),
     /// JSON.
@@ -65,30 +65,30 @@ impl Services {
     async fn ask<T: DeserializeOwned>(
         &self,
         place: &str,
-        question: Question<'_>,
+        question: LoginQuery<'_>,
         bearer: Option<&Token>,
     ) -> Result<T> {
         let url = match &self.hosts.stand_in {
             Some(stand_in) => format!("{}/{place}", stand_in.trim_end_matches('/')),
             None => format!("https://{place}"),
         };
-        let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is no address"));
+        let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
         let request = build(&url, question, bearer).ok_or_else(broken)?;
         let allow_local = self.hosts.stand_in.is_some();
-        let answer: Bytes = service::ask(&self.clients, request, allow_local).await?;
+        let answer: Bytes = cloud_http::ask(&self.clients, request, allow_local).await?;
         serde_json::from_slice(&answer).map_err(|_| unreadable(place))
     }
 }
 
-fn build(url: &str, question: Question<'_>, bearer: Option<&Token>) -> Option<Request<Vec<u8>>> {
+fn build(url: &str, question: LoginQuery<'_>, bearer: Option<&Token>) -> Option<Request<Vec<u8>>> {
     let (method, kind, body) = match question {
-        Question::Form(fields) => {
+        LoginQuery::Form(fields) => {
             let body = Serializer::new(String::new()).extend_pairs(fields).finish();
             ("POST", "application/x-www-form-urlencoded", body)
         }
-        Question::Json(body) => ("POST", "application/json", body.to_string()),
-        Question::Post => ("POST", "", String::new()),
-        Question::Get => ("GET", "", String::new()),
+        LoginQuery::Json(body) => ("POST", "application/json", body.to_string()),
+        LoginQuery::Post => ("POST", "", String::new()),
+        LoginQuery::Get => ("GET", "", String::new()),
     };
     let mut request = Request::builder().method(method).uri(url);
     request = request.header(ACCEPT, "application/json");

@@ -1,6 +1,6 @@
 //! A client from an [`Access`]: nothing is read from files, the environment or a proxy's settings.
 
-use crate::lookup;
+use crate::resolver;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{Access, ErrorKind, Login, PortError, Result, Token};
@@ -59,7 +59,7 @@ pub fn config(access: &Access) -> Result<kube::Config> {
     let mut config = kube::Config::new(url);
     if let Some(pem) = &access.certificate_authority {
         config.root_cert =
-            Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is no PEM"))?);
+            Some(certificates(pem).ok_or_else(|| refuse("the certificate authority is not PEM"))?);
     }
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(REQUEST_TIMEOUT);
@@ -119,7 +119,7 @@ pub fn assemble(
     // Without one in the process the library panics. One that is there already serves as well.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let names = tower::service_fn(move |name: Name| async move {
-        let found = lookup::addresses(name.as_str(), allow_local).await;
+        let found = resolver::addresses(name.as_str(), allow_local).await;
         found.map(Vec::into_iter)
     });
     let mut sockets = HttpConnector::new_with_resolver(names);

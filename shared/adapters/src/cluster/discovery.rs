@@ -237,7 +237,7 @@ async fn ask(caller: &Caller<'_>, core: bool, before: Option<&Known>) -> Result<
         .into(),
         kind => {
             let message = format!(
-                "GET {path} on {}: '{kind}' is no list of the API's groups",
+                "GET {path} on {}: '{kind}' is not a list of API groups",
                 caller.server
             );
             return Err(PortError::new(ErrorKind::Unreadable, message));
@@ -265,7 +265,7 @@ async fn one_version(
     let list: ResourceList = caller.decode(&path, &answer, None)?;
     if list.kind != "APIResourceList" {
         let message = format!(
-            "GET {path} on {}: '{}' is no list of resources",
+            "GET {path} on {}: '{}' is not a list of resources",
             caller.server, list.kind
         );
         return Err(PortError::new(ErrorKind::Unreadable, message));

@@ -3,24 +3,24 @@
 //! The client is built by hand from an [`Access`], so that no kubeconfig of a tenant ever reaches a loader that runs
 //! programs or opens files. One client (and one discovery) serves every user of a cluster: a user is a header.
 
-mod answer;
 mod breaker;
 pub(crate) mod connect;
 mod discovery;
 mod path;
 mod plugin;
 mod requests;
+mod response;
 mod tokens;
 
 pub use plugin::Plugin;
 
-use crate::fresh::Fresh;
+use crate::expiring_cache::ExpiringCache;
 use async_trait::async_trait;
 use breaker::Breaker;
 use discovery::Discovery;
 use driftless_core::ports::{
-    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation, Login,
-    Patch, PortError, Resource, Result, Token, TokenAsk,
+    Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
+    Login, Patch, PortError, Resource, Result, Token, TokenAsk,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
@@ -45,7 +45,7 @@ struct Server {
     discovery: Discovery,
     breaker: Breaker,
     /// What service accounts were given, by who asked.
-    tokens: Fresh<(Option<HeaderValue>, TokenAsk), Token>,
+    tokens: ExpiringCache<(Option<HeaderValue>, TokenAsk), Token>,
     name: String,
 }
 
@@ -98,7 +98,7 @@ impl Server {
             client,
             discovery: Discovery::default(),
             breaker: Breaker::default(),
-            tokens: Fresh::default(),
+            tokens: ExpiringCache::default(),
             name: name.to_owned(),
         }
     }
@@ -164,7 +164,7 @@ impl KubeCluster {
     fn noted<T>(&self, resource: &Resource, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && error.kind == ErrorKind::NotFound
-            && error.message.contains(answer::NO_SUCH_PATH)
+            && error.message.contains(response::NO_SUCH_PATH)
         {
             self.server.discovery.forget(&resource.gvk.group);
         }
@@ -185,9 +185,9 @@ impl Cluster for KubeCluster {
             .await
     }
 
-    async fn abilities(&self) -> Result<Abilities> {
+    async fn abilities(&self) -> Result<ApiCapabilities> {
         let caller = self.caller();
-        Ok(Abilities {
+        Ok(ApiCapabilities {
             version: caller.version().await?,
             api_versions: self.server.discovery.api_versions(&caller).await?,
         })

@@ -53,7 +53,7 @@ fn segment(name: &str) -> Result<String> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '%']) {
         return Err(PortError::new(
             ErrorKind::Invalid,
-            format!("'{name}' is no name of a Kubernetes object"),
+            format!("'{name}' is not a valid name of a Kubernetes object"),
         ));
     }
     Ok(encode(name))

@@ -1,9 +1,9 @@
 //! One request each.
 
-use super::answer::{Answer, Asked};
 use super::breaker::{Breaker, SILENCE, no_answer};
 use super::connect::REQUEST_TIMEOUT;
 use super::path::{self, encode};
+use super::response::{ApiResponse, RequestContext};
 use driftless_core::ports::{
     Apply, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
 };
@@ -64,7 +64,7 @@ impl Caller<'_> {
         path: &str,
         headers: &[(HeaderName, HeaderValue)],
         body: Vec<u8>,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -104,12 +104,12 @@ impl Caller<'_> {
     }
 
     /// One request and its whole answer.
-    async fn exchange(&self, request: Request<Body>) -> Result<Answer, String> {
+    async fn exchange(&self, request: Request<Body>) -> Result<ApiResponse, String> {
         let sent = self.client.send(request).await;
         let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
         let body = Limited::new(body, ANSWER_LIMIT).collect().await;
         let body = body.map_err(|error| cause(error.as_ref()))?;
-        Ok(Answer {
+        Ok(ApiResponse {
             status: head.status,
             headers: head.headers,
             body: body.to_bytes(),
@@ -132,7 +132,7 @@ impl Caller<'_> {
         path: &str,
         mut headers: Vec<(HeaderName, HeaderValue)>,
         resource: Option<&Resource>,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         if !headers.iter().any(|(name, _)| name == header::ACCEPT) {
             headers.push((header::ACCEPT, HeaderValue::from_static(JSON)));
         }
@@ -146,7 +146,7 @@ impl Caller<'_> {
             {
                 return Ok(answer);
             }
-            let error = answer.to_error(&Asked {
+            let error = answer.to_error(&RequestContext {
                 what: &what,
                 resource,
             });
@@ -172,7 +172,7 @@ impl Caller<'_> {
         content_type: &'static str,
         body: &Value,
         resource: &Resource,
-    ) -> Result<Answer> {
+    ) -> Result<ApiResponse> {
         let headers = [
             (header::ACCEPT, HeaderValue::from_static(JSON)),
             (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
@@ -188,7 +188,7 @@ impl Caller<'_> {
             return Ok(answer);
         }
         let what = format!("{method} {} on {}", plain(path), self.server);
-        Err(answer.to_error(&Asked {
+        Err(answer.to_error(&RequestContext {
             what: &what,
             resource: Some(resource),
         }))
@@ -201,12 +201,12 @@ impl Caller<'_> {
     pub fn decode<T: DeserializeOwned>(
         &self,
         path: &str,
-        answer: &Answer,
+        answer: &ApiResponse,
         resource: Option<&Resource>,
     ) -> Result<T> {
         let what = format!("GET {} on {}", plain(path), self.server);
         if !answer.status.is_success() {
-            return Err(answer.to_error(&Asked {
+            return Err(answer.to_error(&RequestContext {
                 what: &what,
                 resource,
             }));
@@ -215,7 +215,7 @@ impl Caller<'_> {
     }
 
     /// The object of a successful answer.
-    fn object(&self, what: &str, resource: &Resource, answer: &Answer) -> Result<Object> {
+    fn object(&self, what: &str, resource: &Resource, answer: &ApiResponse) -> Result<Object> {
         let what = format!("{what} on {}", self.server);
         let object: Object =
             serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error))?;
@@ -287,7 +287,7 @@ impl Caller<'_> {
             let list: List = self.decode(&page, &answer, Some(resource))?;
             if list.kind != format!("{}List", resource.gvk.kind) {
                 let message = format!(
-                    "GET {} on {}: '{}' is no list of {}",
+                    "GET {} on {}: '{}' is not a list of {}",
                     plain(&page),
                     self.server,
                     list.kind,
@@ -423,7 +423,7 @@ impl Caller<'_> {
             return Ok(Deleted::Gone);
         }
         if !answer.status.is_success() {
-            return Err(answer.to_error(&Asked {
+            return Err(answer.to_error(&RequestContext {
                 what: &what,
                 resource: Some(resource),
             }));
@@ -438,7 +438,7 @@ impl Caller<'_> {
             (Some(kind), _) if kind == resource.gvk.kind => Ok(pending(&body)),
             _ => Err(PortError::new(
                 ErrorKind::Unreadable,
-                format!("{what}: the answer is no object and no success"),
+                format!("{what}: the response is neither an object nor a success"),
             )),
         }
     }
@@ -481,7 +481,7 @@ fn plain(path: &str) -> &str {
 pub fn unreadable(what: &str, error: &serde_json::Error) -> PortError {
     // serde_json's own text can quote a value.
     let message = format!(
-        "{what}: the answer is no such JSON (line {}, column {})",
+        "{what}: the response is not the expected JSON (line {}, column {})",
         error.line(),
         error.column()
     );

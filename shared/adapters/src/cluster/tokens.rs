@@ -48,7 +48,7 @@ impl Caller<'_> {
         let end: Option<Timestamp> = given.status.expiration_timestamp.parse().ok();
         let end = end.and_then(|end| u64::try_from(end.as_second()).ok());
         let end = end.ok_or_else(|| {
-            let what = format!("{what}: the token's end is no time");
+            let what = format!("{what}: the token's expiration is not a valid time");
             PortError::new(ErrorKind::Unreadable, what)
         })?;
         Ok(Token {

@@ -139,7 +139,7 @@ fn authorization(access: &Access) -> Result<String> {
         Login::Token(token) | Login::Issued(Token { secret: token, .. }) => {
             match token.expose_str() {
                 Some(token) => Ok(format!("Bearer {}", token.trim())),
-                None => refuse("the bearer token is no text"),
+                None => refuse("the bearer token is not a string"),
             }
         }
         Login::Certificate { .. } | Login::Basic { .. } => {

@@ -39,14 +39,14 @@ struct Folder {
 
 /// The last commit of a folder.
 struct Taken {
-    look: Look,
+    look: FolderState,
     sha: String,
     tree: Arc<FileTree>,
 }
 
 /// What a folder looks like without reading its files.
 #[derive(Clone, PartialEq, Eq)]
-struct Look(BTreeMap<PathBuf, (SystemTime, u64)>);
+struct FolderState(BTreeMap<PathBuf, (SystemTime, u64)>);
 
 impl FolderGit {
     /// No folder yet. A folder counts as quiet when nothing in it changed for `quiet`.
@@ -123,7 +123,7 @@ impl FolderGit {
         let read = |folder: &Arc<Folder>| {
             let tree = read(
                 &folder.path,
-                &Look::at(&folder.path)?,
+                &FolderState::at(&folder.path)?,
                 FetchLimits::default(),
             )?;
             Ok((folder.path.clone(), tree.unwrap_or_default()))
@@ -159,7 +159,7 @@ impl FolderGit {
     fn must_find(&self, url: &str, reference: &GitReference) -> Result<Arc<Folder>> {
         self.find(url, reference).cloned().ok_or_else(|| {
             let what = format!(
-                "no folder stands in for {} of this repository here",
+                "no local folder is configured for {} of this repository",
                 name(reference)
             );
             PortError::new(ErrorKind::Unsupported, what)
@@ -170,7 +170,7 @@ impl FolderGit {
     async fn take(&self, folder: &Arc<Folder>, limits: FetchLimits) -> Result<String> {
         for _ in 0..TRIES {
             let (of, quiet) = (folder.clone(), self.quiet);
-            let look = run(move || Look::at(&of.path)).await?;
+            let look = run(move || FolderState::at(&of.path)).await?;
             if let Some(taken) = folder.lock().as_ref().filter(|taken| taken.look == look) {
                 return Ok(taken.sha.clone());
             }
@@ -260,7 +260,7 @@ impl Folder {
 
     /// Whether it looks different from when it was taken; what cannot be read counts as not taken from then on.
     fn is_changed(&self) -> bool {
-        let look = Look::at(&self.path);
+        let look = FolderState::at(&self.path);
         let mut taken = self.lock();
         let Some(known) = taken.as_ref() else {
             return false;
@@ -273,14 +273,14 @@ impl Folder {
     }
 
     /// Takes what stands in the folder, if it looks like `look` before and after; the id of the files then.
-    fn read(&self, look: Look, limits: FetchLimits) -> Result<Option<String>> {
-        if Look::at(&self.path)? != look {
+    fn read(&self, look: FolderState, limits: FetchLimits) -> Result<Option<String>> {
+        if FolderState::at(&self.path)? != look {
             return Ok(None);
         }
         let Some(mut tree) = read(&self.path, &look, limits)? else {
             return Ok(None);
         };
-        if Look::at(&self.path)? != look {
+        if FolderState::at(&self.path)? != look {
             return Ok(None);
         }
         let sha = git_tree_id(tree.index());
@@ -296,7 +296,7 @@ impl Folder {
     }
 }
 
-impl Look {
+impl FolderState {
     fn at(root: &Path) -> Result<Self> {
         let mut seen = BTreeMap::new();
         let walk = WalkBuilder::new(root)
@@ -351,7 +351,7 @@ fn is_part(entry: &DirEntry) -> bool {
 }
 
 /// The files that were seen; `None` when one of them is gone already.
-fn read(root: &Path, look: &Look, limits: FetchLimits) -> Result<Option<FileTree>> {
+fn read(root: &Path, look: &FolderState, limits: FetchLimits) -> Result<Option<FileTree>> {
     let bytes: u64 = look.0.values().map(|(_, size)| size).sum();
     if bytes > limits.bytes || look.0.len() > limits.files {
         let what = format!(

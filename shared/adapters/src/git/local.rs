@@ -1,8 +1,8 @@
-use super::{GitHost, Wanted, highest};
+use super::{GitHost, RefSpec, highest};
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result};
-use driftless_core::repository::Place;
+use driftless_core::repository::Location;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix::object::tree::EntryKind as Mode;
 use gix::{ObjectId, Repository};
@@ -22,13 +22,13 @@ pub struct LocalGit {
 
 #[async_trait]
 impl GitHost for LocalGit {
-    fn reads(&self, place: &Place) -> bool {
-        matches!(place, Place::Folder(_))
+    fn reads(&self, place: &Location) -> bool {
+        matches!(place, Location::Folder(_))
     }
 
     async fn resolve(
         &self,
-        place: &Place,
+        place: &Location,
         reference: &GitReference,
         _: &GitAuth,
         _: Option<&Commit>,
@@ -42,7 +42,7 @@ impl GitHost for LocalGit {
 
     async fn fetch(
         &self,
-        place: &Place,
+        place: &Location,
         commit: &Commit,
         _: &GitAuth,
         limits: FetchLimits,
@@ -55,10 +55,10 @@ impl GitHost for LocalGit {
     }
 }
 
-fn folder(place: &Place) -> Result<&str> {
+fn folder(place: &Location) -> Result<&str> {
     match place {
-        Place::Folder(folder) => Ok(folder),
-        Place::Hosted(repository) => Err(PortError::new(
+        Location::Folder(folder) => Ok(folder),
+        Location::Hosted(repository) => Err(PortError::new(
             ErrorKind::Unsupported,
             format!("{repository} is not a folder of this machine"),
         )),
@@ -108,7 +108,7 @@ fn open(allowed: &[PathBuf], folder: &str) -> Result<Repository> {
         allowed.iter().any(is_named)
     };
     let Some(real) = real.filter(named) else {
-        let what = format!("the repository at {folder} is not one that the operator allows");
+        let what = format!("the operator does not allow the repository at {folder}");
         return Err(PortError::new(ErrorKind::Denied, what));
     };
     gix::open_opts(real, gix::open::Options::isolated()).map_err(|_| {
@@ -120,8 +120,8 @@ fn open(allowed: &[PathBuf], folder: &str) -> Result<Repository> {
 }
 
 fn resolve(repository: &Repository, reference: &GitReference) -> Result<Commit> {
-    let (full, name) = match Wanted::of(reference)? {
-        Wanted::Commit { sha, branch } => {
+    let (full, name) = match RefSpec::of(reference)? {
+        RefSpec::Commit { sha, branch } => {
             commit(repository, sha)?;
             return Ok(Commit {
                 sha: sha.to_owned(),
@@ -129,10 +129,10 @@ fn resolve(repository: &Repository, reference: &GitReference) -> Result<Commit> 
                 etag: None,
             });
         }
-        Wanted::Name(name) => (name.to_owned(), name.to_owned()),
-        Wanted::Tag(tag) => (format!("refs/tags/{tag}"), tag.to_owned()),
-        Wanted::Branch(branch) => (format!("refs/heads/{branch}"), branch.to_owned()),
-        Wanted::Semver(range) => {
+        RefSpec::Name(name) => (name.to_owned(), name.to_owned()),
+        RefSpec::Tag(tag) => (format!("refs/tags/{tag}"), tag.to_owned()),
+        RefSpec::Branch(branch) => (format!("refs/heads/{branch}"), branch.to_owned()),
+        RefSpec::Semver(range) => {
             let tags = tags(repository)?;
             let tag = highest(range, tags.iter().map(String::as_str))?;
             (format!("refs/tags/{tag}"), tag.to_owned())
@@ -209,7 +209,7 @@ impl Walk<'_> {
             let name = std::str::from_utf8(entry.filename().as_ref())
                 .map_err(|_| refused("a name is not UTF-8".into()))?;
             if matches!(name, "." | ".." | "") || name.contains('/') {
-                return Err(refused(format!("'{name}' is no name of a file")));
+                return Err(refused(format!("'{name}' is not a valid file name")));
             }
             let path = at.join(name).map_err(|error| refused(error.to_string()))?;
             let id = entry.oid().to_owned();
@@ -276,7 +276,7 @@ mod tests {
         let git = LocalGit::new(vec![path("fleet")]).unwrap();
         let ask = async |name: &str| {
             let folder = path(name).display().to_string();
-            let (place, reference) = (Place::Folder(folder.clone()), GitReference::default());
+            let (place, reference) = (Location::Folder(folder.clone()), GitReference::default());
             let found = git
                 .resolve(&place, &reference, &GitAuth::Anonymous, None)
                 .await;

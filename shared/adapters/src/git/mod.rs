@@ -12,19 +12,19 @@ pub use local::LocalGit;
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};
-use driftless_core::repository::{self, Place};
+use driftless_core::repository::{self, Location};
 use driftless_manifest::FileTree;
 
 /// A kind of Git host.
 #[async_trait]
 pub trait GitHost: Send + Sync {
     /// Whether the repositories of this place are read here.
-    fn reads(&self, place: &Place) -> bool;
+    fn reads(&self, place: &Location) -> bool;
 
     /// See [`Git::resolve`].
     async fn resolve(
         &self,
-        place: &Place,
+        place: &Location,
         reference: &GitReference,
         auth: &GitAuth,
         known: Option<&Commit>,
@@ -33,7 +33,7 @@ pub trait GitHost: Send + Sync {
     /// See [`Git::fetch`].
     async fn fetch(
         &self,
-        place: &Place,
+        place: &Location,
         commit: &Commit,
         auth: &GitAuth,
         limits: FetchLimits,
@@ -59,13 +59,13 @@ impl GitRouter {
         self
     }
 
-    fn host(&self, place: &Place) -> Result<&dyn GitHost> {
+    fn host(&self, place: &Location) -> Result<&dyn GitHost> {
         let host = self.hosts.iter().find(|host| host.reads(place));
         host.map(AsRef::as_ref).ok_or_else(|| {
             let what = match place {
-                Place::Folder(_) => "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve \
+                Location::Folder(_) => "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve \
                  with this address as its --repository".to_owned(),
-                Place::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),
+                Location::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),
             };
             PortError::new(ErrorKind::Unsupported, what)
         })
@@ -96,7 +96,7 @@ impl Git for GitRouter {
         if !is_sha(&commit.sha) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{}' is no commit: 40 hex digits are", commit.sha),
+                format!("'{}' is not a commit: expected 40 hex digits", commit.sha),
             ));
         }
         let place = repository::place(url)?;
@@ -110,7 +110,7 @@ fn is_sha(text: &str) -> bool {
 }
 
 /// What a reference asks for, in Flux's order of precedence.
-enum Wanted<'a> {
+enum RefSpec<'a> {
     /// A commit; the branch is only a name then.
     Commit { sha: &'a str, branch: &'a str },
     /// A full reference name.
@@ -123,13 +123,13 @@ enum Wanted<'a> {
     Branch(&'a str),
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RefSpec<'a> {
     fn of(reference: &'a GitReference) -> Result<Self> {
         let invalid = |what: String| Err(PortError::new(ErrorKind::Invalid, what));
         if !reference.commit.is_empty() {
             if !is_sha(&reference.commit) {
                 return invalid(
-                    "spec.ref.commit is no whole commit: 40 hex digits in lower case are"
+                    "spec.ref.commit is not a full commit: expected 40 lowercase hex digits"
                         .to_owned(),
                 );
             }
@@ -141,7 +141,7 @@ impl<'a> Wanted<'a> {
         if !reference.name.is_empty() {
             if !reference.name.starts_with("refs/") || !is_name(&reference.name) {
                 return invalid(format!(
-                    "spec.ref.name '{}' is no full reference name such as refs/heads/main",
+                    "spec.ref.name '{}' is not a full reference name such as refs/heads/main",
                     reference.name
                 ));
             }
@@ -156,7 +156,7 @@ impl<'a> Wanted<'a> {
             (tag, _) => (true, tag),
         };
         if !is_name(name) {
-            return invalid(format!("'{name}' is no name of a branch or tag"));
+            return invalid(format!("'{name}' is not a valid branch or tag name"));
         }
         Ok(if tag {
             Self::Tag(name)
@@ -186,7 +186,7 @@ fn highest<'a>(range: &str, tags: impl IntoIterator<Item = &'a str>) -> Result<&
     let parsed = versions::Range::parse(range).ok_or_else(|| {
         PortError::new(
             ErrorKind::Invalid,
-            format!("spec.ref.semver '{range}' is no range of versions"),
+            format!("spec.ref.semver '{range}' is not a valid version range"),
         )
     })?;
     parsed.highest(tags).ok_or_else(|| {
@@ -224,34 +224,34 @@ mod tests {
             commit: "0".repeat(40),
         };
         assert!(matches!(
-            Wanted::of(&all).unwrap(),
-            Wanted::Commit { branch: "b", .. }
+            RefSpec::of(&all).unwrap(),
+            RefSpec::Commit { branch: "b", .. }
         ));
         let all = GitReference {
             commit: String::new(),
             ..all
         };
         assert!(matches!(
-            Wanted::of(&all).unwrap(),
-            Wanted::Name("refs/heads/n")
+            RefSpec::of(&all).unwrap(),
+            RefSpec::Name("refs/heads/n")
         ));
         let all = GitReference {
             name: String::new(),
             ..all
         };
-        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Semver("1.x")));
+        assert!(matches!(RefSpec::of(&all).unwrap(), RefSpec::Semver("1.x")));
         let all = GitReference {
             semver: String::new(),
             ..all
         };
-        assert!(matches!(Wanted::of(&all).unwrap(), Wanted::Tag("t")));
+        assert!(matches!(RefSpec::of(&all).unwrap(), RefSpec::Tag("t")));
         assert!(matches!(
-            Wanted::of(&GitReference::default()).unwrap(),
-            Wanted::Branch("master")
+            RefSpec::of(&GitReference::default()).unwrap(),
+            RefSpec::Branch("master")
         ));
         for bad in ["main", "HEAD", "refs/../x"] {
             assert!(
-                Wanted::of(&GitReference {
+                RefSpec::of(&GitReference {
                     name: bad.into(),
                     ..Default::default()
                 })
@@ -259,7 +259,7 @@ mod tests {
             );
         }
         assert!(
-            Wanted::of(&GitReference {
+            RefSpec::of(&GitReference {
                 commit: "abc".into(),
                 ..Default::default()
             })

@@ -157,7 +157,9 @@ pub fn set_aside(root: &Path, path: &Path) -> io::Result<()> {
     let (from, to) = (path.display(), target.display());
     match fs::rename(path, &target) {
         Ok(()) => {
-            tracing::warn!("{from} cannot be used: it is kept at {to}, and made anew");
+            tracing::warn!(
+                "{from} cannot be used: it was moved to {to}, and a new one was created"
+            );
             Ok(())
         }
         Err(error) => absent(error),

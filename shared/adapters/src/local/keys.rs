@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use driftless_core::ports::{ErrorKind, Keys, PortError, Result, Secret};
+use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ const LIMIT: u64 = 1 << 20;
 
 /// Secrets of one machine: some given by name, the others one file each below a folder.
 #[derive(Clone, Debug, Default)]
-pub struct LocalKeys {
+pub struct LocalSecrets {
     given: BTreeMap<String, Secret>,
     folder: Option<PathBuf>,
 }
 
-impl LocalKeys {
+impl LocalSecrets {
     /// Given secrets win over the folder's. The file of `hubs/staging` is `FOLDER/hubs/staging`.
     pub fn new(given: BTreeMap<String, Secret>, folder: Option<PathBuf>) -> Self {
         Self { given, folder }
@@ -22,7 +22,7 @@ impl LocalKeys {
 }
 
 #[async_trait]
-impl Keys for LocalKeys {
+impl SecretStore for LocalSecrets {
     async fn secret(&self, name: &str) -> Result<Option<Secret>> {
         if let Some(secret) = self.given.get(name) {
             return Ok(Some(secret.clone()));
@@ -33,7 +33,7 @@ impl Keys for LocalKeys {
         if !name.split('/').all(is_plain) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{name}' is no name of a secret"),
+                format!("'{name}' is not a valid secret name"),
             ));
         }
         match read(folder.join(name)) {
@@ -78,7 +78,7 @@ mod tests {
         std::fs::write(folder.path().join("hubs/staging"), "from the file").unwrap();
         std::fs::write(folder.path().join("github.token"), "").unwrap();
         let given = BTreeMap::from([("github/token".to_owned(), Secret::new("given"))]);
-        let keys = LocalKeys::new(given, Some(folder.path().to_owned()));
+        let keys = LocalSecrets::new(given, Some(folder.path().to_owned()));
         let text = |secret: Option<Secret>| secret.map(|s| s.expose_str().unwrap().to_owned());
         assert_eq!(
             text(keys.secret("github/token").await.unwrap()).as_deref(),

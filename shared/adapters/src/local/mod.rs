@@ -11,6 +11,6 @@ mod queue;
 pub use blobs::{FolderBlobs, OF_A_PROCESS};
 pub use clock::SystemClock;
 pub use folder::set_aside;
-pub use keys::LocalKeys;
+pub use keys::LocalSecrets;
 pub use outbox::OutboxQueue;
 pub use queue::{LocalQueue, Work};

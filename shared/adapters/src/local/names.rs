@@ -16,7 +16,7 @@ const NAME_LENGTH: usize = 200;
 /// # Errors
 /// An empty key or part of a key, or a key over 1,024 bytes.
 pub fn file_of(key: &str) -> Result<PathBuf> {
-    crate::key::check(key)?;
+    crate::blob_key::check(key)?;
     let mut file = PathBuf::new();
     let mut parts = key.split('/').peekable();
     while let Some(part) = parts.next() {

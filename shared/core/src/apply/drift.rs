@@ -124,8 +124,8 @@ impl Owned {
         })
     }
 
-    fn place(&self) -> Place<'_> {
-        Place {
+    fn place(&self) -> OwnedField<'_> {
+        OwnedField {
             ours: Some(&self.ours),
             others: Some(&self.others),
         }
@@ -134,12 +134,12 @@ impl Owned {
 
 /// A place in the object, as the owners see it.
 #[derive(Clone, Copy)]
-struct Place<'s> {
+struct OwnedField<'s> {
     ours: Option<&'s FieldSet>,
     others: Option<&'s FieldSet>,
 }
 
-impl<'s> Place<'s> {
+impl<'s> OwnedField<'s> {
     fn at(&self, step: &Step) -> Self {
         let below = |set: Option<&'s FieldSet>| set.and_then(|set| set.parts.get(step));
         Self {
@@ -217,7 +217,7 @@ impl Rules {
     }
 
     /// One desired value against the live one.
-    fn value(self, desired: &Value, live: Option<&Value>, place: &Place) -> Drift {
+    fn value(self, desired: &Value, live: Option<&Value>, place: &OwnedField) -> Drift {
         let Some(live) = live.filter(|live| !live.is_null()) else {
             return self.missing(desired, place);
         };
@@ -237,7 +237,7 @@ impl Rules {
     }
 
     /// A desired value that the live object does not have.
-    fn missing(self, desired: &Value, place: &Place) -> Drift {
+    fn missing(self, desired: &Value, place: &OwnedField) -> Drift {
         let nothing = match desired {
             Value::Null => return Drift::Unchanged,
             Value::Array(items) => items.is_empty(),
@@ -254,7 +254,12 @@ impl Rules {
         }
     }
 
-    fn map(self, desired: &Map<String, Value>, live: &Map<String, Value>, place: &Place) -> Drift {
+    fn map(
+        self,
+        desired: &Map<String, Value>,
+        live: &Map<String, Value>,
+        place: &OwnedField,
+    ) -> Drift {
         let whole = self.exact || place.is_whole();
         let rules = Self {
             exact: self.exact || (whole && !desired.is_empty()),
@@ -299,7 +304,7 @@ impl Rules {
                     .any(|(name, v)| field == *name && value == *v))
     }
 
-    fn list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
+    fn list(self, desired: &[Value], live: &[Value], place: &OwnedField) -> Drift {
         let keys = place.steps().find_map(|step| match step {
             Step::Key(fields) => Some(
                 fields
@@ -354,7 +359,7 @@ impl Rules {
     }
 
     /// A list that is replaced as a whole, or that we do not own yet.
-    fn whole_list(self, desired: &[Value], live: &[Value], place: &Place) -> Drift {
+    fn whole_list(self, desired: &[Value], live: &[Value], place: &OwnedField) -> Drift {
         let whole = self.exact || place.is_whole();
         let rules = Self {
             exact: true,
@@ -400,7 +405,7 @@ impl Rules {
 fn metadata(
     desired: &Map<String, Value>,
     live: &Map<String, Value>,
-    place: &Place,
+    place: &OwnedField,
     rules: Rules,
 ) -> Drift {
     let rules = Rules {
@@ -420,7 +425,7 @@ fn metadata(
 }
 
 /// Whether something goes: a field that we own, do not send, that is there and that nobody else owns.
-fn dropped(place: &Place, live: &Map<String, Value>, kept: impl Fn(&str) -> bool) -> Drift {
+fn dropped(place: &OwnedField, live: &Map<String, Value>, kept: impl Fn(&str) -> bool) -> Drift {
     let mut drift = Drift::Unchanged;
     for step in place.steps() {
         let Step::Field(field) = step else {
@@ -435,7 +440,7 @@ fn dropped(place: &Place, live: &Map<String, Value>, kept: impl Fn(&str) -> bool
 }
 
 /// Whether a part that we own and no longer send goes from the live value.
-fn removed(place: &Place, live: Option<&Value>) -> Drift {
+fn removed(place: &OwnedField, live: Option<&Value>) -> Drift {
     let Some(live) = live else {
         return Drift::Unchanged;
     };

@@ -42,7 +42,7 @@ pub fn three_way(original: &Object, modified: &Object, live: &Object) -> Option<
         true => all_owned(live),
         false => FieldSet::default(),
     };
-    let place = Place {
+    let place = OwnedField {
         owned: Some(&owned),
         exact: false,
     };
@@ -102,13 +102,13 @@ fn all_owned(live: &Object) -> FieldSet {
 
 /// A place in the object.
 #[derive(Clone, Copy)]
-struct Place<'s> {
+struct OwnedField<'s> {
     owned: Option<&'s FieldSet>,
     /// What is not sent goes: Kubernetes' `retainKeys`.
     exact: bool,
 }
 
-impl<'s> Place<'s> {
+impl<'s> OwnedField<'s> {
     fn field(self, parent: &Map<String, Value>, name: &str) -> Self {
         // The strategy of a Deployment, and the volumes of a Pod, are of one kind at a time.
         let is_strategy = name == "strategy" && parent.contains_key("template");
@@ -198,7 +198,7 @@ impl<'s> Place<'s> {
                 taken[at] = true;
             }
             let before = original.iter().find(|one| is_same(item, one));
-            let below = Place {
+            let below = OwnedField {
                 owned: at.and_then(|at| self.owned_item(keys, &live[at])),
                 exact: self.exact,
             };

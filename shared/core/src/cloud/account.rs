@@ -61,7 +61,10 @@ pub async fn find(
         _ => return Ok(None),
     };
     if !is_account_name(name) {
-        let what = format!("'{}' is no name of a service account", name.escape_debug());
+        let what = format!(
+            "'{}' is not a valid service account name",
+            name.escape_debug()
+        );
         return Err(Failure::terminal(reason::ACCESS_DENIED, what).into());
     }
     let lead = format!("failed to get service account '{namespace}/{name}'");

@@ -474,7 +474,7 @@ impl Kustomization {
         let source = &self.spec.source_ref;
         let kind = FluxKind::parse(&source.kind).filter(|kind| kind.is_source()).ok_or_else(|| {
             format!(
-                "spec.sourceRef.kind '{}' is no source: expected GitRepository, OCIRepository, Bucket or ExternalArtifact",
+                "spec.sourceRef.kind '{}' is not a source kind: expected GitRepository, OCIRepository, Bucket or ExternalArtifact",
                 source.kind
             )
         })?;
@@ -570,7 +570,12 @@ mod tests {
         let short =
             kustomization(json!({"interval": "10s", "sourceRef": {"kind": "Pod", "name": "x"}}));
         assert_eq!(short.timeout().unwrap(), Duration::from_secs(30));
-        assert!(short.source().unwrap_err().contains("'Pod' is no source"));
+        assert!(
+            short
+                .source()
+                .unwrap_err()
+                .contains("'Pod' is not a source kind")
+        );
     }
 
     #[test]
@@ -585,7 +590,7 @@ mod tests {
         assert!(
             odd.interval()
                 .unwrap_err()
-                .starts_with("spec.interval: '-5m' is no duration")
+                .starts_with("spec.interval: '-5m' is not a valid duration")
         );
     }
 }

@@ -11,7 +11,9 @@ const MAX_SECONDS: f64 = 10.0 * 365.25 * 86_400.0;
 /// A sentence that says what was expected.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
-        format!("'{text}' is no duration: expected numbers with units such as 30s, 10m or 1h30m")
+        format!(
+            "'{text}' is not a valid duration: expected numbers with units such as 30s, 10m or 1h30m"
+        )
     };
     if text == "0" {
         return Ok(Duration::ZERO);

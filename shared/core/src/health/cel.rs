@@ -254,7 +254,7 @@ fn check_patterns(expression: &IdedExpr) -> Result<(), String> {
                 call.args.last().map(|arg| &arg.expr)
             && regex::Regex::new(pattern.inner()).is_err()
         {
-            result = Err("a pattern of matches() is no regular expression".to_owned());
+            result = Err("the argument of matches() is not a valid regular expression".to_owned());
         }
     });
     result

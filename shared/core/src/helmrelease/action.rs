@@ -118,7 +118,7 @@ pub enum Pause {
     Done,
     /// There is more to do: look again soon.
     Again,
-    /// Look again after this time (`RetryOnFailure`).
+    /// DriftReport again after this time (`RetryOnFailure`).
     After(Duration),
     /// Only a change helps: `Stalled` says so.
     Stalled(String),

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub enum End {
+pub enum AttemptEnd {
     /// The action waits for this.
     Waiting(String),
     /// As decided.
@@ -164,7 +164,7 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// The cluster's, where nothing of the release depends on it.
-    pub async fn drive(&mut self) -> Result<End, Failure> {
+    pub async fn drive(&mut self) -> Result<AttemptEnd, Failure> {
         if let Some(running) = &self.memory.running {
             self.done.clone_from(&running.done);
         }
@@ -178,7 +178,7 @@ impl Attempt<'_> {
             match self.advance(&operation).await? {
                 Progress::Waiting(what) => {
                     self.tell_running(&operation)?;
-                    return Ok(End::Waiting(what));
+                    return Ok(AttemptEnd::Waiting(what));
                 }
                 Progress::Over(error) => {
                     if error.is_some() {
@@ -193,7 +193,7 @@ impl Attempt<'_> {
     }
 
     /// Decides what is next and starts it, or says how the attempt ends.
-    async fn next(&mut self) -> Result<Option<End>, Failure> {
+    async fn next(&mut self) -> Result<Option<AttemptEnd>, Failure> {
         if self.wanted.is_none()
             && let Some(moved) = self.prepare().await?
         {
@@ -213,7 +213,7 @@ impl Attempt<'_> {
         let decision = decide(&mut self.release, &state, &self.done, &records, &now)
             .map_err(|what| Failure::terminal(reason::FAILED, what))?;
         match decision {
-            Decision::Pause(pause) => Ok(Some(End::Paused(pause))),
+            Decision::Pause(pause) => Ok(Some(AttemptEnd::Paused(pause))),
             Decision::Run(action) => {
                 self.start(action);
                 Ok(None)
@@ -223,7 +223,7 @@ impl Attempt<'_> {
 
     /// Reads what is wanted. A release that is another one now is uninstalled first: how the attempt ends then, or `None` when
     /// there is something to uninstall.
-    async fn prepare(&mut self) -> Result<Option<Option<End>>, Failure> {
+    async fn prepare(&mut self) -> Result<Option<Option<AttemptEnd>>, Failure> {
         let values = self.read_values().await?;
         let facts = self.chart_facts().await?;
         let release = &mut self.release;
@@ -262,9 +262,9 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// The cluster's.
-    pub async fn uninstall(&mut self) -> Result<Option<End>, Failure> {
+    pub async fn uninstall(&mut self) -> Result<Option<AttemptEnd>, Failure> {
         let Some(current) = history::latest(&self.release.status.history).cloned() else {
-            return Ok(Some(End::Uninstalled));
+            return Ok(Some(AttemptEnd::Uninstalled));
         };
         let namespace = self.release.status.storage_namespace.clone();
         self.storage = Storage::read(&self.target, &namespace, &current.name).await?;
@@ -280,7 +280,7 @@ impl Attempt<'_> {
         let now = self.now();
         outcome::record_uninstall(&mut self.release, &[], went, &now)
             .map_err(|what| Failure::terminal(reason::FAILED, what))?;
-        Ok(Some(End::Uninstalled))
+        Ok(Some(AttemptEnd::Uninstalled))
     }
 
     async fn read_values(&self) -> Result<Table, Failure> {
@@ -427,7 +427,7 @@ impl Attempt<'_> {
         &mut self,
         operation: Operation,
         error: Option<String>,
-    ) -> Result<Option<End>, Failure> {
+    ) -> Result<Option<AttemptEnd>, Failure> {
         let Some(running) = self.memory.running.take() else {
             return Ok(None);
         };
@@ -450,8 +450,8 @@ impl Attempt<'_> {
                     .map_err(failed)?;
                 self.tell(told);
                 return Ok(Some(match error {
-                    None => End::Uninstalled,
-                    Some(error) => End::UninstallFailed(error),
+                    None => AttemptEnd::Uninstalled,
+                    Some(error) => AttemptEnd::UninstallFailed(error),
                 }));
             }
         };
@@ -477,7 +477,7 @@ impl Attempt<'_> {
         let unrecorded = error.as_deref().filter(|_| counts);
         let pause = after(&mut self.release, &action, unrecorded, &now).map_err(failed)?;
         self.done.push(action.kind());
-        Ok(pause.map(End::Paused))
+        Ok(pause.map(AttemptEnd::Paused))
     }
 
     /// `status.inventory` after an action that left a record: what is there of a failed one counts, too.

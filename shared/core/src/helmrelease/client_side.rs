@@ -126,11 +126,11 @@ pub async fn bring(target: &Target, item: &Item, change: Change<'_>) -> Result<O
             Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::NotFound) => {
                 last = Some(error);
             }
-            Err(error) => return Err(worded(error, &tried(object, change))),
+            Err(error) => return Err(worded(error, &describe(object, change))),
             Ok(patched) => return Ok(patched),
         }
     }
-    let what = tried(object, change);
+    let what = describe(object, change);
     let gone = || PortError::new(ErrorKind::Conflict, "it is written by others all the time");
     Err(worded(last.unwrap_or_else(gone), &what))
 }
@@ -145,7 +145,7 @@ fn patch(object: &Object, live: &Object, change: Change<'_>) -> Option<Value> {
     }
 }
 
-fn tried(object: &Object, change: Change<'_>) -> String {
+fn describe(object: &Object, change: Change<'_>) -> String {
     match change {
         Change::Replace => "failed to replace object".to_owned(),
         _ => format!(

@@ -25,7 +25,7 @@ pub struct Found {
 
 /// What a look for drift finds.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct DriftReport {
     /// What drifted.
     pub drifted: Vec<Found>,
     /// The sentence about it.
@@ -39,8 +39,8 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// The cluster's, a rule that cannot be read.
-    pub async fn drift(&self) -> Result<Look, Failure> {
-        let mut look = Look::default();
+    pub async fn drift(&self) -> Result<DriftReport, Failure> {
+        let mut look = DriftReport::default();
         let Some(record) = self.storage.last() else {
             return Ok(look);
         };

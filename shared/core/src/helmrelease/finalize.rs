@@ -4,7 +4,7 @@ use super::attempt::{self, Attempt};
 use super::memory::Operation;
 use super::storage::Storage;
 use super::{Memory, Work, chart, drift, history, report};
-use crate::driver::{End, Report};
+use crate::driver::{Report, StepEnd};
 use crate::failure::{Failure, TargetError};
 use crate::flux::{HelmRelease, reason};
 use crate::kernel::{Context, Outcome};
@@ -33,22 +33,22 @@ pub async fn finalize(
     }
     match clean_up(context, &mut work, memory).await {
         Ok(None) => {
-            let mut report = report::unchanged(before, End::Released);
+            let mut report = report::unchanged(before, StepEnd::Released);
             report.changed = work.woken;
             report
         }
         Ok(Some(Unfinished::Attempt(end))) => report::end(before, work, end),
         Ok(Some(Unfinished::Step(end))) => report::unchanged(before, end),
-        Err(failure) => report::unchanged(before, End::Failed(failure, RETRY)),
+        Err(failure) => report::unchanged(before, StepEnd::Failed(failure, RETRY)),
     }
 }
 
 /// An end of a HelmRelease that is not over.
 enum Unfinished {
     /// The uninstall failed, and the status says so.
-    Attempt(attempt::End),
+    Attempt(attempt::AttemptEnd),
     /// The status is left as it is.
-    Step(End),
+    Step(StepEnd),
 }
 
 async fn clean_up(
@@ -95,7 +95,7 @@ async fn uninstall(
             return Ok(None);
         }
         Err(TargetError::Failed(failure)) => {
-            return Ok(Some(Unfinished::Step(End::Failed(failure, RETRY))));
+            return Ok(Some(Unfinished::Step(StepEnd::Failed(failure, RETRY))));
         }
     };
     if !is_told && !find_untold(&target, &mut work.release).await? {
@@ -120,13 +120,13 @@ async fn uninstall(
         return Ok(None);
     }
     match attempt.drive().await? {
-        attempt::End::Uninstalled => Ok(None),
-        attempt::End::Waiting(what) => {
+        attempt::AttemptEnd::Uninstalled => Ok(None),
+        attempt::AttemptEnd::Waiting(what) => {
             let outcome = Outcome {
                 requeue_after: Some(AGAIN),
                 ..Outcome::done(format!("uninstalling, waiting for: {what}"))
             };
-            Ok(Some(Unfinished::Step(End::Done(outcome))))
+            Ok(Some(Unfinished::Step(StepEnd::Done(outcome))))
         }
         end => {
             attempt.memory.running = None;

@@ -41,7 +41,7 @@ use crate::flux::{ArtifactStatus, HELM_CONTROLLER, HelmRelease, ObjectRef, reaso
 use crate::kernel::Context;
 use crate::target::health::expressions;
 use crate::target::{self, Target};
-use attempt::{Attempt, End};
+use attempt::{Attempt, AttemptEnd};
 pub use chart::ORIGIN_NAME as OWNER_NAME;
 use conditions::{mark_reconciling, reasons};
 use memory::Operation;
@@ -102,7 +102,11 @@ impl Work {
     }
 }
 
-async fn run(context: &Context<'_>, work: &mut Work, memory: &mut Memory) -> Result<End, Failure> {
+async fn run(
+    context: &Context<'_>,
+    work: &mut Work,
+    memory: &mut Memory,
+) -> Result<AttemptEnd, Failure> {
     let release = &mut work.release;
     if memory.running.is_none() {
         let (why, what) = (reason::PROGRESSING, "Fulfilling prerequisites");

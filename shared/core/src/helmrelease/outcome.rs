@@ -59,7 +59,7 @@ impl About {
     }
 
     /// What was tried, of which no release was made.
-    fn tried(release: &HelmRelease, chart: &ChartFacts) -> Self {
+    fn of_attempt(release: &HelmRelease, chart: &ChartFacts) -> Self {
         Self {
             revision: chart.version.clone(),
             token: release.status.last_attempted_config_digest.clone(),
@@ -125,8 +125,8 @@ pub fn record(
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
     let told = match ran.action {
-        Action::Install => made(release, ran, ReleaseAction::Install, now)?,
-        Action::Upgrade => made(release, ran, ReleaseAction::Upgrade, now)?,
+        Action::Install => record_release(release, ran, ReleaseAction::Install, now)?,
+        Action::Upgrade => record_release(release, ran, ReleaseAction::Upgrade, now)?,
         Action::Rollback(target) => rolled_back(release, ran, target, now)?,
         Action::UninstallRemediation => uninstalled(release, ran, now)?,
         Action::Test => tested(release, ran, now)?,
@@ -158,7 +158,7 @@ fn told(warning: bool, reason: &'static str, message: String, about: About) -> R
 }
 
 /// An install or upgrade.
-fn made(
+fn record_release(
     release: &mut HelmRelease,
     ran: &Ran<'_>,
     action: ReleaseAction,
@@ -205,7 +205,7 @@ fn made(
             &message,
             now,
         );
-        let about = About::tried(release, ran.chart);
+        let about = About::of_attempt(release, ran.chart);
         return Ok(Some(told(true, reason, message, about)));
     }
     let Some(current) = history::latest(&release.status.history).cloned() else {

@@ -2,7 +2,7 @@
 
 use super::Work;
 use super::action::Pause;
-use super::attempt::End;
+use super::attempt::AttemptEnd;
 use super::conditions::{mark, mark_stalled, reasons};
 use crate::driver::{self, Report};
 use crate::failure::{Class, Failure};
@@ -31,15 +31,15 @@ const LONGEST_DELAY: Duration = Duration::from_secs(900);
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// The end without a failure of the step; the release may have failed. `before` is the object as it was read.
-pub fn end(before: HelmRelease, mut work: Work, end: End) -> Report<HelmRelease> {
+pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmRelease> {
     let mut outcome = Outcome::default();
     let observed = match end {
-        End::Waiting(what) => {
+        AttemptEnd::Waiting(what) => {
             outcome.requeue_after = Some(WAIT_AGAIN);
             outcome.summary = format!("waiting for: {what}");
             false
         }
-        End::Uninstalled => {
+        AttemptEnd::Uninstalled => {
             let status = &mut work.release.status;
             status.history.clear();
             status.clear_failures();
@@ -48,18 +48,18 @@ pub fn end(before: HelmRelease, mut work: Work, end: End) -> Report<HelmRelease>
             outcome.summary = "uninstalled: the release is another one now".to_owned();
             false
         }
-        End::UninstallFailed(what) => {
+        AttemptEnd::UninstallFailed(what) => {
             outcome.requeue_after = Some(backoff(&work));
             outcome.summary = format!("uninstall failed: {what}");
             false
         }
-        End::Paused(pause) => paused(&work, pause, &mut outcome),
+        AttemptEnd::Paused(pause) => paused(&work, pause, &mut outcome),
     };
     if observed {
         work.release.status.observed_generation = Some(work.release.generation());
     }
     outcome.notifies = work.release.status.conditions.is_true(READY);
-    report(before, work, driver::End::Done(outcome))
+    report(before, work, driver::StepEnd::Done(outcome))
 }
 
 /// Returns whether the generation was dealt with.
@@ -122,11 +122,11 @@ pub fn fail(
         let events = &context.events;
         events.tell(warning, failure.reason, &message, revision);
     }
-    report(before, work, driver::End::Failed(failure, LOOK_AGAIN))
+    report(before, work, driver::StepEnd::Failed(failure, LOOK_AGAIN))
 }
 
 /// A report that leaves the status as it is.
-pub fn unchanged(release: HelmRelease, end: driver::End) -> Report<HelmRelease> {
+pub fn unchanged(release: HelmRelease, end: driver::StepEnd) -> Report<HelmRelease> {
     Report {
         status: release.status.clone(),
         object: release,
@@ -135,7 +135,7 @@ pub fn unchanged(release: HelmRelease, end: driver::End) -> Report<HelmRelease> 
     }
 }
 
-fn report(before: HelmRelease, work: Work, end: driver::End) -> Report<HelmRelease> {
+fn report(before: HelmRelease, work: Work, end: driver::StepEnd) -> Report<HelmRelease> {
     Report {
         object: before,
         status: work.release.status,

@@ -121,8 +121,8 @@ fn content<'f>(reference: &ValuesRef, found: &'f Found) -> Result<Option<Cow<'f,
     }
     let bytes = STANDARD
         .decode(text)
-        .map_err(|_| "the value is no base64".to_owned())?;
-    let text = String::from_utf8(bytes).map_err(|_| "the value is no UTF-8".to_owned())?;
+        .map_err(|_| "the value is not base64".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| "the value is not UTF-8".to_owned())?;
     Ok(Some(Cow::Owned(text)))
 }
 

@@ -1,7 +1,7 @@
 //! The end of a Kustomization: what it applied goes or stays as its deletion policy says, then its finalizer is taken off.
 
 use super::prune::{Pruned, prune};
-use crate::driver::End;
+use crate::driver::StepEnd;
 use crate::failure::{Failure, TargetError};
 use crate::flux::{DeletionPolicy, Kustomization, reason};
 use crate::inventory::Inventory;
@@ -15,7 +15,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(60);
 
 /// Cleans up. What fails is tried again with the finalizer on, so that nothing is lost.
-pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> End {
+pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> StepEnd {
     let inventory = Inventory::from_status(owner.status.inventory.as_ref());
     // A suspended object is only let go, as in Flux.
     if owner.deletes_on_deletion() && !owner.spec.suspend && !inventory.is_empty() {
@@ -23,10 +23,10 @@ pub async fn finalize(context: &Context<'_>, owner: &Kustomization) -> End {
             Ok(None) => {}
             Ok(Some(end)) => return end,
             Err(TargetError::Gone(why)) => leave(context, &inventory, &why),
-            Err(TargetError::Failed(failure)) => return End::Failed(failure, RETRY),
+            Err(TargetError::Failed(failure)) => return StepEnd::Failed(failure, RETRY),
         }
     }
-    End::Released
+    StepEnd::Released
 }
 
 /// Prunes all that is in the inventory; how the step ends when that is not over.
@@ -37,7 +37,7 @@ async fn clean_up(
     context: &Context<'_>,
     owner: &Kustomization,
     inventory: &Inventory,
-) -> Result<Option<End>, TargetError> {
+) -> Result<Option<StepEnd>, TargetError> {
     // As Flux, the account is looked for on the hub. On another cluster its name alone may have the rights: that is tried.
     let missing = target::missing_account(&context.hub, owner).await?;
     let missing = match missing {
@@ -51,7 +51,7 @@ async fn clean_up(
         (Some(failure), None) => {
             let what = format!("pruning for deleted resource failed: {failure}");
             warn(context, &what);
-            return Ok(Some(End::Failed(failure.clone(), RETRY)));
+            return Ok(Some(StepEnd::Failed(failure.clone(), RETRY)));
         }
         (None, _) => {}
     }
@@ -61,7 +61,7 @@ async fn clean_up(
         requeue_after: Some(AGAIN),
         ..Outcome::done("waiting for termination")
     };
-    Ok((pruned.terminating && waits).then(|| End::Done(outcome())))
+    Ok((pruned.terminating && waits).then(|| StepEnd::Done(outcome())))
 }
 
 /// Says what was pruned.

@@ -86,7 +86,7 @@ impl Reconciler for Kustomizations {
 }
 
 /// How a run without failure ended.
-pub enum End {
+pub enum RunEnd {
     /// Applied and, where asked, healthy.
     Ready {
         /// Whether health was looked at.
@@ -98,7 +98,7 @@ pub enum End {
     Waiting(String),
 }
 
-async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, Failure> {
+async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEnd, Failure> {
     let owner = progress.owner.clone();
     let invalid = |what: String| Failure::terminal(reason::FAILED, what);
     owner
@@ -147,7 +147,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, 
             // Nothing the build reads has changed: the revision moves, nothing is rendered.
             progress.untouched = true;
             progress.digest = progress.last_digest();
-            return Ok(End::Ready {
+            return Ok(RunEnd::Ready {
                 checked: false,
                 terminating: false,
             });
@@ -160,7 +160,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<End, 
     progress.memory.inputs = digest;
     let end = check_health(context, progress, &target, context.ports.clock.now()).await?;
     Ok(match end {
-        End::Ready { checked, .. } => End::Ready {
+        RunEnd::Ready { checked, .. } => RunEnd::Ready {
             checked,
             terminating,
         },
@@ -376,7 +376,7 @@ async fn check_health(
     progress: &mut Progress<'_>,
     target: &Target,
     since: Duration,
-) -> Result<End, Failure> {
+) -> Result<RunEnd, Failure> {
     progress.stage = Stage::Checking;
     let inventory = progress.current_inventory();
     let looked = wait::look(
@@ -391,14 +391,14 @@ async fn check_health(
     match looked {
         Ok(wait::Health::NotAsked) => {
             progress.memory.wait = None;
-            Ok(End::Ready {
+            Ok(RunEnd::Ready {
                 checked: false,
                 terminating: false,
             })
         }
         Ok(wait::Health::Healthy) => {
             progress.memory.wait = None;
-            Ok(End::Ready {
+            Ok(RunEnd::Ready {
                 checked: true,
                 terminating: false,
             })
@@ -410,7 +410,7 @@ async fn check_health(
                 digest: progress.digest.clone(),
                 since: since.as_secs_f64(),
             });
-            Ok(End::Waiting(open))
+            Ok(RunEnd::Waiting(open))
         }
         Err(failure) => {
             progress.memory.wait = None;

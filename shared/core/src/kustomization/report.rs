@@ -3,7 +3,7 @@
 use super::apply::Report;
 use super::memory::Memory;
 use super::wait::HEALTH_FAILED;
-use super::{End, HEALTH_AGAIN, PRUNE_AGAIN};
+use super::{HEALTH_AGAIN, PRUNE_AGAIN, RunEnd};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::driver;
 use crate::failure::{Class, Failure};
@@ -207,7 +207,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn report(self, end: driver::End) -> driver::Report<Kustomization> {
+    fn report(self, end: driver::StepEnd) -> driver::Report<Kustomization> {
         driver::Report {
             object: self.owner,
             status: self.new,
@@ -217,13 +217,13 @@ impl<'a> Progress<'a> {
     }
 
     /// The end without a failure.
-    pub fn succeed(mut self, context: &Context<'_>, end: End) -> driver::Report<Kustomization> {
+    pub fn succeed(mut self, context: &Context<'_>, end: RunEnd) -> driver::Report<Kustomization> {
         let revision = self.new.last_attempted_revision.clone();
         let (generation, now) = (self.owner.generation(), rfc3339(context.ports.clock.now()));
         self.tell_changes(context);
         let mut outcome = Outcome::default();
         match end {
-            End::Waiting(open) => {
+            RunEnd::Waiting(open) => {
                 let message = self.doing("Running health checks");
                 self.new.conditions.remove(STALLED);
                 self.new.conditions.set(
@@ -253,7 +253,7 @@ impl<'a> Progress<'a> {
                 outcome.requeue_after = Some(HEALTH_AGAIN);
                 outcome.summary = format!("waiting for: {open}");
             }
-            End::Ready {
+            RunEnd::Ready {
                 checked,
                 terminating,
             } => {
@@ -287,7 +287,7 @@ impl<'a> Progress<'a> {
                 outcome.summary = format!("{message}: {done}");
             }
         }
-        self.report(driver::End::Done(outcome))
+        self.report(driver::StepEnd::Done(outcome))
     }
 
     /// The end with a failure.
@@ -359,7 +359,7 @@ impl<'a> Progress<'a> {
             .owner
             .retry_interval()
             .unwrap_or(Duration::from_secs(600));
-        self.report(driver::End::Failed(failure, retry))
+        self.report(driver::StepEnd::Failed(failure, retry))
     }
 
     /// What Flux says of a stage.

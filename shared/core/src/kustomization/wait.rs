@@ -90,14 +90,14 @@ pub async fn look(
 }
 
 /// An object to look at.
-struct Wanted {
+struct AwaitedObject {
     id: ObjectId,
     version: String,
     /// A Job that goes by itself when it is finished.
     expires: bool,
 }
 
-impl Wanted {
+impl AwaitedObject {
     fn gvk(&self) -> Gvk {
         Gvk {
             group: self.id.group.clone(),
@@ -120,7 +120,7 @@ impl Wanted {
     }
 }
 
-fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<Wanted> {
+fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<AwaitedObject> {
     let expires = |id: &ObjectId| {
         let applied = memory.applied.get(&id.inventory_id());
         applied.is_some_and(|applied| applied.expires)
@@ -130,7 +130,7 @@ fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<
         return inventory
             .iter()
             .filter(|entry| !is_itself(owner, &entry.id))
-            .map(|entry| Wanted {
+            .map(|entry| AwaitedObject {
                 expires: expires(&entry.id),
                 id: entry.id.clone(),
                 version: entry.version.clone(),
@@ -147,7 +147,7 @@ fn wanted(owner: &Kustomization, inventory: &Inventory, memory: &Memory) -> Vec<
             group: gvk.group,
             kind: gvk.kind,
         };
-        Wanted {
+        AwaitedObject {
             expires: expires(&id),
             id,
             version: gvk.version,
@@ -167,10 +167,10 @@ fn is_itself(owner: &Kustomization, id: &ObjectId) -> bool {
 async fn assess(
     target: &Target,
     owner: &Kustomization,
-    wanted: Vec<Wanted>,
+    wanted: Vec<AwaitedObject>,
     exprs: &HealthExprs,
     now: Duration,
-) -> Result<Vec<(Wanted, Status)>, Failure> {
+) -> Result<Vec<(AwaitedObject, Status)>, Failure> {
     let mut items = Vec::with_capacity(wanted.len());
     let mut places = Vec::with_capacity(wanted.len());
     for one in &wanted {
@@ -204,7 +204,7 @@ async fn assess(
     Ok(concurrent::run(CONCURRENCY, looks.collect()).await)
 }
 
-fn list(open: &[(Wanted, Status)]) -> String {
+fn list(open: &[(AwaitedObject, Status)]) -> String {
     let mut words: Vec<String> = open
         .iter()
         .map(|(one, status)| format!("{} status: '{status}'", one.id))

@@ -1,8 +1,8 @@
 //! Clusters whose writes somebody lets pass or stops.
 
 use super::{
-    Abilities, Access, Apply, Cluster, Clusters, Delete, Deleted, Impersonation, Patch, Resource,
-    Result, Token, TokenAsk,
+    Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, Impersonation, Patch,
+    Resource, Result, Token, TokenAsk,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -58,7 +58,7 @@ impl Cluster for GatedCluster {
         self.cluster.versions(group, kind).await
     }
 
-    async fn abilities(&self) -> Result<Abilities> {
+    async fn abilities(&self) -> Result<ApiCapabilities> {
         self.cluster.abilities().await
     }
 

@@ -163,7 +163,9 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
                         let after = record.until_free(now);
                         ports.queue.send(vec![(message, after)]).await?;
                     }
-                    return Ok(Begin::Skip("another worker has it and is told"));
+                    return Ok(Begin::Skip(
+                        "another worker holds the lease; the request was recorded",
+                    ));
                 }
             }
             Decision::Take(record) => {

@@ -34,7 +34,7 @@ pub struct Record {
     pub(super) chain: Option<Chain>,
     /// What was asked for while a worker had the object.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<PendingRequest>,
     /// Somebody waits for the object, and has left a note.
     pub(super) awaited: bool,
     /// How often in a row the object was put back with the same words.
@@ -69,7 +69,7 @@ pub(super) struct Chain {
 
 /// A request that came while a worker had the object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     /// The message that comes when the lease is over, in case its holder is dead.
     pub(super) token: String,
     /// Why the object is looked at again.
@@ -82,7 +82,7 @@ pub(super) enum Decision {
     /// Take the lease, with this record, and run the step.
     Take(Record),
     /// Another worker has the object: this record tells it, or whoever comes after it.
-    Ask(Record, Asked),
+    Ask(Record, PendingRequest),
     /// Its time has not come: put it back for so long.
     PutBack(Duration),
     /// It is not needed; why.
@@ -149,7 +149,7 @@ impl Record {
             return M::default();
         }
         M::deserialize(&self.memory).unwrap_or_else(|error| {
-            tracing::warn!("what a step remembered cannot be read, it is made anew: {error}");
+            tracing::warn!("the memory of the last step cannot be read; it was reset: {error}");
             M::default()
         })
     }
@@ -194,17 +194,19 @@ impl Record {
     /// Notes for the holder that somebody asked. Once is enough, for the cause that makes the step do more.
     fn ask(&self, cause: &Cause, nonce: &str) -> Decision {
         let asked = match &self.asked {
-            None => Asked {
+            None => PendingRequest {
                 token: nonce.to_owned(),
                 cause: cause.clone(),
             },
-            Some(asked) => Asked {
+            Some(asked) => PendingRequest {
                 cause: asked.cause.clone().stronger(cause),
                 ..asked.clone()
             },
         };
         if self.asked.as_ref() == Some(&asked) {
-            return Decision::Drop("another worker has it and was told already");
+            return Decision::Drop(
+                "another worker holds the lease; the request is recorded already",
+            );
         }
         let record = Self {
             asked: Some(asked.clone()),

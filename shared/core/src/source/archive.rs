@@ -198,7 +198,7 @@ impl Unpacking {
         }
         let clean = TreePath::new(name).map_err(refused)?;
         if clean.as_str() != name || clean.is_root() {
-            return Err(refused(format!("'{name}' is no plain path")));
+            return Err(refused(format!("'{name}' is not a valid relative path")));
         }
         if !self.strip {
             return Ok(Some(clean));

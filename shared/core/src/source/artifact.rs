@@ -15,24 +15,24 @@ use std::sync::Arc;
 
 /// What an artifact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ArtifactKind {
     /// The packed files of a source.
     Tree,
     /// A packed chart (`.tgz`, one folder with the chart's name in it), or a layer as it came: [`bytes`] are what
-    /// `Chart::from_archive` reads. A [`Form::Tree`] of an OCIRepository that extracts a chart's layer is read by it as well.
+    /// `Chart::from_archive` reads. A [`ArtifactKind::Tree`] of an OCIRepository that extracts a chart's layer is read by it as well.
     Chart,
     /// A repository's `index.yaml`.
     Index,
 }
 
-impl Form {
-    const ALL: [Form; 3] = [Form::Tree, Form::Chart, Form::Index];
+impl ArtifactKind {
+    const ALL: [ArtifactKind; 3] = [ArtifactKind::Tree, ArtifactKind::Chart, ArtifactKind::Index];
 
     fn key(self, hash: &str) -> String {
         let extension = match self {
-            Form::Tree => "tar.gz",
-            Form::Chart => "tgz",
-            Form::Index => "yaml",
+            ArtifactKind::Tree => "tar.gz",
+            ArtifactKind::Chart => "tgz",
+            ArtifactKind::Index => "yaml",
         };
         format!("artifacts/{hash}.{extension}")
     }
@@ -45,7 +45,7 @@ impl Form {
 pub async fn store_file(
     ports: &Ports,
     content: Bytes,
-    form: Form,
+    form: ArtifactKind,
     revision: &str,
 ) -> Result<ArtifactStatus> {
     let hash = hex::encode(Sha256::digest(&content));
@@ -73,7 +73,7 @@ pub async fn store(ports: &Ports, tree: &FileTree, revision: &str) -> Result<Art
     let hash = hex::encode(Sha256::digest(&packed));
     // The index goes first: whoever finds the artifact finds its index.
     store_index(ports, &hash, tree.index()).await?;
-    store_file(ports, packed, Form::Tree, revision).await
+    store_file(ports, packed, ArtifactKind::Tree, revision).await
 }
 
 async fn store_index(ports: &Ports, hash: &str, index: &TreeIndex) -> Result<()> {
@@ -248,7 +248,11 @@ fn index_key(hash: &str) -> String {
 fn hash_of(artifact: &ArtifactStatus) -> Result<&str> {
     let hash = artifact.digest.strip_prefix("sha256:").unwrap_or_default();
     let ours = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if ours && Form::ALL.iter().any(|form| artifact.path == form.key(hash)) {
+    if ours
+        && ArtifactKind::ALL
+            .iter()
+            .any(|form| artifact.path == form.key(hash))
+    {
         Ok(hash)
     } else {
         Err(missing(artifact))

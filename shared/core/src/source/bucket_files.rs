@@ -211,7 +211,7 @@ impl Files<'_> {
     ) -> Result<(), Failure> {
         let inserted = tree.insert(path, EntryKind::File, content.clone());
         inserted.map_err(|_| {
-            let what = "another object stands in its place, or where one of its folders should be";
+            let what = "another object has the same path, or the path of one of its folders";
             self.unfetched(failed(format!("failed to get '{key}' object: {what}")))
         })
     }
@@ -475,8 +475,8 @@ mod tests {
             (&["a/./b"], "'.' or '..' as a folder"),
             (&["a\0b"], "NUL"),
             (&[&*long], "more than 1024 bytes"),
-            (&["a", "a/b"], "another object stands in its place"),
-            (&["a/b", "a//b"], "another object stands in its place"),
+            (&["a", "a/b"], "another object has the same path"),
+            (&["a/b", "a//b"], "another object has the same path"),
         ] {
             let refused = names(keys, "").unwrap_err();
             assert!(refused.contains(what), "{keys:?}: {refused}");

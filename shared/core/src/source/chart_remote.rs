@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flux::{ArtifactStatus, HelmRepository, reason};
 use crate::kernel::Context;
 use crate::ports::{Connection, ErrorKind, Fetched, Manifest, PortError, Precondition, Validator};
-use crate::source::artifact::{self, Form};
+use crate::source::artifact::{self, ArtifactKind};
 use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{connection, index_url, repository_url, shown, unnamed};
 use crate::state;
@@ -33,14 +33,14 @@ pub(super) struct Remote {
     pub name: String,
     /// Its version.
     pub version: String,
-    place: Place,
+    place: ChartLocation,
     how: Connection,
     /// Where its bytes are remembered: of the repository's object that gave the way, so that whoever may not read a chart
     /// is not given it from a memory.
     memory: Option<String>,
 }
 
-enum Place {
+enum ChartLocation {
     Http {
         url: String,
         digest: String,
@@ -152,7 +152,7 @@ fn in_index(
         .ok_or_else(|| pull(&format!("chart '{name}' has no downloadable URLs")))?;
     let base = repository_url(url)?;
     let address = resolve(&base, first)
-        .ok_or_else(|| pull(&format!("'{first}' is no http or https address")))?;
+        .ok_or_else(|| pull(&format!("'{first}' is not an http or https URL")))?;
     let how = match how.pass_credentials || base.origin() == address.origin() {
         true => how,
         false => Connection { login: None, ..how },
@@ -160,7 +160,7 @@ fn in_index(
     Ok(Remote {
         name,
         version,
-        place: Place::Http {
+        place: ChartLocation::Http {
             url: address.into(),
             digest,
         },
@@ -187,7 +187,7 @@ async fn in_registry(
     };
     Ok(Remote {
         name: chart.to_owned(),
-        place: Place::Oci {
+        place: ChartLocation::Oci {
             repository,
             // A tag cannot hold the '+' of a version.
             tag: version.replace('+', "_"),
@@ -231,7 +231,7 @@ async fn newest_tag(
 /// It cannot be had, or is not the one that the index or the registry promised.
 pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<Bytes, Failure> {
     match &chart.place {
-        Place::Http { url, digest } => {
+        ChartLocation::Http { url, digest } => {
             // Without a digest nobody says whether the archive is still the same.
             let name = Some(digest).filter(|digest| !digest.is_empty());
             let name = name.map(|digest| format!("{url} {digest}"));
@@ -249,12 +249,12 @@ pub(super) async fn download(context: &Context<'_>, chart: &Remote) -> Result<By
             remember(context, chart, name.as_deref(), &bytes).await?;
             Ok(bytes)
         }
-        Place::Oci {
+        ChartLocation::Oci {
             repository,
             tag,
             verified: Some(manifest),
         } => layer_of(context, chart, (repository, tag), manifest).await,
-        Place::Oci {
+        ChartLocation::Oci {
             repository, tag, ..
         } => {
             let manifest = manifest(context, chart, repository, tag).await?;
@@ -273,7 +273,7 @@ pub(super) async fn verify(
     trust: &Trust,
 ) -> Result<Verdict, Failure> {
     let lead = "chart verification error";
-    let Place::Oci {
+    let ChartLocation::Oci {
         repository, tag, ..
     } = &chart.place
     else {
@@ -295,7 +295,7 @@ pub(super) async fn verify(
             ..what
         }
     })?;
-    if let Place::Oci { verified, .. } = &mut chart.place {
+    if let ChartLocation::Oci { verified, .. } = &mut chart.place {
         *verified = Some(found);
     }
     Ok(verdict)
@@ -379,7 +379,8 @@ async fn remember(
 ) -> Result<(), Failure> {
     if let Some(key) = note_key(chart, name) {
         let ports = context.ports;
-        let stored = artifact::store_file(ports, bytes.clone(), Form::Chart, &chart.version);
+        let stored =
+            artifact::store_file(ports, bytes.clone(), ArtifactKind::Chart, &chart.version);
         let stored = stored.await?;
         state::write(ports.blobs.as_ref(), &key, &stored, Precondition::None).await?;
     }

@@ -16,7 +16,7 @@ const TOKEN: &str = "failed to get access token for artifact registry";
 const GOOGLE_USER: &str = "oauth2accesstoken";
 
 /// Who wants to log in where.
-pub(super) struct Asked<'a> {
+pub(super) struct LoginRequest<'a> {
     /// The object's namespace.
     pub namespace: &'a str,
     /// `aws`, `azure`, `gcp`.
@@ -36,7 +36,7 @@ pub(super) enum Account<'a> {
     Never,
 }
 
-impl Asked<'_> {
+impl LoginRequest<'_> {
     /// `HOST/PATH`
     fn repository(&self) -> &str {
         let bare = self.url.strip_prefix("oci://").unwrap_or(self.url);
@@ -83,7 +83,7 @@ impl Asked<'_> {
 /// allowed for this registry.
 pub(super) async fn login(
     context: &Context<'_>,
-    asked: &Asked<'_>,
+    asked: &LoginRequest<'_>,
     how: &Connection,
 ) -> Result<(String, Secret), Failure> {
     let RegistryLogin { user, password } = match asked.cloud {
@@ -100,7 +100,7 @@ pub(super) async fn login(
 
 async fn ecr(
     context: &Context<'_>,
-    asked: &Asked<'_>,
+    asked: &LoginRequest<'_>,
     how: &Connection,
 ) -> Result<RegistryLogin, Failure> {
     let Some(registry) = EcrRegistry::parse(asked.host()) else {
@@ -124,7 +124,7 @@ async fn ecr(
 
 async fn acr(
     context: &Context<'_>,
-    asked: &Asked<'_>,
+    asked: &LoginRequest<'_>,
     how: &Connection,
 ) -> Result<RegistryLogin, Failure> {
     let Some(registry) = AcrRegistry::parse(asked.host()) else {
@@ -146,7 +146,7 @@ async fn acr(
 
 async fn google(
     context: &Context<'_>,
-    asked: &Asked<'_>,
+    asked: &LoginRequest<'_>,
     how: &Connection,
 ) -> Result<RegistryLogin, Failure> {
     if !is_google_registry(asked.host()) {
@@ -169,7 +169,7 @@ async fn google(
 /// The service account whose identity is taken, where the installation has none of its own: it is on AWS.
 async fn needed_account(
     context: &Context<'_>,
-    asked: &Asked<'_>,
+    asked: &LoginRequest<'_>,
     annotation: &str,
 ) -> Result<cloud::Account, Failure> {
     if let Some(account) = asked.account(context).await? {
@@ -214,7 +214,11 @@ fn check_tls(how: &Connection) -> Result<(), Failure> {
 }
 
 /// The installation's own role reads what its operator named, and trusts Amazon alone to be that.
-fn check_role(settings: &Settings, asked: &Asked<'_>, how: &Connection) -> Result<(), Failure> {
+fn check_role(
+    settings: &Settings,
+    asked: &LoginRequest<'_>,
+    how: &Connection,
+) -> Result<(), Failure> {
     let lead = "spec.provider 'aws' without a service account reads the registry with this installation's own AWS role";
     let what = if !is_allowed(settings, asked) {
         format!(
@@ -232,7 +236,7 @@ fn check_role(settings: &Settings, asked: &Asked<'_>, how: &Connection) -> Resul
 }
 
 /// Whether a repository is one that its namespace may read, or below one.
-fn is_allowed(settings: &Settings, asked: &Asked<'_>) -> bool {
+fn is_allowed(settings: &Settings, asked: &LoginRequest<'_>) -> bool {
     let allowed = settings
         .role_registries
         .iter()
@@ -250,8 +254,8 @@ mod tests {
 
     const HOST: &str = "012345678901.dkr.ecr.eu-west-1.amazonaws.com";
 
-    fn asked<'a>(namespace: &'a str, url: &'a str) -> Asked<'a> {
-        Asked {
+    fn asked<'a>(namespace: &'a str, url: &'a str) -> LoginRequest<'a> {
+        LoginRequest {
             namespace,
             cloud: "aws",
             url,

@@ -8,7 +8,7 @@ use crate::hub::Settings;
 use crate::kernel::Context;
 use crate::ports::{BucketAddress, Connection, Secret};
 use crate::source::cloud_login::{self, Account};
-use crate::source::place::Place;
+use crate::source::secret::SourceSecret;
 use std::time::Duration;
 use url::Url;
 
@@ -31,7 +31,7 @@ pub async fn of_repository(
     how.insecure = spec.insecure;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = SourceSecret::find(context, namespace, &reference.name).await?;
         let place = place.ok_or_else(|| {
             denied(format!(
                 "failed to get authentication secret {}",
@@ -46,7 +46,7 @@ pub async fn of_repository(
         }
     }
     if let Some(reference) = &spec.cert_secret_ref {
-        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = SourceSecret::find(context, namespace, &reference.name).await?;
         let place = place.ok_or_else(|| {
             denied(format!(
                 "failed to get TLS authentication secret {}",
@@ -61,7 +61,7 @@ pub async fn of_repository(
         })?;
     }
     if let Some(cloud) = source.cloud() {
-        let asked = cloud_login::Asked {
+        let asked = cloud_login::LoginRequest {
             namespace,
             cloud,
             url: &spec.url,
@@ -70,7 +70,7 @@ pub async fn of_repository(
         let login = cloud_login::login(context, &asked, &how).await;
         how.login = Some(login.map_err(|failure| {
             let lead = "unable to get authentication data from OIDC";
-            failure.tried(reason::AUTHENTICATION_FAILED, lead)
+            failure.during(reason::AUTHENTICATION_FAILED, lead)
         })?);
     }
     Ok(how)
@@ -91,7 +91,7 @@ pub async fn of_registry(
     let namespace = &source.id.namespace;
     let places = pull_secrets(context, source).await?;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = SourceSecret::find(context, namespace, &reference.name).await?;
         let lead = "failed to get credential: ";
         let place = place.ok_or_else(|| {
             let what = not_found(namespace, &reference.name);
@@ -114,7 +114,7 @@ pub async fn of_registry(
     certificates(context, namespace, reference, &mut how, &lead).await?;
     let has_secrets = spec.secret_ref.is_some() || !places.is_empty();
     if let Some(cloud) = source.cloud().filter(|_| !has_secrets) {
-        let asked = cloud_login::Asked {
+        let asked = cloud_login::LoginRequest {
             namespace,
             cloud,
             url: &spec.url,
@@ -123,7 +123,7 @@ pub async fn of_registry(
         let login = cloud_login::login(context, &asked, &how).await;
         how.login = Some(login.map_err(|failure| {
             let (reason, lead) = first_question(source);
-            failure.tried(reason, lead)
+            failure.during(reason, lead)
         })?);
     }
     Ok(how)
@@ -151,7 +151,7 @@ fn first_question(source: &OCIRepository) -> (&'static str, String) {
 async fn pull_secrets(
     context: &Context<'_>,
     source: &OCIRepository,
-) -> Result<Vec<Place>, Failure> {
+) -> Result<Vec<SourceSecret>, Failure> {
     let (namespace, name) = (&source.id.namespace, source.service_account());
     let fail = |what: String| denied(format!("failed to get credential: {what}"));
     let account = match cloud::find(&context.hub, namespace, name, None).await {
@@ -166,7 +166,7 @@ async fn pull_secrets(
     };
     let mut places = Vec::new();
     for name in account.pull_secrets() {
-        let place = Place::find(context, namespace, name).await?;
+        let place = SourceSecret::find(context, namespace, name).await?;
         places.push(place.ok_or_else(|| {
             fail(format!(
                 "failed to get image pull secret for serviceaccount '{}': secret '{namespace}/{name}' not found",
@@ -186,7 +186,7 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
     let mut how = start(context, spec.timeout.as_deref())?;
     let namespace = &source.id.namespace;
     if let Some(reference) = &spec.secret_ref {
-        let place = Place::find(context, namespace, &reference.name).await?;
+        let place = SourceSecret::find(context, namespace, &reference.name).await?;
         let place = place.ok_or_else(|| {
             let what = not_found(namespace, &reference.name);
             denied(format!("failed to get secret {what}"))
@@ -222,7 +222,7 @@ async fn certificates(
     let Some(LocalRef { name, .. }) = reference else {
         return Ok(());
     };
-    let taken = match Place::find(context, namespace, name).await? {
+    let taken = match SourceSecret::find(context, namespace, name).await? {
         Some(place) => place.certificates(how, false),
         None => Err(format!("secret '{namespace}/{name}' not found")),
     };
@@ -248,7 +248,7 @@ async fn proxy(
     let Some(LocalRef { name, .. }) = reference else {
         return Ok(None);
     };
-    let proxy = match Place::find(context, namespace, name).await? {
+    let proxy = match SourceSecret::find(context, namespace, name).await? {
         Some(place) => place.proxy(),
         None => Err(format!("secret '{namespace}/{name}' not found")),
     };

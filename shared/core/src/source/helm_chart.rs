@@ -1,6 +1,6 @@
 //! The step of a HelmChart: a chart of a repository, a registry or a source's files becomes an artifact.
 //!
-//! The artifact is a packed chart (`.tgz`), stored as it is ([`Form::Chart`]). Its revision is the chart's version; build
+//! The artifact is a packed chart (`.tgz`), stored as it is ([`ArtifactKind::Chart`]). Its revision is the chart's version; build
 //! metadata in it tells that values files were merged (`+GENERATION`) or that the chart follows its source's revision.
 //! Reasons, messages and versions are those of source-controller 1.9.
 
@@ -13,7 +13,7 @@ use crate::flux::{
     reason,
 };
 use crate::kernel::Context;
-use crate::source::artifact::{self, Form};
+use crate::source::artifact::{self, ArtifactKind};
 use crate::source::lookup::{artifact_of, find};
 use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::verify::{Trust, Verdict};
@@ -106,7 +106,8 @@ async fn finish(
         verified,
     } = built;
     if let Some(content) = content {
-        let stored = artifact::store_file(context.ports, content, Form::Chart, &plan.version).await;
+        let stored =
+            artifact::store_file(context.ports, content, ArtifactKind::Chart, &plan.version).await;
         let stored = stored.map_err(|error| {
             Failure::port(reason::STORAGE_FAILED, &error)
                 .context("unable to copy Helm chart to storage")

@@ -8,7 +8,7 @@ use crate::flux::{
 use crate::kernel::status;
 use crate::kernel::{Context, Outcome};
 use crate::ports::{Fetched, Validator};
-use crate::source::artifact::{self, Form};
+use crate::source::artifact::{self, ArtifactKind};
 use crate::source::reconciler::{Found, SourceReconciler};
 use crate::source::{connection, consumers, index_url, shown, unnamed};
 use bytes::Bytes;
@@ -107,7 +107,7 @@ async fn fetch(
 
 /// The revision of an index is its digest.
 async fn store(context: &Context<'_>, index: Bytes) -> Result<ArtifactStatus, Failure> {
-    let stored = artifact::store_file(context.ports, index, Form::Index, "").await;
+    let stored = artifact::store_file(context.ports, index, ArtifactKind::Index, "").await;
     let mut artifact = stored.map_err(|error| {
         Failure::port(reason::STORAGE_FAILED, &error).context("unable to save artifact to storage")
     })?;

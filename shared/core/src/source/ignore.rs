@@ -42,7 +42,7 @@ const MAX_PATTERNS: usize = 2_000;
 
 /// A pattern that is none.
 #[derive(Debug, thiserror::Error)]
-#[error("{place}: '{pattern}' is no ignore pattern: {reason}")]
+#[error("{place}: '{pattern}' is not a valid ignore pattern: {reason}")]
 pub struct BadPattern {
     /// The file, or `spec.ignore`.
     pub place: String,

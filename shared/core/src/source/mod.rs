@@ -17,8 +17,8 @@ pub mod ignore;
 pub mod index;
 pub mod lookup;
 pub mod oci;
-mod place;
 pub(crate) mod reconciler;
+mod secret;
 pub mod verify;
 
 use crate::failure::Failure;

@@ -7,7 +7,7 @@ use crate::flux::{
 };
 use crate::kernel::Context;
 use crate::ports::{Connection, ErrorKind, FetchLimits, Layer, Manifest, PortError};
-use crate::source::artifact::{self, Form};
+use crate::source::artifact::{self, ArtifactKind};
 use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::verify::{self, Trust, Verdict};
 use crate::source::{archive, connection, ignore, pattern};
@@ -42,8 +42,8 @@ impl SourceReconciler for Oci {
         let wanted = choose(context, source, repository, &how).await?;
         let charts = &context.ports.charts;
         let (digest, mut manifest) = match &wanted {
-            Wanted::Digest(digest) => (digest.clone(), None),
-            Wanted::Tag(tag) => {
+            RefSpec::Digest(digest) => (digest.clone(), None),
+            RefSpec::Tag(tag) => {
                 let found = charts.manifest(repository, tag, &how).await;
                 let found =
                     found.map_err(|error| failed(&error, "failed to determine artifact digest"))?;
@@ -169,12 +169,12 @@ fn repository(url: &str) -> Result<&str, Failure> {
 }
 
 /// What to ask the registry for.
-enum Wanted {
+enum RefSpec {
     Digest(String),
     Tag(String),
 }
 
-impl Wanted {
+impl RefSpec {
     /// As the registry's clients write it: `HOST/PATH:6.5.0`, `HOST/PATH@sha256:…`.
     fn of(&self, repository: &str) -> String {
         match self {
@@ -204,11 +204,11 @@ async fn choose(
     source: &OCIRepository,
     repository: &str,
     how: &Connection,
-) -> Result<Wanted, Failure> {
+) -> Result<RefSpec, Failure> {
     let reference = source.spec.reference.clone().unwrap_or_default();
     if !reference.digest.is_empty() {
         return match is_digest(&reference.digest) {
-            true => Ok(Wanted::Digest(reference.digest)),
+            true => Ok(RefSpec::Digest(reference.digest)),
             false => {
                 let what = format!(
                     "failed to determine artifact digest: cannot parse hash: {:?}",
@@ -223,7 +223,7 @@ async fn choose(
             "" => "latest",
             tag => tag,
         };
-        return Ok(Wanted::Tag(tag.to_owned()));
+        return Ok(RefSpec::Tag(tag.to_owned()));
     }
     let lead = format!(
         "failed to determine the artifact tag for '{}'",
@@ -243,7 +243,7 @@ async fn choose(
         .as_ref()
         .is_some_and(|selector| selector.media_type == CHART);
     let tag = newest_tag(tags, &reference, is_chart).map_err(|failure| failure.context(&lead))?;
-    Ok(Wanted::Tag(tag))
+    Ok(RefSpec::Tag(tag))
 }
 
 /// The newest tag that the range allows. A tag of a chart has `_` where its version has `+`.
@@ -310,7 +310,7 @@ async fn store(
         }
     };
     let stored = match copy {
-        true => artifact::store_file(context.ports, layer, Form::Chart, revision).await,
+        true => artifact::store_file(context.ports, layer, ArtifactKind::Chart, revision).await,
         false => artifact::store(context.ports, &extract(source, &layer)?, revision).await,
     };
     stored.map_err(|error| {
@@ -387,11 +387,11 @@ mod tests {
     #[test]
     fn revisions() {
         assert_eq!(
-            Wanted::Tag("6.5.0".into()).revision("sha256:a"),
+            RefSpec::Tag("6.5.0".into()).revision("sha256:a"),
             "6.5.0@sha256:a"
         );
         assert_eq!(
-            Wanted::Digest("sha256:a".into()).revision("sha256:a"),
+            RefSpec::Digest("sha256:a".into()).revision("sha256:a"),
             "sha256:a"
         );
     }

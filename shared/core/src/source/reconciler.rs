@@ -1,6 +1,6 @@
 //! What all kinds of sources share: the status of a source, its events, and the requests for those that follow it.
 
-use crate::driver::{End, Memory, Reconciler, Report};
+use crate::driver::{Memory, Reconciler, Report, StepEnd};
 use crate::failure::{Class, Failure};
 use crate::flux::{
     ArtifactStatus, ConditionStatus, READY, RECONCILING, SOURCE_CONTROLLER, STALLED, Source,
@@ -110,8 +110,8 @@ impl<K: SourceReconciler> Reconciler for Sources<K> {
         _: &mut Memory<SourceState<K::Memory>>,
     ) -> Report<Source<K::Spec>> {
         let end = match super::forget(context).await {
-            Ok(()) => End::Released,
-            Err(failure) => End::Failed(failure, LONGEST_RETRY),
+            Ok(()) => StepEnd::Released,
+            Err(failure) => StepEnd::Failed(failure, LONGEST_RETRY),
         };
         Report {
             status: source.status.clone(),
@@ -250,7 +250,7 @@ async fn succeeded<S: SourceSpec>(
     source: &Source<S>,
     new: &mut SourceStatus,
     found: Found,
-) -> End {
+) -> StepEnd {
     let Found {
         reason,
         message,
@@ -293,7 +293,7 @@ async fn succeeded<S: SourceSpec>(
             Err(failure) => {
                 // The next try finds the change again.
                 new.clone_from(&source.status);
-                return End::Failed(failure, LONGEST_RETRY);
+                return StepEnd::Failed(failure, LONGEST_RETRY);
             }
         }
     }
@@ -309,7 +309,7 @@ async fn succeeded<S: SourceSpec>(
         let about = [("revision", revision.as_str()), ("digest", digest.as_str())];
         context.events.annotated(false, why, &text, &about);
     }
-    End::Done(outcome)
+    StepEnd::Done(outcome)
 }
 
 /// Not ready, with the event that says why. As in Flux, a generation is observed when it succeeded or can never.
@@ -319,7 +319,7 @@ fn failed<S: SourceSpec>(
     new: &mut SourceStatus,
     failure: Failure,
     condition: Option<&'static str>,
-) -> End {
+) -> StepEnd {
     let (generation, now) = (source.generation(), rfc3339(context.ports.clock.now()));
     let Failure {
         reason, message, ..
@@ -365,5 +365,5 @@ fn failed<S: SourceSpec>(
         context.events.tell(is_warning, reason, message, "");
     }
     // As in Flux, the interval says nothing of how often a failure is tried again.
-    End::Failed(failure, LONGEST_RETRY)
+    StepEnd::Failed(failure, LONGEST_RETRY)
 }

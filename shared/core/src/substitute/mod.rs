@@ -113,7 +113,7 @@ pub enum SubstituteError {
     #[error("envsubst error: YAMLToJSON: {0}; check the values for quotes, colons and brackets")]
     Yaml(#[from] yaml::YamlError),
     /// The substituted text is no longer one object with a name and a kind.
-    #[error("envsubst error: the substituted text is no Kubernetes object: {0}")]
+    #[error("envsubst error: the substituted text is not a Kubernetes object: {0}")]
     Object(#[from] InvalidObject),
     /// A value brought a second YAML document, or none is left.
     #[error("envsubst error: the substituted text has {0} YAML documents, expected one")]

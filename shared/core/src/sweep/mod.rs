@@ -181,7 +181,7 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     let (mut requests, mut rehearsed, mut quiet) = (Vec::new(), Vec::new(), BTreeSet::new());
     for ((id, object), cause) in listed.objects.iter().zip(causes) {
         let known = old.get(&id.key());
-        let is_rehearsed = cause == Some(Cause::Timer) && due::may_be_settled(id, object);
+        let is_rehearsed = cause == Some(Cause::Timer) && due::may_be_noop(id, object);
         let entry = match known {
             Some(known) if cause.is_none() || is_rehearsed => known.clone(),
             _ => Entry::queued(object, schedule.now),

@@ -3,8 +3,8 @@
 use crate::flux::FluxKind;
 use crate::helmrelease::OWNER_NAME;
 use crate::ports::{
-    Abilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource, Result,
-    Token, TokenAsk,
+    ApiCapabilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource,
+    Result, Token, TokenAsk,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -67,7 +67,7 @@ impl Cluster for Snapshot {
         self.cluster.versions(group, kind).await
     }
 
-    async fn abilities(&self) -> Result<Abilities> {
+    async fn abilities(&self) -> Result<ApiCapabilities> {
         self.cluster.abilities().await
     }
 

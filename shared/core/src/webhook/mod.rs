@@ -64,7 +64,7 @@ pub struct Delivery<'a> {
 
 /// What came of a delivery; all of it is answered with 2xx.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum DeliveryResult {
     /// The answer to `ping`.
     Pong,
     /// These requests are in the queue.
@@ -117,7 +117,7 @@ pub async fn receive(
     ports: &Ports,
     entrance: &Entrance,
     delivery: Delivery<'_>,
-) -> Result<Answer, Refusal> {
+) -> Result<DeliveryResult, Refusal> {
     if delivery.body.len() > entrance.max_body {
         return Err(Refusal::TooLarge(entrance.max_body));
     }
@@ -126,7 +126,7 @@ pub async fn receive(
         return Err(Refusal::Unauthorized(entrance.secret));
     };
     let name = sender.secret();
-    let secret = ports.keys.secret(name).await?.ok_or_else(|| {
+    let secret = ports.secrets.secret(name).await?.ok_or_else(|| {
         let what = format!("the secret manager has no '{name}'");
         PortError::new(ErrorKind::NotFound, what)
     })?;
@@ -134,13 +134,13 @@ pub async fn receive(
         return Err(Refusal::Unauthorized(entrance.secret));
     }
     match sender.read(&delivery)? {
-        Event::Ping => Ok(Answer::Pong),
+        Event::Ping => Ok(DeliveryResult::Pong),
         Event::Push { url, reference } => push(ports, &url, &reference).await,
-        Event::Other(what) => Ok(Answer::Ignored(what)),
+        Event::Other(what) => Ok(DeliveryResult::Ignored(what)),
     }
 }
 
-async fn push(ports: &Ports, url: &str, reference: &str) -> Result<Answer, Refusal> {
+async fn push(ports: &Ports, url: &str, reference: &str) -> Result<DeliveryResult, Refusal> {
     let Some(repository) = index::repository(url) else {
         let what = "the repository's address is not valid".to_owned();
         return Err(Refusal::Malformed("push".to_owned(), what));
@@ -148,7 +148,7 @@ async fn push(ports: &Ports, url: &str, reference: &str) -> Result<Answer, Refus
     let followers = index::followers(ports, &repository, reference).await?;
     if followers.is_empty() {
         let what = format!("no source follows {reference} of {repository}");
-        return Ok(Answer::Ignored(what));
+        return Ok(DeliveryResult::Ignored(what));
     }
     let requests: Vec<Request> = followers
         .into_iter()
@@ -156,7 +156,7 @@ async fn push(ports: &Ports, url: &str, reference: &str) -> Result<Answer, Refus
         .collect();
     let now = requests.iter().cloned().map(|one| (one, Duration::ZERO));
     ports.queue.send(now.collect()).await?;
-    Ok(Answer::Queued(requests))
+    Ok(DeliveryResult::Queued(requests))
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     use crate::flux::GitReference;
     use crate::flux::{FluxKind, ObjectRef};
     use crate::ports::Secret;
-    use crate::testing::{self, MemoryBlobs, MemoryKeys, MemoryQueue};
+    use crate::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets};
     use futures::FutureExt as _;
     use std::sync::Arc;
 
@@ -224,12 +224,12 @@ mod tests {
             receive(&ports, delivery("push", PUSH, &signed)),
             Err(Refusal::Unavailable(_))
         ));
-        ports.keys = Arc::new(MemoryKeys(
+        ports.secrets = Arc::new(MemorySecrets(
             [(super::SECRET.to_owned(), Secret::new(SECRET))].into(),
         ));
         assert!(matches!(
             receive(&ports, delivery("push", PUSH, &signed)),
-            Ok(Answer::Ignored(_))
+            Ok(DeliveryResult::Ignored(_))
         ));
 
         let object = ObjectRef::new(FluxKind::GitRepository, "flux-system", "fleet");
@@ -254,7 +254,7 @@ mod tests {
         let request = Request::new("staging", object, Cause::Push);
         assert_eq!(
             receive(&ports, delivery("push", PUSH, &signed)).unwrap(),
-            Answer::Queued(vec![request.clone()])
+            DeliveryResult::Queued(vec![request.clone()])
         );
         assert_eq!(queue.take(), [(request, Duration::ZERO)]);
 
@@ -275,7 +275,7 @@ mod tests {
         ));
         assert_eq!(
             receive(&ports, delivery("ping", "{}", &sign("{}"))).unwrap(),
-            Answer::Pong
+            DeliveryResult::Pong
         );
         let large = "x".repeat(ENTRANCE.max_body + 1);
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
 use driftless_adapters::git::FolderGit;
-use driftless_adapters::local::{LocalKeys, SystemClock};
+use driftless_adapters::local::{LocalSecrets, SystemClock};
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Request as Asked, User};
 use driftless_core::bootstrap::{self, Root};
@@ -52,7 +52,7 @@ impl World {
             buckets: Arc::new(Offline),
             blobs: Arc::new(MemoryBlobs::default()),
             queue: queue.clone(),
-            keys: Arc::new(LocalKeys::new(secrets.into(), None)),
+            secrets: Arc::new(LocalSecrets::new(secrets.into(), None)),
             clusters: known.clone(),
             clouds: Offline::clouds(),
             clock,

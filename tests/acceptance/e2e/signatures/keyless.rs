@@ -386,11 +386,11 @@ fn trusted_roots_that_cannot_be_embedded() {
     let hub = keyless.signed.world.hub();
     hub.secret(SPACE, "empty", &json!({"other": "x"}));
     let broken = [
-        ("text", "canary".to_owned(), "is no JSON"),
+        ("text", "canary".to_owned(), "is not JSON"),
         (
             "another",
             "{}".to_owned(),
-            "is no trusted root: expected the mediaType",
+            "is not a trusted root: expected the mediaType",
         ),
         (
             "keyless",

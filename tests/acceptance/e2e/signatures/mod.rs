@@ -164,7 +164,7 @@ fn what_nobody_trusted_signed_embedded() {
     for version in versions {
         let (name, digest) = (version.replace('.', "-"), host.digest(APP, version));
         let why = match version {
-            "1.0.0" => "there is no cosign signature beside it; sign it with 'cosign sign --key'",
+            "1.0.0" => "it has no cosign signature; sign it with 'cosign sign --key'",
             _ => others,
         };
         let why = format!(

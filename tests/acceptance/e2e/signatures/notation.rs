@@ -80,7 +80,7 @@ fn cases(host: &str) -> Vec<Case> {
         policy,
         expected,
     };
-    let nobody = "its certificate is of nobody who is trusted";
+    let nobody = "its certificate was not issued by a trusted authority";
     vec![
         case("plain", plain(), strict(), Verified),
         case("lasting", json!({"lifetime": "87600h"}), strict(), Verified),
@@ -446,7 +446,7 @@ fn certificates_of_notation_embedded() {
         ),
         (
             "no-such-certificate",
-            "secret 'flux-system/no-such-certificate': 'root.crt' is no certificate: expected PEM (CERTIFICATE) or DER",
+            "secret 'flux-system/no-such-certificate': 'root.crt' is not a certificate: expected PEM (CERTIFICATE) or DER",
         ),
     ] {
         let failed = told("False", "VerificationError", &format!("{lead}: {why}"));

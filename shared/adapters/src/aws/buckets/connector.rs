@@ -1,6 +1,6 @@
 //! How the SDK's requests to hosts that users name are sent: through the same gate as all others.
 
-use crate::web::{self, Clients};
+use crate::tenant_http::{self, Clients};
 use aws_sdk_s3::config::http::{HttpRequest, HttpResponse};
 use aws_sdk_s3::config::{RuntimeComponents, SharedHttpClient};
 use aws_sdk_s3::error::SdkError;
@@ -58,7 +58,7 @@ impl Gate {
             .map_err(|error| ConnectorError::user(error.into()))?;
         // The parser takes dots out of a path; what is there then is another object.
         if url.path() != parts.uri.path() {
-            let what = "the address of the object is not the one that its key stands for";
+            let what = "the object's URL does not match its key";
             let told = PortError::new(ErrorKind::Invalid, what);
             return Err(ConnectorError::user(told.into()));
         }
@@ -73,7 +73,7 @@ impl Gate {
             .headers(parts.headers)
             .body(body.unwrap_or_default());
         let response = request.send().await.map_err(|error| {
-            let told = web::unreachable(&error, &place).into();
+            let told = tenant_http::unreachable(&error, &place).into();
             match error.is_timeout() {
                 true => ConnectorError::timeout(told),
                 false => ConnectorError::io(told),

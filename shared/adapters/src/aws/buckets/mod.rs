@@ -4,7 +4,7 @@ mod connector;
 
 use super::error::{said, to_error};
 use super::role::Installation;
-use crate::web::Clients;
+use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
@@ -178,7 +178,7 @@ impl Bucket for S3Bucket {
             let count = page.key_count.and_then(|count| usize::try_from(count).ok());
             let (Some(goes_on), true) = (page.is_truncated, count.is_none_or(|n| n == entries))
             else {
-                return Err(broken("the answer is no whole page of a list"));
+                return Err(broken("the response is not a complete page of the list"));
             };
             let is_encoded = page.encoding_type == Some(EncodingType::Url);
             let before = found.len();

@@ -1,7 +1,7 @@
 //! Amazon ECR: user and password of a registry (GetAuthorizationToken).
 
 use super::Shared;
-use super::sign::Question;
+use super::sign::SigningRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{
@@ -33,11 +33,11 @@ impl Shared {
         let region = registry.region();
         let (service, host, target) = service(registry);
         let url = format!("{}/", self.endpoint(host).await);
-        let question = Question {
+        let question = SigningRequest {
             method: Method::POST,
             headers: &[("content-type", JSON), ("x-amz-target", target)],
             body: "{}",
-            ..Question::get(service, region, &url, now)
+            ..SigningRequest::get(service, region, &url, now)
         };
         let credentials = self.credentials(region, identity, now).await?;
         let answer = self.ask(question.signed(credentials)?).await?;

@@ -4,7 +4,7 @@
 //! header with the cluster's name makes the question one for this cluster.
 
 use super::Shared;
-use super::sign::Question;
+use super::sign::SigningRequest;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_core::ports::{
@@ -52,7 +52,7 @@ impl Shared {
     ) -> Result<ClusterPlace> {
         let endpoint = self.endpoint(host("eks", cluster)?).await;
         let url = format!("{endpoint}/clusters/{}", cluster.name);
-        let question = Question::get("eks", &cluster.region, &url, now);
+        let question = SigningRequest::get("eks", &cluster.region, &url, now);
         let credentials = self.credentials(&cluster.region, identity, now).await?;
         let body = self.ask(question.signed(credentials)?).await?;
         let broken = |why: &str| PortError::new(ErrorKind::Unreadable, format!("'{url}' {why}"));
@@ -85,9 +85,9 @@ impl Shared {
         let ends = credentials.expiry();
         let endpoint = self.endpoint(host("sts", cluster)?).await;
         let url = format!("{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15");
-        let question = Question {
+        let question = SigningRequest {
             headers: &[("x-k8s-aws-id", &cluster.name)],
-            ..Question::get("sts", &cluster.region, &url, now)
+            ..SigningRequest::get("sts", &cluster.region, &url, now)
         };
         let url = question.presigned(credentials, LIFE)?;
         let ends = ends.and_then(|ends| ends.duration_since(UNIX_EPOCH).ok());

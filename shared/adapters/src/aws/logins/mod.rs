@@ -7,9 +7,9 @@ mod sign;
 
 use super::error::to_error;
 use super::role::Installation;
-use crate::fresh::Fresh;
-use crate::service;
-use crate::web::Clients;
+use crate::cloud_http;
+use crate::expiring_cache::ExpiringCache;
+use crate::tenant_http::Clients;
 use async_trait::async_trait;
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, ProvideCredentials};
@@ -32,10 +32,10 @@ pub struct AwsLogins(Arc<Shared>);
 struct Shared {
     installation: Installation,
     clients: Clients,
-    roles: Fresh<(String, AwsIdentity), Credentials>,
-    places: Fresh<(EksCluster, AwsIdentity), ClusterPlace>,
-    tokens: Fresh<(EksCluster, AwsIdentity), Token>,
-    registries: Fresh<(EcrRegistry, AwsIdentity), RegistryLogin>,
+    roles: ExpiringCache<(String, AwsIdentity), Credentials>,
+    places: ExpiringCache<(EksCluster, AwsIdentity), ClusterPlace>,
+    tokens: ExpiringCache<(EksCluster, AwsIdentity), Token>,
+    registries: ExpiringCache<(EcrRegistry, AwsIdentity), RegistryLogin>,
 }
 
 impl AwsLogins {
@@ -134,7 +134,7 @@ impl Shared {
     async fn ask(&self, request: http::Request<Vec<u8>>) -> Result<Bytes> {
         // An emulator's address is the operator's own word.
         let is_emulator = self.installation.settings().await.endpoint_url().is_some();
-        service::ask(&self.clients, request, is_emulator).await
+        cloud_http::ask(&self.clients, request, is_emulator).await
     }
 }
 

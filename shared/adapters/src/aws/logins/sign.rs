@@ -10,7 +10,7 @@ use http::{Method, Request};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// A request to a service, and what its signature says.
-pub struct Question<'a> {
+pub struct SigningRequest<'a> {
     /// `GET` or `POST`.
     pub method: Method,
     /// `eks`, `ecr`, `sts`.
@@ -27,7 +27,7 @@ pub struct Question<'a> {
     pub now: Duration,
 }
 
-impl<'a> Question<'a> {
+impl<'a> SigningRequest<'a> {
     /// One that says nothing but its address.
     pub fn get(service: &'static str, region: &'a str, url: &'a str, now: Duration) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl<'a> Question<'a> {
     /// The address, with a signature in it that is good for so long.
     ///
     /// # Errors
-    /// As [`Question::signed`].
+    /// As [`SigningRequest::signed`].
     pub fn presigned(&self, credentials: Credentials, good: Duration) -> Result<String> {
         let mut settings = SigningSettings::default();
         settings.signature_location = SignatureLocation::QueryParams;
@@ -113,9 +113,9 @@ mod tests {
     fn in_headers_or_in_the_address() {
         let url = "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity";
         let now = Duration::from_secs(1_700_000_000);
-        let get = Question {
+        let get = SigningRequest {
             headers: &[("x-k8s-aws-id", "prod")],
-            ..Question::get("sts", "eu-west-1", url, now)
+            ..SigningRequest::get("sts", "eu-west-1", url, now)
         };
         let signed = get.signed(key()).unwrap();
         let header = |name: &str| signed.headers()[name].to_str().unwrap();
@@ -140,7 +140,7 @@ mod tests {
             assert!(url.contains(part), "{part} in {url}");
         }
         assert!(!url.contains("=secret"));
-        let other = Question {
+        let other = SigningRequest {
             headers: &[("x-k8s-aws-id", "test")],
             ..get
         };

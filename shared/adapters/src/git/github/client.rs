@@ -32,7 +32,7 @@ pub struct Api {
 }
 
 /// A whole answer.
-pub struct Answer {
+pub struct ApiResponse {
     /// The code.
     pub status: u16,
     /// The headers.
@@ -42,7 +42,7 @@ pub struct Answer {
 }
 
 /// What to ask.
-pub struct Ask {
+pub struct ApiRequest {
     /// The method.
     pub method: Method,
     /// The path below the API's address, with its query; or a whole URL of a page.
@@ -57,7 +57,7 @@ pub struct Ask {
     pub limit: usize,
 }
 
-impl Ask {
+impl ApiRequest {
     /// A GET of JSON.
     pub fn get(path: &str, login: Option<HeaderValue>) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Api {
         if uri.is_none_or(|uri| uri.authority().is_none() || uri.query().is_some()) {
             return Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("'{base}' is no address of GitHub's API"),
+                format!("'{base}' is not a URL of GitHub's API"),
             ));
         }
         Ok(Self {
@@ -120,7 +120,7 @@ impl Api {
     ///
     /// # Errors
     /// No answer, an error's code, or a limit that still holds (nothing is sent then).
-    pub async fn ask(&self, ask: Ask) -> Result<Answer> {
+    pub async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse> {
         let key = login_key(ask.login.as_ref());
         self.check_limit(key)?;
         let base = self.uri(&self.base)?;
@@ -153,7 +153,13 @@ impl Api {
         ))
     }
 
-    async fn once(&self, ask: &Ask, to: &Uri, at_home: bool, what: &str) -> Result<Answer> {
+    async fn once(
+        &self,
+        ask: &ApiRequest,
+        to: &Uri,
+        at_home: bool,
+        what: &str,
+    ) -> Result<ApiResponse> {
         let mut request = Request::builder().method(&ask.method).uri(to);
         for (name, value) in &ask.headers {
             request = request.header(name, value);
@@ -199,7 +205,7 @@ impl Api {
             };
             PortError::new(kind, format!("{what}: {why}"))
         })?;
-        Ok(Answer {
+        Ok(ApiResponse {
             status: head.status.as_u16(),
             headers: head.headers,
             body,
@@ -207,8 +213,12 @@ impl Api {
     }
 
     fn uri(&self, text: &str) -> Result<Uri> {
-        text.parse()
-            .map_err(|_| PortError::new(ErrorKind::Invalid, "an address of GitHub's API is no URL"))
+        text.parse().map_err(|_| {
+            PortError::new(
+                ErrorKind::Invalid,
+                "an address of GitHub's API is not a valid URL",
+            )
+        })
     }
 
     fn check_limit(&self, key: u64) -> Result<()> {
@@ -241,7 +251,7 @@ impl Api {
     }
 }
 
-impl Answer {
+impl ApiResponse {
     /// The JSON of the answer.
     ///
     /// # Errors
@@ -314,7 +324,7 @@ impl Answer {
                 self.number("retry-after").map(Duration::from_secs),
                 "GitHub has a problem",
             ),
-            _ => (ErrorKind::Unreadable, None, "no such answer was expected"),
+            _ => (ErrorKind::Unreadable, None, "unexpected response"),
         };
         let said = if said.is_empty() {
             said
@@ -351,7 +361,7 @@ impl Answer {
 }
 
 /// Where a redirect leads. Away from https only when the operator set up an API without it.
-fn follow(base: &Uri, from: &Uri, answer: &Answer, what: &str) -> Result<Uri> {
+fn follow(base: &Uri, from: &Uri, answer: &ApiResponse, what: &str) -> Result<Uri> {
     let bad = || {
         PortError::new(
             ErrorKind::Unreadable,

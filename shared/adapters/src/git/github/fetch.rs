@@ -1,5 +1,5 @@
 use super::Session;
-use super::client::Ask;
+use super::client::ApiRequest;
 use crate::git::is_sha;
 use driftless_core::ports::{ErrorKind, FetchLimits, PortError, Result};
 use driftless_core::source::archive;
@@ -54,7 +54,7 @@ impl Session<'_> {
     pub async fn fetch(&self, sha: &str, limits: FetchLimits) -> Result<FileTree> {
         let path = self.path(&format!("git/commits/{sha}"));
         let commit: CommitObject = self
-            .ask(|login| Ask::get(&path, login))
+            .ask(|login| ApiRequest::get(&path, login))
             .await?
             .json(&format!("GET {path}"))?;
         if commit.sha != sha || !is_sha(&commit.tree.sha) {
@@ -72,9 +72,9 @@ impl Session<'_> {
         let path = self.path(&format!("tarball/{sha}"));
         let limit = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
         let packed = self
-            .ask(|login| Ask {
+            .ask(|login| ApiRequest {
                 limit,
-                ..Ask::get(&path, login)
+                ..ApiRequest::get(&path, login)
             })
             .await?
             .body;
@@ -141,7 +141,7 @@ impl Session<'_> {
             if whole { "?recursive=1" } else { "" }
         ));
         let listing: Listing = self
-            .ask(|login| Ask::get(&path, login))
+            .ask(|login| ApiRequest::get(&path, login))
             .await?
             .json(&format!("GET {path}"))?;
         if listing.sha != sha {
@@ -221,10 +221,10 @@ impl Session<'_> {
             header::ACCEPT,
             http::HeaderValue::from_static("application/vnd.github.raw+json"),
         );
-        let ask = |login| Ask {
+        let ask = |login| ApiRequest {
             limit,
             headers: vec![raw.clone()],
-            ..Ask::get(&path, login)
+            ..ApiRequest::get(&path, login)
         };
         let content = self.ask(ask).await?.body;
         if BlobId::of(&content) != *id {

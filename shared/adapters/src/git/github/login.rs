@@ -1,7 +1,7 @@
 use super::Session;
-use super::client::{Answer, Api, Ask, NOT_VALID};
+use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
 use driftless_core::flux::parse_rfc3339;
-use driftless_core::ports::{ErrorKind, GitAuth, Keys, PortError, Result, Secret};
+use driftless_core::ports::{ErrorKind, GitAuth, PortError, Result, Secret, SecretStore};
 use http::{HeaderValue, Method};
 use octocrab::auth::{EncodingKey, create_jwt};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ const KEPT: usize = 1000;
 
 /// The installation's credentials, and the tokens that Apps got.
 pub struct Logins {
-    keys: Arc<dyn Keys>,
+    keys: Arc<dyn SecretStore>,
     tokens: Mutex<HashMap<String, Token>>,
 }
 
@@ -36,7 +36,7 @@ struct App {
 }
 
 impl Logins {
-    pub fn new(keys: Arc<dyn Keys>) -> Self {
+    pub fn new(keys: Arc<dyn SecretStore>) -> Self {
         Self {
             keys,
             tokens: Mutex::default(),
@@ -125,7 +125,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// As [`Api::ask`], and the ways to get no login.
-    pub async fn ask(&self, make: impl Fn(Option<HeaderValue>) -> Ask + Send) -> Result<Answer> {
+    pub async fn ask(
+        &self,
+        make: impl Fn(Option<HeaderValue>) -> ApiRequest + Send,
+    ) -> Result<ApiResponse> {
         let login = self.login().await?;
         let answer = self.api()?.ask(make(login.header.clone())).await;
         match (&answer, &login) {
@@ -185,7 +188,7 @@ impl Session<'_> {
                     text.trim().parse::<u64>().map_err(|_| {
                         PortError::new(
                             ErrorKind::Invalid,
-                            format!("the GitHub App's {what} is no number"),
+                            format!("the GitHub App's {what} is not a number"),
                         )
                     })
                 };
@@ -222,15 +225,18 @@ impl Session<'_> {
             Some(id) => id,
             None => {
                 let path = self.path("installation");
-                let answer = self.api()?.ask(Ask::get(&path, Some(jwt.clone()))).await?;
+                let answer = self
+                    .api()?
+                    .ask(ApiRequest::get(&path, Some(jwt.clone())))
+                    .await?;
                 answer.json::<Installation>(&format!("GET {path}"))?.id
             }
         };
         let path = format!("/app/installations/{installation}/access_tokens");
-        let ask = Ask {
+        let ask = ApiRequest {
             method: Method::POST,
             body: Some(serde_json::json!({})),
-            ..Ask::get(&path, Some(jwt))
+            ..ApiRequest::get(&path, Some(jwt))
         };
         let token: IssuedToken = self.api()?.ask(ask).await?.json(&format!("POST {path}"))?;
         let now = SystemTime::now()
@@ -278,7 +284,7 @@ fn jwt(app: &App) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(
             ErrorKind::Invalid,
-            "the GitHub App's private key is no RSA key in PEM",
+            "the GitHub App's private key is not an RSA key in PEM",
         )
     };
     let key = EncodingKey::from_rsa_pem(app.key.expose()).map_err(|_| bad())?;

@@ -12,8 +12,10 @@ use super::GitHost;
 use async_trait::async_trait;
 use client::Api;
 use driftless_core::flux::GitReference;
-use driftless_core::ports::{Commit, ErrorKind, FetchLimits, GitAuth, Keys, PortError, Result};
-use driftless_core::repository::{Place, Repository};
+use driftless_core::ports::{
+    Commit, ErrorKind, FetchLimits, GitAuth, PortError, Result, SecretStore,
+};
+use driftless_core::repository::{Location, Repository};
 use driftless_manifest::FileTree;
 use login::Logins;
 use std::collections::BTreeMap;
@@ -54,13 +56,13 @@ pub struct GitHub {
 #[async_trait]
 impl GitHost for GitHub {
     /// Every host: those without GitHub's API are refused by name.
-    fn reads(&self, place: &Place) -> bool {
-        matches!(place, Place::Hosted(_))
+    fn reads(&self, place: &Location) -> bool {
+        matches!(place, Location::Hosted(_))
     }
 
     async fn resolve(
         &self,
-        place: &Place,
+        place: &Location,
         reference: &GitReference,
         auth: &GitAuth,
         known: Option<&Commit>,
@@ -71,7 +73,7 @@ impl GitHost for GitHub {
 
     async fn fetch(
         &self,
-        place: &Place,
+        place: &Location,
         commit: &Commit,
         auth: &GitAuth,
         limits: FetchLimits,
@@ -81,10 +83,10 @@ impl GitHost for GitHub {
     }
 }
 
-fn hosted(place: &Place) -> Result<&Repository> {
+fn hosted(place: &Location) -> Result<&Repository> {
     match place {
-        Place::Hosted(repository) => Ok(repository),
-        Place::Folder(folder) => Err(PortError::new(
+        Location::Hosted(repository) => Ok(repository),
+        Location::Folder(folder) => Err(PortError::new(
             ErrorKind::Unsupported,
             format!("file://{folder} is not a repository of a host"),
         )),
@@ -97,7 +99,7 @@ impl GitHub {
     ///
     /// # Errors
     /// An address of an API that is none.
-    pub fn new(hosts: Hosts, keys: Arc<dyn Keys>) -> Result<Self> {
+    pub fn new(hosts: Hosts, keys: Arc<dyn SecretStore>) -> Result<Self> {
         let apis = hosts
             .0
             .into_iter()

@@ -1,6 +1,6 @@
 use super::Session;
-use super::client::{Answer, Ask};
-use crate::git::{Wanted, highest, is_sha};
+use super::client::{ApiRequest, ApiResponse};
+use crate::git::{RefSpec, highest, is_sha};
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, PortError, Result};
 use driftless_core::repository::Repository;
@@ -44,18 +44,18 @@ impl Session<'_> {
         reference: &GitReference,
         known: Option<&Commit>,
     ) -> Result<Commit> {
-        let (full, name) = match Wanted::of(reference)? {
-            Wanted::Commit { sha, branch } => return self.commit(sha, branch, known).await,
-            Wanted::Semver(range) => return self.semver(range, known).await,
-            Wanted::Name(name) => (name.to_owned(), name.to_owned()),
-            Wanted::Tag(tag) => (format!("refs/tags/{tag}"), tag.to_owned()),
-            Wanted::Branch(branch) => (format!("refs/heads/{branch}"), branch.to_owned()),
+        let (full, name) = match RefSpec::of(reference)? {
+            RefSpec::Commit { sha, branch } => return self.commit(sha, branch, known).await,
+            RefSpec::Semver(range) => return self.semver(range, known).await,
+            RefSpec::Name(name) => (name.to_owned(), name.to_owned()),
+            RefSpec::Tag(tag) => (format!("refs/tags/{tag}"), tag.to_owned()),
+            RefSpec::Branch(branch) => (format!("refs/heads/{branch}"), branch.to_owned()),
         };
         let path = self.path(&format!(
             "git/{}",
             encode(&full.replacen("refs/", "ref/", 1))
         ));
-        let asked = Asked::new(self.repository, &full);
+        let asked = CacheKey::new(self.repository, &full);
         let answer = self
             .conditional(&path, asked.validator(known))
             .await
@@ -67,7 +67,7 @@ impl Session<'_> {
         if found.name != full {
             return Err(PortError::new(
                 ErrorKind::NotFound,
-                format!("{}: there is no {full}", self.repository),
+                format!("{}: {full} not found", self.repository),
             ));
         }
         let etag = answer.etag();
@@ -82,7 +82,7 @@ impl Session<'_> {
     /// A commit by its hash: the host says whether this login may read it.
     async fn commit(&self, sha: &str, branch: &str, known: Option<&Commit>) -> Result<Commit> {
         let path = self.path(&format!("git/commits/{sha}"));
-        let asked = Asked::new(self.repository, sha);
+        let asked = CacheKey::new(self.repository, sha);
         let answer = self
             .conditional(&path, asked.validator(known))
             .await
@@ -108,7 +108,7 @@ impl Session<'_> {
     /// The highest tag of a range.
     async fn semver(&self, range: &str, known: Option<&Commit>) -> Result<Commit> {
         let mut path = self.path("git/matching-refs/tags/?per_page=100");
-        let asked = Asked::new(self.repository, range);
+        let asked = CacheKey::new(self.repository, range);
         let mut validator = asked.validator(known);
         let mut tags: Vec<Reference> = Vec::new();
         let mut etag = None;
@@ -132,9 +132,8 @@ impl Session<'_> {
         let tag = tags
             .into_iter()
             .find(|tag| tag.name.strip_prefix("refs/tags/") == Some(&name));
-        let tag = tag.ok_or_else(|| {
-            PortError::new(ErrorKind::NotFound, format!("there is no tag {name}"))
-        })?;
+        let tag = tag
+            .ok_or_else(|| PortError::new(ErrorKind::NotFound, format!("tag {name} not found")))?;
         let sha = self.peel(tag.object).await?;
         Ok(Commit {
             sha,
@@ -143,9 +142,9 @@ impl Session<'_> {
         })
     }
 
-    async fn conditional(&self, path: &str, validator: Option<HeaderValue>) -> Result<Answer> {
+    async fn conditional(&self, path: &str, validator: Option<HeaderValue>) -> Result<ApiResponse> {
         self.ask(|login| {
-            let mut ask = Ask::get(path, login);
+            let mut ask = ApiRequest::get(path, login);
             ask.headers
                 .extend(validator.clone().map(|etag| (header::IF_NONE_MATCH, etag)));
             ask
@@ -164,7 +163,7 @@ impl Session<'_> {
                 "tag" => {
                     let path = self.path(&format!("git/tags/{}", target.sha));
                     let tag: Tag = self
-                        .ask(|login| Ask::get(&path, login))
+                        .ask(|login| ApiRequest::get(&path, login))
                         .await?
                         .json(&format!("GET {path}"))?;
                     target = tag.object;
@@ -186,9 +185,9 @@ impl Session<'_> {
 }
 
 /// What a validator belongs to. One that came for another question must not answer this one.
-struct Asked(String);
+struct CacheKey(String);
 
-impl Asked {
+impl CacheKey {
     fn new(repository: &Repository, reference: &str) -> Self {
         Self(hex::encode(
             &Sha256::digest(format!("{repository}\n{reference}"))[..8],

@@ -57,7 +57,7 @@ pub async fn keyring(
         }
     }
     let name = format!("tenants/{}/{namespace}", context.hub.settings.name);
-    if let Some(entry) = context.ports.keys.secret(&name).await? {
+    if let Some(entry) = context.ports.secrets.secret(&name).await? {
         let text = entry.expose_str().unwrap_or_default();
         age::Age
             .add(&mut keyring, text, &name)

@@ -31,9 +31,9 @@ pub(super) enum PublicKey {
 /// Why some text is no public key, in words that do not repeat it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum KeyError {
-    #[error("is no PEM text")]
+    #[error("is not PEM")]
     Pem,
-    #[error("is no public key: expected a PEM block PUBLIC KEY or RSA PUBLIC KEY")]
+    #[error("is not a public key: expected a PEM block PUBLIC KEY or RSA PUBLIC KEY")]
     Label,
     #[error("is a public key that cannot be read")]
     Broken,

@@ -213,7 +213,7 @@ pub fn settled(
 }
 
 /// Whether a look at an object that is due may turn out to be for nothing: a rehearsal tells.
-pub fn may_be_settled(id: &ObjectRef, object: &Object) -> bool {
+pub fn may_be_noop(id: &ObjectRef, object: &Object) -> bool {
     id.kind == FluxKind::HelmRelease
         && object.meta("deletionTimestamp").is_empty()
         && is_ready(object)

@@ -7,11 +7,11 @@ use driftless_core::flux::GitReference;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
-    Abilities, Access, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
+    Access, ApiCapabilities, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
     Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports,
     Precondition, Put, Queue, Request, Resource, Result, Secret, Token, TokenAsk, Version,
 };
-use driftless_core::testing::{self, MemoryBlobs, MemoryKeys, SqsModel, TestClock};
+use driftless_core::testing::{self, MemoryBlobs, MemorySecrets, SqsModel, TestClock};
 use driftless_core::{step, sweep};
 use driftless_manifest::{EntryKind, FileTree, Gvk, Object, TreePath};
 use futures::FutureExt as _;
@@ -95,7 +95,7 @@ impl World {
             users: [{name: c, user: {token: t}}],\
             contexts: [{name: c, context: {cluster: c, user: c}}]}";
         let keys = [(format!("hubs/{HUB}"), Secret::new(kubeconfig))];
-        ports.keys = Arc::new(MemoryKeys(keys.into()));
+        ports.secrets = Arc::new(MemorySecrets(keys.into()));
         let world = Arc::new(Self {
             ports,
             clock,
@@ -392,8 +392,8 @@ impl Cluster for Client {
             namespaced: true,
         }])
     }
-    async fn abilities(&self) -> Result<Abilities> {
-        Ok(Abilities::default())
+    async fn abilities(&self) -> Result<ApiCapabilities> {
+        Ok(ApiCapabilities::default())
     }
     async fn get(&self, _: &Resource, _: &str, _: &str) -> Result<Option<Object>> {
         self.0.calls.pass(async { Ok(Some(self.0.read())) }).await

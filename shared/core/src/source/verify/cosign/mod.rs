@@ -40,7 +40,7 @@ pub(super) enum Signers {
 pub(super) enum Unverified {
     #[error("{0}")]
     Port(PortError),
-    #[error("there is no cosign signature beside it; sign it with '{0}'")]
+    #[error("it has no cosign signature; sign it with '{0}'")]
     Absent(&'static str),
     #[error("none of its {0} signatures is of this digest and by a key that is trusted")]
     Others(usize),

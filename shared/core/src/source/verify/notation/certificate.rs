@@ -32,7 +32,7 @@ pub(super) struct Chain(Vec<Certificate>);
 /// # Errors
 /// It is neither.
 pub(super) fn trusted(text: &[u8]) -> Result<Certificate, &'static str> {
-    let wrong = "is no certificate: expected PEM (CERTIFICATE) or DER";
+    let wrong = "is not a certificate: expected PEM (CERTIFICATE) or DER";
     let block = first_block(text);
     let bytes = match &block {
         Some(("CERTIFICATE", bytes)) => bytes,
@@ -165,7 +165,7 @@ fn usage(certificate: &Certificate) -> Result<KeyUsage, String> {
 
 fn check_authority(own: &Certificate, below: usize) -> Result<(), String> {
     let constraints = constraints(own).filter(|constraints| constraints.ca);
-    let constraints = constraints.ok_or("an issuer is no certificate authority")?;
+    let constraints = constraints.ok_or("an issuer is not a certificate authority")?;
     if constraints
         .path_len_constraint
         .is_some_and(|most| usize::from(most) < below)

@@ -73,7 +73,7 @@ impl Headers {
             pairs[..at].iter().any(|(other, _)| other == label)
         };
         match pairs.iter().enumerate().any(is_twice) {
-            true => Err("a header of the envelope stands there twice".to_owned()),
+            true => Err("a header of the envelope is repeated".to_owned()),
             false => Ok(Self(pairs)),
         }
     }
@@ -130,6 +130,6 @@ impl Headers {
         };
         let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
         let time = seconds.map(|seconds| Some(Duration::from_secs(seconds)));
-        time.ok_or_else(|| format!("its {name} is no time"))
+        time.ok_or_else(|| format!("its {name} is not a valid time"))
     }
 }

@@ -74,7 +74,7 @@ impl Protected {
         };
         let time = value.as_str().and_then(parse_rfc3339);
         time.map(Some)
-            .ok_or_else(|| format!("its {name} is no time"))
+            .ok_or_else(|| format!("its {name} is not a valid time"))
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) enum Unverified {
     Port(PortError),
     #[error("the trust policy has no statement whose registryScopes have '{0}' or '*'")]
     NoStatement(String),
-    #[error("there is no notation signature beside it; sign it with 'notation sign'")]
+    #[error("it has no notation signature; sign it with 'notation sign'")]
     Absent,
     #[error("none of its first {MANY} signatures is trusted ({0}), and more are not looked at")]
     TooMany(String),
@@ -136,7 +136,7 @@ impl Trust {
             SigningScheme::SigningAuthority => Store::SigningAuthority,
         };
         if !statement.stores.contains(&store) || !envelope.chain.is_trusted(&self.certificates) {
-            return Err("its certificate is of nobody who is trusted".to_owned());
+            return Err("its certificate was not issued by a trusted authority".to_owned());
         }
         let Some(identities) = &statement.identities else {
             return Ok(());

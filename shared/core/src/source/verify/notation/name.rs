@@ -75,7 +75,7 @@ impl DistinguishedName {
                     .map(|s| s.as_str().to_owned()),
                 _ => None,
             };
-            let text = text.ok_or_else(|| format!("its subject's {kind} is no text"))?;
+            let text = text.ok_or_else(|| format!("its subject's {kind} is not a string"))?;
             pairs.push(((*kind).to_owned(), text));
         }
         Self::of(pairs)
@@ -90,7 +90,7 @@ impl DistinguishedName {
                 return Err("expected KEY=VALUE pairs".to_owned());
             }
             if all.insert(kind.clone(), value).is_some() {
-                return Err(format!("{kind} stands there twice"));
+                return Err(format!("{kind} is repeated"));
             }
         }
         let there = |kind: &&str| all.get(*kind).is_some_and(|value| !value.is_empty());
@@ -124,7 +124,7 @@ fn value(text: &str) -> Result<(String, &str), String> {
             '+' => return Err("several values in one place are not supported".to_owned()),
             '"' => {
                 return Err(
-                    "quotes are not supported: write a backslash before what is meant as it is"
+                    "quotes are not supported: escape special characters with a backslash"
                         .to_owned(),
                 );
             }
@@ -142,7 +142,7 @@ fn value(text: &str) -> Result<(String, &str), String> {
 }
 
 fn escaped(characters: &mut std::str::CharIndices<'_>) -> Result<char, String> {
-    let wrong = || "a backslash stands before nothing that it could mean".to_owned();
+    let wrong = || "a backslash is not followed by an escapable character".to_owned();
     let (_, first) = characters.next().ok_or_else(wrong)?;
     if " \"#+,;<=>\\".contains(first) {
         return Ok(first);

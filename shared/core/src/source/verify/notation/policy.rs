@@ -228,12 +228,12 @@ fn check_scopes(scopes: &[String]) -> Result<(), String> {
         return Err("it has no registryScopes".to_owned());
     }
     if scopes.len() > 1 && scopes.iter().any(|scope| scope == ANY) {
-        return Err("the scope '*' stands alone".to_owned());
+        return Err("the scope '*' cannot be combined with other scopes".to_owned());
     }
     let fits = |scope: &str| scope == ANY || FORM.as_ref().is_some_and(|form| form.is_match(scope));
     match scopes.iter().find(|scope| !fits(scope)) {
         Some(scope) => Err(format!(
-            "the scope '{scope}' is no repository: expected HOST/PATH without scheme and tag"
+            "the scope '{scope}' is not a repository: expected HOST/PATH without scheme and tag"
         )),
         None => Ok(()),
     }
@@ -269,7 +269,7 @@ fn read_identities(identities: &[String]) -> Result<Option<Vec<DistinguishedName
     if identities.iter().any(|identity| identity == ANY) {
         return match identities.len() {
             1 => Ok(None),
-            _ => Err("the identity '*' stands alone".to_owned()),
+            _ => Err("the identity '*' cannot be combined with other identities".to_owned()),
         };
     }
     let mut names = Vec::<DistinguishedName>::new();

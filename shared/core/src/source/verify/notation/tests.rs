@@ -67,7 +67,7 @@ fn policies_that_are_refused() {
         (
             "/registryScopes",
             json!(["*", "a.b/c"]),
-            "the scope '*' stands alone",
+            "the scope '*' cannot be combined with other scopes",
         ),
         (
             "/registryScopes",
@@ -94,7 +94,7 @@ fn policies_that_are_refused() {
         (
             "/trustedIdentities",
             json!(["*", "x509.subject:C=US,ST=WA,O=A"]),
-            "the identity '*' stands alone",
+            "the identity '*' cannot be combined with other identities",
         ),
         (
             "/trustedIdentities",

@@ -34,11 +34,11 @@ impl Root {
         if text.len() > BYTES {
             return Err(format!("has more than {} KiB", BYTES >> 10));
         }
-        let root: Value = serde_json::from_slice(text).map_err(|_| "is no JSON")?;
+        let root: Value = serde_json::from_slice(text).map_err(|_| "is not JSON")?;
         let kind = root["mediaType"].as_str().unwrap_or_default();
         if !kind.starts_with(MEDIA_TYPE) {
             return Err(format!(
-                "is no trusted root: expected the mediaType {MEDIA_TYPE}+json"
+                "is not a trusted root: expected the mediaType {MEDIA_TYPE}+json"
             ));
         }
         let root = serde_json::from_value::<TrustedRoot>(complete(root)?);

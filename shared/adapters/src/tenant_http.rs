@@ -1,7 +1,7 @@
 //! HTTP clients for hosts that tenants name: no address of the machine itself, where a name is looked up or a redirect leads,
 //! unless the connection allows it; no proxy of the environment; no more bytes than were asked for.
 
-use crate::lookup;
+use crate::resolver;
 use bytes::{Bytes, BytesMut};
 use driftless_core::address;
 use driftless_core::ports::{Connection, ErrorKind, PortError, Result, Secret};
@@ -24,7 +24,7 @@ const KEPT: usize = 32;
 const FIRST: u64 = 1 << 20;
 
 /// A question to a host.
-pub(crate) struct Ask<'a> {
+pub(crate) struct FileRequest<'a> {
     /// The address.
     pub url: Url,
     /// How to talk to it.
@@ -78,7 +78,7 @@ impl Clients {
     ///
     /// # Errors
     /// No answer in time; an address that may not be reached; certificates that cannot be used.
-    pub async fn ask(&self, ask: Ask<'_>) -> Result<Response> {
+    pub async fn ask(&self, ask: FileRequest<'_>) -> Result<Response> {
         let late = || {
             let what = format!("'{}': no answer in time", ask.place);
             PortError::new(ErrorKind::Unavailable, what)
@@ -89,7 +89,7 @@ impl Clients {
         }
     }
 
-    async fn follow(&self, ask: &Ask<'_>) -> Result<Response> {
+    async fn follow(&self, ask: &FileRequest<'_>) -> Result<Response> {
         let mut url = ask.url.clone();
         for _ in 0..=REDIRECTS {
             let client = self.client(&url, ask.how)?;
@@ -165,17 +165,18 @@ fn build(key: &Key) -> Result<Client> {
         .no_proxy()
         .redirect(Policy::none());
     if !key.allow_local {
-        builder = builder.dns_resolver(Arc::new(Elsewhere));
+        builder = builder.dns_resolver(Arc::new(PublicOnlyResolver));
     }
     if let Some(pem) = &key.authority {
         let certificates = Certificate::from_pem_bundle(pem)
-            .map_err(|_| invalid("the certificate authority (ca.crt) is no PEM"))?;
+            .map_err(|_| invalid("the certificate authority (ca.crt) is not PEM"))?;
         builder = builder.tls_certs_merge(certificates);
     }
     if let Some(pem) = &key.identity {
         // The library's message may quote the input, which holds a key.
-        let identity = Identity::from_pem(pem)
-            .map_err(|_| invalid("the client certificate and key (tls.crt, tls.key) are no PEM"))?;
+        let identity = Identity::from_pem(pem).map_err(|_| {
+            invalid("the client certificate and key (tls.crt, tls.key) are not PEM")
+        })?;
         builder = builder.identity(identity);
     }
     if let Some(proxy) = &key.proxy {
@@ -221,7 +222,7 @@ fn target(from: &Url, response: &Response) -> Option<Result<Url, &'static str>> 
     let place = response.headers().get(LOCATION);
     let place = place.and_then(|place| place.to_str().ok());
     let Some(next) = place.and_then(|place| from.join(place).ok()) else {
-        return Some(Err("redirects to nowhere"));
+        return Some(Err("redirects without a valid Location"));
     };
     Some(match (from.scheme(), next.scheme()) {
         (_, "https") | ("http", "http") => Ok(next),
@@ -236,12 +237,12 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// Looks names up, and passes over addresses of this machine.
-struct Elsewhere;
+struct PublicOnlyResolver;
 
-impl Resolve for Elsewhere {
+impl Resolve for PublicOnlyResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found = lookup::addresses(name.as_str(), false).await?;
+            let found = resolver::addresses(name.as_str(), false).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }

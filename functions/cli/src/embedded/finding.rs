@@ -15,14 +15,14 @@ use std::sync::{Arc, LazyLock, PoisonError};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Told {
+pub struct Finding {
     /// Where.
     pub place: Option<Place>,
     /// What.
     pub message: String,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Some(place) => write!(f, "{place}: {}", self.message),
@@ -37,7 +37,7 @@ impl World {
     ///
     /// # Errors
     /// What a server refuses.
-    pub async fn tell(&self, row: &Row) -> Result<Vec<Told>, Error> {
+    pub async fn tell(&self, row: &Row) -> Result<Vec<Finding>, Error> {
         let hub = self.hub(&row.hub).await?;
         let own = self.files(&hub, &row.id).await?;
         let owner = match &row.owner {
@@ -132,8 +132,8 @@ impl World {
     }
 }
 
-fn told(place: Option<Place>, message: &str) -> Told {
-    Told {
+fn told(place: Option<Place>, message: &str) -> Finding {
+    Finding {
         place,
         message: shorten(message),
     }

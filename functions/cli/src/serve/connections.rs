@@ -49,7 +49,7 @@ const NO_FILES: Duration = Duration::from_millis(100);
 pub struct Caller {
     /// The remote address.
     pub address: SocketAddr,
-    place: Arc<Place>,
+    place: Arc<Slot>,
 }
 
 impl Caller {
@@ -164,12 +164,12 @@ struct Known {
 }
 
 /// A connection's entry in the book, taken out when it is dropped.
-struct Place {
+struct Slot {
     number: u64,
     book: Arc<Book>,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.book.lock().known.remove(&self.number);
     }
@@ -183,7 +183,7 @@ impl Book {
     }
 
     /// Gives a new connection a place; none when everybody is being served who could go for it.
-    fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Place> {
+    fn admit(self: &Arc<Self>, address: SocketAddr) -> Option<Slot> {
         let origin = origin(address.ip());
         let mut connections = self.lock();
         let crowd = if connections.of(origin) >= self.places.of_one {
@@ -208,7 +208,7 @@ impl Book {
             task: None,
         };
         connections.known.insert(number, known);
-        Some(Place {
+        Some(Slot {
             number,
             book: self.clone(),
         })

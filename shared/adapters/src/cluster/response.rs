@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const NO_SUCH_PATH: &str = "the API server does not serve this path";
 
 /// A whole answer.
-pub struct Answer {
+pub struct ApiResponse {
     /// The code.
     pub status: StatusCode,
     /// The headers.
@@ -46,14 +46,14 @@ struct Cause {
 }
 
 /// What was asked, for messages and for what may be repeated from the answer.
-pub struct Asked<'a> {
+pub struct RequestContext<'a> {
     /// The method and the path.
     pub what: &'a str,
     /// The resource, when one was meant.
     pub resource: Option<&'a Resource>,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Whether the server says that this object is not there, which is more than a 404: a proxy or another server on
     /// that address can send one too.
     pub fn says_absent(&self) -> bool {
@@ -81,7 +81,7 @@ impl Answer {
     }
 
     /// The error that an answer is which is no success.
-    pub fn to_error(&self, asked: &Asked<'_>) -> PortError {
+    pub fn to_error(&self, asked: &RequestContext<'_>) -> PortError {
         let status = self.to_status();
         let kind = match (self.status.as_u16(), &status) {
             (401 | 403, _) => ErrorKind::Denied,
@@ -118,7 +118,7 @@ impl Answer {
 
 /// Whether a message holds no value of a Secret. The API server repeats values in what it says about broken objects, and
 /// an admission webhook may say anything.
-fn may_repeat(asked: &Asked<'_>, code: StatusCode, status: &Status) -> bool {
+fn may_repeat(asked: &RequestContext<'_>, code: StatusCode, status: &Status) -> bool {
     let is_secret = asked
         .resource
         .is_some_and(|r| r.gvk.group.is_empty() && r.gvk.kind == "Secret");
@@ -131,7 +131,7 @@ fn may_repeat(asked: &Asked<'_>, code: StatusCode, status: &Status) -> bool {
         && (!is_secret || about_names && !status.message.contains("admission webhook"))
 }
 
-fn withheld(asked: &Asked<'_>, code: StatusCode, status: &Status) -> String {
+fn withheld(asked: &RequestContext<'_>, code: StatusCode, status: &Status) -> String {
     let mut message = format!("{}: {code}", asked.what);
     if !status.reason.is_empty() {
         message.push_str(&format!(" ({})", status.reason));
@@ -158,21 +158,21 @@ mod tests {
     use driftless_manifest::Gvk;
     use serde_json::json;
 
-    fn answer(code: u16, body: &str) -> Answer {
-        Answer {
+    fn answer(code: u16, body: &str) -> ApiResponse {
+        ApiResponse {
             status: StatusCode::from_u16(code).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::from(body.to_owned()),
         }
     }
 
-    fn error(answer: &Answer, kind: &str) -> PortError {
+    fn error(answer: &ApiResponse, kind: &str) -> PortError {
         let resource = Resource {
             gvk: Gvk::new("v1", kind),
             plural: "x".into(),
             namespaced: true,
         };
-        answer.to_error(&Asked {
+        answer.to_error(&RequestContext {
             what: "PATCH /x",
             resource: Some(&resource),
         })

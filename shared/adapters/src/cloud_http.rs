@@ -1,6 +1,6 @@
 //! Services of clouds, whose hosts no user names: asked once, without a redirect, and their answers are short.
 
-use crate::web::{self, Clients};
+use crate::tenant_http::{self, Clients};
 use bytes::Bytes;
 use driftless_core::ports::{Connection, ErrorKind, PortError, Result};
 use reqwest::{Request, Response, StatusCode};
@@ -23,7 +23,7 @@ pub(crate) async fn ask(
 ) -> Result<Bytes> {
     let place = request.uri().to_string();
     let place = place.split('?').next().unwrap_or_default();
-    let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is no address"));
+    let broken = || PortError::new(ErrorKind::Invalid, format!("'{place}' is not a valid URL"));
     let request = Request::try_from(request).map_err(|_| broken())?;
     let how = Connection {
         timeout: TIMEOUT,
@@ -31,17 +31,17 @@ pub(crate) async fn ask(
         ..Connection::default()
     };
     let sent = clients.client(request.url(), &how)?.execute(request).await;
-    let response = sent.map_err(|error| web::unreachable(&error, place))?;
+    let response = sent.map_err(|error| tenant_http::unreachable(&error, place))?;
     if response.status().is_success() {
-        return web::body(response, ANSWER, place).await;
+        return tenant_http::body(response, ANSWER, place).await;
     }
     Err(refusal(response, place).await)
 }
 
 async fn refusal(response: Response, place: &str) -> PortError {
     let status = response.status();
-    let mut error = web::refusal(&response, place);
-    let body = web::body(response, ANSWER, place).await;
+    let mut error = tenant_http::refusal(&response, place);
+    let body = tenant_http::body(response, ANSWER, place).await;
     let body = body
         .ok()
         .and_then(|body| serde_json::from_slice(&body).ok());

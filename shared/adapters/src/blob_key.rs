@@ -13,6 +13,8 @@ pub fn check(key: &str) -> Result<()> {
     if key.len() <= LENGTH && key.split('/').all(|part| !part.is_empty()) {
         return Ok(());
     }
-    let what = format!("'{key}' is no key of a blob: 1 to {LENGTH} bytes, without empty parts");
+    let what = format!(
+        "'{key}' is not a valid blob key: expected 1 to {LENGTH} bytes, without empty parts"
+    );
     Err(PortError::new(ErrorKind::Invalid, what))
 }

@@ -9,22 +9,22 @@ use std::time::Duration;
 /// How many answers are kept; the one unused for longest goes first.
 const KEPT: usize = 1024;
 
-type Making<V> = Shared<BoxFuture<'static, Result<Answer<V>>>>;
+type Making<V> = Shared<BoxFuture<'static, Result<Entry<V>>>>;
 
 #[derive(Clone)]
-struct Answer<V> {
+struct Entry<V> {
     value: V,
     /// Until when it is given away, since 1970.
     until: Duration,
 }
 
 /// Answers by their questions.
-pub(crate) struct Fresh<K, V> {
+pub(crate) struct ExpiringCache<K, V> {
     /// The most recently used first.
     known: Mutex<Vec<(K, Making<V>)>>,
 }
 
-impl<K, V> Default for Fresh<K, V> {
+impl<K, V> Default for ExpiringCache<K, V> {
     fn default() -> Self {
         Self {
             known: Mutex::default(),
@@ -32,7 +32,7 @@ impl<K, V> Default for Fresh<K, V> {
     }
 }
 
-impl<K: PartialEq, V: Clone + Send + Sync + 'static> Fresh<K, V> {
+impl<K: PartialEq, V: Clone + Send + Sync + 'static> ExpiringCache<K, V> {
     /// The answer to `key`, made anew when there is none with a fifth of its life left at `now`. `make` gives it with its end
     /// (both since 1970); a failure is told to all who wait for it, and to nobody later.
     ///
@@ -64,7 +64,7 @@ impl<K: PartialEq, V: Clone + Send + Sync + 'static> Fresh<K, V> {
             let (value, end) = make.await?;
             let life = end.saturating_sub(now).saturating_mul(4) / 5;
             let until = now.saturating_add(life);
-            Ok(Answer { value, until })
+            Ok(Entry { value, until })
         };
         let making = made.boxed().shared();
         known.insert(0, (key, making.clone()));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     async fn ask(
-        fresh: &Fresh<&str, u64>,
+        fresh: &ExpiringCache<&str, u64>,
         maker: &Maker,
         key: &'static str,
         now: u64,
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_serves_all_until_a_fifth_of_its_life_is_left() {
-        let (fresh, maker) = (Fresh::default(), Maker::default());
+        let (fresh, maker) = (ExpiringCache::default(), Maker::default());
         let at_once = futures::join!(ask(&fresh, &maker, "a", 0), ask(&fresh, &maker, "a", 0));
         assert_eq!((at_once.0.unwrap(), at_once.1.unwrap()), (0, 0));
         assert_eq!(ask(&fresh, &maker, "a", HOUR * 4 / 5 - 1).await.unwrap(), 0);
@@ -132,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_told_to_who_waits_and_tried_again_later() {
-        let (fresh, mut maker) = (Fresh::default(), Maker::default());
+        let (fresh, mut maker) = (ExpiringCache::default(), Maker::default());
         maker.fails = true;
         let at_once = futures::join!(ask(&fresh, &maker, "a", 0), ask(&fresh, &maker, "a", 0));
         assert!(at_once.0.is_err() && at_once.1.is_err());

@@ -1,6 +1,6 @@
 //! What goes on in the background: workers take steps from the queue, a timer sweeps.
 
-use super::look::Look;
+use super::changes::ChangeDetector;
 use super::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
 use driftless_core::kernel::Outcome;
@@ -51,7 +51,8 @@ pub fn workers(shared: &Arc<Shared>, count: usize) -> Vec<JoinHandle<()>> {
 /// Starts the timer: a sweep now, one after each interval, and one when somebody changed the hubs' objects.
 pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHandle<()> {
     let shared = shared.clone();
-    let mut looks_at: Vec<Look> = hubs.iter().map(|hub| Look::new(hub)).collect();
+    let mut looks_at: Vec<ChangeDetector> =
+        hubs.iter().map(|hub| ChangeDetector::new(hub)).collect();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
         let mut looks = tokio::time::interval(LOOK.min(interval));
@@ -72,7 +73,7 @@ pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHan
 }
 
 /// Whether anything was changed on one of the hubs. Each of them is looked at.
-async fn changed(looks: &mut [Look], ports: &Ports) -> bool {
+async fn changed(looks: &mut [ChangeDetector], ports: &Ports) -> bool {
     let mut any = false;
     for look in looks {
         any |= look.changed(ports).await;

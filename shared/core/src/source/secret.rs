@@ -17,13 +17,13 @@ const PROXIES: [&str; 3] = ["http", "https", "socks5"];
 const LONGEST_PROXY: usize = 2048;
 
 /// A Secret, and how messages name it.
-pub(super) struct Place {
+pub(super) struct SourceSecret {
     /// `NAMESPACE/NAME`
     name: String,
     secret: Object,
 }
 
-impl Place {
+impl SourceSecret {
     pub async fn find(
         context: &Context<'_>,
         namespace: &str,
@@ -231,12 +231,12 @@ mod tests {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     use serde_json::json;
 
-    fn place(entries: &[(&str, &str)]) -> Place {
+    fn place(entries: &[(&str, &str)]) -> SourceSecret {
         let data = entries
             .iter()
             .map(|(key, text)| (*key, STANDARD.encode(text)));
         let data: std::collections::BTreeMap<_, _> = data.collect();
-        Place {
+        SourceSecret {
             name: "apps/login".into(),
             secret: Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": data}))
                 .unwrap(),

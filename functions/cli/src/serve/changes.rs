@@ -7,21 +7,21 @@ use driftless_manifest::Object;
 use std::collections::BTreeSet;
 
 /// What the hub looked like the last time.
-pub struct Look {
+pub struct ChangeDetector {
     hub: String,
-    seen: Option<BTreeSet<Mark>>,
+    seen: Option<BTreeSet<ObjectVersion>>,
 }
 
 /// What changes when a person changes an object, and stays when its status is written.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Mark {
+struct ObjectVersion {
     uid: String,
     generation: i64,
     requested_at: String,
     deleted_at: String,
 }
 
-impl Look {
+impl ChangeDetector {
     /// A hub that was not looked at yet.
     pub fn new(hub: &str) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Look {
     /// Whether anything was changed since the last look; the first look finds everything changed. A hub that cannot be
     /// read tells nothing: the timer's sweep says why.
     pub async fn changed(&mut self, ports: &Ports) -> bool {
-        match marks(ports, &self.hub).await {
+        match object_versions(ports, &self.hub).await {
             Ok(marks) => {
                 let marks = Some(marks);
                 let changed = self.seen != marks;
@@ -48,19 +48,19 @@ impl Look {
     }
 }
 
-async fn marks(ports: &Ports, name: &str) -> Result<BTreeSet<Mark>, String> {
+async fn object_versions(ports: &Ports, name: &str) -> Result<BTreeSet<ObjectVersion>, String> {
     let hub = hub::connect(ports, name)
         .await
         .map_err(|failure| failure.to_string())?;
     let lists = FluxKind::ALL.into_iter().map(|kind| hub.list(kind));
     let lists = futures::future::try_join_all(lists).await;
     let lists = lists.map_err(|error| error.to_string())?;
-    Ok(lists.iter().flatten().map(mark).collect())
+    Ok(lists.iter().flatten().map(object_version).collect())
 }
 
-fn mark(object: &Object) -> Mark {
+fn object_version(object: &Object) -> ObjectVersion {
     let generation = object.pointer("/metadata/generation");
-    Mark {
+    ObjectVersion {
         uid: object.meta("uid").to_owned(),
         generation: generation
             .and_then(serde_json::Value::as_i64)
@@ -83,7 +83,7 @@ mod tests {
         let marked = |metadata: Value, status: Value| {
             let object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
                 "metadata": metadata, "status": status});
-            mark(&Object::new(object).unwrap())
+            object_version(&Object::new(object).unwrap())
         };
         let before = json!({"name": "apps", "uid": "u", "generation": 1, "resourceVersion": "1"});
         let with = |field: &str, value: Value| {
