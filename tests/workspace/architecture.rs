@@ -1,5 +1,5 @@
 //! The direction of the dependencies: `functions -> adapters -> core ->
-//! {kustomize, helm, sops} -> manifest`, `helm -> gotmpl`. Engines are pure.
+//! {kustomize, helm, gotmpl, sops} -> manifest`, `helm -> gotmpl`. Engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// passed over; one that is not listed here fails the test.
 const MAY_USE: [(&str, &[&str]); 16] = [
     ("driftless-manifest", &[]),
-    ("driftless-gotmpl", &[]),
+    ("driftless-gotmpl", &["driftless-manifest"]),
     ("driftless-kustomize", &["driftless-manifest"]),
     (
         "driftless-helm",

@@ -1,4 +1,5 @@
-//! The top modules of the core import each other in one direction: a module that another one needs does not need it.
+//! Modules import each other in one direction: a module that another one needs does not need it. In the core that holds for
+//! the top modules; in the API server for every file, and its top modules are layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,13 +10,70 @@ use driftless_harness::tools;
 /// The modules that each module names by `crate::MODULE`, tests left out, with a file that does.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
+/// The layers of the API server: each imports only what stands before it.
+const LAYERS: [&str; 15] = [
+    "schema",
+    "user",
+    "values",
+    "resources",
+    "merge",
+    "error",
+    "objects",
+    "store",
+    "registry",
+    "admission",
+    "authorization",
+    "authentication",
+    "request",
+    "controllers",
+    "server",
+];
+
+/// Modules of the API server beside its layers: bootstrap works like a controller.
+const BESIDE: [(&str, &str); 1] = [("bootstrap", "controllers")];
+
 #[test]
 fn modules_of_the_core_are_a_dag() {
     let imports = imports(&tools::workspace().join("shared/core/src"));
     assert!(imports.len() > 20, "{:?}", imports.keys());
     let kernel: Vec<_> = imports["kernel"].keys().collect();
     assert!(!kernel.is_empty(), "no import was read");
-    if let Some(cycle) = cycle(&imports) {
+    refuse_cycles("core's modules", &imports);
+}
+
+#[test]
+fn modules_of_the_api_server_are_layers() {
+    let imports = imports(&tools::workspace().join("shared/apiserver/src"));
+    let layer = |module: &str| {
+        let beside = BESIDE.iter().find(|(known, _)| *known == module);
+        let module = beside.map_or(module, |(_, layer)| layer);
+        let found = LAYERS.iter().position(|known| *known == module);
+        found.unwrap_or_else(|| panic!("{module} is in no layer"))
+    };
+    for (module, named) in &imports {
+        for (lower, file) in named {
+            assert!(
+                layer(lower) < layer(module),
+                "{file} imports {lower}, which is not below {module}"
+            );
+        }
+    }
+    let modules: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
+    let missing: Vec<_> = LAYERS.iter().filter(|l| !modules.contains(*l)).collect();
+    assert!(missing.is_empty(), "layers without a module: {missing:?}");
+}
+
+#[test]
+fn files_of_the_api_server_are_a_dag() {
+    let imports = files(&tools::workspace().join("shared/apiserver/src"));
+    assert!(imports.len() > 60, "{:?}", imports.keys());
+    let edges: usize = imports.values().map(BTreeMap::len).sum();
+    assert!(edges > 200, "only {edges} imports were read");
+    refuse_cycles("the API server's files", &imports);
+}
+
+fn refuse_cycles(of: &str, imports: &Imports) {
+    if let Some(cycle) = cycle(imports) {
         let steps: Vec<String> = cycle
             .windows(2)
             .map(|pair| {
@@ -25,7 +83,7 @@ fn modules_of_the_core_are_a_dag() {
                 )
             })
             .collect();
-        panic!("an import cycle of core's modules:\n{}", steps.join("\n"));
+        panic!("an import cycle of {of}:\n{}", steps.join("\n"));
     }
 }
 
@@ -45,8 +103,29 @@ fn cycles_are_found() {
     assert_eq!(cycle(&ring).unwrap(), ["b", "c", "b"]);
     let text =
         "use crate::{ports::{Blobs, Queue}, state};\n// crate::sweep\nlet a = crate::hub::get();\n";
-    let found: BTreeSet<_> = named(text).collect();
-    assert_eq!(found, BTreeSet::from(["hub", "ports", "state"]));
+    let found: BTreeSet<String> = named(text).into_iter().collect();
+    let expected = ["hub", "ports", "state"].map(str::to_owned);
+    assert_eq!(found, BTreeSet::from(expected));
+    let text = "use crate::a::{self, b::{c, d as e}};\nuse super::f;\n";
+    assert_eq!(
+        paths(text),
+        [
+            "crate::a::self",
+            "crate::a::b::c",
+            "crate::a::b::d",
+            "super::f"
+        ]
+    );
+    let known = BTreeSet::from(["a", "a::b", "a::b::f"].map(str::to_owned));
+    assert_eq!(
+        file_of("crate::a::b::c", "x", &known),
+        Some("a::b".to_owned())
+    );
+    assert_eq!(file_of("super::f", "a::b", &known), Some("a".to_owned()));
+    assert_eq!(
+        file_of("super::f", "a::b::c", &known),
+        Some("a::b::f".to_owned())
+    );
 }
 
 fn imports(source: &Path) -> Imports {
@@ -81,59 +160,128 @@ fn read(path: &Path, named_in: &mut BTreeMap<String, String>) {
     let text = fs::read_to_string(path).expect("a source file");
     let code = text.split("#[cfg(test)]\nmod tests {").next();
     for module in named(code.unwrap_or_default()) {
-        let known = named_in.entry(module.to_owned());
+        let known = named_in.entry(module);
         known.or_insert_with(|| path.display().to_string());
     }
 }
 
-/// The modules that a text names by `crate::MODULE` or `crate::{MODULE, MODULE::{...}}`, comments left out.
-fn named(text: &str) -> impl Iterator<Item = &str> {
-    let code = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
-    // A group may stand on several lines: its names are found by their depth.
-    let lines: Vec<&str> = code.collect();
-    let mut found = Vec::new();
-    let mut depth = None;
-    for line in lines {
-        let mut rest = line;
-        if depth.is_none() {
-            while let Some((_, after)) = rest.split_once("crate::") {
-                rest = after;
-                if let Some(group) = after.strip_prefix('{') {
-                    rest = group;
-                    depth = Some(1_usize);
-                    break;
-                }
-                found.push(word(after));
-            }
-        }
-        if let Some(open) = depth {
-            depth = group(rest, open, &mut found);
-        }
-    }
-    found.into_iter()
+/// The files below a folder, as modules such as `objects::table`, with the files that each names.
+fn files(source: &Path) -> Imports {
+    let mut texts = BTreeMap::new();
+    collect(source, "", &mut texts);
+    let modules: BTreeSet<String> = texts.keys().cloned().collect();
+    let import = |(module, text): (&String, &String)| {
+        let named = paths(text);
+        let files = named
+            .iter()
+            .filter_map(|path| Some((file_of(path, module, &modules)?, path.clone())));
+        let others = files.filter(|(file, _)| file != module);
+        (module.clone(), others.collect())
+    };
+    texts.iter().map(import).collect()
 }
 
-/// Reads a line of a group, and returns how deep it is in the group behind it; none when the group has ended.
-fn group<'t>(line: &'t str, mut depth: usize, found: &mut Vec<&'t str>) -> Option<usize> {
-    let mut is_start = true;
-    for (at, letter) in line.char_indices() {
-        match letter {
-            '{' => depth += 1,
-            '}' if depth == 1 => return None,
-            '}' => depth -= 1,
-            ',' if depth == 1 => is_start = true,
-            letter if letter.is_whitespace() => {}
-            _ => {
-                if is_start && depth == 1 {
-                    found.push(word(&line[at..]));
-                }
-                is_start = false;
-            }
+fn collect(folder: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let stem = path.file_stem().expect("a name").to_string_lossy();
+        let module = match (prefix, stem.as_ref()) {
+            (prefix, "mod") => prefix.to_owned(),
+            ("", stem) => stem.to_owned(),
+            (prefix, stem) => format!("{prefix}::{stem}"),
+        };
+        if path.is_dir() {
+            collect(&path, &module, out);
+        } else if path.extension().is_some_and(|e| e == "rs") && module != "lib" {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let code = text.split("#[cfg(test)]\nmod tests {").next();
+            out.insert(module, code.unwrap_or_default().to_owned());
         }
     }
-    Some(depth)
+}
+
+/// The file that a path in a module leads to.
+fn file_of(path: &str, module: &str, modules: &BTreeSet<String>) -> Option<String> {
+    let mut base: Vec<&str> = Vec::new();
+    let mut steps = path.split("::").peekable();
+    if steps.next_if_eq(&"crate").is_none() {
+        base = module.split("::").collect();
+    }
+    while steps.next_if_eq(&"super").is_some() {
+        base.pop();
+    }
+    base.extend(steps);
+    while !base.is_empty() {
+        let found = base.join("::");
+        if modules.contains(&found) {
+            return Some(found);
+        }
+        base.pop();
+    }
+    None
+}
+
+/// The modules that a text names by `crate::MODULE` or `crate::{MODULE, MODULE::{...}}`, comments left out.
+fn named(text: &str) -> Vec<String> {
+    let paths = paths(text);
+    let of_crate = paths.iter().filter_map(|path| path.strip_prefix("crate::"));
+    of_crate.map(|path| word(path).to_owned()).collect()
+}
+
+/// The paths that a text names from `crate::` or `super::` on, comments left out; a group is taken apart.
+fn paths(text: &str) -> Vec<String> {
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let mut out = Vec::new();
+    let mut rest = code.as_str();
+    loop {
+        let starts = ["crate::", "super::"].map(|start| rest.find(start));
+        let Some(start) = starts.into_iter().flatten().min() else {
+            return out;
+        };
+        // Part of another word, such as `my_crate::`?
+        let is_word = rest[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        rest = &rest[start..];
+        if is_word {
+            rest = &rest["crate::".len()..];
+        } else {
+            rest = tree(rest, "", &mut out);
+        }
+    }
+}
+
+/// Reads a path with its groups. Returns what follows it.
+fn tree<'t>(text: &'t str, prefix: &str, out: &mut Vec<String>) -> &'t str {
+    let name = word(text);
+    let path = format!("{prefix}{name}");
+    let rest = &text[name.len()..];
+    let Some(below) = rest.strip_prefix("::") else {
+        out.push(path);
+        return rest;
+    };
+    let prefix = format!("{path}::");
+    let Some(mut group) = below.strip_prefix('{') else {
+        return match word(below) {
+            "" => below,
+            _ => tree(below, &prefix, out),
+        };
+    };
+    loop {
+        group = group.trim_start();
+        if let Some(rest) = group.strip_prefix('}') {
+            return rest;
+        }
+        if word(group).is_empty() {
+            return group;
+        }
+        group = tree(group, &prefix, out);
+        // An alias, and the comma.
+        let end = group.find([',', '}']).unwrap_or(group.len());
+        group = &group[end..];
+        group = group.strip_prefix(',').unwrap_or(group);
+    }
 }
 
 fn word(text: &str) -> &str {

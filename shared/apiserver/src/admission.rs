@@ -1,28 +1,43 @@
-//! The built-in admission plugins that matter to objects without nodes.
+//! The built-in admission plugins that do not need nodes.
 
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::registry::Resource;
-use crate::server::Server;
+use crate::resources::Resource;
+use crate::store::state::State;
 
 /// Namespaces that cannot be deleted.
-pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Before a deletion.
+///
+/// # Errors
+/// 403 for a namespace that cannot be deleted.
+pub(crate) fn delete(resource: &Resource, name: &str) -> Result<(), ApiError> {
+    if resource.is("", "namespaces") && IMMORTAL.contains(&name) {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(resource, name, why));
+    }
+    Ok(())
+}
 
 /// Before a create.
+///
+/// # Errors
+/// 404 for a namespace that is not there, 403 for one that is being deleted.
 pub(crate) fn create(
-    server: &Server,
+    state: &State,
     resource: &Resource,
     namespace: &str,
     name: &str,
     object: &mut Value,
 ) -> Result<(), ApiError> {
     if namespace.is_empty() {
-        return storage_class(server, resource, object);
+        return storage_class(state, resource, object);
     }
     let namespaces = ("".to_owned(), "namespaces".to_owned());
     let key = (String::new(), namespace.to_owned());
-    let Some(found) = server.store.get(&namespaces, &key) else {
+    let Some(found) = state.store.get(&namespaces, &key) else {
         let mut error = ApiError::new(
             404,
             "NotFound",
@@ -47,18 +62,18 @@ pub(crate) fn create(
         );
         return Err(error);
     }
-    storage_class(server, resource, object)
+    storage_class(state, resource, object)
 }
 
-/// A claim without a class gets the default one.
-fn storage_class(server: &Server, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+/// A claim without a storage class gets the default one.
+fn storage_class(state: &State, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     if !resource.is("", "persistentvolumeclaims")
         || object["spec"].get("storageClassName").is_some()
     {
         return Ok(());
     }
     let key = ("storage.k8s.io".to_owned(), "storageclasses".to_owned());
-    let default = server.store.list(&key, "", None).find(|(_, class)| {
+    let default = state.store.list(&key, "", None).find(|(_, class)| {
         class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true"
     });
     if let Some(((_, name), _)) = default {

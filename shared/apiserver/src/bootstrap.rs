@@ -1,17 +1,20 @@
-//! What a new cluster has: namespaces and the roles that people use.
+//! The objects of a new cluster: namespaces, and the default roles of RBAC.
 
 use serde_json::{Value, json};
 
-use crate::request::{Moment, Request, User};
-use crate::server::Server;
+use crate::request::answer;
+use crate::request::api::Api;
+use crate::request::message::Request;
+use crate::user::User;
+use crate::values::clock::Clock;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Fills a new server, as the API server does when it starts.
-pub(crate) fn fill(server: &mut Server, mut moment: Moment) {
+pub(crate) fn fill(api: &mut Api, mut clock: Clock) {
     for name in NAMESPACES {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        create(server, "/api/v1/namespaces", &object, &mut moment);
+        create(api, "/api/v1/namespaces", &object, &mut clock);
     }
     let roles: Value = serde_json::from_str(include_str!("bootstrap.json")).unwrap_or_default();
     for object in roles.as_array().into_iter().flatten() {
@@ -20,11 +23,11 @@ pub(crate) fn fill(server: &mut Server, mut moment: Moment) {
             _ => "clusterrolebindings",
         };
         let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
-        create(server, &path, object, &mut moment);
+        create(api, &path, object, &mut clock);
     }
 }
 
-fn create(server: &mut Server, path: &str, object: &Value, moment: &mut Moment) {
+fn create(api: &mut Api, path: &str, object: &Value, clock: &mut Clock) {
     let request = Request {
         method: "POST".into(),
         path: path.to_owned(),
@@ -33,6 +36,7 @@ fn create(server: &mut Server, path: &str, object: &Value, moment: &mut Moment) 
         user: User::admin("system:apiserver"),
         ..Request::default()
     };
-    moment.next();
-    server.handle(&request, moment.clone());
+    clock.next();
+    let created = answer(api, &request, clock.clone());
+    debug_assert!(created.is_ok(), "{path}: {created:?}");
 }

@@ -1,10 +1,10 @@
-//! Refusals, in the API server's words and with its reasons.
+//! Errors, with the API server's messages and reasons.
 
 use serde_json::{Map, Value, json};
 
-use crate::registry::Resource;
+use crate::resources::Resource;
 
-/// A refusal: what becomes a Status object.
+/// An error that is answered as a Status object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiError {
     /// The HTTP status.
@@ -17,13 +17,13 @@ pub struct ApiError {
     pub details: Map<String, Value>,
     /// Seconds for `Retry-After`.
     pub retry_after: Option<u32>,
-    /// `details` are there even when they are empty.
+    /// Whether `details` are written even when they are empty.
     pub detailed: bool,
 }
 
-/// One field's problem.
+/// The error of one field.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct FieldError {
     /// `FieldValueInvalid` and the like.
     pub kind: &'static str,
     /// The text without the field.
@@ -32,7 +32,7 @@ pub struct Problem {
     pub field: String,
 }
 
-impl Problem {
+impl FieldError {
     /// A wrong value.
     pub fn invalid(field: &str, value: &Value, why: &str) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Problem {
         }
     }
 
-    /// A value that stands there twice.
+    /// A duplicate value.
     pub fn duplicate(field: &str, value: &Value) -> Self {
         Self {
             kind: "FieldValueDuplicate",
@@ -124,7 +124,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl ApiError {
-    /// Any refusal.
+    /// Any error.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -136,12 +136,12 @@ impl ApiError {
         }
     }
 
-    /// A request that makes no sense.
+    /// A bad request.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// A failure inside, in the API server's form.
+    /// An internal error.
     pub fn internal(message: &str) -> Self {
         let mut error = Self::new(
             500,
@@ -154,14 +154,14 @@ impl ApiError {
         error
     }
 
-    /// The same, with `details` also when they are empty.
+    /// The same error, with `details` even when they are empty.
     #[must_use]
     pub fn with_details(mut self) -> Self {
         self.detailed = true;
         self
     }
 
-    /// A failure without a reason.
+    /// An error without a reason.
     pub fn unknown(message: &str) -> Self {
         Self::new(500, "", message)
     }
@@ -196,13 +196,13 @@ impl ApiError {
         error
     }
 
-    /// It exists already.
+    /// The object exists.
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", resource.qualified());
         Self::new(409, "AlreadyExists", message).on(resource, name)
     }
 
-    /// Somebody was faster.
+    /// A conflict with another write.
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -211,7 +211,7 @@ impl ApiError {
         Self::new(409, "Conflict", message).on(resource, name)
     }
 
-    /// The user may not.
+    /// The user has no right to do it.
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
         let message = if name.is_empty() {
             format!("{} is forbidden: {why}", resource.qualified())
@@ -221,8 +221,8 @@ impl ApiError {
         Self::new(403, "Forbidden", message).on(resource, name)
     }
 
-    /// Fields with problems.
-    pub fn invalid(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Self {
+    /// Invalid fields.
+    pub fn invalid(group: &str, kind: &str, name: &str, problems: &[FieldError]) -> Self {
         let mut texts: Vec<String> = problems
             .iter()
             .map(|problem| {

@@ -1,226 +1,95 @@
-//! One API server: its objects, its custom definitions, and the way of a request.
+//! The server: its state, its requests, and its controllers.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use jiff::Timestamp;
+use serde_json::Value;
 
-use crate::error::ApiError;
-use crate::registry::{Builtin, Resource};
-use crate::request::{Moment, Query, Request, Response};
-use crate::store::{Key, Store};
-use crate::target::{Place, Target};
-use crate::tokens::Issued;
-use crate::{bootstrap, convert, discovery, rbac};
+use crate::authentication::impersonation::ModeCache;
+use crate::authentication::tokens::Tokens;
+use crate::bootstrap;
+use crate::controllers::{garbage, roles, workloads};
+use crate::request::api::Api;
+use crate::request::message::{Request, Response};
+use crate::request::watch::Watch;
+use crate::request::{answer, watch};
+use crate::store::state::State;
+use crate::user::User;
+use crate::values::clock::Clock;
 
 /// An in-memory API server. It does nothing by itself: [`Server::handle`] answers one request at a time.
+///
+/// A clone shares the objects of the original until one of the two writes.
 #[derive(Clone, Debug)]
 pub struct Server {
-    pub(crate) builtin: Arc<Builtin>,
-    /// Custom resources by `group/version` and plural.
-    pub(crate) custom: BTreeMap<(String, String), Arc<Resource>>,
-    pub(crate) store: Store,
-    pub(crate) next_address: u32,
-    pub(crate) next_port: u32,
-    /// Tokens of service accounts.
-    pub(crate) tokens: BTreeMap<String, Issued>,
+    api: Api,
     /// The version up to which workloads have the status of ones whose pods run.
-    pub(crate) ran: u64,
-    /// Major, minor and patch version of Kubernetes that the server says it has.
-    pub(crate) kubernetes: [u64; 3],
-}
-
-/// Subresources that are a node's work.
-const NOT_SERVED: [&str; 7] = [
-    "attach",
-    "binding",
-    "eviction",
-    "exec",
-    "log",
-    "portforward",
-    "proxy",
-];
-
-/// A request on its way.
-pub(crate) struct Call<'a> {
-    pub request: &'a Request,
-    pub query: Query,
-    pub target: Target,
-    pub moment: Moment,
-    pub warnings: Vec<String>,
-    pub user: crate::request::User,
+    ran: u64,
+    /// The version up to which aggregated cluster roles have their rules.
+    aggregated: u64,
 }
 
 impl Server {
-    /// A new cluster: the namespaces and roles that every cluster starts with.
-    pub fn new(moment: Moment) -> Self {
+    /// A server with the namespaces and default roles of a new cluster.
+    pub fn new(clock: Clock) -> Self {
         let mut server = Self {
-            builtin: Builtin::shared(),
-            custom: BTreeMap::new(),
-            store: Store::default(),
-            next_address: 1,
-            next_port: 0,
-            tokens: BTreeMap::new(),
+            api: Api {
+                state: State::new(),
+                tokens: Tokens::default(),
+                impersonation: ModeCache::default(),
+            },
             ran: 0,
-            kubernetes: discovery::KUBERNETES,
+            aggregated: 0,
         };
-        bootstrap::fill(&mut server, moment);
+        bootstrap::fill(&mut server.api, clock.clone());
+        roles::aggregate(&mut server.api, &mut server.aggregated, &clock);
         server
     }
 
-    /// The newest resourceVersion. It moves with every write, so a server of watches can wait for it.
+    /// The newest resourceVersion. It grows with every write, so that streams of watches can wait for it.
     pub fn version(&self) -> u64 {
-        self.store.version()
+        self.api.state.store.version()
     }
 
-    /// Says from now on that it has this version of Kubernetes, for clients that ask. What it serves stays the same.
+    /// Sets the version of Kubernetes (major, minor, patch) that the server reports. What it serves does not
+    /// change.
     pub fn tell_version(&mut self, kubernetes: [u64; 3]) {
-        self.kubernetes = kubernetes;
+        self.api.state.kubernetes = kubernetes;
     }
 
-    /// Answers a request.
-    pub fn handle(&mut self, request: &Request, moment: Moment) -> Response {
-        self.answer(request, moment).unwrap_or_else(Response::from)
+    /// Answers a request. A refusal is an answer, too: its body is the Status that the real server sends.
+    pub fn handle(&mut self, request: &Request, clock: Clock) -> Response {
+        let response = answer(&mut self.api, request, clock.clone()).unwrap_or_else(Response::from);
+        roles::aggregate(&mut self.api, &mut self.aggregated, &clock);
+        response
     }
 
-    fn answer(&mut self, request: &Request, moment: Moment) -> Result<Response, ApiError> {
-        let user = rbac::impersonate(self, request)?;
-        let place = Place::parse(&request.path);
-        let query = Query::parse(&request.query);
-        let found = match &place {
-            Place::Other(path) => {
-                rbac::authorize_path(self, &user, &request.method, path)?;
-                return discovery::answer(self, request, path);
-            }
-            Place::Resource {
-                api_version,
-                plural,
-                ..
-            } => self.resource(api_version, plural),
-        };
-        let verb = place.verb(&request.method, &query);
-        rbac::authorize(self, &user, verb, &place, found.as_deref())?;
-        let Some(resource) = found else {
-            return match &place {
-                Place::Resource { api_version, .. } if !self.is_builtin(api_version) => {
-                    Ok(discovery::nowhere())
-                }
-                _ => Err(ApiError::no_such_path()),
-            };
-        };
-        let Some(target) = Target::new(place, resource) else {
-            return Ok(discovery::nowhere());
-        };
-        let mut call = Call {
-            request,
-            query,
-            target,
-            moment,
-            warnings: Vec::new(),
-            user,
-        };
-        let mut response = self
-            .dispatch(verb, &mut call)
-            .unwrap_or_else(Response::from);
-        for warning in call.warnings {
-            let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
-            response
-                .headers
-                .push(("Warning".into(), format!("299 - \"{text}\"")));
-        }
-        Ok(response)
+    /// The events of a watch since it was last asked, as the lines of its stream; none when nothing happened. An `ERROR`
+    /// event is the last one: see [`Watch::ended`].
+    pub fn poll(&self, watch: &mut Watch) -> Vec<Value> {
+        watch::poll(&self.api.state, watch)
     }
 
-    fn dispatch(&mut self, verb: &str, call: &mut Call<'_>) -> Result<Response, ApiError> {
-        let target = &call.target;
-        let allowed = match &target.subresource {
-            Some(sub) => target.resource.subresources.get(sub).ok_or_else(|| {
-                match target.resource.custom {
-                    Some(_) => ApiError::not_found(&target.resource, &target.name),
-                    None => ApiError::no_such_path(),
-                }
-            })?,
-            None => &target.resource.verbs,
-        };
-        let named = match verb {
-            "create" => target.name.is_empty() || target.subresource.is_some(),
-            "update" | "patch" => !target.name.is_empty(),
-            _ => true,
-        };
-        if !named || !allowed.iter().any(|known| known == verb) {
-            return Err(ApiError::new(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            ));
-        }
-        if target.resource.custom.is_none() && NOT_SERVED.contains(&target.sub()) {
-            return Err(ApiError::new(
-                501,
-                "NotImplemented",
-                format!(
-                    "this server has no nodes: {}/{} is not served",
-                    target.resource.plural,
-                    target.sub()
-                ),
-            ));
-        }
-        let warning = deprecation(&target.resource);
-        call.warnings.extend(warning);
-        if let Some(response) = self.virtual_resource(call)? {
-            return Ok(response);
-        }
-        match verb {
-            "get" => self.get(call),
-            "list" => self.list(call),
-            "watch" => self.watch(call),
-            "create" => self.create(call),
-            "update" => self.update(call),
-            "patch" => self.patch(call),
-            "delete" => self.delete(call),
-            "deletecollection" => self.delete_collection(call),
-            other => Err(ApiError::new(
-                405,
-                "MethodNotAllowed",
-                format!("{other} is not supported"),
-            )),
-        }
+    /// The service account that a token of a TokenRequest stands for; `None` when the token was not given out here, has
+    /// expired, or its account is gone.
+    pub fn authenticate(&self, token: &str, now: Timestamp) -> Option<User> {
+        let Api { state, tokens, .. } = &self.api;
+        tokens.find(state, token, now).map(|issued| issued.user())
     }
 
-    /// A resource by `group/version` and plural.
-    pub fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let key = (api_version.to_owned(), plural.to_owned());
-        self.builtin
-            .resources
-            .get(&key)
-            .or_else(|| self.custom.get(&key))
-            .cloned()
+    /// Lets the namespace controller and the garbage collector work until nothing is left for them. Returns how many objects
+    /// they touched.
+    pub fn settle(&mut self, clock: &Clock) -> usize {
+        let touched = garbage::settle(&mut self.api.state, clock);
+        roles::aggregate(&mut self.api, &mut self.aggregated, clock);
+        touched
     }
 
-    fn is_builtin(&self, api_version: &str) -> bool {
-        self.builtin
-            .resources
-            .values()
-            .any(|resource| resource.api_version_ref() == api_version)
-    }
-
-    /// All resources, built-in ones first.
-    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.builtin.resources.values().chain(self.custom.values())
-    }
-}
-
-/// What the use of a resource warns of.
-fn deprecation(resource: &Resource) -> Option<String> {
-    if let Some(custom) = &resource.custom {
-        return custom.deprecation(&resource.version);
-    }
-    resource.is("", "endpoints").then(|| {
-        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
-    })
-}
-
-impl Resource {
-    /// Where the store keeps it.
-    pub(crate) fn key(&self) -> Key {
-        (convert::home_group(self).to_owned(), self.plural.clone())
+    /// Gives every workload the status that it has when all of its pods run: Deployments, ReplicaSets, StatefulSets,
+    /// DaemonSets (as in a cluster of one node), Jobs, Pods, and bound volume claims. No pod is made for them. Returns how
+    /// many objects changed.
+    ///
+    /// This stands in for kube-controller-manager, scheduler and kubelet, to show how a fleet comes up without nodes: an
+    /// image that does not exist "runs", too. Nothing of it happens unless it is called.
+    pub fn run_workloads(&mut self, clock: &Clock) -> usize {
+        workloads::run(&mut self.api.state, &mut self.ran, clock)
     }
 }

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Only the built-in functions are here. A host adds its own with [`Functions`]: sprig's and Helm's stand in
-//! `driftless-helm` (`funcs`), since they need YAML, time and entropy. [`Limits`] bound every execution, in steps, levels
-//! and bytes; deep templates need stack, so that a host that allows 1,000 levels runs them on a thread with some 256 MiB.
+//! `driftless-helm` (`funcs`), since they need YAML, time and entropy. [`Limits`] bound every execution, in steps, levels,
+//! bytes and variables; deep templates need stack, so that a host that allows 1,000 levels runs them on a thread with some 256 MiB.
 //!
 //! Not there: channels, functions as values, delimiters other than `{{` and `}}`.
 

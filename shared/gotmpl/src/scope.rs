@@ -11,8 +11,10 @@ const FEW: usize = 64;
 #[derive(Default)]
 pub(crate) struct Scope<K, V> {
     stack: Vec<(K, V)>,
-    /// Where the entries of each name stand, the topmost last; empty while there are few.
-    places: Table<K, Vec<usize>>,
+    /// Where the topmost entry of each name stands; empty while there are few.
+    top: Table<K, usize>,
+    /// For each entry the place of the one of its name below it, itself if there is none; empty while there are few.
+    below: Vec<usize>,
 }
 
 impl<K: Clone + Eq + Hash, V> Scope<K, V> {
@@ -20,7 +22,8 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
     pub fn of(name: K, value: V) -> Self {
         Scope {
             stack: vec![(name, value)],
-            places: Table::default(),
+            top: Table::default(),
+            below: Vec::new(),
         }
     }
 
@@ -33,12 +36,10 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
         if self.stack.len() <= FEW {
             return;
         }
-        let known = match self.places.is_empty() {
-            true => 0,
-            false => self.stack.len() - 1,
-        };
-        for (at, (name, _)) in self.stack.iter().enumerate().skip(known) {
-            self.places.entry(name.clone()).or_default().push(at);
+        for at in self.below.len()..self.stack.len() {
+            let (name, _) = &self.stack[at];
+            let below = self.top.insert(name.clone(), at);
+            self.below.push(below.unwrap_or(at));
         }
     }
 
@@ -46,20 +47,20 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
     pub fn truncate(&mut self, length: usize) {
         if length <= FEW {
             self.stack.truncate(length);
-            if !self.places.is_empty() {
-                self.places = Table::default();
+            if !self.below.is_empty() {
+                self.top = Table::default();
+                self.below = Vec::new();
             }
             return;
         }
         while self.stack.len() > length {
-            let Some((name, _)) = self.stack.pop() else {
+            let (Some((name, _)), Some(below)) = (self.stack.pop(), self.below.pop()) else {
                 return;
             };
-            if let Some(places) = self.places.get_mut(&name) {
-                places.pop();
-                if places.is_empty() {
-                    self.places.remove(&name);
-                }
+            if below == self.stack.len() {
+                self.top.remove(&name);
+            } else if let Some(top) = self.top.get_mut(&name) {
+                *top = below;
             }
         }
     }
@@ -72,7 +73,7 @@ impl<K: Clone + Eq + Hash, V> Scope<K, V> {
         if self.stack.len() <= FEW {
             return self.stack.iter().rposition(|(n, _)| n.borrow() == name);
         }
-        self.places.get(name)?.last().copied()
+        self.top.get(name).copied()
     }
 
     /// The topmost entry of a name.

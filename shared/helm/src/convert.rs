@@ -3,6 +3,7 @@
 use driftless_gotmpl::fmt::{display, format_float};
 use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
 use driftless_manifest::yaml::Limits;
+use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 
@@ -57,9 +58,16 @@ pub(crate) const LIMITS: Limits = Limits {
     documents: 50_000,
 };
 
+/// What the YAML of a chart with its subcharts, of a file of values, or of what a chart has rendered may cost, all together.
+pub(crate) const FUEL: FuelLimits = FuelLimits {
+    steps: 40_000_000,
+    nodes: 400_000,
+    ..FuelLimits::NONE
+};
+
 /// Reads the first document of a YAML text as `sigs.k8s.io/yaml` does, numbers as float64.
-pub(crate) fn read_yaml(text: &[u8], file: &str) -> Result<Json, String> {
-    crate::funcs::first_document(text, file, &LIMITS).map_err(|e| e.to_string())
+pub(crate) fn read_yaml(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, String> {
+    crate::funcs::first_document(text, file, &LIMITS, fuel).map_err(|e| e.to_string())
 }
 
 /// A text as `sigs.k8s.io/yaml` makes it of a scalar when a string is wanted; null is the empty one.

@@ -2,6 +2,7 @@
 
 use crate::compat::Compat;
 use crate::{convert, funcs};
+use driftless_manifest::Fuel;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -17,14 +18,22 @@ pub(crate) struct Head {
 
 const METADATA: &str = r#"struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }"#;
 
+/// Reads a document that is let go when its head is known.
+fn read(content: &str, fuel: &Fuel) -> Result<Json, String> {
+    let before = fuel.nodes_spent();
+    let document = funcs::read_typed(content.as_bytes(), fuel);
+    fuel.give_back(fuel.nodes_spent().saturating_sub(before), 0);
+    document
+}
+
 impl Head {
     /// Reads a document; one without content has an empty head.
     ///
     /// # Errors
     /// Go's message for what is no YAML, cannot be JSON, or does not fit the fields.
-    pub fn read(content: &str, compat: Compat) -> Result<Self, String> {
+    pub fn read(content: &str, compat: Compat, fuel: &Fuel) -> Result<Self, String> {
         let mut head = Self::default();
-        let document = match funcs::read_typed(content.as_bytes())? {
+        let document = match read(content, fuel)? {
             Json::Null => return Ok(head),
             Json::Object(document) => document,
             other => {
@@ -129,11 +138,16 @@ fn mismatch(value: &Json, wanted: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use driftless_manifest::FuelLimits;
+
+    fn fuel() -> Fuel {
+        Fuel::new(FuelLimits::NONE)
+    }
 
     #[test]
     fn scalars_become_texts() {
         let text = "KIND: 0x10\nmetadata:\n  Name: 1.50\n  annotations: {a: yes, b: ~, 3: 2001-01-01, c: 1e3}";
-        let head = Head::read(text, Compat::Helm4).unwrap();
+        let head = Head::read(text, Compat::Helm4, &fuel()).unwrap();
         assert_eq!((head.kind.as_str(), head.name.as_str()), ("16", "1.5"));
         let annotations = [("3", "2001-01-01"), ("a", "true"), ("b", ""), ("c", "1000")];
         for (key, value) in annotations {
@@ -141,7 +155,7 @@ mod tests {
         }
         for empty in ["", "~", "# nothing", "metadata: ~", "k: {a: b}\n...\nc: d"] {
             assert_eq!(
-                Head::read(empty, Compat::Helm3),
+                Head::read(empty, Compat::Helm3, &fuel()),
                 Ok(Head::default()),
                 "{empty}"
             );
@@ -211,10 +225,10 @@ mod tests {
                 "yaml: map merge requires map or sequence of maps as the value",
             ),
         ] {
-            let refused = Head::read(text, Compat::Helm3);
+            let refused = Head::read(text, Compat::Helm3, &fuel());
             assert_eq!(refused, Err(format!("{start}{rest}")), "{text}");
         }
-        let refused = Head::read("[]", Compat::Helm4);
+        let refused = Head::read("[]", Compat::Helm4, &fuel());
         let expected = format!("{decoding}array into Go value of type util.SimpleHead");
         assert_eq!(refused, Err(expected));
     }

@@ -3,6 +3,7 @@
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::head::Head;
+use driftless_manifest::{Fuel, FuelLimits};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -107,6 +108,14 @@ const HELM4_LAST: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
+/// What reading the documents of a release may cost, all together. A document is gone when its head is known; with a
+/// post-renderer they are in memory together.
+pub(crate) const RENDERED: FuelLimits = FuelLimits {
+    steps: 25_000_000,
+    nodes: 5_000_000,
+    ..FuelLimits::NONE
+};
+
 /// Where a kind stands in the order of installation; unknown ones last, by name.
 fn rank(kind: &str, compat: Compat) -> (usize, &str) {
     let extra: &[&str] = match compat {
@@ -178,6 +187,7 @@ pub(crate) fn sort(
     compat: Compat,
 ) -> Result<(Vec<Manifest>, Vec<Hook>), HelmError> {
     let (mut manifests, mut hooks) = (Vec::new(), Vec::new());
+    let fuel = Fuel::new(RENDERED);
     for (source, text) in files {
         let fail = |message| HelmError::Manifest {
             file: source.clone(),
@@ -188,7 +198,7 @@ pub(crate) fn sort(
             if manifests.len() + hooks.len() >= MAX_DOCUMENTS {
                 return Err(fail(format!("more than {MAX_DOCUMENTS} documents")));
             }
-            let head = Head::read(content, compat).map_err(fail)?;
+            let head = Head::read(content, compat, &fuel).map_err(fail)?;
             let manifest = Manifest {
                 source: source.clone(),
                 kind: head.kind.clone(),

@@ -4,6 +4,7 @@ use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::manifests::{self, Manifest};
 use driftless_manifest::yaml::{self, Dialect, Limits};
+use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
@@ -79,6 +80,9 @@ fn append(files: &mut Files, name: String, text: &[u8]) {
     file.extend_from_slice(text);
 }
 
+/// Values of all documents that a post-renderer gets, copies for aliases included.
+const IN_MEMORY: usize = 1_000_000;
+
 /// The documents of all files through the function, and back into files.
 fn through(
     files: &Files,
@@ -90,9 +94,13 @@ fn through(
         return Ok(Files::new());
     }
     let mut documents = Vec::new();
+    let fuel = Fuel::new(FuelLimits {
+        nodes: IN_MEMORY,
+        ..manifests::RENDERED
+    });
     for (name, text) in files {
         for text in manifests::split(&String::from_utf8_lossy(text), compat) {
-            read(name, &text, &mut documents)?;
+            read(name, &text, &fuel, &mut documents)?;
         }
     }
     let count = documents.len();
@@ -112,12 +120,12 @@ fn through(
 }
 
 /// Reads the documents of a text as kustomize would, and says in each where it came from.
-fn read(name: &str, text: &str, out: &mut Vec<Json>) -> Result<(), HelmError> {
+fn read(name: &str, text: &str, fuel: &Fuel, out: &mut Vec<Json>) -> Result<(), HelmError> {
     let fail = |message: String| HelmError::Manifest {
         file: name.to_owned(),
         message,
     };
-    let nodes = yaml::parse(text.as_bytes(), name, &Limits::default())
+    let nodes = yaml::parse_within(text.as_bytes(), name, &Limits::default(), fuel)
         .map_err(|e| fail(format!("line {}: {}", e.line, e.kind)))?;
     for node in &nodes {
         let document = yaml::node_to_value(node, name, Dialect::V3)

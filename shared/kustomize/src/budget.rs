@@ -3,12 +3,20 @@
 use crate::error::{Error, ErrorKind};
 use crate::node::{Node, text_size};
 use crate::options::Limits;
-use driftless_manifest::yaml;
+use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel, yaml};
 use serde_json::Value;
 use std::cell::Cell;
 
 /// The nodes of one kustomization file: what it becomes in memory is several times as large as an object of that size.
 const KUSTOMIZATION_NODES: usize = 250_000;
+
+/// The text of a kustomization, or of a file of configuration.
+pub(crate) const KUSTOMIZATION: yaml::Limits = yaml::Limits {
+    bytes: 16 << 20,
+    depth: 1_000,
+    nodes: KUSTOMIZATION_NODES,
+    documents: 50_000,
+};
 
 /// YAML or JSON inside of a value: no cluster takes an object with more of it.
 pub(crate) const EMBEDDED: yaml::Limits = yaml::Limits {
@@ -25,61 +33,50 @@ const MAX_LEVELS: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    bytes: Cell<usize>,
-    nodes: Cell<usize>,
+    fuel: Fuel,
     kustomizations: Cell<usize>,
-    steps: Cell<usize>,
 }
 
 impl Budget {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            bytes: Cell::new(0),
-            nodes: Cell::new(0),
+            fuel: Fuel::new(FuelLimits {
+                steps: limits.steps,
+                bytes: limits.bytes,
+                nodes: limits.nodes,
+                depth: MAX_LEVELS,
+            }),
             kustomizations: Cell::new(0),
-            steps: Cell::new(0),
         }
     }
 
-    fn nodes_left(&self) -> usize {
-        self.limits.nodes.saturating_sub(self.nodes.get())
+    /// Reads YAML: all that is read is charged, and what it takes in memory is given back, because what becomes of it is
+    /// charged by itself.
+    pub fn reading<T>(&self, read: impl FnOnce(&Fuel) -> T) -> T {
+        let before = self.fuel.nodes_spent();
+        let done = read(&self.fuel);
+        let nodes = self.fuel.nodes_spent().saturating_sub(before);
+        self.fuel.give_back(nodes, 0);
+        done
     }
 
-    /// What one YAML text of objects or patches may still cost.
-    pub fn yaml_limits(&self) -> yaml::Limits {
-        let limits = yaml::Limits::default();
-        yaml::Limits {
-            nodes: limits.nodes.min(self.nodes_left()),
-            ..limits
-        }
-    }
-
-    /// What an OpenAPI document may still cost: that of a whole cluster is larger than any other text.
+    /// The limits of an OpenAPI document: that of a whole cluster is larger than any other text.
     pub fn schema_limits(&self) -> yaml::Limits {
         yaml::Limits {
-            nodes: self.nodes_left(),
+            nodes: self.limits.nodes,
             ..yaml::Limits::default()
-        }
-    }
-
-    /// What the text of a kustomization, or of a file of configuration, may still cost.
-    pub fn kustomization_limits(&self) -> yaml::Limits {
-        let limits = self.yaml_limits();
-        yaml::Limits {
-            nodes: limits.nodes.min(KUSTOMIZATION_NODES),
-            ..limits
         }
     }
 
     /// Counts bytes that were read.
     pub fn spend_bytes(&self, bytes: usize) -> Result<(), Error> {
-        spend(&self.bytes, bytes, self.limits.bytes, "bytes")
+        Ok(self.fuel.bytes(bytes)?)
     }
 
     /// Counts values that are read or made.
     pub fn spend_nodes(&self, nodes: usize) -> Result<(), Error> {
-        spend(&self.nodes, nodes, self.limits.nodes, "values")
+        Ok(self.fuel.nodes(nodes)?)
     }
 
     /// Counts a tree that was read, and the work of it.
@@ -102,29 +99,49 @@ impl Budget {
 
     /// Counts steps of work.
     pub fn spend_steps(&self, steps: usize) -> Result<(), Error> {
-        spend(&self.steps, steps, self.limits.steps, "steps")
+        Ok(self.fuel.steps(steps)?)
     }
 
     /// Counts a kustomization.
     pub fn spend_kustomization(&self) -> Result<(), Error> {
+        self.kustomizations
+            .set(self.kustomizations.get().saturating_add(1));
         let limit = self.limits.kustomizations;
-        spend(&self.kustomizations, 1, limit, "kustomizations")
+        check(self.kustomizations.get(), limit, "kustomizations")
     }
 
     /// Refuses what would count as more values than are left, before it is made.
     pub fn check_room(&self, nodes: usize) -> Result<(), Error> {
-        let all = self.nodes.get().saturating_add(nodes);
-        check(all, self.limits.nodes, "values")
+        Ok(self.fuel.room_for_nodes(nodes)?)
     }
 
     /// Refuses a value that is nested too deeply where it goes.
     pub fn check_levels(&self, above: usize, value: &Value) -> Result<(), Error> {
-        let left = MAX_LEVELS.checked_sub(above);
-        if left.is_some_and(|left| has_at_most(left, value)) {
-            return Ok(());
+        self.fuel.depth(above)?;
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .try_for_each(|item| self.check_levels(above + 1, item)),
+            Value::Object(map) => map
+                .values()
+                .try_for_each(|item| self.check_levels(above + 1, item)),
+            _ => Ok(()),
         }
-        let (what, limit) = ("levels of nesting in an object", MAX_LEVELS);
-        Err(ErrorKind::Budget { what, limit }.into())
+    }
+
+    /// As [`Budget::check_levels`], of a tree.
+    pub fn check_node_levels(&self, above: usize, node: &Node) -> Result<(), Error> {
+        self.fuel.depth(above)?;
+        match node {
+            Node::Scalar(_) => Ok(()),
+            Node::Seq(items) => items
+                .iter()
+                .try_for_each(|item| self.check_node_levels(above + 1, item)),
+            Node::Map(map) => map
+                .fields()
+                .iter()
+                .try_for_each(|(_, value)| self.check_node_levels(above + 1, value)),
+        }
     }
 
     /// Refuses a path that would make an object too deep.
@@ -156,29 +173,22 @@ impl Budget {
     }
 }
 
-/// Whether a value has no more levels than these.
-fn has_at_most(levels: usize, value: &Value) -> bool {
-    let fits = |value| levels > 0 && has_at_most(levels - 1, value);
-    match value {
-        Value::Array(items) => items.iter().all(fits),
-        Value::Object(map) => map.values().all(fits),
-        _ => true,
-    }
-}
-
-fn spend(
-    counter: &Cell<usize>,
-    more: usize,
-    limit: usize,
-    what: &'static str,
-) -> Result<(), Error> {
-    counter.set(counter.get().saturating_add(more));
-    check(counter.get(), limit, what)
-}
-
 fn check(count: usize, limit: usize, what: &'static str) -> Result<(), Error> {
     if count > limit {
         return Err(ErrorKind::Budget { what, limit }.into());
     }
     Ok(())
+}
+
+impl From<OutOfFuel> for Error {
+    fn from(out: OutOfFuel) -> Self {
+        let what = match out.which {
+            FuelKind::Steps => "steps",
+            FuelKind::Bytes => "bytes",
+            FuelKind::Nodes => "values",
+            FuelKind::Depth => "levels of nesting in an object",
+        };
+        let limit = out.limit;
+        ErrorKind::Budget { what, limit }.into()
+    }
 }

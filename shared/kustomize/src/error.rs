@@ -146,7 +146,11 @@ impl From<ReadError> for Error {
 
 impl From<YamlError> for Error {
     fn from(error: YamlError) -> Self {
-        ErrorKind::from(error).into()
+        match error.kind {
+            // What ran out is the build's, not the file's share.
+            YamlErrorKind::Fuel(out) => out.into(),
+            _ => ErrorKind::from(error).into(),
+        }
     }
 }
 
@@ -155,7 +159,12 @@ impl Error {
     pub(crate) fn is_budget(&self) -> bool {
         match &self.kind {
             ErrorKind::Budget { .. } => true,
-            ErrorKind::Yaml(error) => matches!(error.kind, YamlErrorKind::Budget { .. }),
+            ErrorKind::Yaml(error) => {
+                matches!(
+                    error.kind,
+                    YamlErrorKind::Budget { .. } | YamlErrorKind::Fuel(_)
+                )
+            }
             _ => false,
         }
     }

@@ -47,7 +47,8 @@ impl<'b, 't> Context<'b, 't> {
     /// Reading it costs more than is left of the budget.
     pub fn embedded(&self, text: &str) -> Result<Option<Node>, Error> {
         self.budget.spend_steps(1 + text.len())?;
-        Ok(node::first_document(text, &EMBEDDED))
+        self.budget
+            .reading(|fuel| node::first_document(text, &EMBEDDED, fuel))
     }
 }
 

@@ -72,7 +72,8 @@ pub enum Reorder {
     Unspecified,
 }
 
-/// What one build may cost. Tenants are hostile, so every count has an end; each is refused by
+/// What one build may cost, as the [`Fuel`](driftless_manifest::Fuel) of the build and a few counts beside it; the limits of all
+/// engines stand in [`driftless_manifest::fuel`]. Tenants are hostile, so every count has an end; each is refused by
 /// [`ErrorKind::Budget`](crate::ErrorKind::Budget), which names the limit.
 ///
 /// | what could grow without end | what ends it |
@@ -80,7 +81,8 @@ pub enum Reorder {
 /// | bases that lead to bases | `depth`; a cycle is an error of its own, with its way ([`ErrorKind::Cycle`](crate::ErrorKind::Cycle)) |
 /// | bases that are entered again and again | `kustomizations` |
 /// | files, also one that is read many times | `bytes` |
-/// | one YAML text, its nesting and its aliases | [`yaml::Limits`](driftless_manifest::yaml::Limits), with no more nodes than `nodes` leaves |
+/// | one YAML text, its nesting and its aliases | [`yaml::Limits`](driftless_manifest::yaml::Limits); what is read costs `steps`, and while it is read `nodes` |
+/// | values in values | 1,000 levels |
 /// | objects and patches, and what generators, patches, labels, prefixes and replacements add | `nodes` |
 /// | objects | `resources` |
 /// | transformers that look at much and change little | `steps` |

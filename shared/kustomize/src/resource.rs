@@ -392,7 +392,7 @@ fn same_ending(a: &[Rc<str>], b: &[Rc<str>]) -> bool {
 /// # Errors
 /// Not YAML, a document without kind or name, or more than is left of the budget.
 pub(crate) fn parse(text: &str, file: &str, budget: &Budget) -> Result<Vec<Resource>, Error> {
-    let nodes = node::documents(text, file, &budget.yaml_limits())?;
+    let nodes = budget.reading(|fuel| node::documents(text, file, fuel))?;
     nodes.iter().try_for_each(|node| budget.spend_tree(node))?;
     let nodes = keep_objects(nodes)?;
     let mut resources: Vec<Resource> = inline_lists(nodes)?

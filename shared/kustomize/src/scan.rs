@@ -18,9 +18,8 @@ pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Va
             continue;
         }
         let text = text(reader, &path)?;
-        let limits = budget.kustomization_limits();
         let mut fields =
-            kustomization::to_document(&text, path.as_str(), &limits).in_file(&path)?;
+            kustomization::to_document(&text, path.as_str(), &budget).in_file(&path)?;
         with_kind(&mut fields);
         let resources = fields.get("resources").and_then(Value::as_array);
         if resources.is_none_or(Vec::is_empty) {

@@ -7,7 +7,7 @@ use crate::resid::{Gvk, Id};
 use crate::resource::Resource;
 use crate::schema::Schema;
 use driftless_manifest::{Object, re2};
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -68,18 +68,31 @@ impl Expression {
 
 /// The expressions that a build has compiled.
 #[derive(Default)]
-pub(crate) struct Patterns(RefCell<HashMap<String, Expression>>);
+pub(crate) struct Patterns(RefCell<Kept>);
 
-/// Expressions that are kept: kustomizations use the same few again and again. A large one takes 5 MiB when it is compiled.
-const KEPT: usize = 16;
+#[derive(Default)]
+struct Kept {
+    expressions: HashMap<String, Expression>,
+    /// How large they all are, written out.
+    size: usize,
+}
+
+/// Expressions that are kept: kustomizations use the same few again and again.
+const KEPT: usize = 64;
+/// How large those that are kept are all together, written out. A large one takes 5 MiB when it is compiled.
+const KEPT_SIZE: usize = 2_000_000;
 /// Bytes of an expression. Names of objects have at most 253.
 const LONGEST: usize = 64 << 10;
 /// Unicode classes of an expression: each has hundreds of ranges before anything is compiled.
 const MOST_CLASSES: usize = 1_000;
 /// Steps that compiling takes at most: an expression that is too large is given up.
 const MOST_STEPS: u64 = 5_000_000;
-/// How large an expression is, written out, for a step that each byte of a text costs more.
-const SIZE_PER_STEP: usize = 4_096;
+/// Steps that a place of an expression costs when it is compiled.
+const STEPS_PER_PLACE: u64 = 8;
+/// Places of an expression for a step that each byte of a text costs more.
+const PLACES_PER_STEP: u64 = 128;
+/// Bytes of the states that matching keeps.
+const STATES: usize = 512 << 10;
 
 impl Patterns {
     /// Compiles an expression of the user, in Go's syntax.
@@ -88,10 +101,12 @@ impl Patterns {
     /// One that cannot be read, is too large, or costs more steps than are left.
     pub fn compile(&self, pattern: &str, budget: &Budget) -> Result<Expression, Error> {
         budget.spend_steps(1 + pattern.len() / 16)?;
-        if let Some(known) = self.0.borrow().get(pattern) {
+        if let Some(known) = self.0.borrow().expressions.get(pattern) {
             return Ok(known.clone());
         }
-        let size = re2::expansion(pattern).min(MOST_STEPS);
+        let places = re2::places(pattern);
+        let size = re2::expansion(pattern).saturating_add(places.saturating_mul(STEPS_PER_PLACE));
+        let size = size.min(MOST_STEPS);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         budget.spend_steps(COMPILING.saturating_add(size))?;
         let expression = Expression {
@@ -99,13 +114,18 @@ impl Patterns {
                 selector: shortened(pattern),
                 reason,
             })?,
-            steps: 1 + size / SIZE_PER_STEP,
+            steps: usize::try_from(1 + places / PLACES_PER_STEP).unwrap_or(usize::MAX),
         };
         let mut kept = self.0.borrow_mut();
-        if kept.len() >= KEPT {
-            kept.clear();
+        kept.size = kept.size.saturating_add(size);
+        if kept.expressions.len() >= KEPT || kept.size > KEPT_SIZE {
+            *kept = Kept {
+                size,
+                ..Kept::default()
+            };
         }
-        kept.insert(pattern.to_owned(), expression.clone());
+        let known = &mut kept.expressions;
+        known.insert(pattern.to_owned(), expression.clone());
         Ok(expression)
     }
 }
@@ -121,7 +141,10 @@ fn compile(pattern: &str) -> Result<Regex, String> {
         return Err(format!("it has more than {MOST_CLASSES} Unicode classes"));
     }
     let translated = re2::translate(pattern)?;
-    Regex::new(&translated).map_err(|_| "it is too large".to_owned())
+    let built = RegexBuilder::new(&translated)
+        .dfa_size_limit(STATES)
+        .build();
+    built.map_err(|_| "it is too large".to_owned())
 }
 
 /// The beginning of a long expression, for messages.

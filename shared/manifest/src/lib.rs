@@ -4,10 +4,12 @@
 //!   stay inside, refuses everything else and records what it was asked for in a [`ReadSet`].
 //! - [`yaml`]: YAML read and written as Go's `sigs.k8s.io/yaml` and kyaml do.
 //! - [`re2`]: regular expressions as Go reads them.
+//! - [`Fuel`]: what hostile input may cost, counted the same way by every engine; [`fuel`] has the table of all limits.
 //! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity.
 //!
 //! Nothing here touches a disk, a clock or a network.
 
+pub mod fuel;
 mod git_tree;
 mod object;
 mod path;
@@ -16,6 +18,7 @@ mod reader;
 mod tree;
 pub mod yaml;
 
+pub use fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 pub use git_tree::git_tree_id;
 pub use object::{Gvk, InvalidObject, Object, ObjectId};
 pub use path::{PathError, TreePath};

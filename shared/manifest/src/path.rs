@@ -19,6 +19,23 @@ pub enum PathError {
     /// The path has a NUL byte.
     #[error("path '{0}' has a NUL byte")]
     Nul(String),
+    /// The path is longer than one that Linux opens (`PATH_MAX`).
+    #[error("path '{0}' is longer than {MAX_PATH} bytes")]
+    TooLong(String),
+}
+
+/// Bytes of the longest path. Every folder on the way to a file is looked at, so that a path costs the square of its length.
+const MAX_PATH: usize = 4_096;
+
+/// Bytes of a path that an error repeats.
+const SHOWN: usize = 300;
+
+/// A path as an error shows it.
+fn shown(path: &str) -> String {
+    match path.len() > SHOWN {
+        true => format!("{}...", &path[..path.floor_char_boundary(SHOWN)]),
+        false => path.to_owned(),
+    }
 }
 
 impl TreePath {
@@ -30,7 +47,7 @@ impl TreePath {
     /// Cleans `text` as a path from the root (`./a//b/../c` is `a/c`).
     ///
     /// # Errors
-    /// An absolute path, or one that climbs over the root.
+    /// An absolute path, one that climbs over the root, or one that is too long.
     pub fn new(text: &str) -> Result<Self, PathError> {
         Self::root().join(text)
     }
@@ -38,13 +55,13 @@ impl TreePath {
     /// Resolves `relative` against this folder.
     ///
     /// # Errors
-    /// An absolute path, or one that climbs over the root.
+    /// An absolute path, one that climbs over the root, or one that is too long.
     pub fn join(&self, relative: &str) -> Result<Self, PathError> {
         if relative.starts_with('/') {
-            return Err(PathError::Absolute(relative.to_owned()));
+            return Err(PathError::Absolute(shown(relative)));
         }
         if relative.contains('\0') {
-            return Err(PathError::Nul(relative.replace('\0', "\\0")));
+            return Err(PathError::Nul(shown(relative).replace('\0', "\\0")));
         }
         let mut parts: Vec<&str> = self.parts().collect();
         for part in relative.split('/') {
@@ -52,23 +69,32 @@ impl TreePath {
                 "" | "." => {}
                 ".." => {
                     if parts.pop().is_none() {
-                        return Err(PathError::Escapes(relative.to_owned()));
+                        return Err(PathError::Escapes(shown(relative)));
                     }
                 }
                 name => parts.push(name),
             }
         }
-        Ok(Self(parts.join("/")))
+        Self::of(&parts)
+    }
+
+    /// The path of these parts.
+    fn of(parts: &[&str]) -> Result<Self, PathError> {
+        let path = parts.join("/");
+        match path.len() > MAX_PATH {
+            true => Err(PathError::TooLong(shown(&path))),
+            false => Ok(Self(path)),
+        }
     }
 
     /// Cleans `text` as a path from the root that nothing leads out of: a leading `/` is the root, and `..` there stays there, as
     /// Flux's SecureJoin has it.
     ///
     /// # Errors
-    /// A NUL byte.
+    /// A NUL byte, or a path that is too long.
     pub fn within(text: &str) -> Result<Self, PathError> {
         if text.contains('\0') {
-            return Err(PathError::Nul(text.replace('\0', "\\0")));
+            return Err(PathError::Nul(shown(text).replace('\0', "\\0")));
         }
         let mut parts = Vec::new();
         for part in text.split('/') {
@@ -78,7 +104,7 @@ impl TreePath {
                 name => parts.push(name),
             }
         }
-        Ok(Self(parts.join("/")))
+        Self::of(&parts)
     }
 
     /// The folder that holds this path; the root's is the root.
@@ -175,6 +201,27 @@ mod tests {
             assert_eq!(TreePath::within(text).unwrap().to_string(), path, "{text}");
         }
         assert!(TreePath::within("a/\0").is_err());
+    }
+
+    /// A join for every part took the square of the length.
+    #[test]
+    fn long_paths_are_refused_in_linear_time() {
+        let refused = PathError::TooLong(format!("{}...", "a/".repeat(150)));
+        let deep = "a/".repeat(1 << 20);
+        assert_eq!(TreePath::new(&deep), Err(refused.clone()));
+        assert_eq!(TreePath::within(&deep), Err(refused));
+        // What is long only before it is cleaned is as short as any other.
+        let around = "a/../".repeat(1 << 20);
+        assert_eq!(TreePath::new(&around), Ok(TreePath::root()));
+        assert_eq!(TreePath::within(&around), Ok(TreePath::root()));
+        let longest = "a/".repeat(MAX_PATH / 2);
+        assert_eq!(
+            TreePath::new(&longest).unwrap().as_str().len(),
+            MAX_PATH - 1
+        );
+        let climbs = format!("{}x", "../".repeat(1 << 20));
+        let message = TreePath::new(&climbs).unwrap_err().to_string();
+        assert!(message.len() < 400, "{message}");
     }
 
     #[test]

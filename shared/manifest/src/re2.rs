@@ -11,7 +11,7 @@ const MAX_REPEAT: u32 = 1_000;
 const MAX_PROPERTY: usize = 64;
 
 /// How many bytes a Unicode class counts as in [`expansion`]: its ranges become hundreds of states.
-const PROPERTY_SIZE: u64 = 10_000;
+const PROPERTY_SIZE: u64 = 13_000;
 
 /// How many classes of Unicode an expression names.
 pub fn classes(pattern: &str) -> usize {
@@ -21,11 +21,21 @@ pub fn classes(pattern: &str) -> usize {
 /// How large an expression is when its counted repetitions are written out, if they all stand in each other: what compiling
 /// it takes grows with that.
 pub fn expansion(pattern: &str) -> u64 {
+    let classes = PROPERTY_SIZE.saturating_mul(classes(pattern) as u64);
+    repeated(pattern, (pattern.len() as u64).saturating_add(classes))
+}
+
+/// As [`expansion`], with a Unicode class as one place: in so many places at once a match can be, at most, so that what a byte
+/// of a text costs grows with that.
+pub fn places(pattern: &str) -> u64 {
+    repeated(pattern, pattern.len() as u64)
+}
+
+fn repeated(pattern: &str, size: u64) -> u64 {
     let counts = pattern.split('{').skip(1).filter_map(|rest| {
         let counts = rest.split('}').next()?.split(',');
         counts.filter_map(|n| n.parse::<u64>().ok()).max()
     });
-    let size = pattern.len() as u64 + PROPERTY_SIZE.saturating_mul(classes(pattern) as u64);
     counts.fold(size, |size, count| size.saturating_mul(count.max(1)))
 }
 
@@ -556,7 +566,7 @@ fn push_hex(out: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
-    use super::{expansion, translate};
+    use super::{expansion, places, translate};
 
     #[test]
     fn names_of_groups_are_ascii() {
@@ -589,6 +599,7 @@ mod tests {
         assert_eq!(expansion("abc"), 3);
         assert!(expansion("(\\pL{50}){3}N") > 15_000);
         assert_eq!(expansion(&"{9999}".repeat(100)), u64::MAX);
+        assert_eq!(places("(\\pL{50}){3}N"), 13 * 150);
     }
 
     #[test]

@@ -266,6 +266,23 @@ mod tests {
         assert!(!tree.index().is_dir(&TreePath::new("a.yaml").unwrap()));
     }
 
+    /// What sorts between a folder's name and its files was walked for each question.
+    #[test]
+    fn a_folder_is_found_among_those_whose_names_begin_so() {
+        const MANY: usize = 20_000;
+        let mut tree = FileTree::new();
+        for number in 0..MANY {
+            let path = TreePath::new(&format!("apps-{number}/x")).unwrap();
+            tree.insert(path, EntryKind::File, "").unwrap();
+        }
+        let apps = TreePath::new("apps").unwrap();
+        assert!((0..MANY).all(|_| !tree.index().is_dir(&apps)));
+        let inside = TreePath::new("apps/x").unwrap();
+        tree.insert(inside, EntryKind::File, "").unwrap();
+        assert!((0..MANY).all(|_| tree.index().is_dir(&apps)));
+        assert_eq!(tree.index().children(&apps), [("x".into(), false)]);
+    }
+
     #[test]
     fn a_file_is_no_folder() {
         let mut tree = FileTree::from_files([("a", "")]).unwrap();

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use driftless_manifest::Fuel;
+
 use crate::SopsError;
 use crate::tree::Tree;
 
 /// Lines of `KEY=value` with line breaks written as `\n`, and comments.
-pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Tree, SopsError> {
+pub(crate) fn parse(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
     let fault = |line, what| SopsError::Syntax {
         file: file.to_owned(),
         line,
@@ -19,6 +21,10 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Tree, SopsError> {
         .enumerate()
         .filter(|(_, line)| !line.is_empty())
     {
+        fuel.nodes(1).map_err(|out| SopsError::Fuel {
+            file: file.to_owned(),
+            out,
+        })?;
         entries.push(match (line.strip_prefix('#'), line.split_once('=')) {
             (Some(comment), _) => (String::new(), Tree::Comment(comment.to_owned())),
             (None, Some((key, value))) => (key.to_owned(), Tree::Text(value.replace("\\n", "\n"))),

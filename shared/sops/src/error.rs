@@ -1,3 +1,4 @@
+use driftless_manifest::OutOfFuel;
 use driftless_manifest::yaml::YamlError;
 
 /// Why a SOPS file could not be decrypted. No variant holds content of the file beyond names of keys and of recipients.
@@ -12,6 +13,14 @@ pub enum SopsError {
     /// The file is no YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
+    /// The file costs more than one may.
+    #[error("{file}: {out}, which is the limit for one SOPS file")]
+    Fuel {
+        /// The file.
+        file: String,
+        /// What ran out.
+        out: OutOfFuel,
+    },
     /// The file is not in its format.
     #[error("{file}:{line}: {what}")]
     Syntax {

@@ -31,6 +31,7 @@ pub use format::{Format, is_encrypted};
 pub use keyring::Keyring;
 pub use metadata::{KeyService, MasterKey};
 
+use driftless_manifest::{Fuel, FuelLimits};
 use metadata::Metadata;
 use tree::Tree;
 
@@ -47,10 +48,13 @@ pub fn decrypt(
     keys: &Keyring,
     file: &str,
 ) -> Result<Vec<u8>, SopsError> {
-    let (mut branches, metadata) = load(bytes, format, file)?;
-    let data_key = keys.data_key(&metadata, file)?;
-    walk::decrypt(&mut branches, &metadata, &data_key, file)?;
-    emit::emit(&branches, format, file)
+    on_large_stack(|| {
+        let fuel = Fuel::new(LIMITS);
+        let (mut branches, metadata) = load(bytes, format, file, &fuel)?;
+        let data_key = keys.data_key(&metadata, file)?;
+        walk::decrypt(&mut branches, &metadata, &data_key, file, &fuel)?;
+        emit::emit(&branches, format, file)
+    })
 }
 
 /// The entries that can open a file, one list for each key group. Where there is more than one group, a part of the data
@@ -63,15 +67,41 @@ pub fn master_keys(
     format: Format,
     file: &str,
 ) -> Result<Vec<Vec<MasterKey>>, SopsError> {
-    Ok(load(bytes, format, file)?.1.groups)
+    on_large_stack(|| Ok(load(bytes, format, file, &Fuel::new(LIMITS))?.1.groups))
 }
 
+/// Stack for a file: its values may be nested a thousand levels deep. Only what is used takes memory.
+const STACK: usize = 64 << 20;
+
+/// Runs `work` on a stack that holds whatever a file may nest: a worker of an asynchronous runtime has 2 MiB.
+fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK / 2, STACK, work)
+}
+
+/// What one file may cost: it is in memory as it was read, as it is decrypted, and as it is written.
+const LIMITS: FuelLimits = FuelLimits {
+    steps: 20_000_000,
+    bytes: 16 << 20,
+    nodes: 500_000,
+    depth: 1_000,
+};
+
 /// The documents of a file without their metadata, and the metadata.
-fn load(bytes: &[u8], format: Format, file: &str) -> Result<(Vec<Tree>, Metadata), SopsError> {
+fn load(
+    bytes: &[u8],
+    format: Format,
+    file: &str,
+    fuel: &Fuel,
+) -> Result<(Vec<Tree>, Metadata), SopsError> {
+    let out = |out| SopsError::Fuel {
+        file: file.to_owned(),
+        out,
+    };
+    fuel.bytes(bytes.len()).map_err(out)?;
     let mut branches = match format {
-        Format::Yaml => tree::from_yaml(bytes, file)?,
-        Format::Json | Format::Binary => vec![tree::from_json(bytes, file)?],
-        Format::Dotenv => vec![dotenv::parse(bytes, file)?],
+        Format::Yaml => tree::from_yaml(bytes, file, fuel)?,
+        Format::Json | Format::Binary => vec![tree::from_json(bytes, file, fuel)?],
+        Format::Dotenv => vec![dotenv::parse(bytes, file, fuel)?],
         Format::Ini => {
             return Err(SopsError::Ini {
                 file: file.to_owned(),
@@ -85,5 +115,5 @@ fn load(bytes: &[u8], format: Format, file: &str) -> Result<(Vec<Tree>, Metadata
     let found = found.ok_or_else(|| SopsError::NotEncrypted {
         file: file.to_owned(),
     })?;
-    Ok((branches, Metadata::from_tree(&found, file)?))
+    Ok((branches, Metadata::from_tree(&found, file, fuel)?))
 }

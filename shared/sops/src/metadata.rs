@@ -1,9 +1,16 @@
 //! What stands under `sops`.
 
+use driftless_manifest::{Fuel, re2};
 use regex::{Regex, RegexBuilder};
 
 use crate::SopsError;
 use crate::tree::Tree;
+
+/// An expression, and what it costs to hold a key against it.
+pub(crate) struct Expression {
+    regex: Regex,
+    steps: usize,
+}
 
 /// Which values of a file are encrypted.
 pub(crate) enum Rule {
@@ -11,14 +18,23 @@ pub(crate) enum Rule {
     UnencryptedSuffix(String),
     /// Those with a key on their path that ends so.
     EncryptedSuffix(String),
-    UnencryptedRegex(Regex),
-    EncryptedRegex(Regex),
+    UnencryptedRegex(Expression),
+    EncryptedRegex(Expression),
     /// By comments. What is encrypted is known by its form: a value that the data key opens at its place was encrypted by
     /// who has the key, and the MAC covers the rest.
     Comments,
 }
 
 impl Rule {
+    /// Steps that a key, or a few bytes of one, costs.
+    pub(crate) fn steps(&self) -> usize {
+        match self {
+            Rule::UnencryptedSuffix(_) | Rule::EncryptedSuffix(_) => 1,
+            Rule::UnencryptedRegex(one) | Rule::EncryptedRegex(one) => one.steps,
+            Rule::Comments => 0,
+        }
+    }
+
     /// Whether the values under these keys are encrypted; `None` when their form tells.
     pub(crate) fn encrypts(&self, path: &[String]) -> Option<bool> {
         match self {
@@ -28,8 +44,8 @@ impl Rule {
             Rule::EncryptedSuffix(suffix) => {
                 Some(path.iter().any(|key| key.ends_with(suffix.as_str())))
             }
-            Rule::UnencryptedRegex(regex) => Some(!path.iter().any(|key| regex.is_match(key))),
-            Rule::EncryptedRegex(regex) => Some(path.iter().any(|key| regex.is_match(key))),
+            Rule::UnencryptedRegex(one) => Some(!path.iter().any(|key| one.regex.is_match(key))),
+            Rule::EncryptedRegex(one) => Some(path.iter().any(|key| one.regex.is_match(key))),
             Rule::Comments => None,
         }
     }
@@ -100,7 +116,7 @@ const SERVICES: [(&str, KeyService, &[&str]); 7] = [
 ];
 
 impl Metadata {
-    pub(crate) fn from_tree(tree: &Tree, file: &str) -> Result<Metadata, SopsError> {
+    pub(crate) fn from_tree(tree: &Tree, file: &str, fuel: &Fuel) -> Result<Metadata, SopsError> {
         let fault = |what: String| SopsError::Metadata {
             file: file.to_owned(),
             what,
@@ -133,7 +149,7 @@ impl Metadata {
             .and_then(Tree::text)
             .and_then(canonical_time);
         Ok(Metadata {
-            rule: rule(tree).map_err(fault)?,
+            rule: rule(tree, fuel).map_err(fault)?,
             mac: mac.to_owned(),
             last_modified: modified.ok_or_else(|| fault("lastmodified is no time".to_owned()))?,
             mac_only_encrypted: flag(tree, "mac_only_encrypted").map_err(fault)?,
@@ -166,7 +182,7 @@ fn canonical_time(text: &str) -> Option<String> {
     }
 }
 
-fn rule(tree: &Tree) -> Result<Rule, String> {
+fn rule(tree: &Tree, fuel: &Fuel) -> Result<Rule, String> {
     const NAMES: [&str; 6] = [
         "unencrypted_suffix",
         "encrypted_suffix",
@@ -188,18 +204,37 @@ fn rule(tree: &Tree) -> Result<Rule, String> {
     Ok(match name {
         "unencrypted_suffix" => Rule::UnencryptedSuffix(text.to_owned()),
         "encrypted_suffix" => Rule::EncryptedSuffix(text.to_owned()),
-        "unencrypted_regex" => Rule::UnencryptedRegex(compile(name, text)?),
-        "encrypted_regex" => Rule::EncryptedRegex(compile(name, text)?),
+        "unencrypted_regex" => Rule::UnencryptedRegex(compile(name, text, fuel)?),
+        "encrypted_regex" => Rule::EncryptedRegex(compile(name, text, fuel)?),
         _ => Rule::Comments,
     })
 }
 
-fn compile(name: &str, text: &str) -> Result<Regex, String> {
+/// Bytes of the longest expression, and its Unicode classes: each has hundreds of ranges before anything is compiled.
+const EXPRESSION: usize = 4 << 10;
+const CLASSES: usize = 100;
+/// Steps that compiling takes at most: an expression that is too large is given up.
+const COMPILING: u64 = 1_000_000;
+/// Places of an expression for a step that a key costs more.
+const PLACES_PER_STEP: u64 = 32;
+
+fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, String> {
+    if text.len() > EXPRESSION || re2::classes(text) > CLASSES {
+        return Err(format!("{name} is too long"));
+    }
+    let small = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
+    let compiling = small(re2::expansion(text).min(COMPILING));
+    fuel.steps(compiling)
+        .map_err(|out| format!("{name}: {out}"))?;
     let regex = RegexBuilder::new(text)
         .size_limit(1 << 20)
         .dfa_size_limit(1 << 20)
         .build();
-    regex.map_err(|_| format!("{name} is no regular expression that is supported"))
+    let regex = regex.map_err(|_| format!("{name} is no regular expression that is supported"))?;
+    Ok(Expression {
+        regex,
+        steps: 2 + small(re2::places(text) / PLACES_PER_STEP),
+    })
 }
 
 /// Dotenv files have everything as text.

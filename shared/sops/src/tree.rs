@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use driftless_manifest::Fuel;
 use driftless_manifest::yaml::{
-    self, Budget, Dialect, Document, Limits, Node, NodeKind, View, YamlError, YamlErrorKind,
+    self, Dialect, Document, Limits, Node, NodeKind, View, YamlError, YamlErrorKind,
 };
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
@@ -98,16 +99,15 @@ pub(crate) fn take_metadata(branches: &mut [Tree]) -> Option<Tree> {
     found
 }
 
-/// What one document may be: it is in memory as it was read, as it is decrypted, and as it is written.
-const LIMITS: Limits = Limits {
-    bytes: 16 << 20,
-    depth: 1_000,
-    nodes: 500_000,
-    documents: 50_000,
-};
-
-pub(crate) fn from_yaml(bytes: &[u8], file: &str) -> Result<Vec<Tree>, SopsError> {
-    let nodes = yaml::parse(bytes, file, &LIMITS)?;
+pub(crate) fn from_yaml(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Vec<Tree>, SopsError> {
+    let most = fuel.limits();
+    let limits = Limits {
+        bytes: most.bytes,
+        depth: most.depth,
+        nodes: most.nodes,
+        ..Limits::default()
+    };
+    let nodes = yaml::parse_within(bytes, file, &limits, fuel)?;
     nodes
         .iter()
         .map(|node| match &node.kind {
@@ -168,28 +168,15 @@ fn mapping(pairs: &[(Node, Node)], file: &str) -> Result<Tree, SopsError> {
     Ok(Tree::Map(entries))
 }
 
-/// Refuses a JSON text with more values than a document may have: no value comes without one of these.
-fn check_json(bytes: &[u8], file: &str) -> Result<(), SopsError> {
+pub(crate) fn from_json(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, SopsError> {
+    // No value comes without one of these.
     let begins = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
-    let (what, limit) = match bytes {
-        _ if bytes.len() > LIMITS.bytes => (Budget::Bytes, LIMITS.bytes),
-        _ if bytes.iter().filter(begins).count() > LIMITS.nodes => (Budget::Nodes, LIMITS.nodes),
-        _ => return Ok(()),
-    };
-    let kind = YamlErrorKind::Budget { what, limit };
-    let file = file.to_owned();
-    let (line, column) = (1, 1);
-    Err(YamlError {
-        file,
-        line,
-        column,
-        kind,
-    }
-    .into())
-}
-
-pub(crate) fn from_json(bytes: &[u8], file: &str) -> Result<Tree, SopsError> {
-    check_json(bytes, file)?;
+    let values = bytes.iter().filter(begins).count();
+    let paid = fuel.nodes(values).and_then(|()| fuel.steps(values));
+    paid.map_err(|out| SopsError::Fuel {
+        file: file.to_owned(),
+        out,
+    })?;
     let fault = |line, what| SopsError::Syntax {
         file: file.to_owned(),
         line,

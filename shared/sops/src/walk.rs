@@ -1,5 +1,6 @@
 //! Decrypts the values of a file in their order, and holds the MAC over them.
 
+use driftless_manifest::Fuel;
 use driftless_manifest::yaml::plain_float;
 use serde_json::Number;
 use sha2::{Digest, Sha512};
@@ -22,6 +23,7 @@ pub(crate) fn decrypt(
     metadata: &Metadata,
     key: &DataKey,
     file: &str,
+    fuel: &Fuel,
 ) -> Result<(), SopsError> {
     let mut hash = Sha512::new();
     if metadata.mac_only_encrypted {
@@ -31,8 +33,10 @@ pub(crate) fn decrypt(
         metadata,
         key,
         file,
+        fuel,
         hash,
         path: Vec::new(),
+        length: 0,
     };
     for branch in branches {
         walk.value(branch)?;
@@ -51,9 +55,15 @@ struct Walk<'w> {
     metadata: &'w Metadata,
     key: &'w DataKey,
     file: &'w str,
+    fuel: &'w Fuel,
     hash: Sha512,
     path: Vec<String>,
+    /// Bytes of the keys in it.
+    length: usize,
 }
+
+/// Bytes that are compared, copied, hashed or decrypted in a step.
+const BYTES_PER_STEP: usize = 16;
 
 impl Walk<'_> {
     fn value(&mut self, tree: &mut Tree) -> Result<(), SopsError> {
@@ -62,9 +72,12 @@ impl Walk<'_> {
                 for (key, value) in entries.iter_mut() {
                     // A comment stands beside the keys, not below one.
                     if matches!(value, Tree::Comment(_)) {
+                        self.pay(value)?;
                         self.comment(value);
                         continue;
                     }
+                    let length = key.len();
+                    self.length += length;
                     self.path.push(std::mem::take(key));
                     let result = match self.value(value) {
                         Ok(()) if matches!(value, Tree::Comment(_)) => {
@@ -73,6 +86,7 @@ impl Walk<'_> {
                         result => result,
                     };
                     *key = self.path.pop().unwrap_or_default();
+                    self.length -= length;
                     result?;
                 }
                 Ok(())
@@ -88,7 +102,23 @@ impl Walk<'_> {
         }
     }
 
+    /// Charges what a value costs: every key on its path is held against the rule, and the path is what it is bound to.
+    fn pay(&self, value: &Tree) -> Result<(), SopsError> {
+        let text = match value {
+            Tree::Text(text) | Tree::Comment(text) => text.len(),
+            _ => 0,
+        };
+        let keys = self.path.len() + self.length / BYTES_PER_STEP;
+        let rule = keys.saturating_mul(self.metadata.rule.steps());
+        let steps = rule.saturating_add(1 + (text + self.length) / BYTES_PER_STEP);
+        self.fuel.steps(steps).map_err(|out| SopsError::Fuel {
+            file: self.file.to_owned(),
+            out,
+        })
+    }
+
     fn leaf(&mut self, leaf: &mut Tree) -> Result<(), SopsError> {
+        self.pay(leaf)?;
         let encrypted = match self.metadata.rule.encrypts(&self.path) {
             Some(encrypted) => encrypted,
             None => leaf.text().is_some_and(looks_encrypted),

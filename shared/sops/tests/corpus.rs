@@ -411,3 +411,101 @@ fn truncated_and_flipped_files_end_in_errors() {
         }
     }
 }
+
+/// Files whose metadata is sound, so that all of their values are gone through: every key on the way to a value is held
+/// against the rule, and the rule is the file's own.
+#[test]
+fn hostile_files_end_within_their_limits() {
+    let (bytes, format) = case("secret.enc.yaml");
+    let text = String::from_utf8(bytes).expect("text");
+    let (_, metadata) = text.split_once("\nsops:").expect("metadata");
+    let rule = "    unencrypted_suffix: _unencrypted\n";
+    let file = |body: &str, own: &str| {
+        assert!(metadata.contains(rule), "the rule of the corpus");
+        format!("{body}\nsops:{}", metadata.replace(rule, own))
+    };
+    let levels = 900;
+    let below = |key: &str, inner: &str| {
+        format!(
+            "x_unencrypted: {}{inner}{}",
+            format!("{{{key}: ").repeat(levels),
+            "}".repeat(levels)
+        )
+    };
+    let list = |count: usize| format!("[{}]", "a,".repeat(count));
+    let states = "    encrypted_regex: '[ab]*a[ab]{400}c'\n";
+    let classes = format!("    encrypted_regex: '{}'\n", "\\pL".repeat(1_000));
+    let long = format!("    encrypted_regex: '{}'\n", "x".repeat(1 << 20));
+    let steps = "f: more than 20000000 steps, which is the limit for one SOPS file";
+    let bytes = "f: more than 16777216 bytes, which is the limit for one SOPS file";
+    let nodes = "more than 500000 nodes";
+    let mismatch = "f: MAC mismatch";
+    let keys = keyring(&["one.agekey"]);
+    for (name, file, want) in [
+        (
+            "many values below",
+            file(&below("a", &list(400_000)), rule),
+            steps,
+        ),
+        (
+            "a rule of many states",
+            file(&below("ab", &list(10_000)), states),
+            steps,
+        ),
+        (
+            "long keys",
+            file(
+                &format!("x_unencrypted: {{{}: {}}}", "a".repeat(900), list(400_000)),
+                rule,
+            ),
+            steps,
+        ),
+        (
+            "a long rule",
+            file("a: b", &long),
+            "f: malformed sops metadata: encrypted_regex is too long",
+        ),
+        (
+            "classes",
+            file("a: b", &classes),
+            "f: malformed sops metadata: encrypted_regex is too long",
+        ),
+        (
+            "many values",
+            file(&format!("a: {}", list(600_000)), rule),
+            nodes,
+        ),
+        (
+            "bytes",
+            file(&format!("a: {}", "x".repeat(17 << 20)), rule),
+            bytes,
+        ),
+        ("levels", file(&below("a", "b"), rule), mismatch),
+    ] {
+        let keys = keyring(&["one.agekey"]);
+        // The stack of a worker of an asynchronous runtime.
+        let work = move || decrypt(file.as_bytes(), format, &keys, "f").map(|plain| plain.len());
+        let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work);
+        let done = thread.expect("a thread").join().expect("no panic");
+        let shown = done.expect_err(name).to_string();
+        assert!(shown.contains(want), "{name}: {shown}");
+    }
+    for (text, format, want) in [
+        (
+            "a=b\n".repeat(600_000),
+            Format::Dotenv,
+            "f: more than 500000 values",
+        ),
+        (
+            format!("[{}1]", "1,".repeat(600_000)),
+            Format::Json,
+            "f: more than 500000 values",
+        ),
+        ("#".repeat(17 << 20), Format::Dotenv, bytes),
+    ] {
+        let shown = decrypt(text.as_bytes(), format, &keys, "f")
+            .expect_err("too large")
+            .to_string();
+        assert!(shown.contains(want), "{shown}");
+    }
+}

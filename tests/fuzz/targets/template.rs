@@ -8,6 +8,7 @@ pub const LIMITS: Limits = Limits {
     steps: 200_000,
     depth: 100,
     bytes: 4 << 20,
+    nodes: 10_000,
 };
 
 /// Parses the input and executes it under each option for missing keys; a second execution must give the same.

@@ -25,7 +25,7 @@ pub use listener::Listener;
 pub use service::{EmbeddedService, ResponseBody};
 
 use crate::cluster::KubeCluster;
-use driftless_apiserver::{Moment, Request, Response, Server, User, Watch};
+use driftless_apiserver::{Clock as ServerClock, Request, Response, Server, User, Watch};
 use driftless_core::ports::{Clock, Result};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,12 +51,12 @@ struct Shared {
 impl Embedded {
     /// A new cluster. `clock` gives the time of its objects, their uids and the length of its watches.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self::start(Server::new(moment(clock.as_ref())), clock, false)
+        Self::start(Server::new(server_clock(clock.as_ref())), clock, false)
     }
 
     /// A new cluster whose workloads look as if all of their pods ran: see [`Server::run_workloads`].
     pub fn with_workloads(clock: Arc<dyn Clock>) -> Self {
-        Self::start(Server::new(moment(clock.as_ref())), clock, true)
+        Self::start(Server::new(server_clock(clock.as_ref())), clock, true)
     }
 
     /// A cluster that goes on with what another one held.
@@ -83,14 +83,14 @@ impl Embedded {
 
     /// Answers a request, then lets the controllers work that every cluster has.
     pub fn handle(&self, request: &Request) -> Response {
-        let moment = moment(self.shared.clock.as_ref());
+        let now = server_clock(self.shared.clock.as_ref());
         let mut server = self.server();
         let before = server.version();
-        let response = server.handle(request, moment.clone());
+        let response = server.handle(request, now.clone());
         if server.version() != before {
-            server.settle(&moment);
+            server.settle(&now);
             if self.shared.workloads {
-                server.run_workloads(&moment);
+                server.run_workloads(&now);
             }
             self.shared.version.send_replace(server.version());
         }
@@ -98,10 +98,10 @@ impl Embedded {
     }
 
     /// Does something to the server itself, such as a change that no request can make.
-    pub fn with<T>(&self, work: impl FnOnce(&mut Server, Moment) -> T) -> T {
-        let moment = moment(self.shared.clock.as_ref());
+    pub fn with<T>(&self, work: impl FnOnce(&mut Server, ServerClock) -> T) -> T {
+        let now = server_clock(self.shared.clock.as_ref());
         let mut server = self.server();
-        let done = work(&mut server, moment);
+        let done = work(&mut server, now);
         let version = server.version();
         self.shared
             .version
@@ -154,8 +154,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn moment(clock: &dyn Clock) -> Moment {
-    Moment {
+fn server_clock(clock: &dyn Clock) -> ServerClock {
+    ServerClock {
         now: jiff::Timestamp::UNIX_EPOCH + clock.now(),
         seed: u128::from_be_bytes(clock.nonce()),
     }

@@ -41,7 +41,7 @@ impl Embedded {
             return None;
         }
         let known = self.tokens().user(token.trim());
-        known.or_else(|| self.with(|server, moment| server.authenticate(token.trim(), moment.now)))
+        known.or_else(|| self.with(|server, clock| server.authenticate(token.trim(), clock.now)))
     }
 }
 

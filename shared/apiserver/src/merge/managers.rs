@@ -1,19 +1,23 @@
-//! Who owns which fields: `metadata.managedFields`.
+//! Field managers: `metadata.managedFields`, and server-side apply.
+
+use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::set::{Element, Set, display};
+use super::set::{Set, display};
 use super::typed::{
-    Comparison, TypeRef, check, compare, field_set, merge, named_members, problems, reconciled,
+    Comparison, TypeErrors, TypeRef, check, compare, field_set, merge, named_members, reconciled,
     remove,
 };
 
-/// How a manager came to its fields.
+/// The operation by which a manager owns its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Operation {
     /// Server-side apply.
     Apply,
-    /// Anything else.
+    /// Any other write.
     Update,
 }
 
@@ -31,11 +35,11 @@ impl Operation {
 pub struct Manager {
     /// The name.
     pub name: String,
-    /// How it works.
+    /// Its operation.
     pub operation: Operation,
-    /// The version its fields are meant in.
+    /// The `group/version` of its fields.
     pub api_version: String,
-    /// The subresource it works through; empty for the object itself.
+    /// The subresource that it writes; empty for the object itself.
     pub subresource: String,
     /// When it last changed something.
     pub time: Option<String>,
@@ -44,7 +48,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// The same manager, whatever it owns.
+    /// Whether both are the same manager, whatever they own.
     pub fn is(&self, other: &Manager) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -52,7 +56,7 @@ impl Manager {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// As conflicts name it.
+    /// The manager as conflicts name it.
     fn display(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
@@ -137,8 +141,8 @@ fn remove_key(value: &mut Value, key: &str) {
     }
 }
 
-/// Fields that nobody owns.
-fn nobodys() -> Set {
+/// Fields that no manager owns.
+fn unowned_fields() -> Set {
     Set::of(&[
         &["apiVersion"],
         &["kind"],
@@ -155,15 +159,15 @@ fn nobodys() -> Set {
     ])
 }
 
-/// The types of an object in its versions.
+/// The types of a resource in its versions.
 pub trait Versions {
-    /// The type at an `apiVersion`, if that is served.
+    /// The type in an `apiVersion`; `None` when the version is not served.
     fn at(&self, api_version: &str) -> Option<TypeRef<'_>>;
-    /// An object of the request's version in another one.
+    /// Converts an object from the version of the request to another one.
     fn convert(&self, object: &Value, _api_version: &str) -> Value {
         object.clone()
     }
-    /// The fields that are not a writer's own in that version, such as `status`
+    /// The fields that a write does not own in that version, such as `status`
     /// for a write of the object itself.
     fn reset(&self, api_version: &str) -> Set;
 }
@@ -173,22 +177,53 @@ pub trait Versions {
 pub struct Conflict {
     /// Who owns the field.
     pub manager: String,
-    /// Which field, `.spec.replicas`.
+    /// The path of the field, such as `.spec.replicas`.
     pub field: String,
 }
 
-/// Why an apply did not happen.
+/// Why server-side apply failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Others own fields with other values.
+#[non_exhaustive]
+pub enum ApplyError {
+    /// Other managers own fields with other values.
     Conflicts(Vec<Conflict>),
-    /// The configuration does not fit its type.
-    Misfit(String),
-    /// The object does not fit a version that a manager works in.
+    /// The configuration does not match its schema.
+    Invalid(String),
+    /// The object does not match the schema of a version that one of its managers uses.
     Version(String),
 }
 
-/// Who writes.
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let conflicts = match self {
+            Self::Invalid(why) | Self::Version(why) => return f.write_str(why),
+            Self::Conflicts(conflicts) => conflicts,
+        };
+        if let [Conflict { manager, field }] = conflicts.as_slice() {
+            return write!(
+                f,
+                "Apply failed with 1 conflict: conflict with {manager}: {field}"
+            );
+        }
+        let managers: BTreeSet<&str> = conflicts.iter().map(|c| c.manager.as_str()).collect();
+        let mut lines = Vec::new();
+        for manager in managers {
+            lines.push(format!("conflicts with {manager}:"));
+            let own = conflicts.iter().filter(|c| c.manager == manager);
+            lines.extend(own.map(|conflict| format!("- {}", conflict.field)));
+        }
+        let count = conflicts.len();
+        write!(
+            f,
+            "Apply failed with {count} conflicts: {}",
+            lines.join("\n")
+        )
+    }
+}
+
+impl std::error::Error for ApplyError {}
+
+/// The writer of an object.
 #[derive(Clone, Debug)]
 pub struct Writer<'a> {
     /// The field manager's name.
@@ -197,7 +232,7 @@ pub struct Writer<'a> {
     pub api_version: &'a str,
     /// The subresource, or empty.
     pub subresource: &'a str,
-    /// Now, as RFC 3339.
+    /// The current time in RFC 3339.
     pub now: &'a str,
 }
 
@@ -220,7 +255,7 @@ impl Writer<'_> {
 
 const MOST_UPDATERS: usize = 10;
 
-/// After a create, an update or a patch: who owns what now.
+/// The managers after a create, an update or a patch.
 pub fn update(
     versions: &dyn Versions,
     live: &Value,
@@ -229,12 +264,18 @@ pub fn update(
     writer: &Writer<'_>,
 ) -> Vec<Manager> {
     let managers = reconciled_all(versions, managers);
-    let (mut managers, comparison) =
-        settle(versions, live, new, managers, writer, None, true).unwrap_or_default();
+    let change = Change {
+        versions,
+        api_version: writer.api_version,
+        live,
+        new,
+    };
+    let (mut managers, _) = change.disown(managers, None);
+    let comparison = change.in_version(writer.api_version).unwrap_or_default();
     let set = comparison.modified.union(&comparison.added);
     let set = set
         .recursive_difference(&versions.reset(writer.api_version))
-        .difference(&nobodys());
+        .difference(&unowned_fields());
     if !set.is_empty() {
         let mut own = writer.manager(Operation::Update, set);
         own.time = Some(writer.now.to_owned());
@@ -249,7 +290,7 @@ pub fn update(
     cap(managers)
 }
 
-/// What managers own after a change of the schema.
+/// The managers after a change of the schema.
 fn reconciled_all(versions: &dyn Versions, managers: Vec<Manager>) -> Vec<Manager> {
     let reconcile = |mut manager: Manager| {
         if let Some(of) = versions.at(&manager.api_version) {
@@ -260,7 +301,7 @@ fn reconciled_all(versions: &dyn Versions, managers: Vec<Manager>) -> Vec<Manage
     managers.into_iter().map(reconcile).collect()
 }
 
-/// The oldest updaters share one entry when there are too many.
+/// Merges the oldest Update entries into one when there are more than ten.
 fn cap(mut managers: Vec<Manager>) -> Vec<Manager> {
     let mut updaters: Vec<Manager> = managers
         .iter()
@@ -302,131 +343,138 @@ fn cap(mut managers: Vec<Manager>) -> Vec<Manager> {
     managers
 }
 
-/// Takes fields that changed from those who owned them.
-fn settle(
-    versions: &dyn Versions,
-    live: &Value,
-    new: &Value,
-    managers: Vec<Manager>,
-    writer: &Writer<'_>,
-    own: Option<&Manager>,
-    force: bool,
-) -> Result<(Vec<Manager>, Comparison), Vec<Conflict>> {
-    let compared = |api_version: &str| {
-        let of = versions.at(api_version)?;
-        let compared = if api_version == writer.api_version {
-            compare(of, live, new)
+/// A change of an object, by a write in one of its versions.
+struct Change<'a> {
+    versions: &'a dyn Versions,
+    api_version: &'a str,
+    live: &'a Value,
+    new: &'a Value,
+}
+
+impl Change<'_> {
+    /// What changed, in a version and without the fields that the write does not own; `None` when the version is not served.
+    fn in_version(&self, api_version: &str) -> Option<Comparison> {
+        let of = self.versions.at(api_version)?;
+        let compared = if api_version == self.api_version {
+            compare(of, self.live, self.new)
         } else {
-            let other = |object: &Value| versions.convert(object, api_version);
-            compare(of, &other(live), &other(new))
+            let convert = |object: &Value| self.versions.convert(object, api_version);
+            compare(of, &convert(self.live), &convert(self.new))
         };
-        Some(compared.without(&versions.reset(api_version)))
-    };
-    let mut conflicts = Vec::new();
-    let mut kept = Vec::new();
-    for mut manager in managers {
-        if own.is_some_and(|own| own.is(&manager)) {
+        Some(compared.without(&self.versions.reset(api_version)))
+    }
+
+    /// Removes changed fields from the managers that owned them, `own` excepted. Returns the managers that own something,
+    /// and the fields that were taken from them.
+    fn disown(
+        &self,
+        managers: Vec<Manager>,
+        own: Option<&Manager>,
+    ) -> (Vec<Manager>, Vec<Conflict>) {
+        let mut conflicts = Vec::new();
+        let mut kept = Vec::new();
+        for mut manager in managers {
+            if own.is_some_and(|own| own.is(&manager)) {
+                kept.push(manager);
+                continue;
+            }
+            let Some(comparison) = self.in_version(&manager.api_version) else {
+                continue;
+            };
+            let touched = comparison.modified.union(&comparison.added);
+            let conflict = manager.set.intersection(&touched);
+            conflicts.extend(conflict.paths().into_iter().map(|path| Conflict {
+                manager: manager.display(),
+                field: display(&path),
+            }));
+            manager.set = manager
+                .set
+                .difference(&conflict)
+                .difference(&comparison.removed);
             kept.push(manager);
-            continue;
         }
-        let Some(comparison) = compared(&manager.api_version) else {
-            continue;
-        };
-        let touched = comparison.modified.union(&comparison.added);
-        let conflict = manager.set.intersection(&touched);
-        conflicts.extend(conflict.paths().into_iter().map(|path| Conflict {
-            manager: manager.display(),
-            field: display(&path),
-        }));
-        manager.set = manager
-            .set
-            .difference(&conflict)
-            .difference(&comparison.removed);
-        kept.push(manager);
+        kept.retain(|manager| !manager.set.is_empty());
+        (kept, conflicts)
     }
-    if !force && !conflicts.is_empty() {
-        return Err(conflicts);
-    }
-    kept.retain(|manager| !manager.set.is_empty());
-    let comparison = compared(writer.api_version).unwrap_or_default();
-    Ok((kept, comparison))
 }
 
 /// The result of an apply.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Applied {
-    /// The merged object without managedFields; `None` when nothing changes.
+    /// The merged object without managedFields; `None` when nothing changed.
     pub object: Option<Value>,
     /// Who owns what now.
     pub managers: Vec<Manager>,
 }
 
-/// Server-side apply. `live` carries no managedFields; `managers` are those of the live object.
+/// One server-side apply.
+#[derive(Clone, Copy, Debug)]
+pub struct Apply<'a> {
+    /// The live object without managedFields; [`Apply::empty`] when there is none.
+    pub live: &'a Value,
+    /// The applied configuration.
+    pub config: &'a Value,
+    /// A new object of the kind without any field set.
+    pub empty: &'a Value,
+    /// Who applies.
+    pub writer: &'a Writer<'a>,
+    /// Take over fields that others own.
+    pub force: bool,
+}
+
+/// Applies a configuration. `managers` are those of the live object. Returns the merged object and its managers.
 ///
 /// # Errors
-/// Conflicts unless forced; a configuration that does not fit.
+/// Conflicts, unless forced; a configuration, or a live object, that does not match its schema.
 pub fn apply(
     versions: &dyn Versions,
-    live: &Value,
-    config: &Value,
+    request: &Apply<'_>,
     mut managers: Vec<Manager>,
-    writer: &Writer<'_>,
-    force: bool,
-    fresh: &Value,
-) -> Result<Applied, Refusal> {
+) -> Result<Applied, ApplyError> {
+    let Apply {
+        live,
+        config,
+        writer,
+        ..
+    } = *request;
     let Some(of) = versions.at(writer.api_version) else {
-        return Err(Refusal::Misfit(format!(
-            "no type for {}",
-            writer.api_version
-        )));
+        let why = format!("no type for {}", writer.api_version);
+        return Err(ApplyError::Invalid(why));
     };
-    let misfit = check(of, config, false);
-    if !misfit.is_empty() {
-        return Err(Refusal::Misfit(problems(&misfit)));
-    }
-    if managers.is_empty() && live != fresh {
+    let invalid = |error: TypeErrors| ApplyError::Invalid(error.to_string());
+    check(of, config, false).map_err(invalid)?;
+    if managers.is_empty() && live != request.empty {
         let before = Writer {
             name: "before-first-apply",
             ..writer.clone()
         };
-        managers = update(versions, fresh, live, managers, &before);
+        managers = update(versions, request.empty, live, managers, &before);
     }
     managers = reconciled_all(versions, managers);
-    let merged = merge(of, live, config).map_err(|e| Refusal::Misfit(problems(&e)))?;
+    let merged = merge(of, live, config).map_err(invalid)?;
     let set = field_set(of, config).recursive_difference(&versions.reset(writer.api_version));
-    for manager in &managers {
-        let Some(of) = versions.at(&manager.api_version) else {
-            continue;
-        };
-        if manager.api_version == writer.api_version {
-            continue;
-        }
-        let misfit = check(of, &versions.convert(live, &manager.api_version), true);
-        if !misfit.is_empty() {
-            return Err(Refusal::Version(problems(&misfit)));
-        }
-    }
+    check_versions(versions, writer, live, &managers)?;
     let mut own = writer.manager(Operation::Apply, set);
     let last = managers.iter().find(|m| m.is(&own)).cloned();
     own.time = last.as_ref().and_then(|last| last.time.clone());
     managers.retain(|m| !m.is(&own));
     managers.push(own.clone());
     let new = prune(versions, merged, &managers, last.as_ref());
-    for manager in &managers {
-        if manager.api_version != writer.api_version
-            && let Some(of) = versions.at(&manager.api_version)
-        {
-            let misfit = check(of, &versions.convert(&new, &manager.api_version), true);
-            if !misfit.is_empty() {
-                return Err(Refusal::Version(problems(&misfit)));
-            }
-        }
+    check_versions(versions, writer, &new, &managers)?;
+    let change = Change {
+        versions,
+        api_version: writer.api_version,
+        live,
+        new: &new,
+    };
+    let (mut managers, conflicts) = change.disown(managers, Some(&own));
+    if !request.force && !conflicts.is_empty() {
+        return Err(ApplyError::Conflicts(conflicts));
     }
-    let (mut managers, _) = settle(versions, live, &new, managers, writer, Some(&own), force)
-        .map_err(Refusal::Conflicts)?;
     let changed = new != *live;
     for manager in managers.iter_mut().filter(|m| m.is(&own)) {
-        manager.set = manager.set.difference(&nobodys());
+        manager.set = manager.set.difference(&unowned_fields());
         if changed {
             manager.time = Some(writer.now.to_owned());
         }
@@ -438,7 +486,27 @@ pub fn apply(
     })
 }
 
-/// Takes away what this manager applied the last time, not now, and nobody else owns.
+/// Checks an object in the versions of its managers, other than the writer's.
+fn check_versions(
+    versions: &dyn Versions,
+    writer: &Writer<'_>,
+    object: &Value,
+    managers: &[Manager],
+) -> Result<(), ApplyError> {
+    for Manager { api_version, .. } in managers {
+        if api_version == writer.api_version {
+            continue;
+        }
+        let Some(of) = versions.at(api_version) else {
+            continue;
+        };
+        check(of, &versions.convert(object, api_version), true)
+            .map_err(|error| ApplyError::Version(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Removes the fields that this manager applied the last time, does not apply now, and no other manager owns.
 fn prune(
     versions: &dyn Versions,
     merged: Value,
@@ -468,14 +536,4 @@ fn prune(
         &merged,
         &all.difference(&left).intersection(&named(&last.set)),
     )
-}
-
-/// The fields of conflicts, in one place for tests of ownership.
-pub fn conflict_fields(conflicts: &[Conflict]) -> Vec<&str> {
-    conflicts.iter().map(|c| c.field.as_str()).collect()
-}
-
-/// Steps below `metadata` or elsewhere, for callers that build sets.
-pub fn path(names: &[&str]) -> Vec<Element> {
-    names.iter().map(|name| super::set::field(name)).collect()
 }

@@ -31,7 +31,7 @@ impl Set {
         set
     }
 
-    /// Adds a path; the empty path is no member.
+    /// Adds a path; an empty path is ignored.
     pub fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
@@ -42,22 +42,22 @@ impl Set {
         }
     }
 
-    /// Nothing at all?
+    /// Whether it has no path.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.values().all(Self::is_empty)
     }
 
-    /// Is this one step a member?
+    /// Whether this step is a member.
     pub fn has(&self, element: &str) -> bool {
         self.members.contains(element)
     }
 
-    /// What lies below a step.
+    /// The set below a step; `None` when it has no path.
     pub fn below(&self, element: &str) -> Option<&Set> {
         self.children.get(element).filter(|set| !set.is_empty())
     }
 
-    /// The steps that have something below them.
+    /// The steps that have a set below them.
     pub fn children(&self) -> impl Iterator<Item = (&Element, &Set)> {
         self.children.iter()
     }
@@ -67,12 +67,12 @@ impl Set {
         self.members.insert(element.to_owned());
     }
 
-    /// The set below a step, to be written.
+    /// The set below a step, which is created when there is none.
     pub fn child_mut(&mut self, element: &str) -> &mut Set {
         self.children.entry(element.to_owned()).or_default()
     }
 
-    /// What is in either.
+    /// The union of both sets.
     #[must_use]
     pub fn union(&self, other: &Set) -> Set {
         let mut out = self.clone();
@@ -84,7 +84,7 @@ impl Set {
         out
     }
 
-    /// What is in both.
+    /// The intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Set) -> Set {
         let children = self.children.iter().filter_map(|(element, set)| {
@@ -97,13 +97,13 @@ impl Set {
         }
     }
 
-    /// What is here and not there, path by path.
+    /// The paths of this set that are not in the other.
     #[must_use]
     pub fn difference(&self, other: &Set) -> Set {
         self.minus(other, false)
     }
 
-    /// As [`Set::difference`], and everything below a member of the other goes too.
+    /// As [`Set::difference`], and without everything below a member of the other set.
     #[must_use]
     pub fn recursive_difference(&self, other: &Set) -> Set {
         self.minus(other, true)

@@ -3,24 +3,24 @@
 use serde_json::{Map, Value};
 
 use super::set::{Element, field};
-use crate::schema::{DEDUCED, Id, Relation, Scalar, Schema, Struct, Type, UNTYPED};
+use crate::schema::{DEDUCED, Id, ListType, Scalar, Schema, Struct, Type, UNTYPED};
 
-/// What scalars a place takes.
+/// The scalars that a type accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Numeric,
-    Text,
+    String,
     Bool,
     Any,
 }
 
-/// How to walk a value.
+/// How a value of a type is walked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'a> {
     Scalar(Kind),
     List {
         item: Id,
-        relation: &'a Relation,
+        list_type: &'a ListType,
     },
     Map {
         declared: Option<&'a Struct>,
@@ -29,13 +29,13 @@ pub(super) enum Shape<'a> {
     },
 }
 
-/// The shape for a value; what is absent or null and could be anything is a map.
+/// The shape of a value of a type. An absent or null value of any type is a map.
 pub(super) fn shape<'a>(schema: &'a Schema, id: Id, value: Option<&Value>) -> Shape<'a> {
     match schema.get(id) {
         Type::Scalar(scalar) => Shape::Scalar(kind(*scalar)),
-        Type::List { item, relation } => Shape::List {
+        Type::List { item, list_type } => Shape::List {
             item: *item,
-            relation,
+            list_type,
         },
         Type::Map { value, atomic } => Shape::Map {
             declared: None,
@@ -56,7 +56,7 @@ fn anything<'a>(value: Option<&Value>, below: Id, atomic: bool) -> Shape<'a> {
     match value {
         Some(Value::Array(_)) => Shape::List {
             item: UNTYPED,
-            relation: &Relation::Atomic,
+            list_type: &ListType::Atomic,
         },
         Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Shape::Scalar(Kind::Any),
         _ => Shape::Map {
@@ -69,25 +69,25 @@ fn anything<'a>(value: Option<&Value>, below: Id, atomic: bool) -> Shape<'a> {
 
 fn kind(scalar: Scalar) -> Kind {
     match scalar {
-        Scalar::Text | Scalar::Bytes => Kind::Text,
+        Scalar::String | Scalar::Bytes => Kind::String,
         Scalar::Bool => Kind::Bool,
         Scalar::Int32 | Scalar::Int | Scalar::Float => Kind::Numeric,
-        Scalar::IntOrText | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => Kind::Any,
+        Scalar::IntOrString | Scalar::Quantity | Scalar::Time | Scalar::MicroTime => Kind::Any,
     }
 }
 
-/// Why a scalar does not fit, in the API server's words.
+/// Why a scalar does not match, in the API server's words; `None` when it does.
 pub(super) fn scalar_problem(kind: Kind, value: &Value) -> Option<String> {
     let fits = matches!(
         (kind, value),
         (_, Value::Null)
             | (Kind::Numeric | Kind::Any, Value::Number(_))
-            | (Kind::Text | Kind::Any, Value::String(_))
+            | (Kind::String | Kind::Any, Value::String(_))
             | (Kind::Bool | Kind::Any, Value::Bool(_))
     );
     (!fits).then(|| match kind {
         Kind::Numeric => format!("expected numeric (int or float), got {}", go_type(value)),
-        Kind::Text => format!("expected string, got {}", go_syntax(value)),
+        Kind::String => format!("expected string, got {}", go_syntax(value)),
         Kind::Bool => format!("expected boolean, got {}", go_plain(value)),
         Kind::Any => format!("expected any scalar, got {}", go_plain(value)),
     })
@@ -162,16 +162,16 @@ fn go_plain_inner(value: &Value) -> String {
     }
 }
 
-/// The step to an item of a list that is no single value.
+/// The step to an item of a set or of a keyed list.
 pub(super) fn item_element(
     schema: &Schema,
     item: Id,
-    relation: &Relation,
+    list_type: &ListType,
     value: &Value,
 ) -> Result<Element, String> {
-    match relation {
-        Relation::Keys(keys) => keyed(schema, item, keys, value),
-        Relation::Set => match value {
+    match list_type {
+        ListType::Keys(keys) => keyed(schema, item, keys, value),
+        ListType::Set => match value {
             Value::Object(_) => {
                 Err("associative list without keys has an element that's a map type".to_owned())
             }
@@ -183,7 +183,7 @@ pub(super) fn item_element(
             ),
             scalar => Ok(format!("v:{scalar}")),
         },
-        Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+        ListType::Atomic => Err("invalid indexing of non-associative list".to_owned()),
     }
 }
 
@@ -217,7 +217,7 @@ fn keyed(schema: &Schema, item: Id, keys: &[String], value: &Value) -> Result<El
     Ok(format!("k:{}", Value::Object(found)))
 }
 
-/// The type below a key, and its step; `None` where the key is not declared.
+/// The type below a key, its step, and whether it is declared; `None` when the key is not allowed.
 pub(super) fn below(
     declared: Option<&Struct>,
     others: Option<Id>,
@@ -229,8 +229,8 @@ pub(super) fn below(
     }
 }
 
-/// No items or fields, null or absent.
-pub(super) fn is_hollow(value: Option<&Value>) -> bool {
+/// Whether a value is absent, null, or without items or fields.
+pub(super) fn is_absent_or_empty(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
         Some(Value::Array(list)) => list.is_empty(),

@@ -2,17 +2,20 @@
 //! structured-merge-diff v6 does them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::set::{Element, Set, display_element};
-use super::shape::{Shape, below, go_plain, is_hollow, item_element, scalar_problem, shape};
-use crate::schema::{Id, Relation, Schema, Type};
+use super::shape::{
+    Shape, below, go_plain, is_absent_or_empty, item_element, scalar_problem, shape,
+};
+use crate::schema::{Id, ListType, Schema, Type};
 
-/// A place in a family of types.
+/// A type in a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeRef<'a> {
-    /// The family.
+    /// The schema.
     pub schema: &'a Schema,
     /// The type.
     pub id: Id,
@@ -23,11 +26,11 @@ impl<'a> TypeRef<'a> {
         Self { id, ..self }
     }
 
-    /// Is it one value, whatever it holds?
+    /// Whether it is one value for server-side apply.
     fn is_atomic(self) -> bool {
         match self.schema.get(self.id) {
             Type::Untyped => true,
-            Type::List { relation, .. } => *relation == Relation::Atomic,
+            Type::List { list_type, .. } => *list_type == ListType::Atomic,
             Type::Map { atomic, .. } => *atomic,
             Type::Struct(of) => of.atomic,
             _ => false,
@@ -39,22 +42,39 @@ impl<'a> TypeRef<'a> {
     }
 }
 
-/// The problems of a value as the API server writes them; empty when it fits.
-pub fn check(of: TypeRef<'_>, value: &Value, duplicates: bool) -> Vec<String> {
-    let mut problems = Vec::new();
-    check_at(of, value, duplicates, "", &mut problems);
-    problems
+/// Why a value does not match its type: at least one problem, in the API server's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeErrors(Vec<String>);
+
+impl TypeErrors {
+    fn check(problems: Vec<String>) -> Result<(), Self> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Self(problems))
+    }
 }
 
-/// One message for all problems.
-pub fn problems(list: &[String]) -> String {
-    match list {
-        [one] => one.clone(),
-        many => {
-            let lines: Vec<String> = many.iter().map(|line| format!("  {line}")).collect();
-            format!("errors:\n{}", lines.join("\n"))
+impl fmt::Display for TypeErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [one] = self.0.as_slice() {
+            return f.write_str(one);
         }
+        let lines: Vec<String> = self.0.iter().map(|line| format!("  {line}")).collect();
+        write!(f, "errors:\n{}", lines.join("\n"))
     }
+}
+
+impl std::error::Error for TypeErrors {}
+
+/// Checks that a value matches its type. `duplicates` allows items of a list with the same key.
+///
+/// # Errors
+/// All problems of the value.
+pub fn check(of: TypeRef<'_>, value: &Value, duplicates: bool) -> Result<(), TypeErrors> {
+    let mut problems = Vec::new();
+    check_at(of, value, duplicates, "", &mut problems);
+    TypeErrors::check(problems)
 }
 
 fn note(path: &str, problem: &str, out: &mut Vec<String>) {
@@ -72,9 +92,9 @@ fn check_at(of: TypeRef<'_>, value: &Value, duplicates: bool, path: &str, out: &
                 note(path, &problem, out);
             }
         }
-        Shape::List { item, relation } => match value {
+        Shape::List { item, list_type } => match value {
             Value::Null => {}
-            Value::Array(list) => check_items(of.at(item), relation, list, duplicates, path, out),
+            Value::Array(list) => check_items(of.at(item), list_type, list, duplicates, path, out),
             other => note(
                 path,
                 &format!("expected list, got {}", go_plain(other)),
@@ -106,7 +126,7 @@ fn check_at(of: TypeRef<'_>, value: &Value, duplicates: bool, path: &str, out: &
 
 fn check_items(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     list: &[Value],
     duplicates: bool,
     path: &str,
@@ -114,10 +134,10 @@ fn check_items(
 ) {
     let mut seen = BTreeSet::new();
     for (index, value) in list.iter().enumerate() {
-        let step = if *relation == Relation::Atomic {
+        let step = if *list_type == ListType::Atomic {
             format!("[{index}]")
         } else {
-            match item_element(item.schema, item.id, relation, value) {
+            match item_element(item.schema, item.id, list_type, value) {
                 Ok(element) => {
                     let step = display_element(&element);
                     if !seen.insert(element) && !duplicates {
@@ -146,24 +166,24 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
     match of.shape(Some(value)) {
         Shape::Scalar(_)
         | Shape::List {
-            relation: Relation::Atomic,
+            list_type: ListType::Atomic,
             ..
         }
         | Shape::Map { atomic: true, .. } => set.insert(path),
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let Value::Array(list) = value else { return };
             let elements: Vec<Option<Element>> = list
                 .iter()
-                .map(|value| item_element(of.schema, item, relation, value).ok())
+                .map(|value| item_element(of.schema, item, list_type, value).ok())
                 .collect();
+            let mut counts: BTreeMap<&Element, usize> = BTreeMap::new();
+            for element in elements.iter().flatten() {
+                *counts.entry(element).or_default() += 1;
+            }
             for (value, element) in list.iter().zip(&elements) {
                 let Some(element) = element else { continue };
                 path.push(element.clone());
-                let count = elements
-                    .iter()
-                    .filter(|e| e.as_ref() == Some(element))
-                    .count();
-                if count == 1 {
+                if counts.get(element) == Some(&1) {
                     collect(of.at(item), value, path, set);
                 }
                 set.insert(path);
@@ -192,12 +212,13 @@ fn collect(of: TypeRef<'_>, value: &Value, path: &mut Vec<Element>, set: &mut Se
 
 /// What differs between two values of a type.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Comparison {
-    /// Only in the second.
+    /// Fields only in the second value.
     pub added: Set,
-    /// In both, and different.
+    /// Fields in both values that differ.
     pub modified: Set,
-    /// Only in the first.
+    /// Fields only in the first value.
     pub removed: Set,
 }
 
@@ -212,7 +233,7 @@ impl Comparison {
         }
     }
 
-    /// Are both values the same?
+    /// Whether both values are equal.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
@@ -276,16 +297,16 @@ fn compare_shape(
             leaf(old, new, path, out);
             true
         }
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let (a, b) = (
                 old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
                 new.and_then(Value::as_array).map_or(&[][..], Vec::as_slice),
             );
-            if *relation == Relation::Atomic || (a.is_empty() && b.is_empty()) {
+            if *list_type == ListType::Atomic || (a.is_empty() && b.is_empty()) {
                 leaf(old, new, path, out);
                 return true;
             }
-            compare_items(of.at(item), relation, a, b, path, out);
+            compare_items(of.at(item), list_type, a, b, path, out);
             false
         }
         Shape::Map {
@@ -293,7 +314,7 @@ fn compare_shape(
             others,
             atomic,
         } => {
-            if atomic || (is_hollow(old) && is_hollow(new)) {
+            if atomic || (is_absent_or_empty(old) && is_absent_or_empty(new)) {
                 leaf(old, new, path, out);
                 return true;
             }
@@ -324,13 +345,13 @@ fn keys<'a>(
 
 fn grouped<'a>(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     list: &'a [Value],
 ) -> (Vec<Element>, BTreeMap<Element, Vec<&'a Value>>) {
     let mut order = Vec::new();
     let mut groups: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
     for value in list {
-        let Ok(element) = item_element(item.schema, item.id, relation, value) else {
+        let Ok(element) = item_element(item.schema, item.id, list_type, value) else {
             continue;
         };
         order.push(element.clone());
@@ -341,14 +362,14 @@ fn grouped<'a>(
 
 fn compare_items(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     a: &[Value],
     b: &[Value],
     path: &mut Vec<Element>,
     out: &mut Comparison,
 ) {
-    let (_, left) = grouped(item, relation, a);
-    let (_, right) = grouped(item, relation, b);
+    let (_, left) = grouped(item, list_type, a);
+    let (_, right) = grouped(item, list_type, b);
     let none = Vec::new();
     let all: BTreeSet<&Element> = left.keys().chain(right.keys()).collect();
     for element in all {
@@ -383,18 +404,15 @@ fn compare_items(
     }
 }
 
-/// Lays a configuration over a live value.
+/// Merges a configuration into a live value. Returns the merged value.
 ///
 /// # Errors
-/// Problems in the API server's words, such as duplicate keys.
-pub fn merge(of: TypeRef<'_>, live: &Value, config: &Value) -> Result<Value, Vec<String>> {
+/// Items of the configuration with the same key.
+pub fn merge(of: TypeRef<'_>, live: &Value, config: &Value) -> Result<Value, TypeErrors> {
     let mut problems = Vec::new();
     let merged = merge_at(of, Some(live), Some(config), &mut problems);
-    if problems.is_empty() {
-        Ok(merged.unwrap_or(Value::Null))
-    } else {
-        Err(problems)
-    }
+    TypeErrors::check(problems)?;
+    Ok(merged.unwrap_or(Value::Null))
 }
 
 fn merge_at(
@@ -411,7 +429,7 @@ fn merge_at(
     let keep = || config.or(live).cloned();
     match shape {
         Shape::Scalar(_) => keep(),
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let (a, b) = (
                 live.and_then(Value::as_array)
                     .map_or(&[][..], Vec::as_slice),
@@ -419,10 +437,10 @@ fn merge_at(
                     .and_then(Value::as_array)
                     .map_or(&[][..], Vec::as_slice),
             );
-            if *relation == Relation::Atomic || (a.is_empty() && b.is_empty()) {
+            if *list_type == ListType::Atomic || (a.is_empty() && b.is_empty()) {
                 return keep();
             }
-            let merged = merge_items(of.at(item), relation, a, b, problems);
+            let merged = merge_items(of.at(item), list_type, a, b, problems);
             (!merged.is_empty()).then_some(Value::Array(merged))
         }
         Shape::Map {
@@ -430,7 +448,7 @@ fn merge_at(
             others,
             atomic,
         } => {
-            if atomic || (is_hollow(live) && is_hollow(config)) {
+            if atomic || (is_absent_or_empty(live) && is_absent_or_empty(config)) {
                 return keep();
             }
             let (a, b) = (
@@ -456,13 +474,13 @@ fn merge_at(
 /// items stay in front of the next shared item.
 fn merge_items(
     item: TypeRef<'_>,
-    relation: &Relation,
+    list_type: &ListType,
     live: &[Value],
     config: &[Value],
     problems: &mut Vec<String>,
 ) -> Vec<Value> {
-    let (left_order, left) = grouped(item, relation, live);
-    let (right_order, right) = grouped(item, relation, config);
+    let (left_order, left) = grouped(item, list_type, live);
+    let (right_order, right) = grouped(item, list_type, config);
     for (element, values) in &right {
         if values.len() > 1 {
             problems.push(format!(
@@ -523,20 +541,20 @@ fn merge_items(
     out
 }
 
-/// The value without the items and fields of a set. What has nothing left becomes null, as in v6.3.3.
+/// The value without the items and fields of a set. A list or map with nothing left becomes null, as in v6.3.3.
 pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     match of.shape(Some(value)) {
         Shape::Scalar(_) => value.clone(),
-        Shape::List { item, relation } => {
+        Shape::List { item, list_type } => {
             let Value::Array(list) = value else {
                 return Value::Null;
             };
-            if list.is_empty() || *relation == Relation::Atomic {
+            if list.is_empty() || *list_type == ListType::Atomic {
                 return Value::Null;
             }
             let mut out = Vec::new();
             for value in list {
-                let element = item_element(of.schema, item, relation, value).unwrap_or_default();
+                let element = item_element(of.schema, item, list_type, value).unwrap_or_default();
                 if set.has(&element) {
                     continue;
                 }
@@ -586,7 +604,7 @@ pub fn remove(of: TypeRef<'_>, value: &Value, set: &Set) -> Value {
     }
 }
 
-/// The set with every declared field on the way to a member made a member.
+/// The set with every declared field on the path to a member as a member.
 pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children() {
@@ -599,7 +617,7 @@ pub fn named_members(of: TypeRef<'_>, set: &Set) -> Set {
     out
 }
 
-/// The set for a schema in which lists and maps may have become one value since: who owned a part owns the whole.
+/// The set after a change of the schema: where a list or map has become atomic, the owner of a part owns the whole.
 pub fn reconciled(of: TypeRef<'_>, set: &Set) -> Set {
     let mut out = set.clone();
     for (element, below_set) in set.children().filter(|(_, below)| !below.is_empty()) {

@@ -1,4 +1,5 @@
-//! Types: the built-in ones from a table, custom ones from their definitions.
+//! The types of objects: [`builtin`] returns those of Kubernetes 1.36; those of custom resources are made from their
+//! definitions.
 
 mod table;
 
@@ -8,16 +9,17 @@ use serde_json::Value;
 
 pub use table::builtin;
 
-/// Where a type stands in its [`Schema`].
+/// The index of a type in its [`Schema`].
 pub type Id = usize;
 
-/// Anything, lists and maps as one value.
+/// Any value; lists and maps are one value.
 pub const UNTYPED: Id = 0;
-/// Anything, maps field by field.
+/// Any value; maps are taken field by field.
 pub const DEDUCED: Id = 1;
 
-/// A family of types that refer to each other.
+/// A set of types that refer to each other.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Schema {
     /// The types; [`UNTYPED`] and [`DEDUCED`] come first.
     pub types: Vec<Type>,
@@ -27,21 +29,22 @@ pub struct Schema {
 
 /// What a scalar is in JSON and in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scalar {
-    /// A text.
-    Text,
-    /// A truth value.
+    /// A string.
+    String,
+    /// A boolean.
     Bool,
-    /// A 32 bit number.
+    /// A 32-bit integer.
     Int32,
-    /// A 64 bit number.
+    /// A 64-bit integer.
     Int,
-    /// A floating point number.
+    /// A floating-point number.
     Float,
-    /// Bytes, written in base64.
+    /// Bytes, encoded in base64.
     Bytes,
-    /// A number or a text.
-    IntOrText,
+    /// An integer or a string.
+    IntOrString,
     /// A resource quantity.
     Quantity,
     /// A time in seconds.
@@ -50,19 +53,21 @@ pub enum Scalar {
     MicroTime,
 }
 
-/// How server-side apply sees a list.
+/// How server-side apply treats the items of a list (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// One value.
+#[non_exhaustive]
+pub enum ListType {
+    /// The list as a whole is one value.
     Atomic,
-    /// Each item by itself.
+    /// A set: each value is owned by itself.
     Set,
-    /// Items by the values of these fields.
+    /// A map: items are identified by the values of these fields.
     Keys(Vec<String>),
 }
 
 /// One type.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Type {
     /// See [`UNTYPED`].
     Untyped,
@@ -74,19 +79,19 @@ pub enum Type {
     List {
         /// The items' type.
         item: Id,
-        /// How items are told apart.
-        relation: Relation,
+        /// How items are identified.
+        list_type: ListType,
     },
-    /// A map with free keys.
+    /// A map with any keys.
     Map {
         /// The values' type.
         value: Id,
-        /// One value for server-side apply?
+        /// Whether server-side apply takes it as one value.
         atomic: bool,
     },
     /// A map with declared keys.
     Struct(Struct),
-    /// JSON Schema's "a schema or a truth value": apply sees anything.
+    /// JSON Schema's "a schema or a boolean": server-side apply accepts any value.
     OrBool(Id),
     /// JSON Schema's "a schema or a list of them".
     OrArray(Id),
@@ -94,12 +99,13 @@ pub enum Type {
 
 /// A map with declared keys.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Struct {
     /// The definition's name, such as `io.k8s.api.core.v1.Pod`; empty when it has none.
     pub name: String,
     /// The declared fields.
     pub fields: BTreeMap<String, Field>,
-    /// One value for server-side apply?
+    /// Whether server-side apply takes it as one value.
     pub atomic: bool,
     /// The type of undeclared fields, if any are kept.
     pub others: Option<Id>,
@@ -109,22 +115,23 @@ pub struct Struct {
 
 /// One declared field.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Field {
     /// Its type.
     pub id: Id,
     /// Its number in protobuf; 0 when it has none.
     pub number: u64,
-    /// Left out when empty.
+    /// Whether an empty value is left out (`omitempty`).
     pub omit_empty: bool,
-    /// Left out when zero, structs too.
+    /// Whether a zero value is left out, structs included (`omitzero`).
     pub omit_zero: bool,
-    /// Absent and zero differ.
+    /// Whether it is a pointer in Go, so that absent and zero differ.
     pub pointer: bool,
-    /// Declared as required.
+    /// Whether it is required.
     pub required: bool,
-    /// What defaulting puts here.
+    /// The value that defaulting sets.
     pub default: Option<Value>,
-    /// The default that counts when this is a key of a list.
+    /// The default that is used when this field is a key of a list.
     pub key_default: Option<Value>,
     /// Strategic merge: `merge`, `replace`, `retainKeys`, joined by commas.
     pub strategy: String,
@@ -133,12 +140,12 @@ pub struct Field {
 }
 
 impl Schema {
-    /// The type at an id; an id that does not exist is anything.
+    /// The type with an id; [`Type::Deduced`] when there is no such type.
     pub fn get(&self, id: Id) -> &Type {
         self.types.get(id).unwrap_or(&Type::Deduced)
     }
 
-    /// A struct at an id.
+    /// The struct with an id; `None` when the type is not a struct.
     pub fn structure(&self, id: Id) -> Option<&Struct> {
         match self.get(id) {
             Type::Struct(found) => Some(found),

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::{Field, Relation, Scalar, Schema, Struct, Type};
+use super::{Field, ListType, Scalar, Schema, Struct, Type};
 
 /// The built-in types of Kubernetes 1.36, read once and shared.
 pub fn builtin() -> Arc<Schema> {
@@ -28,7 +28,7 @@ fn read(text: &str) -> Schema {
     schema
 }
 
-/// Ids in the table do not count the two types that stand first.
+/// Ids in the table do not count [`super::UNTYPED`] and [`super::DEDUCED`].
 fn reference(id: &Value) -> usize {
     id.as_u64()
         .and_then(|id| usize::try_from(id).ok())
@@ -39,12 +39,12 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The default that OpenAPI gives to required texts is the empty one; the table leaves it out.
+/// Required strings have the empty string as their default in OpenAPI; the table does not list it.
 fn empty_keys(schema: &mut Schema) {
     let texts: Vec<bool> = schema
         .types
         .iter()
-        .map(|t| matches!(t, Type::Scalar(Scalar::Text)))
+        .map(|t| matches!(t, Type::Scalar(Scalar::String)))
         .collect();
     for found in &mut schema.types {
         let Type::Struct(found) = found else { continue };
@@ -60,21 +60,21 @@ fn read_type(entry: &Value) -> Type {
     let atomic = entry["a"].as_bool().unwrap_or_default();
     let element = || reference(&entry["e"]);
     match entry["k"].as_str().unwrap_or_default() {
-        "string" => Type::Scalar(Scalar::Text),
+        "string" => Type::Scalar(Scalar::String),
         "bool" => Type::Scalar(Scalar::Bool),
         "int32" => Type::Scalar(Scalar::Int32),
         "int" => Type::Scalar(Scalar::Int),
         "float" => Type::Scalar(Scalar::Float),
         "bytes" => Type::Scalar(Scalar::Bytes),
-        "intstr" => Type::Scalar(Scalar::IntOrText),
+        "intstr" => Type::Scalar(Scalar::IntOrString),
         "quantity" => Type::Scalar(Scalar::Quantity),
         "time" => Type::Scalar(Scalar::Time),
         "microtime" => Type::Scalar(Scalar::MicroTime),
         "list" => Type::List {
             item: element(),
-            relation: match entry["l"].as_str() {
-                Some("set") => Relation::Set,
-                Some("map") => Relation::Keys(
+            list_type: match entry["l"].as_str() {
+                Some("set") => ListType::Set,
+                Some("map") => ListType::Keys(
                     entry["y"]
                         .as_array()
                         .into_iter()
@@ -82,7 +82,7 @@ fn read_type(entry: &Value) -> Type {
                         .map(text)
                         .collect(),
                 ),
-                _ => Relation::Atomic,
+                _ => ListType::Atomic,
             },
         },
         "map" => Type::Map {

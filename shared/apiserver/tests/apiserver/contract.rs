@@ -9,10 +9,10 @@ mod normal;
 
 use std::collections::BTreeMap;
 
-use driftless_apiserver::{Body, Moment, Request, Server, User};
+use driftless_apiserver::{Body, Clock, Request, Server, User};
 use serde_json::{Value, json};
 
-use cases::{Answer, Subject};
+use cases::{AUTHORIZATION, Answer, Subject};
 
 /// Cases where this server differs on purpose or for now, and why. The list may only shrink: a case in it that agrees
 /// fails the test.
@@ -28,14 +28,27 @@ impl Embedded {
     fn new() -> Self {
         static STARTED: std::sync::OnceLock<Server> = std::sync::OnceLock::new();
         Self {
-            server: STARTED.get_or_init(|| Server::new(moment(0))).clone(),
+            server: STARTED.get_or_init(|| Server::new(clock(0))).clone(),
             asked: 1,
         }
     }
 }
 
-fn moment(seed: u128) -> Moment {
-    Moment {
+impl Embedded {
+    /// The service account of a token, or an administrator.
+    fn user(&self, headers: &[(String, String)]) -> User {
+        let of_token = headers.iter().find(|(name, _)| name == AUTHORIZATION);
+        let Some((_, bearer)) = of_token else {
+            return User::admin("driftless-admin");
+        };
+        let token = bearer.strip_prefix("Bearer ").expect("a bearer token");
+        let user = self.server.authenticate(token, clock(0).now);
+        user.expect("a token of this server")
+    }
+}
+
+fn clock(seed: u128) -> Clock {
+    Clock {
         now: "2026-01-01T00:00:00Z".parse().expect("a time"),
         seed: seed << 32,
     }
@@ -56,10 +69,10 @@ impl Subject for Embedded {
             query: query.to_owned(),
             headers: headers.to_vec(),
             body: body.unwrap_or_default().as_bytes().to_vec(),
-            user: User::admin("driftless-admin"),
+            user: self.user(headers),
         };
         self.asked += 1;
-        let response = self.server.handle(&request, moment(self.asked));
+        let response = self.server.handle(&request, clock(self.asked));
         let warnings = response
             .headers
             .iter()

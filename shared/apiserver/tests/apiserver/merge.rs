@@ -1,8 +1,8 @@
 //! Ownership without a server around it.
 
-use driftless_apiserver::merge::managers::{Manager, Refusal, Versions, Writer, apply};
+use driftless_apiserver::merge::managers::{Apply, ApplyError, Manager, Versions, Writer, apply};
 use driftless_apiserver::merge::set::Set;
-use driftless_apiserver::merge::typed::TypeRef;
+use driftless_apiserver::merge::typed::{TypeRef, field_set};
 use driftless_apiserver::schema::{Schema, builtin};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn run(
     managers: Vec<Manager>,
     name: &str,
     ports: &Value,
-) -> Result<(Value, Vec<Manager>), Refusal> {
+) -> Result<(Value, Vec<Manager>), ApplyError> {
     let writer = Writer {
         name,
         api_version: "v1",
@@ -39,17 +39,14 @@ fn run(
         now: "2026-01-01T00:00:00Z",
     };
     let config = service(ports);
-    let fresh = json!({});
-    apply(
-        &Services(builtin()),
+    let request = Apply {
         live,
-        &config,
-        managers,
-        &writer,
-        false,
-        &fresh,
-    )
-    .map(|applied| {
+        config: &config,
+        empty: &json!({}),
+        writer: &writer,
+        force: false,
+    };
+    apply(&Services(builtin()), &request, managers).map(|applied| {
         (
             applied.object.unwrap_or_else(|| live.clone()),
             applied.managers,
@@ -78,11 +75,34 @@ fn another_value_is_a_conflict() {
     )
     .unwrap();
     let refused = run(&live, managers, "b", &json!([{"port": 80, "name": "www"}])).unwrap_err();
-    let Refusal::Conflicts(conflicts) = refused else {
+    let ApplyError::Conflicts(conflicts) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(
         conflicts[0].field,
         r#".spec.ports[port=80,protocol="TCP"].name"#
     );
+}
+
+/// A comparison of each item with each would take minutes.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time that it takes is what is tested"
+)]
+fn the_fields_of_a_long_list_are_found_in_linear_time() {
+    let numbers = 1..=100_000;
+    let ports: Vec<Value> = numbers
+        .map(|port| json!({"port": port, "protocol": "TCP"}))
+        .collect();
+    let schema = builtin();
+    let of = TypeRef {
+        schema: &schema,
+        id: schema.kinds["v1/Service"],
+    };
+    let start = std::time::Instant::now();
+    let set = field_set(of, &service(&json!(ports)));
+    let took = start.elapsed();
+    assert_eq!(set.paths().len(), 3 + 3 * ports.len());
+    assert!(took.as_secs() < 10, "{took:?}");
 }

@@ -1,10 +1,10 @@
 //! What no single answer shows: history, controllers' work, many servers.
 
-use driftless_apiserver::{Body, HISTORY, Moment, Request, Response, Server, User, Watch};
+use driftless_apiserver::{Body, Clock, HISTORY, Request, Response, Server, User, Watch};
 use serde_json::{Value, json};
 
-fn moment(seed: u64) -> Moment {
-    Moment {
+fn clock(seed: u64) -> Clock {
+    Clock {
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
         seed: u128::from(seed) << 64,
     }
@@ -18,7 +18,7 @@ struct Client {
 impl Client {
     fn new() -> Self {
         Self {
-            server: Server::new(moment(0)),
+            server: Server::new(clock(0)),
             asked: 0,
         }
     }
@@ -34,7 +34,7 @@ impl Client {
             body: body.to_vec(),
             user: User::admin("admin"),
         };
-        self.server.handle(&request, moment(self.asked))
+        self.server.handle(&request, clock(self.asked))
     }
 
     fn send(&mut self, method: &str, target: &str, body: &Value) -> Value {
@@ -120,8 +120,8 @@ fn workloads_run_only_when_asked() {
         client.get(&format!("{apps}/deployments/a"))["status"]["availableReplicas"].clone()
     };
     assert_eq!(available(&mut client), Value::Null);
-    assert_eq!(client.server.run_workloads(&moment(1)), 4);
-    assert_eq!(client.server.run_workloads(&moment(2)), 0, "nothing is new");
+    assert_eq!(client.server.run_workloads(&clock(1)), 4);
+    assert_eq!(client.server.run_workloads(&clock(2)), 0, "nothing is new");
     assert_eq!(available(&mut client), 3);
     let status = |client: &mut Client, path: &str| client.get(path)["status"].clone();
     assert_eq!(
@@ -144,7 +144,7 @@ fn workloads_run_only_when_asked() {
         "application/merge-patch+json",
         fewer,
     );
-    assert_eq!(client.server.run_workloads(&moment(3)), 1);
+    assert_eq!(client.server.run_workloads(&clock(3)), 1);
     assert_eq!(available(&mut client), 1);
     let deployment = status(&mut client, &format!("{apps}/deployments/a"));
     assert_eq!(deployment["observedGeneration"], 2);
@@ -189,7 +189,7 @@ fn controllers_work_only_when_asked() {
         client.get("/api/v1/namespaces/x")["status"]["phase"],
         "Terminating"
     );
-    assert!(client.server.settle(&moment(1)) > 0);
+    assert!(client.server.settle(&clock(1)) > 0);
     assert_eq!(client.get("/api/v1/namespaces/x")["code"], 404);
 
     let owner = client.send("POST", MAPS, &map("owner"));
@@ -198,10 +198,10 @@ fn controllers_work_only_when_asked() {
         "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"],
     }]);
     client.send("POST", MAPS, &owned);
-    assert_eq!(client.server.settle(&moment(2)), 0);
+    assert_eq!(client.server.settle(&clock(2)), 0);
     client.send("DELETE", &format!("{MAPS}/owner"), &json!({}));
     assert_eq!(client.get(&format!("{MAPS}/owned"))["kind"], "ConfigMap");
-    client.server.settle(&moment(3));
+    client.server.settle(&clock(3));
     assert_eq!(client.get(&format!("{MAPS}/owned"))["code"], 404);
 }
 

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+/// The header with the token of a request. A request without it comes from an administrator.
+pub const AUTHORIZATION: &str = "authorization";
+
 /// One behaviour: requests in one namespace of their own.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -25,12 +28,12 @@ pub struct Step {
     pub until: BTreeMap<String, Value>,
 }
 
-/// One answer as it came.
+/// One answer as it was received.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
     pub warnings: Vec<String>,
-    /// JSON, a list of events for a watch, or a text.
+    /// JSON, a list of events for a watch, or a string.
     pub body: Value,
 }
 
@@ -44,7 +47,7 @@ pub trait Subject {
         body: Option<&str>,
     ) -> Answer;
 
-    /// Does something happen by itself that is worth waiting for?
+    /// Whether something happens in the background, so that an answer can change.
     fn works_alone(&self) -> bool;
 }
 
@@ -103,6 +106,9 @@ fn read_step(step: &Value) -> Step {
     for (name, value) in step["headers"].as_object().into_iter().flatten() {
         headers.push((name.clone(), value.as_str().unwrap_or_default().to_owned()));
     }
+    if let Some(token) = step["token"].as_str() {
+        headers.push((AUTHORIZATION.to_owned(), format!("Bearer {token}")));
+    }
     for group in step["groups"].as_array().into_iter().flatten() {
         headers.push((
             "Impersonate-Group".to_owned(),
@@ -114,7 +120,7 @@ fn read_step(step: &Value) -> Step {
         path: text("path"),
         headers,
         body: match &step["body"] {
-            Value::Null => None,
+            Value::Null => repeated(&step["repeat"]),
             Value::String(raw) => Some(raw.clone()),
             other => Some(other.to_string()),
         },
@@ -127,7 +133,13 @@ fn read_step(step: &Value) -> Step {
     }
 }
 
-/// A namespace of the case's own.
+/// A list of the same item over and over: `{"count": 3, "of": ITEM}`.
+fn repeated(repeat: &Value) -> Option<String> {
+    let count = usize::try_from(repeat["count"].as_u64()?).ok()?;
+    Some(Value::Array(vec![repeat["of"].clone(); count]).to_string())
+}
+
+/// The namespace of a case.
 pub fn namespace(case: &Case) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in case.file.bytes().chain([b'/']).chain(case.name.bytes()) {
@@ -190,7 +202,7 @@ fn with_namespace(wanted: &Value, namespace: &str) -> Value {
     }
 }
 
-/// Puts in values of earlier answers: `{{0/metadata/uid}}`.
+/// Inserts values of earlier answers: `{{0/metadata/uid}}`.
 fn fill(text: &str, raw: &[Value]) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -214,7 +226,7 @@ fn fill(text: &str, raw: &[Value]) -> String {
     out
 }
 
-/// Where two answers part, as `path: left | right` lines.
+/// The differences of two answers, as lines `path: left | right`.
 pub fn differences(path: &str, left: &Value, right: &Value, out: &mut Vec<String>) {
     match (left, right) {
         (Value::Object(a), Value::Object(b)) => {

@@ -1,5 +1,5 @@
-//! Takes out of an answer what no two servers share: uids, versions, times,
-//! generated names, addresses, texts of documentation.
+//! Replaces what differs between any two servers: uids, versions, times,
+//! generated names, addresses, descriptions.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::cases::Answer;
 
-/// Go tells unknown fields in the order of its maps, which is another one each time.
+/// Go lists unknown fields in the order of its maps, which changes each time.
 const UNKNOWN_FIELD: &str = "unknown field ";
 
-/// A message with its list of unknown fields in the order of the alphabet.
+/// A message with its unknown fields in alphabetical order.
 fn in_order(text: String) -> String {
     let Some((head, tail)) = text.split_once(UNKNOWN_FIELD) else {
         return text;
@@ -22,7 +22,7 @@ fn in_order(text: String) -> String {
     format!("{head}{UNKNOWN_FIELD}{}", fields.join(&separator))
 }
 
-/// The versions of one case, numbered in the order of their appearance.
+/// The versions of one case, numbered as they appear.
 pub struct Normal {
     namespace: String,
     versions: BTreeMap<String, usize>,
@@ -101,6 +101,10 @@ impl Normal {
                 if matches!(key, "managedFields" | "causes") {
                     list.sort_by_key(order);
                 }
+                // The real server lists bindings in any order.
+                if matches!(key, "resourceRules" | "nonResourceRules") {
+                    list.sort_by_key(Value::to_string);
+                }
             }
             Value::String(text) => {
                 if key == "resourceVersion" && text != "<list>" {
@@ -170,7 +174,7 @@ fn patterns() -> &'static [(regex::Regex, &'static str)] {
     })
 }
 
-/// Entries of the same second stand in any order.
+/// Entries of the same second are in any order.
 fn order(entry: &Value) -> String {
     [
         "operation",

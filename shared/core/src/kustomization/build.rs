@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::flux::{Kustomization, reason};
 use crate::substitute::{self, SubstituteOptions};
 use driftless_kustomize::{ErrorKind, Options, Remote, on_large_stack};
-use driftless_manifest::{FileTree, Object, ReadSet, Reader, TreePath};
+use driftless_manifest::{FileTree, Fuel, Object, ReadSet, Reader, TreePath};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,9 +67,10 @@ fn built(
         Some(decryptor) => Reader::with_filter(tree, decryptor),
         None => Reader::new(tree),
     };
+    let fuel = substitute::fuel();
     let objects = render(&reader, kustomization, inputs, remote)?
         .into_iter()
-        .map(|object| substituted(object, kustomization, inputs))
+        .map(|object| substituted(object, kustomization, inputs, &fuel))
         .collect::<Result<_, Failure>>()?;
     Ok(Built {
         objects,
@@ -91,9 +92,11 @@ pub fn unset(
         Some(decryptor) => Reader::with_filter(tree, decryptor),
         None => Reader::new(tree),
     };
-    let objects = on_large_stack(|| render(&reader, kustomization, inputs, remote))?;
-    let unset = |object| substitute::unset(object, &inputs.variables);
-    Ok(objects.iter().flat_map(unset).collect())
+    on_large_stack(|| {
+        let objects = render(&reader, kustomization, inputs, remote)?;
+        let unset = |object| substitute::unset(object, &inputs.variables);
+        Ok(objects.iter().flat_map(unset).collect())
+    })
 }
 
 /// The objects, decrypted and not yet substituted.
@@ -164,6 +167,7 @@ fn substituted(
     object: Object,
     kustomization: &Kustomization,
     inputs: &Inputs,
+    fuel: &Fuel,
 ) -> Result<Object, Failure> {
     let id = object.id();
     let Some(post_build) = &kustomization.spec.post_build else {
@@ -184,7 +188,7 @@ fn substituted(
         strict: !inputs.lenient,
         ..SubstituteOptions::default()
     };
-    substitute::object(&object, &inputs.variables, options)
+    substitute::object_within(&object, &inputs.variables, options, fuel)
         .map_err(|error| failed(format!("{id}: {error}")))
 }
 
@@ -343,6 +347,33 @@ mod tests {
             web.pointer("/spec/template/spec/containers/0/image"),
             Some(&json!("web:2"))
         );
+    }
+
+    /// The stack of a worker holds no build of objects of a thousand levels: it has one of its own.
+    #[test]
+    fn deep_objects_are_built_on_a_small_stack() {
+        let levels = 990;
+        let deep = "{a: ".repeat(levels) + "x" + &"}".repeat(levels);
+        let object =
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {deep}\n");
+        let patch = format!("- op: add\n  path: /data/b\n  value: {deep}\n");
+        let spec = json!({"path": "./", "postBuild": {"substitute": {"A": "b"}},
+            "patches": [{"patch": object}, {"patch": patch, "target": {"kind": "ConfigMap"}}]});
+        let work = move || {
+            let tree = FileTree::from_files([("a.yaml", object.as_str())]).unwrap();
+            let inputs = Inputs {
+                variables: [("A".to_owned(), "b".to_owned())].into(),
+                ..Inputs::default()
+            };
+            let owner = kustomization(spec);
+            let built = build(&tree, &owner, &inputs).unwrap();
+            assert_eq!(built.objects.len(), 1);
+            assert!(unset(&tree, &owner, &inputs, false).is_ok());
+        };
+        let thread = std::thread::Builder::new()
+            .stack_size(512 << 10)
+            .spawn(work);
+        thread.unwrap().join().unwrap();
     }
 
     #[test]

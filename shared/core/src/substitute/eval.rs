@@ -1,5 +1,7 @@
 use super::glob::trim_prefix;
 use super::parse::{Expansion, Piece};
+use driftless_manifest::{Fuel, FuelKind, OutOfFuel};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an expansion has no value.
@@ -17,31 +19,35 @@ pub(super) enum EvalError {
     TooMuchWork,
 }
 
-/// What one text may cost.
-pub(super) struct Budget {
-    /// The most bytes that all pieces together may make.
-    pub bytes: usize,
-    /// Steps left for matching patterns.
-    pub steps: usize,
-    pub written: usize,
+impl From<OutOfFuel> for EvalError {
+    fn from(out: OutOfFuel) -> Self {
+        match out.which {
+            FuelKind::Bytes => EvalError::TooLarge(out.limit),
+            _ => EvalError::TooMuchWork,
+        }
+    }
 }
 
-impl Budget {
-    pub(super) fn step(&mut self, size: usize) -> Result<(), EvalError> {
-        self.steps = self
-            .steps
-            .checked_sub(size + 1)
-            .ok_or(EvalError::TooMuchWork)?;
-        Ok(())
+/// What one text may cost.
+pub(super) struct Budget<'f> {
+    /// Bytes that all pieces together may make, and steps for matching patterns.
+    pub own: Fuel,
+    /// What is left for all texts.
+    pub all: &'f Fuel,
+}
+
+/// Bytes that are read or copied in a step.
+const BYTES_PER_STEP: usize = 16;
+
+impl Budget<'_> {
+    pub(super) fn step(&self, size: usize) -> Result<(), EvalError> {
+        self.own.steps(size + 1)?;
+        Ok(self.all.steps(size + 1)?)
     }
 
-    fn write(&mut self, size: usize) -> Result<(), EvalError> {
-        self.written = self.written.saturating_add(size);
-        if self.written > self.bytes {
-            Err(EvalError::TooLarge(self.bytes))
-        } else {
-            Ok(())
-        }
+    fn write(&self, size: usize) -> Result<(), EvalError> {
+        self.own.bytes(size)?;
+        Ok(self.all.bytes(size)?)
     }
 }
 
@@ -49,13 +55,25 @@ impl Budget {
 pub(super) struct Scope<'v> {
     pub vars: &'v BTreeMap<String, String>,
     pub strict: bool,
+    /// Whether line breaks in values are dropped.
+    pub one_line: bool,
+}
+
+impl Scope<'_> {
+    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        let value = self.vars.get(name)?;
+        Some(match self.one_line && value.contains('\n') {
+            true => Cow::Owned(value.replace('\n', "")),
+            false => Cow::Borrowed(value),
+        })
+    }
 }
 
 /// The text of a row of pieces. An error comes with its line.
 pub(super) fn pieces(
     pieces: &[Piece],
     scope: &Scope,
-    budget: &mut Budget,
+    budget: &Budget<'_>,
 ) -> Result<String, (EvalError, usize)> {
     let mut out = String::new();
     for piece in pieces {
@@ -74,7 +92,7 @@ pub(super) fn pieces(
     Ok(out)
 }
 
-fn value(expansion: &Expansion, scope: &Scope, budget: &mut Budget) -> Result<String, EvalError> {
+fn value(expansion: &Expansion, scope: &Scope, budget: &Budget<'_>) -> Result<String, EvalError> {
     // Arguments first, used or not: a missing variable inside an unused default fails too.
     let mut args = Vec::with_capacity(expansion.args.len());
     for arg in &expansion.args {
@@ -83,11 +101,17 @@ fn value(expansion: &Expansion, scope: &Scope, budget: &mut Budget) -> Result<St
             Piece::Expansion(inner) => value(inner, scope, budget)?,
         });
     }
-    let set = scope.vars.get(&expansion.name);
+    let read = scope.vars.get(&expansion.name).map_or(0, String::len);
+    let read = args
+        .iter()
+        .map(String::len)
+        .fold(read, usize::saturating_add);
+    budget.step(read / BYTES_PER_STEP)?;
+    let set = scope.get(&expansion.name);
     if set.is_none() && scope.strict && !gives_default(&expansion.operator) {
         return Err(EvalError::NotSet(expansion.name.clone()));
     }
-    let result = apply(expansion, set.map_or("", String::as_str), &args, budget)?;
+    let result = apply(expansion, set.as_deref().unwrap_or_default(), &args, budget)?;
     budget.write(result.len())?;
     Ok(result)
 }
@@ -117,7 +141,7 @@ fn apply(
     expansion: &Expansion,
     value: &str,
     args: &[String],
-    budget: &mut Budget,
+    budget: &Budget<'_>,
 ) -> Result<String, EvalError> {
     let first = args.first().map_or("", String::as_str);
     let second = args.get(1).map(String::as_str);
@@ -163,11 +187,16 @@ fn apply(
     })
 }
 
-fn replace_all(value: &str, old: &str, new: &str, budget: &Budget) -> Result<String, EvalError> {
+fn replace_all(
+    value: &str,
+    old: &str,
+    new: &str,
+    budget: &Budget<'_>,
+) -> Result<String, EvalError> {
+    // Every byte may be one.
+    budget.step(value.len() / 2)?;
     let hits = value.matches(old).count();
-    if hits.saturating_mul(new.len()) > budget.bytes {
-        return Err(EvalError::TooLarge(budget.bytes));
-    }
+    budget.own.room_for_bytes(hits.saturating_mul(new.len()))?;
     Ok(value.replace(old, new))
 }
 

@@ -12,7 +12,7 @@ pub(super) fn trim_prefix<'v>(
     value: &'v [u8],
     pattern: &[u8],
     longest: bool,
-    budget: &mut Budget,
+    budget: &Budget<'_>,
 ) -> Result<&'v [u8], EvalError> {
     let mut cut = 0;
     for end in (1..=value.len()).rev() {
@@ -34,8 +34,9 @@ pub(super) fn trim_prefix<'v>(
 fn matches(
     mut pattern: &[u8],
     mut text: &[u8],
-    budget: &mut Budget,
+    budget: &Budget<'_>,
 ) -> Result<Result<bool, BadPattern>, EvalError> {
+    budget.step(0)?;
     while !pattern.is_empty() {
         let (star, chunk, rest) = next_chunk(pattern);
         if star && chunk.is_empty() {

@@ -23,7 +23,7 @@ mod glob;
 mod parse;
 
 use driftless_manifest::yaml::{self, Dialect, Limits};
-use driftless_manifest::{InvalidObject, Object};
+use driftless_manifest::{Fuel, FuelLimits, InvalidObject, Object, OutOfFuel};
 use serde_json::{Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +52,25 @@ impl Default for SubstituteOptions {
     }
 }
 
-/// Steps that the patterns of one text may cost.
+/// Steps that one text may cost.
 const MAX_STEPS: usize = 20_000_000;
+
+/// What the substitution in all objects of a build may cost: see [`object_within`]. A build gives at most 64 MiB of YAML and
+/// 1.5 million values, keys not counted; its values may become others.
+pub fn fuel() -> Fuel {
+    Fuel::new(FuelLimits {
+        steps: 2 * MAX_STEPS,
+        bytes: 96 << 20,
+        nodes: 4_000_000,
+        ..FuelLimits::NONE
+    })
+}
+
+/// Bytes of an object's text that are written or read in a step.
+const BYTES_PER_STEP: usize = 32;
+
+/// Names of variables that are checked in a step.
+const NAMES_PER_STEP: usize = 16;
 
 /// What is wrong with a `${…}`. The words are Flux's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +126,9 @@ pub enum SubstituteError {
         /// The line of the text, from 1.
         line: usize,
     },
+    /// The objects of a build cost more than their substitution may, all together.
+    #[error("the substitution in all objects of this build needs {0}")]
+    Fuel(#[from] OutOfFuel),
     /// The substituted text is no YAML; a value with a quote, a colon or a bracket needs quotes around its `${…}`.
     #[error("envsubst error: YAMLToJSON: {0}; check the values for quotes, colons and brackets")]
     Yaml(#[from] yaml::YamlError),
@@ -132,25 +152,39 @@ pub fn object(
     vars: &BTreeMap<String, String>,
     options: SubstituteOptions,
 ) -> Result<Object, SubstituteError> {
+    object_within(object, vars, options, &fuel())
+}
+
+/// As [`object`], one of many: a [`fuel`] is there for all of them.
+///
+/// # Errors
+/// As [`object`], and a fuel that has run out.
+pub fn object_within(
+    object: &Object,
+    vars: &BTreeMap<String, String>,
+    options: SubstituteOptions,
+    fuel: &Fuel,
+) -> Result<Object, SubstituteError> {
     if is_disabled(object) || (vars.is_empty() && !options.always) {
         return Ok(object.clone());
     }
+    fuel.steps(vars.len() / NAMES_PER_STEP)?;
     check_names(vars.keys())?;
-    let vars = vars
-        .iter()
-        .map(|(name, value)| (name.clone(), value.replace('\n', "")))
-        .collect();
-    let substituted = text(&yaml::to_string(&object.to_value()), &vars, options)?;
+    let written = yaml::to_string(&object.to_value());
+    fuel.steps(written.len() / BYTES_PER_STEP)?;
+    let scope = eval::Scope {
+        vars,
+        strict: options.strict,
+        one_line: true,
+    };
+    let substituted = in_text(&written, &scope, options, fuel)?;
     let limits = Limits {
         bytes: options.max_bytes,
         ..Limits::default()
     };
-    let mut documents = yaml::documents(
-        substituted.as_bytes(),
-        "the substituted object",
-        Dialect::V2,
-        &limits,
-    )?;
+    let name = "the substituted object";
+    let read = yaml::documents_within(substituted.as_bytes(), name, Dialect::V2, &limits, fuel);
+    let mut documents = read?;
     match (documents.pop(), documents.len()) {
         (Some(mut document), 0) => {
             round_integers(&mut document);
@@ -211,18 +245,31 @@ pub fn text(
     vars: &BTreeMap<String, String>,
     options: SubstituteOptions,
 ) -> Result<String, SubstituteError> {
-    let pieces =
-        parse::parse(text).map_err(|(kind, line)| SubstituteError::Syntax { kind, line })?;
     let scope = eval::Scope {
         vars,
         strict: options.strict,
+        one_line: false,
     };
-    let mut budget = eval::Budget {
-        bytes: options.max_bytes,
-        steps: MAX_STEPS,
-        written: 0,
+    in_text(text, &scope, options, &fuel())
+}
+
+fn in_text(
+    text: &str,
+    scope: &eval::Scope<'_>,
+    options: SubstituteOptions,
+    fuel: &Fuel,
+) -> Result<String, SubstituteError> {
+    let pieces =
+        parse::parse(text).map_err(|(kind, line)| SubstituteError::Syntax { kind, line })?;
+    let budget = eval::Budget {
+        own: Fuel::new(FuelLimits {
+            bytes: options.max_bytes,
+            steps: MAX_STEPS,
+            ..FuelLimits::NONE
+        }),
+        all: fuel,
     };
-    eval::pieces(&pieces, &scope, &mut budget).map_err(|(error, line)| match error {
+    eval::pieces(&pieces, scope, &budget).map_err(|(error, line)| match error {
         eval::EvalError::NotSet(name) => SubstituteError::NotSet { name, line },
         other => SubstituteError::Value {
             message: other.to_string(),
@@ -291,6 +338,20 @@ mod tests {
         assert!(unset(&object("disabled")).is_empty());
     }
 
+    /// Each object could spend all that one may.
+    #[test]
+    fn the_objects_of_a_build_share_their_fuel() {
+        let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+            "data": {"a": "${A#*b}".repeat(3)}});
+        let object = Object::new(value).unwrap();
+        let vars = vars(&[("A", &"a".repeat(1_500))]);
+        let fuel = fuel();
+        let error = (0..1_000)
+            .find_map(|_| object_within(&object, &vars, SubstituteOptions::default(), &fuel).err());
+        let error = error.unwrap().to_string();
+        assert!(error.contains("more work"), "{error}");
+    }
+
     #[test]
     fn hostile_texts_are_bounded() {
         let deep = "${A:-".repeat(100) + &"}".repeat(100);
@@ -302,6 +363,9 @@ mod tests {
             ("size", "${A}".repeat(100).as_str(), big.as_str()),
             ("replacing", "${A//x/${A}}", big.as_str()),
             ("patterns", slow.as_str(), "a".repeat(100_000).as_str()),
+            // What is read over and over, and leaves nothing.
+            ("cuts", "${A%*}".repeat(1_000).as_str(), big.as_str()),
+            ("holes", "${A//x/}".repeat(1_000).as_str(), big.as_str()),
         ] {
             let vars = vars(&[("A", value)]);
             assert!(text(input, &vars, options).is_err(), "{name}");

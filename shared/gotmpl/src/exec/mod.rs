@@ -12,6 +12,7 @@ use crate::parse::{self, Branch, Command, Node, Number, Pipe, Term, TermKind, Tr
 use crate::set::{MissingKey, Templates, no_template};
 use crate::value::Str;
 use crate::value::{Complex, Elem, Kind, Value};
+use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 use frame::{At, Frame, Slot};
 use std::any::Any;
 use std::sync::Arc;
@@ -25,15 +26,32 @@ pub struct Limits {
     pub depth: usize,
     /// Bytes that templates write and functions make, all together.
     pub bytes: u64,
+    /// Variables at one time, of all templates that are running.
+    pub nodes: usize,
+}
+
+impl Limits {
+    /// The fuel of one execution.
+    fn fuel(self) -> Fuel {
+        let most = |amount: u64| usize::try_from(amount).unwrap_or(usize::MAX);
+        Fuel::new(FuelLimits {
+            steps: most(self.steps),
+            bytes: most(self.bytes),
+            nodes: self.nodes,
+            depth: self.depth,
+        })
+    }
 }
 
 impl Default for Limits {
-    /// 20 million steps (about a second), 1,000 levels, 64 MiB in all. A release that is stored has at most 1 MiB.
+    /// 20 million steps (about a second), 1,000 levels, 64 MiB in all, 250,000 variables. A release that is stored has at most
+    /// 1 MiB.
     fn default() -> Self {
         Limits {
             steps: 20_000_000,
             depth: 1_000,
             bytes: 64 << 20,
+            nodes: 250_000,
         }
     }
 }
@@ -54,7 +72,7 @@ const READ: u64 = 16;
 pub struct Exec<'h> {
     templates: Templates,
     host: &'h dyn Any,
-    left: Limits,
+    fuel: Fuel,
     depth: usize,
     missing: MissingKey,
     out: Vec<u8>,
@@ -79,7 +97,7 @@ impl<'h> Exec<'h> {
             missing: templates.missing(),
             templates,
             host,
-            left: limits,
+            fuel: limits.fuel(),
             depth: 0,
             out: Vec::new(),
             parsed: Table::default(),
@@ -109,13 +127,8 @@ impl<'h> Exec<'h> {
     /// # Errors
     /// The budget is used up.
     pub fn charge(&mut self, steps: u64) -> Result<(), FuncError> {
-        match self.left.steps.checked_sub(steps) {
-            Some(left) => {
-                self.left.steps = left;
-                Ok(())
-            }
-            None => Err(budget("steps")),
-        }
+        let steps = usize::try_from(steps).unwrap_or(usize::MAX);
+        Ok(self.fuel.steps(steps)?)
     }
 
     /// Takes `bytes` of the budget, and a step for every 64.
@@ -123,13 +136,8 @@ impl<'h> Exec<'h> {
     /// # Errors
     /// The budget is used up.
     pub fn charge_bytes(&mut self, bytes: usize) -> Result<(), FuncError> {
-        match self.left.bytes.checked_sub(bytes as u64) {
-            Some(left) => {
-                self.left.bytes = left;
-                self.charge(bytes as u64 / 64)
-            }
-            None => Err(budget("bytes")),
-        }
+        self.fuel.bytes(bytes)?;
+        Ok(self.fuel.steps(bytes / 64)?)
     }
 
     /// Whether a result of this size, at worst, fits into what is left of the budget: asked before it is made.
@@ -137,15 +145,18 @@ impl<'h> Exec<'h> {
     /// # Errors
     /// It does not.
     pub fn room(&self, bytes: usize) -> Result<(), FuncError> {
-        match bytes as u64 > self.left.bytes {
-            true => Err(budget("bytes")),
-            false => Ok(()),
-        }
+        Ok(self.fuel.room_for_bytes(bytes)?)
+    }
+
+    /// What the execution has left, for functions that hand it on to what they call. Values that they charge are given back
+    /// when they are gone: what stays is charged in bytes.
+    pub fn fuel(&self) -> &Fuel {
+        &self.fuel
     }
 
     /// The bytes that are left of the budget.
     pub(crate) fn bytes_left(&self) -> usize {
-        usize::try_from(self.left.bytes).unwrap_or(usize::MAX)
+        self.fuel.bytes_left()
     }
 
     /// A value as `%v` prints it, paid for.
@@ -214,20 +225,39 @@ impl<'h> Exec<'h> {
         self.enter(&frame)?;
         let before = std::mem::take(&mut self.out);
         let result = self.list(&mut frame, &Slot::plain(data), &tree.root);
-        self.depth -= 1;
+        self.leave(&mut frame);
         let out = std::mem::replace(&mut self.out, before);
         result.map(|_| out)
     }
 
     fn enter(&mut self, frame: &Frame<'_>) -> Result<()> {
-        if self.depth >= self.left.depth {
-            return Err(frame.error(format!(
-                "exceeded maximum template depth ({})",
-                self.left.depth
-            )));
-        }
+        self.fuel.depth(self.depth + 1).map_err(|out| {
+            frame.error(format!("exceeded maximum template depth ({})", out.limit))
+        })?;
         self.depth += 1;
         Ok(())
+    }
+
+    fn leave(&mut self, frame: &mut Frame<'_>) {
+        self.depth -= 1;
+        self.drop_vars(frame, 1);
+    }
+
+    /// Declares a variable.
+    fn declare<'t>(&self, frame: &mut Frame<'t>, name: &'t str, slot: Slot) -> Result<()> {
+        self.fuel.nodes(1).map_err(|out| frame.budget(out.into()))?;
+        frame.vars.push(name, slot);
+        Ok(())
+    }
+
+    /// Takes away the variables that were declared since there were `mark` of them.
+    #[inline]
+    fn drop_vars(&self, frame: &mut Frame<'_>, mark: usize) {
+        let gone = frame.vars.len().saturating_sub(mark);
+        if gone > 0 {
+            frame.vars.truncate(mark);
+            self.fuel.give_back(gone, 0);
+        }
     }
 
     fn step(&mut self, frame: &Frame<'_>) -> Result<()> {
@@ -306,7 +336,7 @@ impl<'h> Exec<'h> {
         } else {
             Flow::Next
         };
-        frame.vars.truncate(mark);
+        self.drop_vars(frame, mark);
         Ok(flow)
     }
 
@@ -319,14 +349,14 @@ impl<'h> Exec<'h> {
         let flow = match flow? {
             Some(flow) => flow,
             None => {
-                frame.vars.truncate(mark);
+                self.drop_vars(frame, mark);
                 match &branch.otherwise {
                     Some(list) => self.list(frame, dot, list)?,
                     None => Flow::Next,
                 }
             }
         };
-        frame.vars.truncate(outer);
+        self.drop_vars(frame, outer);
         Ok(flow)
     }
 
@@ -433,7 +463,7 @@ impl<'h> Exec<'h> {
             }
         }
         let flow = self.list(frame, &element, &branch.list)?;
-        frame.vars.truncate(mark);
+        self.drop_vars(frame, mark);
         Ok(flow)
     }
 
@@ -457,7 +487,7 @@ impl<'h> Exec<'h> {
         self.enter(frame)?;
         let mut inner = Frame::new(&tree, data.clone());
         let result = self.list(&mut inner, &Slot::plain(data), &tree.root);
-        self.depth -= 1;
+        self.leave(&mut inner);
         result.map(|_| ())
     }
 
@@ -472,7 +502,7 @@ impl<'h> Exec<'h> {
             if pipe.assign {
                 frame.set(name, Slot::plain(value.clone()))?;
             } else {
-                frame.vars.push(name, Slot::plain(value.clone()));
+                self.declare(frame, name, Slot::plain(value.clone()))?;
             }
         }
         Ok(value)
@@ -610,10 +640,18 @@ fn constant(frame: &Frame<'_>, n: &Number) -> Result<Value> {
     }
 }
 
-fn budget(what: &str) -> FuncError {
-    FuncError {
-        message: format!("the template's budget of {what} is used up"),
-        budget: true,
+impl From<OutOfFuel> for FuncError {
+    fn from(out: OutOfFuel) -> Self {
+        let what = match out.which {
+            FuelKind::Steps => "steps",
+            FuelKind::Bytes => "bytes",
+            FuelKind::Nodes => "variables",
+            FuelKind::Depth => "levels",
+        };
+        FuncError {
+            message: format!("the template's budget of {what} is used up"),
+            budget: true,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ const LIMITS: Limits = Limits {
     steps: 200_000,
     depth: 100,
     bytes: 1 << 20,
+    nodes: 10_000,
 };
 
 /// Runs on a thread with the stack that deep templates need.
@@ -81,6 +82,38 @@ fn depth_is_limited() {
             .contains("exceeded maximum template depth (100)"),
         "{error}"
     );
+}
+
+/// Each level of templates that call each other has its own variables: they are in memory together.
+#[test]
+fn variables_are_limited() {
+    let names: String = (0..1_000).map(|n| format!("{{{{$a{n}:=1}}}}")).collect();
+    let calls = |times: &str| {
+        format!(
+            "{{{{define \"a\"}}}}{{{{if .}}}}{names}{{{{template \"a\" {times}}}}}{{{{end}}}}{{{{end}}}}{{{{template \"a\" 1}}}}"
+        )
+    };
+    let endless: &'static str = Box::leak(calls("1").into_boxed_str());
+    let error = run(endless, nothing).expect_err("too many variables");
+    assert_eq!(error.kind, ErrorKind::Budget);
+    assert!(error.message.contains("budget of variables"), "{error}");
+    // Those that are gone are not counted.
+    let once = "{{define \"b\"}}{{$y := 1}}{{end}}{{range 4000}}{{$x := 1}}{{if $x}}{{$z := 2}}{{end}}{{template \"b\"}}{{end}}";
+    assert!(run(once, nothing).is_ok());
+}
+
+/// A thousand questions for one of a hundred thousand variables.
+#[test]
+fn variables_are_found_among_many() {
+    let names: String = (0..50_000).map(|n| format!("{{{{$a{n}:=1}}}}")).collect();
+    let text = format!("{names}{{{{range 20000}}}}{{{{$x := $a0}}}}{{{{end}}}}");
+    let mut set = Templates::new(Functions::new());
+    set.parse("t", &text).unwrap();
+    let limits = Limits {
+        nodes: 100_000,
+        ..LIMITS
+    };
+    assert!(set.execute("t", Value::Nil, &(), limits).is_ok());
 }
 
 #[test]
@@ -174,6 +207,7 @@ fn mutated_templates_never_panic() {
         steps: 2_000,
         depth: 20,
         bytes: 20_000,
+        nodes: 100,
     };
     for _ in 0..4_000 {
         let mut text: Vec<char> = SEEDS[dice.roll(SEEDS.len())].chars().collect();

@@ -2,12 +2,13 @@
 
 use super::{ChartFile, LoadLimits};
 use crate::error::HelmError;
+use driftless_manifest::{Fuel, OutOfFuel};
 use flate2::read::MultiGzDecoder;
 use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// The files of a packed chart; the first folder of each name is dropped. `used` counts the bytes of this archive and of those
+/// The files of a packed chart; the first folder of each name is dropped. `fuel` counts the bytes of this archive and of those
 /// around it.
 ///
 /// # Errors
@@ -16,7 +17,7 @@ pub(super) fn unpack(
     data: &[u8],
     name: &str,
     limits: &LoadLimits,
-    used: &mut u64,
+    fuel: &Fuel,
 ) -> Result<Vec<ChartFile>, HelmError> {
     let fail = |message: &str| HelmError::chart(name, message);
     // tar's own blocks come on top.
@@ -56,8 +57,8 @@ pub(super) fn unpack(
             return Err(fail(&format!("two headers of '{path}' differ in its size")));
         }
         here = size.saturating_add(here);
-        *used = size.saturating_add(*used);
-        check_size(limits, &path, size, here, *used).map_err(|why| fail(&why))?;
+        let used = fuel.bytes(usize::try_from(size).unwrap_or(usize::MAX));
+        check_size(limits, &path, size, here, used).map_err(|why| fail(&why))?;
         names.add(&inner).map_err(|why| fail(&why))?;
         let data = content(&mut entry, size)
             .map_err(|_| fail("the archive is damaged, or larger than the limits allow"))?;
@@ -75,7 +76,7 @@ fn check_size(
     path: &str,
     size: u64,
     here: u64,
-    used: u64,
+    used: Result<(), OutOfFuel>,
 ) -> Result<(), String> {
     if limits.is_large_file(size) {
         return Err(format!("decompressed {}", limits.large_file(path)));
@@ -86,13 +87,12 @@ fn check_size(
             limits.bytes
         ));
     }
-    if used > limits.all_bytes {
-        return Err(format!(
+    used.map_err(|out| {
+        format!(
             "decompressed chart and its packed subcharts are larger than the maximum size {}",
-            limits.all_bytes
-        ));
-    }
-    Ok(())
+            out.limit
+        )
+    })
 }
 
 /// The bytes of an entry, read to where they stay.

@@ -7,7 +7,7 @@ use crate::compat::Compat;
 use crate::convert::read_yaml;
 use crate::error::HelmError;
 use crate::{funcs, values};
-use driftless_manifest::{Kind, Reader, TreePath};
+use driftless_manifest::{Fuel, Kind, Reader, TreePath};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,9 +17,10 @@ use std::sync::Arc;
 struct Loader<'l> {
     limits: &'l LoadLimits,
     compat: Compat,
-    bytes: u64,
-    files: usize,
-    values: usize,
+    /// The files, and those that are packed in them.
+    files: Fuel,
+    /// What is in them as YAML.
+    texts: Fuel,
 }
 
 impl Chart {
@@ -46,10 +47,8 @@ impl Chart {
         compat: Compat,
         limits: &LoadLimits,
     ) -> Result<Chart, HelmError> {
-        let mut used = 0;
-        let files = unpack(data, name, limits, &mut used)?;
         let mut loader = Loader::new(limits, compat);
-        loader.bytes = used;
+        let files = unpack(data, name, limits, &loader.files)?;
         loader.chart(files, 0)
     }
 
@@ -69,7 +68,9 @@ impl Chart {
             }
         }
         let mut loader = Loader::new(limits, compat);
-        loader.bytes = files.iter().map(|file| file.data.len() as u64).sum();
+        let bytes = files.iter().map(|file| file.data.len()).sum();
+        // The caller has them in memory already. A fuel that they use up refuses the packed charts among them.
+        let _ = loader.files.bytes(bytes);
         loader.chart(files, 0)
     }
 }
@@ -151,31 +152,24 @@ impl<'l> Loader<'l> {
         Loader {
             limits,
             compat,
-            bytes: 0,
-            files: 0,
-            values: 0,
+            files: limits.fuel(),
+            texts: limits.text_fuel(),
         }
     }
 
     fn chart(&mut self, files: Vec<ChartFile>, depth: usize) -> Result<Chart, HelmError> {
-        if depth > self.limits.depth {
-            return Err(HelmError::chart(
-                "charts",
-                format!("subcharts are nested more than {} deep", self.limits.depth),
-            ));
-        }
-        self.files += files.len();
-        if self.files > self.limits.files.saturating_mul(4) {
-            return Err(HelmError::chart(
-                "charts",
-                "too many files in the chart and its subcharts",
-            ));
-        }
+        self.files.depth(depth).map_err(|out| {
+            let what = format!("subcharts are nested more than {} deep", out.limit);
+            HelmError::chart("charts", what)
+        })?;
+        self.files.nodes(files.len()).map_err(|_| {
+            HelmError::chart("charts", "too many files in the chart and its subcharts")
+        })?;
         let mut chart = Chart::default();
         let mut found = false;
         for file in files.iter().filter(|f| f.name == "Chart.yaml") {
             found = true;
-            read_metadata(&mut chart, file)?;
+            read_metadata(&mut chart, file, &self.texts)?;
             if chart.metadata.api_version.is_empty() {
                 chart.metadata.api_version = "v1".to_owned();
             }
@@ -212,7 +206,7 @@ impl<'l> Loader<'l> {
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" | "requirements.lock" => {
-                let lock = read_yaml(&file.data, &file.name).map_err(bad)?;
+                let lock = read_yaml(&file.data, &file.name, &self.texts).map_err(bad)?;
                 if !matches!(lock, Json::Null | Json::Object(_)) {
                     return Err(HelmError::chart(file.name, "not a mapping"));
                 }
@@ -222,16 +216,16 @@ impl<'l> Loader<'l> {
                 }
             }
             "values.yaml" => {
-                self.values += file.data.len();
-                if self.values > self.limits.values {
+                self.texts.bytes(file.data.len()).map_err(|_| {
                     let why = "the values of the chart and its subcharts are larger than the limits allow";
-                    return Err(HelmError::chart(file.name, why));
-                }
-                chart.values = values::read(&file.data, &file.name, self.compat)?;
+                    HelmError::chart(file.name.clone(), why)
+                })?;
+                chart.values =
+                    values::read_within(&file.data, &file.name, self.compat, &self.texts)?;
             }
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                read_metadata(chart, &file)?;
+                read_metadata(chart, &file, &self.texts)?;
                 if chart.metadata.api_version == "v1" {
                     chart.files.push(file);
                 }
@@ -263,7 +257,7 @@ impl<'l> Loader<'l> {
                     "a folder with the name of a packed chart",
                 ));
             };
-            let files = unpack(&file.data, name, self.limits, &mut self.bytes)?;
+            let files = unpack(&file.data, name, self.limits, &self.files)?;
             return self.chart(files, depth + 1);
         }
         let files = files
@@ -280,8 +274,9 @@ impl<'l> Loader<'l> {
     }
 }
 
-fn read_metadata(chart: &mut Chart, file: &ChartFile) -> Result<(), HelmError> {
+fn read_metadata(chart: &mut Chart, file: &ChartFile, fuel: &Fuel) -> Result<(), HelmError> {
     let bad = |message: String| HelmError::chart(file.name.clone(), message);
-    let document = funcs::first_typed(&file.data, &file.name).map_err(|e| bad(e.to_string()))?;
+    let document = funcs::first_typed(&file.data, &file.name, fuel);
+    let document = document.map_err(|e| bad(e.to_string()))?;
     chart.metadata.read(&document).map_err(bad)
 }

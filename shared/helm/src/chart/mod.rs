@@ -11,6 +11,8 @@ pub use metadata::{Dependency, Maintainer, Metadata};
 pub use package::Package;
 
 use crate::compat::Compat;
+use crate::convert::FUEL;
+use driftless_manifest::{Fuel, FuelLimits};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
@@ -85,6 +87,24 @@ impl LoadLimits {
                 ..limits
             },
         }
+    }
+
+    /// The fuel of the files of a chart and its packed subcharts: bytes, and a node for each file.
+    pub(crate) fn fuel(&self) -> Fuel {
+        Fuel::new(FuelLimits {
+            bytes: usize::try_from(self.all_bytes).unwrap_or(usize::MAX),
+            nodes: self.files.saturating_mul(4),
+            depth: self.depth,
+            ..FuelLimits::NONE
+        })
+    }
+
+    /// The fuel of what the files of a chart and its subcharts hold as YAML; the bytes are those of values.
+    pub(crate) fn text_fuel(&self) -> Fuel {
+        Fuel::new(FuelLimits {
+            bytes: self.values,
+            ..FUEL
+        })
     }
 
     /// Whether a file is larger than one may be.

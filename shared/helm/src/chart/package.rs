@@ -2,10 +2,10 @@
 
 use super::{Chart, ChartFile, Dependency, LoadLimits, Metadata, archive, load};
 use crate::compat::Compat;
-use crate::convert::read_yaml;
+use crate::convert::{FUEL, read_yaml};
 use crate::error::HelmError;
 use crate::values::{self, Table};
-use driftless_manifest::{Reader, TreePath, yaml};
+use driftless_manifest::{Fuel, Reader, TreePath, yaml};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ impl Package {
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
     pub fn from_archive(data: &[u8], name: &str, limits: &LoadLimits) -> Result<Self, HelmError> {
-        let files = archive::unpack(data, name, limits, &mut 0)?;
+        let files = archive::unpack(data, name, limits, &limits.fuel())?;
         Ok(Self { files })
     }
 
@@ -90,7 +90,7 @@ impl Package {
             let inner = file.name.strip_prefix("charts/")?;
             match inner.split_once('/') {
                 Some((_, "Chart.yaml")) => {
-                    let fields = read_yaml(&file.data, inner).ok()?;
+                    let fields = read_yaml(&file.data, inner, &Fuel::new(FUEL)).ok()?;
                     Some(fields.get("name")?.as_str()?.to_owned())
                 }
                 Some(_) => None,
@@ -130,7 +130,7 @@ impl Package {
         let fail = |message: String| HelmError::chart("Chart.yaml", message);
         let file = self.files.iter_mut().find(|file| file.name == "Chart.yaml");
         let file = file.ok_or_else(|| fail("Chart.yaml file is missing".to_owned()))?;
-        let mut fields = read_yaml(&file.data, "Chart.yaml").map_err(fail)?;
+        let mut fields = read_yaml(&file.data, "Chart.yaml", &Fuel::new(FUEL)).map_err(fail)?;
         let Json::Object(map) = &mut fields else {
             return Err(fail("not a mapping".to_owned()));
         };

@@ -164,7 +164,11 @@ fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, 
     exec.room(text.len().saturating_mul(8))?;
     exec.charge_bytes(text.len().saturating_mul(2))?;
     exec.charge(text.len() as u64)?;
-    let read = super::yaml_read::read(text);
+    // Copies for aliases are many times what the text is; the scanner's nodes are gone when it is read.
+    let before = exec.fuel().nodes_spent();
+    let read = super::yaml_read::read(text, exec.fuel())?;
+    let nodes = exec.fuel().nodes_spent().saturating_sub(before);
+    exec.fuel().give_back(nodes, 0);
     if let Ok(json) = &read {
         exec.charge_bytes(made(json))?;
     }

@@ -10,13 +10,15 @@ use std::ops::Range;
 pub(super) const TABLE: &[Entry] = &[
     ("regexMatch", SS, |e, a| {
         // An error is no match here.
-        let found = compile(e, &text(a, 0))?.map(|re| is_match(&re, bytes(a, 1)));
-        e.charge_bytes(bytes(a, 1).len())?;
-        Ok(Value::Bool(found.unwrap_or(false)))
+        let Ok(re) = compile(e, &text(a, 0))? else {
+            return Ok(Value::Bool(false));
+        };
+        re.pay(e, bytes(a, 1))?;
+        Ok(Value::Bool(is_match(&re, bytes(a, 1))))
     }),
     ("mustRegexMatch", SS, |e, a| {
         let re = must(e, a)?;
-        e.charge_bytes(bytes(a, 1).len())?;
+        re.pay(e, bytes(a, 1))?;
         Ok(Value::Bool(is_match(&re, bytes(a, 1))))
     }),
     ("regexFind", SS, |e, a| {
@@ -101,7 +103,7 @@ fn matches(
     s: &[u8],
     n: i64,
 ) -> Result<Vec<Range<usize>>, FuncError> {
-    exec.charge_bytes(s.len())?;
+    re.pay(exec, s)?;
     let limit = usize::try_from(n).unwrap_or(usize::MAX);
     let mut found = Vec::new();
     let subject = Subject::new(s);
@@ -123,7 +125,7 @@ fn at_char(s: &[u8], at: usize) -> bool {
 
 fn find(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
     let s = bytes(a, 1);
-    exec.charge_bytes(s.len())?;
+    re.pay(exec, s)?;
     let subject = Subject::new(s);
     let found = re.find(subject.seen()).map(|m| m.range());
     out(exec, found.map_or(&b""[..], |range| subject.given(range)))
@@ -169,7 +171,7 @@ fn split(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
 
 fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
     let (s, template) = (bytes(a, 1), bytes(a, 2));
-    exec.charge_bytes(s.len())?;
+    re.pay(exec, s)?;
     let pieces = if expand {
         pieces(template)
     } else {

@@ -3,35 +3,50 @@
 use driftless_manifest::yaml::{
     self, Dialect, Limits, Node, NodeKind, YamlError, YamlErrorKind as Kind,
 };
+use driftless_manifest::{Fuel, OutOfFuel};
 use serde_json::Value as Json;
 
 /// Reads the first document of a text, numbers as float64.
 ///
 /// # Errors
-/// The message of `sigs.k8s.io/yaml`, which templates print.
-pub(crate) fn read(text: &[u8]) -> Result<Json, String> {
-    first_document(text, "yaml", &crate::convert::LIMITS).map_err(|error| explained(text, &error))
+/// The fuel has run out. The inner one is the message of `sigs.k8s.io/yaml`, which templates print.
+pub(crate) fn read(text: &[u8], fuel: &Fuel) -> Result<Result<Json, String>, OutOfFuel> {
+    match first_document(text, "yaml", &crate::convert::LIMITS, fuel) {
+        Ok(json) => Ok(Ok(json)),
+        Err(error) => match error.kind {
+            Kind::Fuel(out) => Err(out),
+            _ => Ok(Err(explained(text, &error, fuel))),
+        },
+    }
 }
 
 /// Reads the first document of a text, whole numbers as what they are.
 ///
 /// # Errors
-/// As [`read`].
-pub(crate) fn read_typed(text: &[u8]) -> Result<Json, String> {
-    first_typed(text, "yaml").map_err(|error| explained(text, &error))
+/// The message of `sigs.k8s.io/yaml`, or that the fuel has run out.
+pub(crate) fn read_typed(text: &[u8], fuel: &Fuel) -> Result<Json, String> {
+    first_typed(text, "yaml", fuel).map_err(|error| match error.kind {
+        Kind::Fuel(out) => out.to_string(),
+        _ => explained(text, &error, fuel),
+    })
 }
 
 /// The first document as it is; what is wrong behind it does not count.
-pub(crate) fn first_typed(text: &[u8], file: &str) -> Result<Json, YamlError> {
-    match first_node(text, file, &Limits::default())? {
+pub(crate) fn first_typed(text: &[u8], file: &str, fuel: &Fuel) -> Result<Json, YamlError> {
+    match first_node(text, file, &Limits::default(), fuel)? {
         None => Ok(Json::Null),
         Some(node) => yaml::node_to_value(&node, file, Dialect::V2),
     }
 }
 
 /// The first document, numbers as float64; what is wrong behind it does not count.
-pub(crate) fn first_document(text: &[u8], file: &str, limits: &Limits) -> Result<Json, YamlError> {
-    let Some(node) = first_node(text, file, limits)? else {
+pub(crate) fn first_document(
+    text: &[u8],
+    file: &str,
+    limits: &Limits,
+    fuel: &Fuel,
+) -> Result<Json, YamlError> {
+    let Some(node) = first_node(text, file, limits, fuel)? else {
         return Ok(Json::Null);
     };
     let mut value = yaml::node_to_value(&node, file, Dialect::V2).map(crate::convert::floats)?;
@@ -41,8 +56,13 @@ pub(crate) fn first_document(text: &[u8], file: &str, limits: &Limits) -> Result
     Ok(value)
 }
 
-fn first_node(text: &[u8], file: &str, limits: &Limits) -> Result<Option<Node>, YamlError> {
-    let parse = |text: &[u8]| yaml::parse(text, file, limits);
+fn first_node(
+    text: &[u8],
+    file: &str,
+    limits: &Limits,
+    fuel: &Fuel,
+) -> Result<Option<Node>, YamlError> {
+    let parse = |text: &[u8]| yaml::parse_within(text, file, limits, fuel);
     let nodes = match parse(text) {
         Ok(nodes) => nodes,
         Err(error) => match before(text, &error).map(parse) {
@@ -57,8 +77,8 @@ fn first_node(text: &[u8], file: &str, limits: &Limits) -> Result<Option<Node>, 
 }
 
 /// The message of `sigs.k8s.io/yaml`.
-fn explained(text: &[u8], error: &YamlError) -> String {
-    let message = match bad_key(text, error) {
+fn explained(text: &[u8], error: &YamlError, fuel: &Fuel) -> String {
+    let message = match bad_key(text, error, fuel) {
         Some(message) => message,
         None => message(error, &String::from_utf8_lossy(text)),
     };
@@ -279,11 +299,11 @@ fn message(error: &YamlError, text: &str) -> String {
 }
 
 /// Go's message for a key that JSON cannot hold, with the key and its value as `%#v` prints them.
-fn bad_key(text: &[u8], error: &YamlError) -> Option<String> {
+fn bad_key(text: &[u8], error: &YamlError, fuel: &Fuel) -> Option<String> {
     if !matches!(error.kind, Kind::Key(_)) {
         return None;
     }
-    let nodes = yaml::parse(text, "yaml", &Limits::default()).ok()?;
+    let nodes = yaml::parse_within(text, "yaml", &Limits::default(), fuel).ok()?;
     let (key, value) = find_key(nodes.first()?, error)?;
     let json = |node: &Node| yaml::node_to_value(node, "yaml", Dialect::V2).ok();
     Some(match &key.kind {

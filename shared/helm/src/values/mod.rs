@@ -13,8 +13,9 @@ pub(crate) use schema::validate;
 pub use set::{SetKind, set};
 
 use crate::compat::Compat;
-use crate::convert::{floats, read_yaml};
+use crate::convert::{FUEL, floats, read_yaml};
 use crate::error::HelmError;
+use driftless_manifest::Fuel;
 use serde_json::{Map, Value as Json};
 
 /// A table of values.
@@ -25,11 +26,21 @@ pub type Table = Map<String, Json>;
 /// # Errors
 /// What is no YAML, or no mapping.
 pub fn read(text: &[u8], file: &str, compat: Compat) -> Result<Table, HelmError> {
+    read_within(text, file, compat, &Fuel::new(FUEL))
+}
+
+/// As [`read`], charged to a fuel that is there for more than this file.
+pub(crate) fn read_within(
+    text: &[u8],
+    file: &str,
+    compat: Compat,
+    fuel: &Fuel,
+) -> Result<Table, HelmError> {
     let documents = match compat {
-        Compat::Helm3 => vec![read_yaml(text, file)],
+        Compat::Helm3 => vec![read_yaml(text, file, fuel)],
         Compat::Helm4 => documents(text)
             .into_iter()
-            .map(|d| read_yaml(&d, file))
+            .map(|d| read_yaml(&d, file, fuel))
             .collect(),
     };
     let mut out = Table::new();

@@ -14,6 +14,7 @@ mod conformance;
 mod functions;
 mod generated;
 mod hostile;
+mod hostile_engines;
 mod hostile_values;
 mod record;
 mod releases;

@@ -185,13 +185,10 @@ impl Target<'_> {
     /// The first document of a file, as kustomize reads its own configuration.
     pub fn yaml_value(&self, path: &str, field: &'static str) -> Result<Value, Error> {
         let file = self.loader.text(path, field)?;
-        let limits = self.loader.context.budget.yaml_limits();
-        let documents = yaml::documents(
-            file.text.as_bytes(),
-            file.path.as_str(),
-            Dialect::V2,
-            &limits,
-        )?;
+        let documents = self.loader.context.budget.reading(|fuel| {
+            let (text, name) = (file.text.as_bytes(), file.path.as_str());
+            yaml::documents_within(text, name, Dialect::V2, &yaml::Limits::default(), fuel)
+        })?;
         Ok(documents.into_iter().next().unwrap_or(Value::Null))
     }
 

@@ -1,5 +1,6 @@
 //! `helmCharts` and the `HelmChartInflationGenerator`: charts of the tree, rendered by [`Charts`](crate::Charts).
 
+use crate::budget::KUSTOMIZATION;
 use crate::charts::{ChartCall, ValuesFile};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::kustomization::{HelmChart, HelmGlobals};
@@ -171,7 +172,9 @@ fn first_values(chart: &HelmChart, entry: &str, loader: &Loader<'_>) -> Result<V
     }
     let file = loader.text(path, "valuesFile")?;
     let read = |text: &str, name: &str| {
-        node::first_document(text, &loader.context.budget.kustomization_limits())
+        let budget = &loader.context.budget;
+        budget
+            .reading(|fuel| node::first_document(text, &KUSTOMIZATION, fuel))?
             .ok_or_else(|| fault(format!("{name} holds no values in YAML")))
     };
     let (file_values, inline) = (

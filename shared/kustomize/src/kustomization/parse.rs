@@ -1,8 +1,9 @@
 use super::fields::{self, Mode, Type, normalize};
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
-use crate::budget::Budget;
+use crate::budget::{Budget, KUSTOMIZATION as KUSTOMIZATION_TEXT};
 use crate::error::{Error, ErrorKind};
 use crate::node::value_size;
+use driftless_manifest::Fuel;
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -21,9 +22,8 @@ pub(crate) enum Source<'s> {
 /// Not YAML, an unknown field, a value of another type, another kind or version, nothing in it, or more than is left of the
 /// budget.
 pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomization, Error> {
-    let limits = budget.kustomization_limits();
     let document = match source {
-        Source::File(text, file) => read(text, file, &limits)?,
+        Source::File(text, file) => budget.reading(|fuel| read(text, file, fuel))?,
         Source::Value(value) => (*value).clone(),
     };
     budget.spend_nodes(value_size(&document))?;
@@ -54,10 +54,10 @@ pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomizatio
 pub(crate) fn to_document(
     text: &str,
     file: &str,
-    limits: &yaml::Limits,
+    budget: &Budget,
 ) -> Result<Map<String, Value>, Error> {
     match normalized(
-        read(text, file, limits)?,
+        budget.reading(|fuel| read(text, file, fuel))?,
         Mode {
             strict: false,
             coerce: true,
@@ -113,8 +113,8 @@ fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
 }
 
 /// The first document. A key that stands twice is allowed, and the last one counts, as in kustomize.
-fn read(text: &str, file: &str, limits: &yaml::Limits) -> Result<Value, Error> {
-    let documents = yaml::parse(text.as_bytes(), file, limits)?;
+fn read(text: &str, file: &str, fuel: &Fuel) -> Result<Value, Error> {
+    let documents = yaml::parse_within(text.as_bytes(), file, &KUSTOMIZATION_TEXT, fuel)?;
     let Some(mut document) = documents.into_iter().next() else {
         return Ok(Value::Null);
     };

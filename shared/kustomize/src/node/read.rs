@@ -1,26 +1,30 @@
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use crate::selector::shortened;
-use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError};
+use driftless_manifest::Fuel;
+use driftless_manifest::yaml::{self, Dialect, NodeKind, ScalarStyle, YamlError, YamlErrorKind};
 use serde_json::Value;
 use std::collections::HashSet;
 
 /// The documents of a file, as kyaml's byte reader cuts them: at every line that starts with `---`. Empty documents are
 /// left out, aliases and merge keys are expanded, and a file that is one `List` gives its items.
-pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result<Vec<Node>, Error> {
+pub(crate) fn documents(text: &str, file: &str, fuel: &Fuel) -> Result<Vec<Node>, Error> {
     let text = if text.contains("\r\n") {
         &text.replace("\r\n", "\n")
     } else {
         text
     };
+    let limits = yaml::Limits::default();
     let chunks = chunks(text)?;
     let single = chunks.len() == 1;
     let mut nodes = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         let documents =
-            yaml::parse(chunk.text.as_bytes(), file, limits).map_err(|error| YamlError {
-                line: error.line + chunk.line,
-                ..error
+            yaml::parse_within(chunk.text.as_bytes(), file, &limits, fuel).map_err(|error| {
+                YamlError {
+                    line: error.line + chunk.line,
+                    ..error
+                }
             })?;
         // Only the first document counts: what follows a `...` is never read.
         let Some(document) = documents.into_iter().next() else {
@@ -38,10 +42,22 @@ pub(crate) fn documents(text: &str, file: &str, limits: &yaml::Limits) -> Result
     Ok(nodes)
 }
 
-/// The first document of a text, if the text is YAML.
-pub(crate) fn first_document(text: &str, limits: &yaml::Limits) -> Option<Node> {
-    let documents = yaml::parse(text.as_bytes(), "text", limits).ok()?;
-    whole(documents.into_iter().next()?, "text").ok()
+/// The first document of a text, if the text is YAML within its limits.
+///
+/// # Errors
+/// The fuel has run out.
+pub(crate) fn first_document(
+    text: &str,
+    limits: &yaml::Limits,
+    fuel: &Fuel,
+) -> Result<Option<Node>, Error> {
+    let documents = match yaml::parse_within(text.as_bytes(), "text", limits, fuel) {
+        Ok(documents) => documents,
+        Err(error) if matches!(error.kind, YamlErrorKind::Fuel(_)) => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
+    let first = documents.into_iter().next();
+    Ok(first.and_then(|document| whole(document, "text").ok()))
 }
 
 /// A document. The keys of its outermost map may be numbers, which become texts; further in they are refused.

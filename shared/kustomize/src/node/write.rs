@@ -288,6 +288,7 @@ mod tests {
     use super::*;
     use crate::budget::EMBEDDED;
     use crate::node::first_document;
+    use driftless_manifest::{Fuel, FuelLimits};
 
     /// What stands in a text that a replacement changes elsewhere stays as it was written.
     #[test]
@@ -303,7 +304,8 @@ mod tests {
             "- - 'a'\n  - b: \"c\"\n    d: 1\n",
             "a:\n- b: |\n    two\n    lines\n",
         ] {
-            let node = first_document(text, &EMBEDDED).unwrap();
+            let fuel = Fuel::new(FuelLimits::NONE);
+            let node = first_document(text, &EMBEDDED, &fuel).unwrap().unwrap();
             assert_eq!(to_text(&node), text);
         }
     }

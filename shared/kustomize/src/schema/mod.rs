@@ -286,7 +286,9 @@ impl Custom {
 
     fn parse(text: &str, file: &str, with_builtin: bool, budget: &Budget) -> Result<Self, Error> {
         let limits = budget.schema_limits();
-        let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, &limits)?;
+        let documents = budget.reading(|fuel| {
+            yaml::documents_within(text.as_bytes(), file, Dialect::V2, &limits, fuel)
+        })?;
         let document = documents.into_iter().next().unwrap_or(Value::Null);
         budget.spend_nodes(value_size(&document))?;
         if !document.is_object() {

@@ -42,8 +42,10 @@ impl JsonPatch {
                 ))
             })?)
         } else {
-            let limits = budget.yaml_limits();
-            let documents = yaml::documents(text.as_bytes(), file, Dialect::V2, &limits)?;
+            let limits = yaml::Limits::default();
+            let documents = budget.reading(|fuel| {
+                yaml::documents_within(text.as_bytes(), file, Dialect::V2, &limits, fuel)
+            })?;
             documents.into_iter().next()
         };
         budget.spend_nodes(document.as_ref().map_or(0, size))?;
@@ -195,6 +197,8 @@ impl Edit<'_> {
     }
 
     fn replace(&self, document: &mut Value, path: &str, value: Value) -> Result<(), Error> {
+        self.budget
+            .check_levels(path.matches('/').count(), &value)?;
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
                 return Err(fault(

@@ -140,6 +140,162 @@ fn texts_that_must_be_read_cost_steps() {
     assert!(render(&tree, "", &with(2_000_000)).is_ok());
 }
 
+/// A few hundred bytes that are ten to the power of `levels` values when their aliases are copied.
+fn aliases(levels: usize) -> String {
+    (1..=levels).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
+        let refs = vec![format!("*a{}", i - 1); 10].join(", ");
+        format!("{text}a{i}: &a{i} [{refs}]\n")
+    })
+}
+
+/// What a path goes through was charged by its bytes, however many values its aliases make.
+#[test]
+fn texts_inside_of_values_cost_what_they_become() {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+        "items": [{"f": aliases(4) + "b: c\n"}]});
+    let with = |paths: usize| {
+        let replacement = json!({"sourceValue": "new",
+            "targets": [{"select": {"kind": "ConfigMap"}, "fieldPaths": vec!["items.*.f.b"; paths]}]});
+        let kustomization = json!({"resources": ["r.yaml"], "replacements": [replacement]});
+        let tree = tree(&[
+            ("kustomization.yaml", &kustomization.to_string()),
+            ("r.yaml", &object.to_string()),
+        ]);
+        render(&tree, "", &Options::default())
+    };
+    assert!(with(10).is_ok());
+    let error = with(10_000).unwrap_err();
+    assert!(
+        error.contains("more than 40000000 steps: the limit"),
+        "{error}"
+    );
+}
+
+/// Each document of a file had all the values that a file may have.
+#[test]
+fn the_documents_of_a_file_share_what_the_build_has() {
+    let document = format!("{CONFIG_MAP}---\n{}---\n", aliases(5));
+    let tree = tree(&[
+        ("kustomization.yaml", "resources: [r.yaml]\n"),
+        ("r.yaml", &document.repeat(1_000)),
+    ]);
+    let error = render(&tree, "", &Options::default()).unwrap_err();
+    assert!(
+        error.starts_with("r.yaml: more than 1500000 values"),
+        "{error}"
+    );
+}
+
+/// The files of the build's own configuration were not charged at all.
+#[test]
+fn files_of_definitions_cost_what_they_become() {
+    let crds = vec!["c.yaml"; 10_000].join(", ");
+    let tree = tree(&[
+        (
+            "kustomization.yaml",
+            &format!("resources: [r.yaml]\ncrds: [{crds}]\n"),
+        ),
+        ("r.yaml", CONFIG_MAP),
+        ("c.yaml", &aliases(5)),
+    ]);
+    let error = render(&tree, "", &Options::default()).unwrap_err();
+    assert!(
+        error.contains("more than 40000000 steps: the limit"),
+        "{error}"
+    );
+}
+
+/// A patch that replaces, and a replacement that copies, could nest an object deeper with each step.
+#[test]
+fn no_object_becomes_deeper_than_a_text() {
+    let levels = 900;
+    let deep = |inner: &str| "{a: ".repeat(levels) + inner + &"}".repeat(levels);
+    let path = "/a".repeat(levels);
+    let patch = format!(
+        "- op: replace\n  path: /data\n  value: {0}\n- op: replace\n  path: /data{path}\n  value: {0}\n",
+        deep("x")
+    );
+    let patched = json!({"resources": ["r.yaml"],
+        "patches": [{"target": {"kind": "ConfigMap"}, "patch": patch}]});
+    let copy = json!({"source": {"kind": "ConfigMap", "fieldPath": "data"},
+        "targets": [{"select": {"kind": "ConfigMap"}, "fieldPaths": [format!("data{}.b", path.replace('/', "."))], "options": {"create": true}}]});
+    let copied = json!({"resources": ["r.yaml"], "replacements": [copy]});
+    let object = format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {}}}",
+        deep("{c: d}")
+    );
+    for kustomization in [patched, copied] {
+        let tree = tree(&[
+            ("kustomization.yaml", &kustomization.to_string()),
+            ("r.yaml", &object),
+        ]);
+        let error = render(&tree, "", &Options::default()).unwrap_err();
+        assert!(
+            error.contains("more than 1000 levels of nesting"),
+            "{error}"
+        );
+    }
+}
+
+/// The fields that a merge key brings were compared with each other one by one.
+#[test]
+fn merge_keys_bring_many_fields() {
+    let keys: String = (0..50_000).map(|n| format!(" k{n}: v\n")).collect();
+    let object = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\nb: &b\n{keys}data: {{<<: *b, k1: own}}\n"
+    );
+    let tree = tree(&[
+        ("kustomization.yaml", "resources: [r.yaml]\n"),
+        ("r.yaml", &object),
+    ]);
+    let built = render(&tree, "", &Options::default()).unwrap();
+    assert_eq!(built[0].pointer("/data/k49999"), Some(&json!("v")));
+    assert_eq!(built[0].pointer("/data/k1"), Some(&json!("own")));
+}
+
+/// Expressions are paid for by what they become, and kept only up to a size.
+#[test]
+fn large_expressions_cost_steps() {
+    let patch = |number: usize| {
+        json!({"target": {"name": format!("(\\pL{{50}}){{3}}{number}")},
+            "patch": "{apiVersion: v1, kind: X, metadata: {name: x}}"})
+    };
+    let built = |patches: Vec<serde_json::Value>| {
+        let kustomization = json!({"resources": ["r.yaml"], "patches": patches});
+        let tree = tree(&[
+            ("kustomization.yaml", &kustomization.to_string()),
+            ("r.yaml", CONFIG_MAP),
+        ]);
+        render(&tree, "", &Options::default())
+    };
+    assert!(
+        built(vec![patch(0); 1_000]).is_ok(),
+        "one that is known costs little"
+    );
+    let error = built((0..1_000).map(patch).collect()).unwrap_err();
+    assert!(
+        error.contains("more than 40000000 steps: the limit"),
+        "{error}"
+    );
+}
+
+/// What stands beside the value that a replacement changes in a text stays as it was written.
+#[test]
+fn replacements_keep_the_quotes_beside_them() {
+    let inner = "p: 'C:\\temp'\nq: old\n";
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"f": inner}});
+    let replacement = json!({"sourceValue": "new",
+        "targets": [{"select": {"kind": "ConfigMap"}, "fieldPaths": ["data.f.q"]}]});
+    let kustomization = json!({"resources": ["r.yaml"], "replacements": [replacement]});
+    let tree = tree(&[
+        ("kustomization.yaml", &kustomization.to_string()),
+        ("r.yaml", &object.to_string()),
+    ]);
+    let built = render(&tree, "", &Options::default()).unwrap();
+    let want = "p: 'C:\\temp'\nq: new";
+    assert_eq!(built[0].pointer("/data/f"), Some(&json!(want)));
+}
+
 /// kustomize looks for no item of a list where it goes along field paths, and knows no wildcard there.
 #[test]
 fn wildcards_in_field_paths_are_refused() {

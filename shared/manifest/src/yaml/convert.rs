@@ -12,6 +12,7 @@ use super::error::{Fault, YamlError, YamlErrorKind};
 use super::node::{Limits, Node, NodeKind, ScalarStyle};
 use super::resolve::{Resolved, resolve};
 use super::{Dialect, float, time};
+use crate::fuel::Fuel;
 
 /// Turns a node into the JSON value that the dialect's library and Go's `encoding/json` make of it.
 ///
@@ -75,6 +76,31 @@ pub fn documents(
     dialect: Dialect,
     limits: &Limits,
 ) -> Result<Vec<Value>, YamlError> {
+    read_documents(text, file, dialect, limits, None)
+}
+
+/// As [`documents`], charged to a fuel that the caller has for more than this text: see
+/// [`parse_within`](super::parse_within).
+///
+/// # Errors
+/// As [`documents`], and a fuel that has run out.
+pub fn documents_within(
+    text: &[u8],
+    file: &str,
+    dialect: Dialect,
+    limits: &Limits,
+    fuel: &Fuel,
+) -> Result<Vec<Value>, YamlError> {
+    read_documents(text, file, dialect, limits, Some(fuel))
+}
+
+fn read_documents(
+    text: &[u8],
+    file: &str,
+    dialect: Dialect,
+    limits: &Limits,
+    fuel: Option<&Fuel>,
+) -> Result<Vec<Value>, YamlError> {
     let mut values = Vec::new();
     let sink = |node: Node| {
         if !node.is_empty() {
@@ -82,7 +108,7 @@ pub fn documents(
         }
         Ok(())
     };
-    super::parse::read(text, limits, false, sink).map_err(|fault| fault.in_file(file))?;
+    super::parse::read(text, limits, fuel, false, sink).map_err(|fault| fault.in_file(file))?;
     Ok(values)
 }
 
@@ -94,16 +120,21 @@ fn fault(node: &Node, kind: YamlErrorKind) -> Fault {
     }
 }
 
+/// What a level of nesting takes of the stack is what stands in this function and in [`mapping`]: all else is kept out of them.
 fn value(node: &Node, dialect: Dialect) -> Result<Value, Fault> {
     match &node.kind {
         NodeKind::Scalar { text, style } => scalar(node, text, *style, dialect),
-        NodeKind::Seq(items) => items
-            .iter()
-            .map(|item| value(item, dialect))
-            .collect::<Result<_, _>>()
-            .map(Value::Array),
+        NodeKind::Seq(items) => sequence(items, dialect).map(Value::Array),
         NodeKind::Map(pairs) => mapping(pairs, Keys::inner(dialect)).map(Value::Object),
     }
+}
+
+fn sequence(items: &[Node], dialect: Dialect) -> Result<Vec<Value>, Fault> {
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        values.push(value(item, dialect)?);
+    }
+    Ok(values)
 }
 
 /// Go does not mind bits that are left over in the last character.
@@ -114,6 +145,7 @@ const LAX: GeneralPurpose = GeneralPurpose::new(
 
 const CORE: &str = "tag:yaml.org,2002:";
 
+#[inline(never)]
 fn scalar(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Result<Value, Fault> {
     match typed(node, text, style, dialect)? {
         Resolved::Null => Ok(Value::Null),
@@ -187,16 +219,26 @@ fn mapping(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fau
     for (key_node, value_node) in pairs {
         let key = key(key_node, keys)?;
         let value = value(value_node, keys.dialect())?;
-        match map.entry(key) {
-            Entry::Vacant(entry) => entry.insert(value),
-            Entry::Occupied(entry) => {
-                return Err(duplicate(pairs, key_node, entry.key().clone(), keys));
-            }
-        };
+        if let Err(key) = insert(&mut map, key, value) {
+            return Err(duplicate(pairs, key_node, key, keys));
+        }
     }
     Ok(map)
 }
 
+/// Puts a value behind a key, unless it is there already: then gives the key.
+#[inline(never)]
+fn insert(map: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
+    match map.entry(key) {
+        Entry::Vacant(entry) => {
+            entry.insert(value);
+            Ok(())
+        }
+        Entry::Occupied(entry) => Err(entry.key().clone()),
+    }
+}
+
+#[inline(never)]
 fn duplicate(pairs: &[(Node, Node)], node: &Node, name: String, keys: Keys) -> Fault {
     let first = pairs
         .iter()
@@ -227,6 +269,7 @@ fn is_string(node: &Node) -> bool {
 }
 
 /// The text of a key.
+#[inline(never)]
 fn key(node: &Node, keys: Keys) -> Result<String, Fault> {
     let NodeKind::Scalar { text, style } = &node.kind else {
         return Err(fault(node, YamlErrorKind::Key("a mapping or a list")));
@@ -256,6 +299,7 @@ fn float_key(f: f64) -> String {
 }
 
 /// A mapping with `<<`. In v2 a merge overrides what stands before it; in v3 the mapping's own keys always win.
+#[inline(never)]
 fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Fault> {
     let mut map = Map::new();
     let mut own: BTreeMap<String, usize> = BTreeMap::new();
@@ -277,18 +321,24 @@ fn merged(pairs: &[(Node, Node)], keys: Keys) -> Result<Map<String, Value>, Faul
         }
         map.insert(key, value(value_node, keys.dialect())?);
     }
-    for source in merges
-        .into_iter()
-        .map(merge_sources)
-        .collect::<Result<Vec<_>, _>>()?
-        .into_iter()
-        .flatten()
-    {
-        for (key, value) in merge_entries(source, keys)? {
-            map.entry(key).or_insert(value);
-        }
+    for merge in merges {
+        merge_under(&mut map, merge, keys)?;
     }
     Ok(map)
+}
+
+fn merge_under(map: &mut Map<String, Value>, node: &Node, keys: Keys) -> Result<(), Fault> {
+    for source in merge_sources(node)? {
+        add_missing(map, merge_entries(source, keys)?);
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn add_missing(map: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (key, value) in more {
+        map.entry(key).or_insert(value);
+    }
 }
 
 fn merge_entries(source: &Node, keys: Keys) -> Result<Map<String, Value>, Fault> {
@@ -301,12 +351,18 @@ fn merge_entries(source: &Node, keys: Keys) -> Result<Map<String, Value>, Fault>
 fn merge_over(map: &mut Map<String, Value>, node: &Node) -> Result<(), Fault> {
     // The first of a list wins, so it is written last.
     for source in merge_sources(node)?.into_iter().rev() {
-        map.extend(merge_entries(source, Keys::V2)?);
+        replace_with(map, merge_entries(source, Keys::V2)?);
     }
     Ok(())
 }
 
+#[inline(never)]
+fn replace_with(map: &mut Map<String, Value>, more: Map<String, Value>) {
+    map.extend(more);
+}
+
 /// The mappings that a merge key's value names.
+#[inline(never)]
 fn merge_sources(node: &Node) -> Result<Vec<&Node>, Fault> {
     match &node.kind {
         NodeKind::Map(_) => Ok(vec![node]),

@@ -1,3 +1,4 @@
+use crate::fuel::{FuelKind, OutOfFuel};
 use std::fmt;
 
 /// A YAML text that was refused.
@@ -34,6 +35,9 @@ pub enum YamlErrorKind {
         /// The limit.
         limit: usize,
     },
+    /// What the caller has for all its work is used up, not the share of this text.
+    #[error("{0}, which is the limit for all that is read here")]
+    Fuel(OutOfFuel),
     /// The same key twice in one mapping.
     #[error("the key {key:?} stands twice in one mapping (first in line {first})")]
     DuplicateKey {
@@ -70,6 +74,17 @@ pub enum Budget {
     Nodes,
     /// Documents.
     Documents,
+}
+
+impl From<FuelKind> for Budget {
+    fn from(which: FuelKind) -> Self {
+        match which {
+            FuelKind::Nodes => Budget::Nodes,
+            FuelKind::Depth => Budget::Depth,
+            // A text has no steps of its own.
+            FuelKind::Bytes | FuelKind::Steps => Budget::Bytes,
+        }
+    }
 }
 
 impl fmt::Display for Budget {

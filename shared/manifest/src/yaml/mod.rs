@@ -15,12 +15,12 @@ mod resolve;
 mod scan;
 mod time;
 
-pub use convert::{documents, node_to_value};
+pub use convert::{documents, documents_within, node_to_value};
 pub use emit::{Document, View, to_string, write};
 pub use error::{Budget, YamlError, YamlErrorKind};
 pub use float::plain_float;
 pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};
-pub use parse::{parse, parse_path, parse_with_comments};
+pub use parse::{parse, parse_path, parse_with_comments, parse_within};
 
 /// Which of Go's YAML libraries decides the type of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

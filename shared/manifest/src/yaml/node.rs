@@ -1,3 +1,5 @@
+use crate::fuel::{Fuel, FuelLimits};
+
 /// What one text may cost. Tenants are hostile, so every parse has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -10,6 +12,18 @@ pub struct Limits {
     pub nodes: usize,
     /// Documents in the text, empty ones included.
     pub documents: usize,
+}
+
+impl Limits {
+    /// The fuel of one text. Its steps are the caller's.
+    pub(super) fn fuel(&self) -> Fuel {
+        Fuel::new(FuelLimits {
+            bytes: self.bytes,
+            nodes: self.nodes,
+            depth: self.depth,
+            ..FuelLimits::NONE
+        })
+    }
 }
 
 impl Default for Limits {

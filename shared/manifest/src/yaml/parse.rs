@@ -6,6 +6,7 @@ use super::error::{Budget, Fault, YamlError, YamlErrorKind};
 use super::events::{Event, Parser, Properties};
 use super::node::{Comment, Limits, Node, NodeKind};
 use super::scan::Mark;
+use crate::fuel::{Fuel, OutOfFuel};
 
 /// Reads every document of a text.
 ///
@@ -18,8 +19,29 @@ use super::scan::Mark;
 /// # Errors
 /// [`YamlError`] when the text is no UTF-8, no YAML, or goes beyond one of the limits.
 pub fn parse(text: &[u8], file: &str, limits: &Limits) -> Result<Vec<Node>, YamlError> {
-    parse_each(text, file, limits, false).map(|read| read.0)
+    parse_each(text, file, limits, None, false).map(|read| read.0)
 }
+
+/// As [`parse`], charged to a fuel that the caller has for more than this text, too: [`STEPS_PER_NODE`] steps for every node
+/// that is made, copies for aliases included, whether the text turns out to be sound or not, and the nodes themselves.
+/// Whoever lets the nodes go gives them back.
+///
+/// # Errors
+/// As [`parse`], and a fuel that has run out.
+pub fn parse_within(
+    text: &[u8],
+    file: &str,
+    limits: &Limits,
+    fuel: &Fuel,
+) -> Result<Vec<Node>, YamlError> {
+    parse_each(text, file, limits, Some(fuel), false).map(|read| read.0)
+}
+
+/// Steps that a node costs, from its bytes to its place among the others.
+const STEPS_PER_NODE: usize = 4;
+
+/// Bytes of a text that cost a step.
+const BYTES_PER_STEP: usize = 32;
 
 /// As [`parse`], and gives the comments too, in the order of the text.
 ///
@@ -30,13 +52,14 @@ pub fn parse_with_comments(
     file: &str,
     limits: &Limits,
 ) -> Result<(Vec<Node>, Vec<Comment>), YamlError> {
-    parse_each(text, file, limits, true)
+    parse_each(text, file, limits, None, true)
 }
 
 fn parse_each(
     text: &[u8],
     file: &str,
     limits: &Limits,
+    fuel: Option<&Fuel>,
     comments: bool,
 ) -> Result<(Vec<Node>, Vec<Comment>), YamlError> {
     let mut documents = Vec::new();
@@ -44,7 +67,7 @@ fn parse_each(
         documents.push(node);
         Ok(())
     };
-    let comments = read(text, limits, comments, sink).map_err(|fault| fault.in_file(file))?;
+    let comments = read(text, limits, fuel, comments, sink).map_err(|fault| fault.in_file(file))?;
     Ok((documents, comments))
 }
 
@@ -65,7 +88,7 @@ pub fn parse_path(
         first.get_or_insert(node);
         Ok(())
     };
-    read_path(text, limits, false, path, sink).map_err(|fault| fault.in_file(file))?;
+    read_path(text, limits, None, false, path, sink).map_err(|fault| fault.in_file(file))?;
     let mut found = first;
     for key in path {
         let Some(NodeKind::Map(pairs)) = found.map(|node| node.kind) else {
@@ -81,25 +104,27 @@ pub fn parse_path(
 pub(super) fn read(
     text: &[u8],
     limits: &Limits,
+    fuel: Option<&Fuel>,
     comments: bool,
     sink: impl FnMut(Node) -> Result<(), Fault>,
 ) -> Result<Vec<Comment>, Fault> {
-    read_path(text, limits, comments, &[], sink)
+    read_path(text, limits, fuel, comments, &[], sink)
 }
 
 fn read_path(
     text: &[u8],
     limits: &Limits,
+    fuel: Option<&Fuel>,
     comments: bool,
     path: &[&str],
     mut sink: impl FnMut(Node) -> Result<(), Fault>,
 ) -> Result<Vec<Comment>, Fault> {
     if text.len() > limits.bytes {
-        return Err(budget(
-            Budget::Bytes,
-            limits.bytes,
-            Mark { line: 1, column: 0 },
-        ));
+        return Err(budget(Budget::Bytes, limits.bytes, START));
+    }
+    if let Some(fuel) = fuel {
+        let steps = 1 + text.len() / BYTES_PER_STEP;
+        fuel.steps(steps).map_err(|out| spent(out, START))?;
     }
     let text = std::str::from_utf8(text)
         .map_err(|e| line_of(text, e.valid_up_to()).fault(YamlErrorKind::NotUtf8))?;
@@ -107,7 +132,7 @@ fn read_path(
         return Err(line_of(text.as_bytes(), at).syntax("a control character"));
     }
     let mut parser = Parser::new(text, comments);
-    let mut builder = Builder::new(limits, text.contains('*'), path);
+    let mut builder = Builder::new(limits, fuel, text.contains('*'), path);
     loop {
         match parser.next()? {
             (Event::StreamEnd, _) => return Ok(parser.into_comments()),
@@ -149,8 +174,16 @@ fn forbidden(text: &[u8]) -> Option<usize> {
     None
 }
 
+/// Where a text begins.
+const START: Mark = Mark { line: 1, column: 0 };
+
 fn budget(what: Budget, limit: usize, at: Mark) -> Fault {
     at.fault(YamlErrorKind::Budget { what, limit })
+}
+
+/// The error for a fuel of the caller's that has run out.
+fn spent(out: OutOfFuel, at: Mark) -> Fault {
+    at.fault(YamlErrorKind::Fuel(out))
 }
 
 /// A collection that is still open.
@@ -181,6 +214,10 @@ impl Spent {
 
 struct Builder<'l, 't> {
     limits: &'l Limits,
+    /// The share of this text.
+    fuel: Fuel,
+    /// What the caller has for all its work.
+    outer: Option<&'l Fuel>,
     /// The only keys that are kept, level by level; empty: all.
     path: &'l [&'l str],
     /// How many documents began.
@@ -189,15 +226,23 @@ struct Builder<'l, 't> {
     open: Vec<Frame<'t>>,
     keep_anchors: bool,
     anchors: HashMap<&'t str, (Node, Spent)>,
+    /// What the nodes that are in the documents have cost, without the copies that are kept for anchors.
     spent: Spent,
-    /// What the copies that are kept for anchors cost.
+    /// What those copies cost.
     kept: Spent,
 }
 
 impl<'l, 't> Builder<'l, 't> {
-    fn new(limits: &'l Limits, keep_anchors: bool, path: &'l [&'l str]) -> Self {
+    fn new(
+        limits: &'l Limits,
+        outer: Option<&'l Fuel>,
+        keep_anchors: bool,
+        path: &'l [&'l str],
+    ) -> Self {
         Builder {
             limits,
+            fuel: limits.fuel(),
+            outer,
             path,
             documents: 0,
             complete: None,
@@ -235,7 +280,8 @@ impl<'l, 't> Builder<'l, 't> {
             Event::Alias(name) => self.alias(name, at),
             Event::DocumentStart => {
                 self.anchors.clear();
-                self.kept = Spent::default();
+                let kept = std::mem::take(&mut self.kept);
+                self.give_back(kept);
                 self.documents += 1;
                 if self.documents > self.limits.documents {
                     return Err(budget(Budget::Documents, self.limits.documents, at));
@@ -249,18 +295,28 @@ impl<'l, 't> Builder<'l, 't> {
     /// Charges what is about to be made.
     fn spend(&mut self, cost: Spent, at: Mark) -> Result<(), Fault> {
         self.spent.add(cost);
-        self.check(at)
+        self.charge(cost, at)
     }
 
-    /// The document and the copies for its anchors are in memory together, so they share the limits.
-    fn check(&self, at: Mark) -> Result<(), Fault> {
-        if self.spent.nodes + self.kept.nodes > self.limits.nodes {
-            return Err(budget(Budget::Nodes, self.limits.nodes, at));
+    /// The document and the copies for its anchors are in memory together, so they share the fuel.
+    fn charge(&self, cost: Spent, at: Mark) -> Result<(), Fault> {
+        let own = self.fuel.nodes(cost.nodes);
+        own.and_then(|()| self.fuel.bytes(cost.bytes))
+            .map_err(|out| budget(out.which.into(), out.limit, at))?;
+        let Some(outer) = self.outer else {
+            return Ok(());
+        };
+        let steps = STEPS_PER_NODE * cost.nodes + cost.bytes / BYTES_PER_STEP;
+        let outer = outer.steps(steps).and_then(|()| outer.nodes(cost.nodes));
+        outer.map_err(|out| spent(out, at))
+    }
+
+    /// Takes back what was charged for nodes that are let go.
+    fn give_back(&self, cost: Spent) {
+        self.fuel.give_back(cost.nodes, cost.bytes);
+        if let Some(outer) = self.outer {
+            outer.give_back(cost.nodes, 0);
         }
-        if self.spent.bytes + self.kept.bytes > self.limits.bytes {
-            return Err(budget(Budget::Bytes, self.limits.bytes, at));
-        }
-        Ok(())
     }
 
     fn open(&mut self, kind: NodeKind, properties: Properties<'t>, at: Mark) -> Result<(), Fault> {
@@ -271,9 +327,9 @@ impl<'l, 't> Builder<'l, 't> {
         };
         let bytes = properties.tag_bytes();
         self.spend(Spent { nodes, bytes }, at)?;
-        if self.open.len() >= self.limits.depth {
-            return Err(budget(Budget::Depth, self.limits.depth, at));
-        }
+        self.fuel
+            .depth(self.open.len() + 1)
+            .map_err(|out| budget(out.which.into(), out.limit, at))?;
         let node = node(at, properties.tag, kind);
         self.open.push(Frame {
             node,
@@ -304,10 +360,11 @@ impl<'l, 't> Builder<'l, 't> {
                 bytes: self.spent.bytes - before.bytes,
             };
             self.kept.add(cost);
-            self.check(Mark {
+            let at = Mark {
                 line: node.line,
                 column: node.column - 1,
-            })?;
+            };
+            self.charge(cost, at)?;
             self.anchors.insert(anchor, (node.clone(), cost));
         }
         let wanted = self.open.len().checked_sub(1);
@@ -318,7 +375,12 @@ impl<'l, 't> Builder<'l, 't> {
                 NodeKind::Seq(items) => items.push(node),
                 NodeKind::Map(pairs) => match frame.key.take() {
                     Some(key) if wanted.is_some_and(|wanted| key.text() != Some(wanted)) => {
+                        let let_go = Spent {
+                            nodes: self.spent.nodes - before.nodes,
+                            bytes: self.spent.bytes - before.bytes,
+                        };
                         self.spent = before;
+                        self.give_back(let_go);
                     }
                     Some(key) => pairs.push((key, node)),
                     None => frame.key = Some(node),

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use driftless_manifest::yaml::{
-    Budget, Dialect, Limits, YamlErrorKind, documents, parse, parse_with_comments,
+    Budget, Dialect, Limits, YamlErrorKind, documents, documents_within, parse, parse_path,
+    parse_with_comments, parse_within, to_string,
 };
+use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 
 /// What this thread has computed so far; unlike a clock it stands still while the machine does something else.
 fn computed() -> Duration {
@@ -89,6 +91,107 @@ fn limits_hold() {
     ];
     for (name, text, budget) in cases {
         assert_eq!(budget_of(&text), Some(budget), "{name}");
+    }
+}
+
+/// What is read over and over, whatever comes of it, ends with the caller's fuel: a text of a few hundred bytes may be a
+/// hundred thousand values, and then an error.
+#[test]
+fn texts_spend_the_fuel_of_the_caller() {
+    let fuel = |limits| Fuel::new(limits);
+    let steps = FuelLimits {
+        steps: 10_000_000,
+        ..FuelLimits::NONE
+    };
+    let limits = Limits {
+        nodes: 100_000,
+        ..Limits::default()
+    };
+    let bomb = (1..9).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
+        let refs = vec![format!("*a{}", i - 1); 10].join(", ");
+        format!("{text}a{i}: &a{i} [{refs}]\n")
+    });
+    let tank = fuel(steps);
+    let mut error = None;
+    for _ in 0..1_000 {
+        error = parse_within(bomb.as_bytes(), "in.yaml", &limits, &tank).err();
+        match error.as_ref().map(|error| &error.kind) {
+            Some(YamlErrorKind::Fuel(_)) => break,
+            Some(YamlErrorKind::Budget { .. }) => tank.give_back(usize::MAX, 0),
+            other => panic!("{other:?}"),
+        }
+    }
+    let out = OutOfFuel {
+        which: FuelKind::Steps,
+        limit: 10_000_000,
+    };
+    let error = error.unwrap();
+    assert_eq!(error.kind, YamlErrorKind::Fuel(out));
+    assert!(error.to_string().starts_with("in.yaml:"), "{error}");
+    assert!(
+        error.to_string().contains("more than 10000000 steps"),
+        "{error}"
+    );
+
+    // Nodes count as long as nobody gives them back.
+    let nodes = FuelLimits {
+        nodes: 1_000,
+        ..FuelLimits::NONE
+    };
+    let (tank, text) = (fuel(nodes), b"{a: [1, 2, 3], b: &b 4, c: *b}");
+    for _ in 0..10 {
+        let before = tank.nodes_spent();
+        let values = documents_within(text, "in.yaml", Dialect::V2, &limits, &tank).unwrap();
+        assert_eq!(values.len(), 1);
+        // Five of the mapping, a list of three, three keys, two scalars, and the copy for the anchor.
+        assert_eq!(tank.nodes_spent() - before, 5 + 4 + 3 + 2 + 1);
+        tank.give_back(tank.nodes_spent() - before, 0);
+    }
+    let all = (0..1_000).find_map(|_| parse_within(text, "in.yaml", &limits, &tank).err());
+    assert!(matches!(
+        all.unwrap().kind,
+        YamlErrorKind::Fuel(OutOfFuel {
+            which: FuelKind::Nodes,
+            ..
+        })
+    ));
+}
+
+/// The deepest values that are read: they are copied and dropped by recursion, on 512 KiB, and made of the text on the stack
+/// that a worker of an asynchronous runtime has.
+#[test]
+fn the_deepest_values_fit_on_small_stacks() {
+    fn on<T: Send + 'static>(stack: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let thread = std::thread::Builder::new().stack_size(stack).spawn(work);
+        thread.unwrap().join().unwrap()
+    }
+    let levels = Limits::default().depth;
+    let texts = [
+        "[".repeat(levels) + &"]".repeat(levels),
+        "{a: ".repeat(levels) + "x" + &"}".repeat(levels),
+        "- ".repeat(levels) + "x",
+        format!(
+            "a: &a {}{}\nb: *a\n",
+            "[".repeat(levels - 1),
+            "]".repeat(levels - 1)
+        ),
+        "{<<: ".repeat(levels - 1) + "{a: b}" + &"}".repeat(levels - 1),
+    ];
+    for text in texts {
+        let (nodes, values) = on(2 << 20, move || {
+            let text = text.as_bytes();
+            let path = ["a"; 1_000];
+            assert!(parse_path(text, "in.yaml", &Limits::default(), &path).is_ok());
+            assert!(documents(text, "in.yaml", Dialect::V3, &Limits::default()).is_ok());
+            let nodes = parse(text, "in.yaml", &Limits::default()).unwrap();
+            let values = documents(text, "in.yaml", Dialect::V2, &Limits::default()).unwrap();
+            (nodes, values)
+        });
+        on(512 << 10, move || {
+            assert!(to_string(&values[0]).len() > 2);
+            drop((nodes.clone(), values.clone()));
+            drop((nodes, values));
+        });
     }
 }
 

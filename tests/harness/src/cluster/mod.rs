@@ -1,6 +1,6 @@
 //! Real Kubernetes clusters: the kube-apiserver over a shared etcd.
 //!
-//! There are no controllers: a Deployment never gets ready, a Namespace stays
+//! There are no controllers, but the one of [`Cluster::aggregate_roles`]: a Deployment never gets ready, a Namespace stays
 //! in `Terminating`, garbage is not collected. [`Cluster::make_ready`] and
 //! [`Cluster::finish_namespace`] play their part where a test needs it.
 
@@ -131,6 +131,26 @@ impl Cluster {
             self.api.is_ready() && STARTED.iter().all(|path| self.api.get(path).is_ok())
         });
         *slot = Some(server);
+    }
+
+    /// Lets the real controller give aggregated ClusterRoles their rules, until the answer is dropped.
+    pub fn aggregate_roles(&self) -> Server {
+        let ca = self.folder.path().join("ca.crt");
+        std::fs::write(&ca, &self.ca).expect("write the cluster's authority");
+        let ca = ca.display().to_string();
+        let mut controller = Server::start(
+            &format!("cluster-roles of {}", self.name),
+            &tools::CLUSTER_ROLES.path(),
+            [self.url().as_str(), &ca, &self.token],
+            &[],
+            &self.folder.path().join("cluster-roles.log"),
+        );
+        controller.wait_ready(|| {
+            let admin = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin";
+            let admin = self.api.find(admin);
+            admin.is_some_and(|role| role["rules"].is_array())
+        });
+        controller
     }
 
     /// The name given at the start.

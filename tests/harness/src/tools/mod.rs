@@ -62,6 +62,17 @@ pub static KUBE_APISERVER: Tool = Tool {
     },
 };
 
+/// The controller of kube-controller-manager that fills aggregated ClusterRoles, alone.
+pub static CLUSTER_ROLES: Tool = Tool {
+    name: "cluster-roles",
+    version: "1.36.3",
+    takes: "under 1 minute after kube-apiserver",
+    recipe: Recipe::GoModule {
+        folder: "apiserver/cluster-roles",
+        ldflags: "",
+    },
+};
+
 /// The API servers' store.
 pub static ETCD: Tool = Tool {
     name: "etcd",
@@ -285,8 +296,9 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 21] = [
+pub static ALL: [&Tool; 22] = [
     &KUBE_APISERVER,
+    &CLUSTER_ROLES,
     &ETCD,
     &KUBECTL,
     &MINISTACK,

@@ -158,7 +158,7 @@ fn nonsense_is_named() {
     assert!(
         odd.upgrade_timeout()
             .unwrap_err()
-            .starts_with("spec.upgrade.timeout: 'soon' is no duration")
+            .starts_with("spec.upgrade.timeout: 'soon' is not a valid duration")
     );
 }
 

@@ -42,7 +42,7 @@ pub fn child(cases: &[Case]) {
 }
 
 /// The process' peak of resident memory in KiB; nothing where the system does not tell it.
-fn peak() -> u64 {
+pub fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("VmHWM:"));
     line.and_then(|l| l.split_whitespace().nth(1)?.parse().ok())
@@ -50,7 +50,7 @@ fn peak() -> u64 {
 }
 
 /// The milliseconds of a processor that the process has used.
-fn used() -> u64 {
+pub fn used() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind = stat.rsplit(')').next().unwrap_or_default();
     let ticks = behind.split_whitespace().skip(11).take(2);

@@ -2,7 +2,7 @@
 
 mod paths;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, KUSTOMIZATION};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
     FieldOptions, Form, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, shape,
@@ -20,6 +20,9 @@ use serde_json::Value as Json;
 
 /// The replacements of one kustomization or plugin.
 pub(crate) struct Replacements(Vec<Replacement>);
+
+/// Steps that a byte of a text costs that is written anew.
+const WRITTEN: usize = 2;
 
 /// The field that is meant when none is given.
 const NAME: &str = "metadata.name";
@@ -117,12 +120,10 @@ impl Value {
 /// The replacements in a file: one, or a list.
 fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
     let file = loader.text(path, "replacements")?;
-    let documents = yaml::documents(
-        file.text.as_bytes(),
-        file.path.as_str(),
-        Dialect::V2,
-        &loader.context.budget.kustomization_limits(),
-    )?;
+    let documents = loader.context.budget.reading(|fuel| {
+        let (text, name) = (file.text.as_bytes(), file.path.as_str());
+        yaml::documents_within(text, name, Dialect::V2, &KUSTOMIZATION, fuel)
+    })?;
     let bad = |reason: String| fault(format!("'{path}': {reason}"));
     let list = match documents.into_iter().next() {
         Some(value @ (Json::Array(_) | Json::Object(_))) => {
@@ -255,6 +256,7 @@ fn apply_target(
                 value: &value.node,
                 options: target.options.as_ref(),
                 context,
+                levels: path.len(),
             };
             copy.to(resource, path)?;
             resource.shares.sync(&mut resource.node, &context.budget)?;
@@ -306,6 +308,8 @@ struct Copy<'c> {
     value: &'c Node,
     options: Option<&'c FieldOptions>,
     context: &'c Context<'c, 'c>,
+    /// Levels of an object above the place where it goes.
+    levels: usize,
 }
 
 impl Copy<'_> {
@@ -372,6 +376,7 @@ impl Copy<'_> {
             }
             (node, None) => {
                 budget.spend_tree(value)?;
+                budget.check_node_levels(self.levels, value)?;
                 *node = value.clone();
             }
             (_, Some(_)) => return Err(Miss::Reason("delimiter is for texts only".to_owned())),
@@ -403,7 +408,7 @@ impl Copy<'_> {
             return Err(none());
         }
         let budget = &self.context.budget;
-        budget.spend_steps(scalar.text.len())?;
+        budget.spend_steps(WRITTEN.saturating_mul(scalar.text.len()))?;
         let written = write_text(&inner, &scalar.text).ok_or_else(none)?;
         budget.spend_text(written.len().saturating_sub(scalar.text.len()))?;
         scalar.text = written;

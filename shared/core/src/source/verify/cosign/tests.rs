@@ -110,7 +110,7 @@ fn hostile_signatures_of_cosign_2() {
     // Nothing that is a signature.
     assert_eq!(refused(&[(statement(DIGEST), Vec::new())]), others);
     assert_eq!(refused(&[(b"{".to_vec(), signer.sign(b"{"))]), others);
-    assert!(refused(&[]).starts_with("there is no cosign signature"));
+    assert!(refused(&[]).starts_with("it has no cosign signature"));
     let many = vec![(statement(OTHER), Vec::new()); MANY + 1];
     assert_eq!(
         refused(&many),

@@ -72,9 +72,9 @@ fn policies_that_are_refused() {
         (
             "/registryScopes",
             json!(["https://a.b/c"]),
-            "is no repository",
+            "is not a repository",
         ),
-        ("/registryScopes", json!(["a.b/*"]), "is no repository"),
+        ("/registryScopes", json!(["a.b/*"]), "is not a repository"),
         ("/trustStores", json!([]), "it has no trustStores"),
         (
             "/trustStores",
@@ -178,7 +178,7 @@ fn names() {
         ("", "expected C, ST and O"),
         ("C=US,ST=WA", "expected C, ST and O"),
         ("C=US,ST=,O=A", "expected C, ST and O"),
-        ("C=US,ST=WA,S=WA,O=A", "ST stands there twice"),
+        ("C=US,ST=WA,S=WA,O=A", "ST is repeated"),
         ("C=US+ST=WA,O=A", "several values"),
         ("C=US,ST=WA,O=\"A\"", "quotes"),
         (r"C=US,ST=WA,O=A\", "a backslash"),

@@ -88,7 +88,7 @@ fn trusted_roots() {
     assert!(
         read(&json!([]))
             .unwrap_err()
-            .starts_with("is no trusted root")
+            .starts_with("is not a trusted root")
     );
 }
 

@@ -1,0 +1,100 @@
+//! Aggregated cluster roles get their rules, as the controller `clusterroleaggregation` of kube-controller-manager 1.36
+//! gives them, but at once.
+
+use serde_json::{Value, json};
+
+use crate::objects::selector::Labels;
+use crate::request::answer;
+use crate::request::api::Api;
+use crate::request::message::Request;
+use crate::store::state::State;
+use crate::store::{Key, Name};
+use crate::user::User;
+use crate::values::clock::Clock;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// Brings aggregated roles up to date with the cluster roles that were written since the last time, which is at the version
+/// `done`.
+pub(crate) fn aggregate(api: &mut Api, done: &mut u64, clock: &Clock) {
+    let store = &api.state.store;
+    if *done == store.version() {
+        return;
+    }
+    let key: Key = (GROUP.to_owned(), "clusterroles".to_owned());
+    let is_written = *done < store.forgotten() || store.since(*done).any(|event| event.key == key);
+    if is_written {
+        // An aggregated role may aggregate another one: a chain of n roles takes up to n rounds.
+        let rounds = aggregated(&api.state, &key).len();
+        let mut clock = clock.clone();
+        for _ in 0..rounds {
+            let mut changed = false;
+            for name in aggregated(&api.state, &key) {
+                changed |= fill(api, &key, &name, &mut clock);
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+    *done = api.state.store.version();
+}
+
+/// The roles with an aggregation rule.
+fn aggregated(state: &State, key: &Key) -> Vec<Name> {
+    let all = state.store.list(key, "", None);
+    all.filter(|(_, role)| role["aggregationRule"].is_object())
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// Applies the aggregated rules to one role. Returns whether the rules changed.
+fn fill(api: &mut Api, key: &Key, name: &Name, clock: &mut Clock) -> bool {
+    let Some(role) = api.state.store.get(key, name) else {
+        return false;
+    };
+    let Some(rules) = rules(&api.state, key, name, role) else {
+        return false;
+    };
+    if role["rules"].as_array().map_or(&[][..], Vec::as_slice) == rules {
+        return false;
+    }
+    let mut config = json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": name.1},
+    });
+    if !rules.is_empty() {
+        config["rules"] = Value::Array(rules);
+    }
+    let request = Request {
+        method: "PATCH".to_owned(),
+        path: format!("/apis/{GROUP}/v1/clusterroles/{}", name.1),
+        query: format!("fieldManager={MANAGER}&force=true"),
+        headers: vec![("content-type".into(), "application/apply-patch+yaml".into())],
+        body: serde_json::to_vec(&config).unwrap_or_default(),
+        user: User::admin(MANAGER),
+    };
+    clock.next();
+    answer(api, &request, clock.clone()).is_ok()
+}
+
+/// The rules of the selected roles without duplicates; `None` when a selector is not valid.
+fn rules(state: &State, key: &Key, name: &Name, role: &Value) -> Option<Vec<Value>> {
+    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array();
+    let mut out: Vec<Value> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for selector in selectors.into_iter().flatten() {
+        let selector = Labels::of_object(selector).ok()?;
+        for (of, other) in state.store.list(key, "", None) {
+            if of == name || !selector.matches(other) {
+                continue;
+            }
+            for rule in other["rules"].as_array().into_iter().flatten() {
+                if seen.insert(rule.to_string()) {
+                    out.push(rule.clone());
+                }
+            }
+        }
+    }
+    Some(out)
+}

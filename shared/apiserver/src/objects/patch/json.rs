@@ -1,0 +1,125 @@
+//! JSON Patch (RFC 6902).
+
+use json_patch::{AddOperation, Patch, PatchOperation};
+use serde_json::Value;
+
+use crate::error::ApiError;
+
+const MOST_OPERATIONS: usize = 10_000;
+
+/// The most bytes that the copies of one patch may add: the real server's `JSONPatchMaxCopyBytes`.
+const MOST_COPIED: usize = 3 << 20;
+
+pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
+    let raw: Value = serde_json::from_slice(body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    if raw.is_object() {
+        return Err(ApiError::bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+        ));
+    }
+    let count = raw.as_array().map_or(0, Vec::len);
+    if count > MOST_OPERATIONS {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {count}"
+        );
+        return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+    }
+    let patch: Patch = serde_json::from_value(raw).map_err(|_| refused())?;
+    let mut out = live.clone();
+    let mut copied = 0;
+    for operation in patch.0 {
+        let of_root = operation.path().is_root()
+            || matches!(&operation, PatchOperation::Copy(copy) if copy.from.is_root())
+            || matches!(&operation, PatchOperation::Move(moved) if moved.from.is_root());
+        if of_root {
+            // The real server does not find the root.
+            return Err(refused());
+        }
+        let operation = as_the_real_server(operation, &out);
+        copied += copied_bytes(&operation, &out)?;
+        if copied > MOST_COPIED {
+            return Err(refused());
+        }
+        json_patch::patch(&mut out, &[operation]).map_err(|_| refused())?;
+    }
+    Ok(out)
+}
+
+/// The bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
+/// times as large.
+fn copied_bytes(operation: &PatchOperation, document: &Value) -> Result<usize, ApiError> {
+    let PatchOperation::Copy(copy) = operation else {
+        return Ok(0);
+    };
+    let Some(value) = document.pointer(copy.from.as_str()) else {
+        return Ok(0);
+    };
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, value).map_err(|_| refused())?;
+    Ok(length.0)
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Turns a replacement of a missing field into an addition, as evanphx/json-patch does.
+fn as_the_real_server(operation: PatchOperation, document: &Value) -> PatchOperation {
+    match operation {
+        PatchOperation::Replace(replace) if document.pointer(replace.path.as_str()).is_none() => {
+            PatchOperation::Add(AddOperation {
+                path: replace.path,
+                value: replace.value,
+            })
+        }
+        other => other,
+    }
+}
+
+fn refused() -> ApiError {
+    ApiError::new(
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    )
+    .with_details()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn patched(operations: &[Value]) -> Result<Value, ApiError> {
+        apply(
+            &json!({"data": {"a": "x".repeat(1 << 20)}}),
+            json!(operations).to_string().as_bytes(),
+        )
+    }
+
+    #[test]
+    fn hostile_inputs_are_refused() {
+        let copy =
+            |at: usize| json!({"op": "copy", "from": "/data", "path": format!("/data/x{at}")});
+        let one = patched(&[copy(0)]).unwrap();
+        assert_eq!(one.pointer("/data/a"), one.pointer("/data/x0/a"));
+        let doubling: Vec<Value> = (0..40).map(copy).collect();
+        for count in [2, 40] {
+            let Err(error) = patched(&doubling[..count]) else {
+                panic!("{count} copies that double an object of 1 MiB are made");
+            };
+            assert_eq!(error.to_status()["code"], 422);
+        }
+    }
+}

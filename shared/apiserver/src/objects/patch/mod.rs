@@ -1,0 +1,89 @@
+//! Patches: JSON (RFC 6902), merge (RFC 7386), strategic merge.
+
+mod json;
+mod strategic;
+
+use serde_json::{Map, Value};
+
+pub(crate) use strategic::go_map;
+
+use crate::error::ApiError;
+use crate::resources::Resource;
+use crate::values::json_kind;
+
+/// The media types of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// JSON Patch (RFC 6902).
+    Json,
+    /// JSON Merge Patch (RFC 7386).
+    Merge,
+    /// Strategic merge.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+/// Applies a patch to a live object, which is not changed.
+///
+/// # Errors
+/// A patch that cannot be read or does not fit the object.
+pub fn patched(
+    kind: PatchKind,
+    resource: &Resource,
+    live: &Value,
+    body: &[u8],
+) -> Result<Value, ApiError> {
+    match kind {
+        PatchKind::Json => json::apply(live, body),
+        PatchKind::Strategic => {
+            let patch = document(body)?;
+            strategic::apply(&resource.schema, resource.id, live, &patch)
+        }
+        PatchKind::Merge | PatchKind::Apply => {
+            let patch = document(body)?;
+            let mut out = live.clone();
+            merge(&mut out, &patch);
+            Ok(out)
+        }
+    }
+}
+
+fn document(body: &[u8]) -> Result<Value, ApiError> {
+    let patch: Value = serde_json::from_slice(body).map_err(|error| {
+        let why = if error.is_eof() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            error.to_string()
+        };
+        ApiError::bad_request(format!("error decoding patch: {why}"))
+    })?;
+    if patch.is_object() {
+        return Ok(patch);
+    }
+    Err(ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+        json_kind(&patch)
+    )))
+}
+
+/// JSON Merge Patch (RFC 7386).
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(map) = target.as_object_mut() else {
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}

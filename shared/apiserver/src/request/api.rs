@@ -1,0 +1,15 @@
+//! What requests work on.
+
+use crate::authentication::impersonation::ModeCache;
+use crate::authentication::tokens::Tokens;
+use crate::store::state::State;
+
+/// The state of a server, and what is known of those who ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Api {
+    pub state: State,
+    /// Tokens of service accounts.
+    pub tokens: Tokens,
+    /// The impersonation mode that last succeeded, by user.
+    pub impersonation: ModeCache,
+}

@@ -1,0 +1,151 @@
+//! An authorized request with everything that its handler needs.
+
+use serde_json::Value;
+
+use crate::authorization::escalation;
+use crate::error::ApiError;
+use crate::objects::table::Representation;
+use crate::registry::{Admit, Write};
+use crate::request::message::{Request, Response};
+use crate::request::query::Query;
+use crate::request::target::Target;
+use crate::resources::Resource;
+use crate::store::state::State;
+use crate::user::User;
+use crate::values::clock::Clock;
+use crate::{admission, objects, registry};
+
+/// An authorized request for a resource that exists.
+pub(crate) struct Call<'a> {
+    pub request: &'a Request,
+    pub query: Query,
+    pub target: Target,
+    pub clock: Clock,
+    /// Warnings for the answer.
+    pub warnings: Vec<String>,
+    /// Who asks, impersonation included.
+    pub user: User,
+}
+
+impl Call<'_> {
+    /// The form that the client accepts.
+    pub(crate) fn form(&self) -> Representation {
+        let accept = self.request.header("accept");
+        Representation::of(accept, self.query.get("includeObject"), self.clock.now)
+    }
+
+    /// An answer with one object.
+    ///
+    /// # Errors
+    /// 406 for a form that this server does not write.
+    pub(crate) fn object(
+        &self,
+        resource: &Resource,
+        status: u16,
+        object: Value,
+    ) -> Result<Response, ApiError> {
+        let body = self.form().object(resource, object)?;
+        Ok(Response::json(status, body))
+    }
+
+    /// An answer with a list.
+    ///
+    /// # Errors
+    /// 406 for a form that this server does not write.
+    pub(crate) fn list(
+        &self,
+        resource: &Resource,
+        metadata: Value,
+        items: Vec<Value>,
+    ) -> Result<Response, ApiError> {
+        let body = self.form().list(resource, metadata, items)?;
+        Ok(Response::json(200, body))
+    }
+
+    /// The object that the request names, in the version of the request.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub(crate) fn live(&self, state: &State) -> Result<Value, ApiError> {
+        let target = &self.target;
+        let live = state
+            .store
+            .get(&target.resource.key(), &target.key())
+            .ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
+        Ok(objects::in_version(&target.resource, live))
+    }
+
+    /// Stores a new object: see [`registry::create`].
+    ///
+    /// # Errors
+    /// What admission, RBAC and the kind's own rules refuse.
+    pub(crate) fn store_new(
+        &mut self,
+        state: &mut State,
+        resource: &Resource,
+        object: Value,
+        dry_run: bool,
+    ) -> Result<Value, ApiError> {
+        let guards = Guards { user: &self.user };
+        let mut write = Write {
+            resource,
+            namespace: &self.target.namespace,
+            subresource: self.target.sub(),
+            clock: &mut self.clock,
+            dry_run,
+            admit: &guards,
+        };
+        registry::create(state, &mut write, object)
+    }
+
+    /// Stores a changed object: see [`registry::change`].
+    ///
+    /// # Errors
+    /// What RBAC and the kind's own rules refuse, and a conflict.
+    pub(crate) fn store_changed(
+        &mut self,
+        state: &mut State,
+        resource: &Resource,
+        live: &Value,
+        new: Value,
+        dry_run: bool,
+    ) -> Result<Value, ApiError> {
+        let guards = Guards { user: &self.user };
+        let mut write = Write {
+            resource,
+            namespace: &self.target.namespace,
+            subresource: self.target.sub(),
+            clock: &mut self.clock,
+            dry_run,
+            admit: &guards,
+        };
+        registry::change(state, &mut write, &self.target.name, live, new)
+    }
+}
+
+/// Admission and the check of privilege escalation, for one user.
+struct Guards<'a> {
+    user: &'a User,
+}
+
+impl Admit for Guards<'_> {
+    fn create(
+        &self,
+        state: &State,
+        write: &Write<'_>,
+        name: &str,
+        object: &mut Value,
+    ) -> Result<(), ApiError> {
+        admission::create(state, write.resource, write.namespace, name, object)
+    }
+
+    fn grants(
+        &self,
+        state: &State,
+        resource: &Resource,
+        object: &Value,
+        live: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        escalation::check(state, self.user, resource, object, live)
+    }
+}

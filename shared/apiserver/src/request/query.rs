@@ -1,0 +1,71 @@
+//! The query of a URL, and the escapes of URLs.
+
+/// The parameters of a request, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads `a=b&c=d`.
+    pub fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        Self(
+            pairs
+                .map(|pair| {
+                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    (decode(name), decode(value))
+                })
+                .collect(),
+        )
+    }
+
+    /// A parameter; empty when it is absent.
+    pub fn get(&self, name: &str) -> &str {
+        self.find(name).unwrap_or_default()
+    }
+
+    /// A parameter, if it was given.
+    pub fn find(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a parameter.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0
+            .iter()
+            .filter(move |(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it was given, and is neither `0` nor `false`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.find(name)
+            .is_some_and(|value| !matches!(value, "0" | "false"))
+    }
+}
+
+/// Decodes `%XX` and `+`.
+pub(crate) fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let escaped = (byte == b'%')
+            .then(|| text.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match escaped {
+            Some(value) => {
+                out.push(value);
+                at += 3;
+            }
+            None => {
+                out.push(if byte == b'+' { b' ' } else { byte });
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,69 @@
+//! CustomResourceDefinitions.
+
+use serde_json::Value;
+
+use crate::values::{join, text};
+
+/// The parts of a CustomResourceDefinition that its resources need.
+#[derive(Clone, Debug)]
+pub struct Custom {
+    /// The definition's names.
+    pub names: Value,
+    /// The kind of lists.
+    pub list_kind: String,
+    /// Paths that field selectors may name.
+    pub selectable: Vec<String>,
+    /// The entries of `spec.versions`.
+    pub(crate) versions: Vec<Value>,
+    pub(crate) group: String,
+}
+
+impl Custom {
+    /// The entry of a version.
+    fn version(&self, name: &str) -> Option<&Value> {
+        self.versions.iter().find(|version| version["name"] == name)
+    }
+
+    /// The schema of a version, as it was written; null when it has none.
+    pub(crate) fn schema(&self, version: &str) -> &Value {
+        static NONE: Value = Value::Null;
+        self.version(version)
+            .and_then(|v| v.pointer("/schema/openAPIV3Schema"))
+            .unwrap_or(&NONE)
+    }
+
+    /// `group/version` of the version that is stored.
+    pub(crate) fn storage_version(&self) -> String {
+        let stored = self.versions.iter().find(|v| v["storage"] == true);
+        join(&self.group, stored.map_or("", |v| text(v, "/name")))
+    }
+
+    /// The printer columns of a version.
+    pub(crate) fn columns(&self, version: &str) -> Vec<&Value> {
+        self.version(version)
+            .and_then(|v| v["additionalPrinterColumns"].as_array())
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// The scale subresource of a version.
+    pub(crate) fn scale(&self, version: &str) -> Option<&Value> {
+        self.version(version)?.pointer("/subresources/scale")
+    }
+
+    /// The deprecation warning of a version; `None` when it is not deprecated.
+    pub(crate) fn deprecation(&self, version: &str) -> Option<String> {
+        let found = self.version(version).filter(|v| v["deprecated"] == true)?;
+        Some(found["deprecationWarning"].as_str().map_or_else(
+            || {
+                format!(
+                    "{}/{version} {} is deprecated",
+                    self.group,
+                    text(&self.names, "/kind")
+                )
+            },
+            str::to_owned,
+        ))
+    }
+}

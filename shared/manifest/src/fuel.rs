@@ -1,0 +1,267 @@
+//! What hostile input may cost: one counter of time and memory for every engine.
+//!
+//! The caller's options say how much of each there is ([`FuelLimits`]); the engine makes a [`Fuel`] of them and charges it
+//! before it spends time or makes something. [`OutOfFuel`] says which of the four ran out; each engine makes its own error of
+//! it, with the place. A fuel that has run out stays so: what swallows one error meets the next.
+//!
+//! | | one unit |
+//! | --- | --- |
+//! | steps | about 50 ns of work: a comparison, a visited value, 16 to 64 bytes of text |
+//! | bytes | a byte of text or output |
+//! | nodes | a value in memory: a scalar, a list; a map is five; 64 bytes of text are one more where texts are kept |
+//! | depth | a level of nesting: what is deeper is never made, so that it can be walked and dropped by recursion |
+//!
+//! The limits of the engines, all of them defaults of the types named:
+//!
+//! | what is read or made | steps | bytes | nodes | depth | and |
+//! | --- | --- | --- | --- | --- | --- |
+//! | one YAML text ([`yaml::Limits`](crate::yaml::Limits)), aliases expanded and tags in full | the caller's | 16 MiB | 1,000,000 | 1,000 | 50,000 documents |
+//! | one kustomize build (`driftless_kustomize::Limits`) | 40,000,000 | 64 MiB of files | 1,500,000 | 1,000 in an object | 64 levels of bases, 5,000 kustomizations, 50,000 objects, 64 MiB of output |
+//! | a kustomization, or YAML inside of a value | the build's | 4 MiB inside of a value | 250,000 | 1,000 | |
+//! | the selectors of one list (`driftless_kustomize::SelectorBudget`) | 40,000,000 | | | | 64 KiB and 1,000 Unicode classes an expression |
+//! | the substitution in all objects of a build | 40,000,000 | 16 MiB a text, 96 MiB in all | 4,000,000 | 64 expansions | 20,000,000 steps a text |
+//! | the templates of a chart (`driftless_gotmpl::Limits`) | 20,000,000 | 64 MiB | 250,000 variables at one time | 1,000 templates | 600,000 tokens, 500 actions or parentheses in each other |
+//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB an archive, 120 MiB in all, 5 MiB a file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one text of values | 32 subcharts, 64 folders | 20,000 files |
+//! | the documents that a chart renders | 25,000,000 | | 5,000,000, with a post-renderer 1,000,000 | 1,000 | |
+//! | one SOPS file | 20,000,000 | 16 MiB | 500,000 | 1,000 | 512 keys, a rule of 4 KiB |
+
+use std::cell::Cell;
+use std::fmt;
+
+/// How much there is of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FuelLimits {
+    /// Steps of work.
+    pub steps: usize,
+    /// Bytes of text.
+    pub bytes: usize,
+    /// Values in memory.
+    pub nodes: usize,
+    /// Levels of nesting.
+    pub depth: usize,
+}
+
+impl FuelLimits {
+    /// No limit at all, to name the ones that there are: `FuelLimits { bytes: 10, ..FuelLimits::NONE }`.
+    pub const NONE: Self = Self {
+        steps: usize::MAX,
+        bytes: usize::MAX,
+        nodes: usize::MAX,
+        depth: usize::MAX,
+    };
+}
+
+/// What a [`Fuel`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FuelKind {
+    /// Steps of work.
+    Steps,
+    /// Bytes of text.
+    Bytes,
+    /// Values in memory.
+    Nodes,
+    /// Levels of nesting.
+    Depth,
+}
+
+impl fmt::Display for FuelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FuelKind::Steps => "steps",
+            FuelKind::Bytes => "bytes",
+            FuelKind::Nodes => "values",
+            FuelKind::Depth => "levels of nesting",
+        })
+    }
+}
+
+/// One of the limits is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {limit} {which}")]
+pub struct OutOfFuel {
+    /// What ran out.
+    pub which: FuelKind,
+    /// How much of it there was.
+    pub limit: usize,
+}
+
+/// What one piece of work has spent of its [`FuelLimits`]. Charged through a shared reference, so that everything that takes
+/// part in the work can hold one; it belongs to one thread.
+#[derive(Debug)]
+pub struct Fuel {
+    limits: FuelLimits,
+    steps: Cell<usize>,
+    bytes: Cell<usize>,
+    nodes: Cell<usize>,
+}
+
+impl Fuel {
+    /// A full tank.
+    pub fn new(limits: FuelLimits) -> Self {
+        Self {
+            limits,
+            steps: Cell::new(0),
+            bytes: Cell::new(0),
+            nodes: Cell::new(0),
+        }
+    }
+
+    /// How much there was of each.
+    pub fn limits(&self) -> FuelLimits {
+        self.limits
+    }
+
+    /// Charges steps of work.
+    ///
+    /// # Errors
+    /// There are fewer left.
+    #[inline]
+    pub fn steps(&self, steps: usize) -> Result<(), OutOfFuel> {
+        spend(&self.steps, steps, self.limits.steps, FuelKind::Steps)
+    }
+
+    /// Charges bytes that are about to be read or made.
+    ///
+    /// # Errors
+    /// There are fewer left.
+    #[inline]
+    pub fn bytes(&self, bytes: usize) -> Result<(), OutOfFuel> {
+        spend(&self.bytes, bytes, self.limits.bytes, FuelKind::Bytes)
+    }
+
+    /// Charges values that are about to be made.
+    ///
+    /// # Errors
+    /// There are fewer left.
+    #[inline]
+    pub fn nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
+        spend(&self.nodes, nodes, self.limits.nodes, FuelKind::Nodes)
+    }
+
+    /// Checks a level that is about to be made: `levels` with it.
+    ///
+    /// # Errors
+    /// There are more than there may be.
+    #[inline]
+    pub fn depth(&self, levels: usize) -> Result<(), OutOfFuel> {
+        check(levels, self.limits.depth, FuelKind::Depth)
+    }
+
+    /// Whether so many bytes are left: asked before something is made whose size is known only then.
+    ///
+    /// # Errors
+    /// There are fewer left.
+    #[inline]
+    pub fn room_for_bytes(&self, bytes: usize) -> Result<(), OutOfFuel> {
+        let all = self.bytes.get().saturating_add(bytes);
+        check(all, self.limits.bytes, FuelKind::Bytes)
+    }
+
+    /// Whether so many values are left.
+    ///
+    /// # Errors
+    /// There are fewer left.
+    #[inline]
+    pub fn room_for_nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
+        let all = self.nodes.get().saturating_add(nodes);
+        check(all, self.limits.nodes, FuelKind::Nodes)
+    }
+
+    /// The bytes that are left.
+    pub fn bytes_left(&self) -> usize {
+        self.limits.bytes.saturating_sub(self.bytes.get())
+    }
+
+    /// The values that are left.
+    pub fn nodes_left(&self) -> usize {
+        self.limits.nodes.saturating_sub(self.nodes.get())
+    }
+
+    /// The values that were charged and not given back.
+    pub fn nodes_spent(&self) -> usize {
+        self.nodes.get()
+    }
+
+    /// The steps that were charged.
+    pub fn steps_spent(&self) -> usize {
+        self.steps.get()
+    }
+
+    /// Gives values back that are no longer in memory, and the bytes of their texts. A fuel that has run out gets nothing back.
+    pub fn give_back(&self, nodes: usize, bytes: usize) {
+        give_back(&self.nodes, nodes, self.limits.nodes);
+        give_back(&self.bytes, bytes, self.limits.bytes);
+    }
+}
+
+#[inline]
+fn spend(spent: &Cell<usize>, more: usize, limit: usize, which: FuelKind) -> Result<(), OutOfFuel> {
+    let all = spent.get().saturating_add(more);
+    spent.set(all);
+    check(all, limit, which)
+}
+
+#[inline]
+fn check(all: usize, limit: usize, which: FuelKind) -> Result<(), OutOfFuel> {
+    if all > limit {
+        return Err(OutOfFuel { which, limit });
+    }
+    Ok(())
+}
+
+fn give_back(spent: &Cell<usize>, less: usize, limit: usize) {
+    if spent.get() <= limit {
+        spent.set(spent.get().saturating_sub(less));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: FuelLimits = FuelLimits {
+        steps: 10,
+        bytes: 20,
+        nodes: 30,
+        depth: 2,
+    };
+
+    fn out<T>(which: FuelKind, limit: usize) -> Result<T, OutOfFuel> {
+        Err(OutOfFuel { which, limit })
+    }
+
+    #[test]
+    fn each_ends_at_its_limit_and_stays_there() {
+        let fuel = Fuel::new(LIMITS);
+        assert_eq!(fuel.steps(10), Ok(()));
+        assert_eq!(fuel.steps(0), Ok(()));
+        assert_eq!(fuel.steps(1), out(FuelKind::Steps, 10));
+        assert_eq!(fuel.steps(0), out(FuelKind::Steps, 10));
+        assert_eq!(fuel.bytes(usize::MAX), out(FuelKind::Bytes, 20));
+        assert_eq!(fuel.bytes(usize::MAX), out(FuelKind::Bytes, 20));
+        assert_eq!(fuel.nodes(31), out(FuelKind::Nodes, 30));
+        assert_eq!(fuel.depth(2), Ok(()));
+        assert_eq!(fuel.depth(3), out(FuelKind::Depth, 2));
+        fuel.give_back(31, 0);
+        assert_eq!(fuel.nodes_left(), 0);
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_spent_again() {
+        let fuel = Fuel::new(LIMITS);
+        assert_eq!(fuel.nodes(30), Ok(()));
+        assert_eq!(fuel.bytes(15), Ok(()));
+        fuel.give_back(20, 10);
+        assert_eq!((fuel.nodes_left(), fuel.bytes_left()), (20, 15));
+        assert_eq!(fuel.room_for_nodes(20), Ok(()));
+        assert_eq!(fuel.room_for_nodes(21), out(FuelKind::Nodes, 30));
+        assert_eq!(fuel.room_for_bytes(16), out(FuelKind::Bytes, 20));
+        assert_eq!(fuel.nodes_spent(), 10);
+    }
+
+    #[test]
+    fn the_error_says_what_ran_out() {
+        let error = Fuel::new(LIMITS).nodes(31).unwrap_err();
+        assert_eq!(error.to_string(), "more than 30 values");
+    }
+}
