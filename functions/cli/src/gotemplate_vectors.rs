@@ -1,7 +1,7 @@
 //! `driftless gotemplate-vectors FILE`: renders small charts of one template each, for the corpus of templates.
 //!
 //! FILE has one JSON object a line (name, template, values, user_values, set, files); for each one comes out, on a line of
-//! its own: `{"name", "got"}`, `{"name", "got_b64"}` for what is no UTF-8, or `{"name", "error"}`.
+//! its own: `{"name", "got"}`, `{"name", "got_b64"}` for what is not UTF-8, or `{"name", "error"}`.
 
 use crate::error::Error;
 use crate::term;

@@ -134,7 +134,7 @@ impl FieldSpec {
                     None => Ok(()),
                 }
             }
-            Node::Scalar(_) => Err(self.fault("expected a map or list on the way")),
+            Node::Scalar(_) => Err(self.fault("expected a map or a list on the path")),
         }
     }
 

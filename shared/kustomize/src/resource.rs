@@ -217,7 +217,7 @@ impl Resource {
                 || id.to_string(),
                 |previous| format!("{} {}", previous.kind, previous.name),
             );
-            let reason = format!("{shown} has lost its name or kind, and is to be renamed");
+            let reason = format!("{shown} has no name or kind any more, and cannot be renamed");
             return Err(ErrorKind::Object(reason).into());
         }
         budget.spend_text(id.gvk.kind.len() + id.name.len() + id.namespace.len())?;

@@ -100,7 +100,7 @@ fn charged(exec: &mut crate::Exec<'_>, text: Vec<u8>) -> Out {
 
 fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
     let Some((Value::Str(format), rest)) = args.split_first() else {
-        return Err("printf: the format is no string".into());
+        return Err("printf: the format is not a string".into());
     };
     let text = fmt::sprintf_within(exec.bytes_left(), format, rest);
     charged(exec, text)

@@ -40,7 +40,7 @@ fn check(chart: &Work<'_>, values: &Map, problems: &mut String) {
 
 fn one(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema: Json = serde_json::from_slice(schema)
-        .map_err(|e| format!("values.schema.json is no JSON: line {}\n", e.line()))?;
+        .map_err(|e| format!("values.schema.json is not JSON: line {}\n", e.line()))?;
     schema_cost::check(&schema)
         .map_err(|why| format!("values.schema.json cannot be used: {why}\n"))?;
     // Linear in time, as Go's own engine is.

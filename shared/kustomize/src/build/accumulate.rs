@@ -119,7 +119,7 @@ impl Target<'_> {
         if component != is_component {
             let reason = if component {
                 format!(
-                    "'{entry}' is no component: set its kind to Component, or list it under resources"
+                    "'{entry}' is not a component: set its kind to Component, or list it under resources"
                 )
             } else {
                 format!("'{entry}' is a component: list it under components")
@@ -320,7 +320,7 @@ impl Target<'_> {
                 .collect();
             if found.len() > 1 {
                 let reason = format!(
-                    "var '{}' fits {} objects: name its namespace",
+                    "var '{}' matches {} objects: give its namespace",
                     var.name,
                     found.len()
                 );
@@ -341,7 +341,7 @@ impl Target<'_> {
 
 fn add_var(vars: &mut BTreeMap<String, Var>, name: String, var: Var) -> Result<(), Error> {
     if vars.contains_key(&name) {
-        let reason = format!("var '{name}' stands there twice: rename one");
+        let reason = format!("duplicate var '{name}': rename one");
         return Err(ErrorKind::Transform {
             transformer: "vars",
             reason,

@@ -80,7 +80,7 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
         .find(|resource| resource.kind().is_empty() || !named(resource))
     {
         return Err(
-            ErrorKind::Object(format!("{} has lost its kind or name", broken.id(schema))).into(),
+            ErrorKind::Object(format!("{} has no kind or name any more", broken.id(schema))).into(),
         );
     }
     let local = |resource: &Resource| {
@@ -127,7 +127,7 @@ fn add_managed_by(resource: &mut Resource) -> Result<(), Error> {
         Some(labels) => labels.set(key, node::Node::str(value)),
         None => {
             let shown = format!("{} {}", resource.kind(), resource.name());
-            return Err(ErrorKind::Object(format!("{shown}: its labels are no map")).into());
+            return Err(ErrorKind::Object(format!("{shown}: its labels are not a map")).into());
         }
     }
     Ok(())

@@ -53,7 +53,7 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
             "IAMPolicyGenerator" => iam_account(read(&config, Form::Iam)?)?,
             kind => {
                 let what = format!("generators: {kind}");
-                return Err(unsupported(&what, "it is no built-in generator"));
+                return Err(unsupported(&what, "it is not a built-in generator"));
             }
         };
         generated.push((resource, Origin::of_plugin(&config)));
@@ -313,7 +313,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
         "ValueAddTransformer" => value_add(read(config, Form::Transformer)?, target)?,
         kind => {
             let what = format!("{field}: {kind}");
-            return Err(unsupported(&what, "it is no built-in transformer"));
+            return Err(unsupported(&what, "it is not a built-in transformer"));
         }
     })
 }

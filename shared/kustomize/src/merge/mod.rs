@@ -99,7 +99,7 @@ impl<'w> Walker<'w> {
         let (mine, theirs) = (shape(dest.as_ref()), shape(origin.as_ref()));
         if mine.is_some() && theirs.is_some() && mine != theirs {
             return Err(self.fault(
-                "one of object and patch has a scalar, the other a list or map: make them alike",
+                "either the object or the patch has a scalar where the other has a list or a map: give both the same type",
             ));
         }
         let schema = schema

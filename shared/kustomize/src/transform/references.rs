@@ -244,15 +244,15 @@ fn subject_namespaces(resource: &Resource) -> Result<HashSet<String>, Error> {
             reason: format!("RoleBinding {}: {what}", resource.name()),
         };
         if subject.as_map().is_none() {
-            return Err(fault("a subject is no map").into());
+            return Err(fault("a subject is not a map").into());
         }
         let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else {
             continue;
         };
-        let kind = string(kind).ok_or_else(|| fault("the kind of a subject is no text"))?;
+        let kind = string(kind).ok_or_else(|| fault("the kind of a subject is not a string"))?;
         if kind == "ServiceAccount" {
             let namespace =
-                string(namespace).ok_or_else(|| fault("the namespace of a subject is no text"))?;
+                string(namespace).ok_or_else(|| fault("the namespace of a subject is not a string"))?;
             namespaces.insert(namespace.to_owned());
         }
     }

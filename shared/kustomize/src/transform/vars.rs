@@ -150,7 +150,7 @@ fn set(node: &mut Node, values: &Values, spec: &FieldSpec, budget: &Budget) -> R
         Node::Seq(items) => items.iter_mut().try_for_each(|item| match item {
             Node::Scalar(scalar) if scalar.is_string() => replace(scalar, values, budget),
             _ => Err(fault(format!(
-                "'{}' has an item that is no text",
+                "'{}' has an item that is not a string",
                 spec.path
             ))),
         }),

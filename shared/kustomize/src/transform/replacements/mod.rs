@@ -323,7 +323,7 @@ impl Copy<'_> {
         };
         match done {
             Ok(0) if self.creates() => self.missed(resource, path, "it cannot be found or made"),
-            Ok(0) => self.missed(resource, path, "there is no such field"),
+            Ok(0) => self.missed(resource, path, "the field does not exist"),
             Ok(_) => Ok(()),
             Err(Miss::Spent(error)) => Err(error),
             Err(Miss::Reason(reason)) => self.missed(resource, path, &reason),
@@ -386,7 +386,7 @@ impl Copy<'_> {
 
     /// Goes along the path to a text that holds YAML or JSON, changes a value in it and writes the text anew.
     fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, Miss> {
-        let none = || Miss::Reason("no text on the way".to_owned());
+        let none = || Miss::Reason("a value on the path is not a string".to_owned());
         let mut text = None;
         for length in 1..path.len() {
             let Some(parts) = node::parts(&path[..length]) else {
