@@ -130,7 +130,9 @@ impl ResMap {
         resource.take_identity_of(old);
         // A transformer may have changed the kind of the one that is there.
         if !old.id(schema).is(&resource.id(schema)) {
-            return Err(fault("the object that it names was replaced by another one".to_owned()).into());
+            return Err(
+                fault("the object that it names was replaced by another one".to_owned()).into(),
+            );
         }
         if behavior == Behavior::Merge {
             let origin = old.annotation(crate::resource::ORIGIN).map(str::to_owned);

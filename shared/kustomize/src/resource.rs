@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar, Shares, Style};
+use crate::node::{self, Map, Node, Scalar, SharedScalars, Style};
 use crate::resid::{Gvk, Id};
 use crate::schema::Schema;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct Resource {
     /// The vars that read from it.
     pub vars: Vec<String>,
     /// The scalars that change together.
-    pub shares: Shares,
+    pub shares: SharedScalars,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Resource {
             needs_hash: false,
             from_helm: false,
             vars: Vec::new(),
-            shares: Shares::default(),
+            shares: SharedScalars::default(),
         }
     }
 

@@ -151,7 +151,8 @@ impl Metadata {
         Ok(Metadata {
             rule: rule(tree, fuel).map_err(fault)?,
             mac: mac.to_owned(),
-            last_modified: modified.ok_or_else(|| fault("lastmodified is not a valid time".to_owned()))?,
+            last_modified: modified
+                .ok_or_else(|| fault("lastmodified is not a valid time".to_owned()))?,
             mac_only_encrypted: flag(tree, "mac_only_encrypted").map_err(fault)?,
             groups: groups(tree).map_err(fault)?,
             threshold: number(tree, "shamir_threshold").map_err(fault)?,

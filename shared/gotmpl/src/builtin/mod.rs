@@ -89,7 +89,7 @@ pub(crate) fn register(functions: &mut Functions) {
 /// The text to be escaped: there is room for it with every byte as the longest escape.
 fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
     let text = joined(exec, args);
-    exec.room(text.len().saturating_mul(6))?;
+    exec.ensure_capacity(text.len().saturating_mul(6))?;
     Ok(text)
 }
 

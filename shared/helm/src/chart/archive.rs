@@ -54,7 +54,9 @@ pub(super) fn unpack(
         let inner = inner_name(&path).map_err(|e| fail(&e))?;
         let size = entry.size();
         if entry.header().entry_size().ok() != Some(size) {
-            return Err(fail(&format!("two headers of '{path}' state different sizes")));
+            return Err(fail(&format!(
+                "two headers of '{path}' state different sizes"
+            )));
         }
         here = size.saturating_add(here);
         let used = fuel.bytes(usize::try_from(size).unwrap_or(usize::MAX));

@@ -210,7 +210,9 @@ fn hostile_secrets() {
         "Secret apps/sh.helm.release.v1.web.v1 holds no Helm release: data.release is missing"
     );
     assert!(with(json!("*")).ends_with("data.release is not valid base64"));
-    assert!(with(json!(b64(b"*"))).ends_with("data.release does not hold base64 inside of its base64"));
+    assert!(
+        with(json!(b64(b"*"))).ends_with("data.release does not hold base64 inside of its base64")
+    );
     assert!(with(twice(&[0x1f, 0x8b, 8, 0])).ends_with("the packed record is damaged"));
     let other = with(twice(br#"{"name":"s3cret-name","version":1}"#));
     assert!(

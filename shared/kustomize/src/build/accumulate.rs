@@ -2,7 +2,7 @@ use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::generate;
-use crate::kustomization::{COMPONENT, Form, Kustomization, Var, shape};
+use crate::kustomization::{COMPONENT, ConfigKind, Kustomization, Var, normalize_config};
 use crate::loader::Loader;
 use crate::resid::IdFilter;
 use crate::resmap::ResMap;
@@ -162,9 +162,9 @@ impl Target<'_> {
             let fault = |reason: String| {
                 ErrorKind::Kustomization(format!("configurations: '{path}': {reason}"))
             };
-            let value = shape(
+            let value = normalize_config(
                 self.yaml_value(path, "configurations")?,
-                Form::Configuration,
+                ConfigKind::Configuration,
             )
             .map_err(fault)?;
             let mut config: Config =

@@ -5,7 +5,8 @@ mod paths;
 use crate::budget::{Budget, KUSTOMIZATION};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
-    FieldOptions, Form, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, shape,
+    ConfigKind, FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget,
+    normalize_config,
 };
 use crate::loader::{Context, Loader};
 use crate::node::{self, GoJson, Node, Scalar};
@@ -139,7 +140,7 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
         _ => return Err(bad("expected a replacement or a list of them".to_owned())),
     };
     let one = |value: Json| {
-        let value = shape(value, Form::Replacement).map_err(bad)?;
+        let value = normalize_config(value, ConfigKind::Replacement).map_err(bad)?;
         serde_json::from_value(value).map_err(|error| bad(error.to_string()))
     };
     list.into_iter().map(one).collect()
@@ -285,11 +286,11 @@ fn target_paths(target: &ReplacementTarget, budget: &Budget) -> Result<Vec<Vec<S
 fn is_target(resource: &Resource, select: &Matcher, reject: &[Matcher], schema: &Schema) -> bool {
     let has_marks =
         |matcher: &&Matcher| !matcher.annotations.is_empty() || !matcher.labels.is_empty();
-    if !select.marks(resource)
+    if !select.matches_metadata(resource)
         || reject
             .iter()
             .filter(has_marks)
-            .any(|matcher| matcher.marks(resource))
+            .any(|matcher| matcher.matches_metadata(resource))
     {
         return false;
     }

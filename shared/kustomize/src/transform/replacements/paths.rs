@@ -92,7 +92,9 @@ impl Visit<'_> {
     /// A text on the way is read as YAML. What is found in it counts, but nothing that is set there is kept.
     fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
         let Some(mut inner) = self.context.embedded(&scalar.text)? else {
-            return Err("it goes through a string that is not YAML".to_owned().into());
+            return Err("it goes through a string that is not YAML"
+                .to_owned()
+                .into());
         };
         let visit = Visit { make: None, ..self };
         visit.path(&mut inner, rest, &mut |_| set(Found::InText))
