@@ -1,12 +1,12 @@
 //! `driftless gotemplate-vectors FILE`: renders small charts of one template each, for the corpus of templates.
 //!
 //! FILE has one JSON object a line (name, template, values, user_values, set, files); for each one comes out, on a line of
-//! its own: `{"name", "got"}`, `{"name", "got_b64"}` for what is no UTF-8, or `{"name", "error"}`.
+//! its own: `{"name", "got"}`, `{"name", "got_b64"}` for what is not UTF-8, or `{"name", "error"}`.
 
 use crate::error::Error;
 use crate::term;
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, ReleaseInfo, Templated,
+    Capabilities, Chart, ChartFile, Compat, LoadLimits, Options, ReleaseInfo, TemplateOutcome,
     render_texts, values,
 };
 use serde::Deserialize;
@@ -130,10 +130,10 @@ fn render(
         limits: Default::default(),
     };
     match render_texts(&chart, &user, &options, true).map_err(text)? {
-        Templated::Done(mut texts) => texts
+        TemplateOutcome::Done(mut texts) => texts
             .remove("vec/templates/t.txt")
             .ok_or_else(|| "the template rendered to nothing".to_owned()),
-        Templated::Needs(_) => Err("a lookup without a cluster".to_owned()),
+        TemplateOutcome::Needs(_) => Err("a lookup without a cluster".to_owned()),
     }
 }
 

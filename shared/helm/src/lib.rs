@@ -4,15 +4,15 @@
 //! cluster's objects come in through [`Options`].
 
 pub mod chart;
+mod chart_tree;
 mod compat;
 mod convert;
 mod error;
 mod funcs;
 pub mod gojson;
-mod head;
 pub mod hooks;
-mod host;
 pub mod index;
+mod manifest_head;
 mod manifests;
 mod message;
 mod objects;
@@ -21,9 +21,9 @@ mod post_render;
 pub mod record;
 mod release;
 mod render;
+mod render_context;
 pub mod semver;
 pub mod values;
-mod work;
 
 pub use chart::{Chart, ChartFile, Dependency, IgnoreRules, LoadLimits, Metadata, Package};
 pub use compat::Compat;
@@ -32,7 +32,7 @@ pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
 pub use post_render::{PostRenderStrategy, PostRenderer};
 pub use release::{
-    Outcome, Rendered, Shown, definitions, manifest_text, render, render_texts, render_with,
+    Outcome, OutputFilter, Rendered, definitions, manifest_text, render, render_texts, render_with,
     template_text,
 };
-pub use render::{Lookup, Options, ReleaseInfo, Templated};
+pub use render::{Lookup, Options, ReleaseInfo, TemplateOutcome};

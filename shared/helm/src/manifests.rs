@@ -2,7 +2,7 @@
 
 use crate::compat::Compat;
 use crate::error::HelmError;
-use crate::head::Head;
+use crate::manifest_head::Head;
 use driftless_manifest::{Fuel, FuelLimits};
 
 use std::collections::BTreeMap;

@@ -1,16 +1,16 @@
 //! A chart and values -> everything that a release installs.
 
 use crate::chart::{Chart, Metadata};
+use crate::chart_tree::ChartNode;
 use crate::compat::Compat;
 use crate::convert::{to_json, to_map};
 use crate::error::HelmError;
 use crate::manifests::{self, Hook, Manifest};
 use crate::post_render::{self, PostRenderer};
-use crate::render::{Lookup, Options, Templated, on_large_stack, render_templates};
+use crate::render::{Lookup, Options, TemplateOutcome, on_large_stack, render_templates};
 use crate::semver::is_compatible;
 use crate::values::glob::Glob;
 use crate::values::{self, Mode, Table};
-use crate::work::Work;
 use driftless_gotmpl::{Value, lossy};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -80,8 +80,8 @@ fn rendered(
     on_large_stack(|| {
         let (work, templated) = templates(chart, user_values, options, check_schema)?;
         match templated {
-            Templated::Done(files) => sorted(&work, files, options.compat, post),
-            Templated::Needs(needs) => Ok(Outcome::Needs(needs)),
+            TemplateOutcome::Done(files) => sorted(&work, files, options.compat, post),
+            TemplateOutcome::Needs(needs) => Ok(Outcome::Needs(needs)),
         }
     })
 }
@@ -95,7 +95,7 @@ pub fn render_texts(
     user_values: &Table,
     options: &Options,
     check_schema: bool,
-) -> Result<Templated, HelmError> {
+) -> Result<TemplateOutcome, HelmError> {
     on_large_stack(|| Ok(templates(chart, user_values, options, check_schema)?.1))
 }
 
@@ -109,7 +109,7 @@ pub fn definitions(
     compat: Compat,
 ) -> Result<Vec<(String, String)>, HelmError> {
     on_large_stack(|| {
-        let mut work = Work::new(chart);
+        let mut work = ChartNode::new(chart);
         values::process_dependencies(&mut work, &to_map(user_values), compat)?;
         let mut found = Vec::new();
         collect_crds(&work, &mut found);
@@ -122,9 +122,9 @@ fn templates<'c>(
     user_values: &Table,
     options: &Options,
     check_schema: bool,
-) -> Result<(Work<'c>, Templated), HelmError> {
+) -> Result<(ChartNode<'c>, TemplateOutcome), HelmError> {
     installable(chart, options)?;
-    let mut work = Work::new(chart);
+    let mut work = ChartNode::new(chart);
     let user_values = to_map(user_values);
     values::process_dependencies(&mut work, &user_values, options.compat)?;
     let values = values::coalesce(&work, &user_values, Mode::Coalesce, options.compat)?;
@@ -137,7 +137,7 @@ fn templates<'c>(
 }
 
 fn sorted(
-    work: &Work<'_>,
+    work: &ChartNode<'_>,
     mut files: BTreeMap<String, Vec<u8>>,
     compat: Compat,
     post: Option<&PostRenderer<'_>>,
@@ -166,7 +166,7 @@ fn sorted(
 }
 
 /// The chart's values after [`values::process_dependencies`], if that changed them.
-fn processed_values(work: &Work<'_>) -> Result<Option<Table>, HelmError> {
+fn processed_values(work: &ChartNode<'_>) -> Result<Option<Table>, HelmError> {
     if work.metadata.dependencies.is_none() {
         return Ok(None);
     }
@@ -177,7 +177,7 @@ fn processed_values(work: &Work<'_>) -> Result<Option<Table>, HelmError> {
 }
 
 /// The files under crds/ of the chart, then of its subcharts.
-fn collect_crds(chart: &Work<'_>, out: &mut Vec<(String, String)>) {
+fn collect_crds(chart: &ChartNode<'_>, out: &mut Vec<(String, String)>) {
     let path = chart.path();
     for file in &chart.source.files {
         let manifest = file
@@ -253,7 +253,7 @@ pub fn manifest_text(rendered: &Rendered, include_crds: bool) -> String {
 
 /// What `helm template` leaves out or adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct OutputFilter {
     /// The files under crds/ too.
     pub include_crds: bool,
     /// No hooks.
@@ -264,7 +264,7 @@ pub struct Shown {
     pub show_only: Vec<String>,
 }
 
-impl Shown {
+impl OutputFilter {
     /// Whether a hook is shown.
     pub fn hook(&self, hook: &Hook) -> bool {
         !(self.no_hooks || self.skip_tests && hook.is_test())
@@ -275,7 +275,7 @@ impl Shown {
 ///
 /// # Errors
 /// [`HelmError::Usage`] for a template to be shown that there is none of.
-pub fn template_text(rendered: &Rendered, shown: &Shown) -> Result<String, HelmError> {
+pub fn template_text(rendered: &Rendered, shown: &OutputFilter) -> Result<String, HelmError> {
     let mut text = manifest_text(rendered, shown.include_crds)
         .trim()
         .to_owned();

@@ -1,14 +1,14 @@
 //! Templates of a chart -> texts.
 
+use crate::chart_tree::{ChartNode, table};
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::funcs::functions;
-use crate::host::Host;
 use crate::message;
 use crate::objects::{
     Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
 };
-use crate::work::{Work, table};
+use crate::render_context::RenderContext;
 use driftless_gotmpl::fmt::quote;
 use driftless_gotmpl::{
     Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value, freeing_cycles, lossy,
@@ -64,7 +64,7 @@ pub struct Options {
 
 /// What rendering templates came to.
 #[derive(Clone, Debug)]
-pub enum Templated {
+pub enum TemplateOutcome {
     /// The texts by the templates' full names, partials left out.
     Done(BTreeMap<String, Vec<u8>>),
     /// Objects that must be known first.
@@ -97,10 +97,10 @@ struct Source<'c> {
 /// # Errors
 /// [`HelmError::Render`], worded as Helm's.
 pub(crate) fn render_templates(
-    chart: &Work<'_>,
+    chart: &ChartNode<'_>,
     values: &Map,
     options: &Options,
-) -> Result<Templated, HelmError> {
+) -> Result<TemplateOutcome, HelmError> {
     let mut sources = BTreeMap::new();
     let root = Root::new(options);
     let info = values_type(options.compat);
@@ -119,7 +119,7 @@ pub(crate) fn render_templates(
             .parse(&source.name, &text)
             .map_err(|e| message::parsing(&source.name, &e))?;
     }
-    let host = Host::new(options);
+    let host = RenderContext::new(options);
     let mut exec = Exec::new(templates, &host, options.limits);
     let mut out = BTreeMap::new();
     let mut failure = None;
@@ -151,11 +151,11 @@ pub(crate) fn render_templates(
     }
     let needs = host.needs();
     if !needs.is_empty() {
-        return Ok(Templated::Needs(needs));
+        return Ok(TemplateOutcome::Needs(needs));
     }
     match failure {
         Some(error) => Err(error),
-        None => Ok(Templated::Done(out)),
+        None => Ok(TemplateOutcome::Done(out)),
     }
 }
 
@@ -192,7 +192,7 @@ impl Root {
 
     fn scope<'c>(
         &self,
-        chart: &'c Work<'c>,
+        chart: &'c ChartNode<'c>,
         values: Value,
         is_root: bool,
         sources: &mut BTreeMap<String, Source<'c>>,

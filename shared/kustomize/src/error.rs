@@ -71,7 +71,7 @@ pub enum ErrorKind {
     #[error("not a Kubernetes object: {0}")]
     Object(String),
     /// Two objects with one id.
-    #[error("the object {0} is there already: rename one of them, or leave one out")]
+    #[error("the object {0} already exists: rename one of them, or remove one")]
     Duplicate(String),
     /// A patch that could not be applied.
     #[error("patch: {0}")]
@@ -101,7 +101,7 @@ pub enum ErrorKind {
         reason: String,
     },
     /// A reference that fits more than one object.
-    #[error("the reference to '{name}' in {referrer} fits more than one object: {candidates}")]
+    #[error("the reference to '{name}' in {referrer} matches more than one object: {candidates}")]
     Ambiguous {
         /// The name that is referred to.
         name: String,

@@ -49,7 +49,7 @@ impl From<Written> for FieldSpec {
 
 /// What is made at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Make {
+pub(crate) enum CreateKind {
     Nothing,
     Scalar,
     Map,
@@ -68,7 +68,7 @@ impl FieldSpec {
     pub fn visit(
         &self,
         object: &mut Node,
-        make: Make,
+        create: CreateKind,
         budget: &Budget,
         set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -78,16 +78,20 @@ impl FieldSpec {
         if !self.gvk.selects(Gvk::new(text("apiVersion"), text("kind"))) {
             return Ok(());
         }
-        let make = if self.create { make } else { Make::Nothing };
+        let create = if self.create {
+            create
+        } else {
+            CreateKind::Nothing
+        };
         let path = self.path.strip_prefix('/').unwrap_or(&self.path);
-        self.walk(object, Some(path), make, budget, set)
+        self.walk(object, Some(path), create, budget, set)
     }
 
     fn walk(
         &self,
         node: &mut Node,
         path: Option<&str>,
-        make: Make,
+        create: CreateKind,
         budget: &Budget,
         set: &mut dyn FnMut(&mut Node) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -101,7 +105,7 @@ impl FieldSpec {
         match node {
             Node::Seq(items) => items
                 .iter_mut()
-                .try_for_each(|item| self.walk(item, path, make, budget, set)),
+                .try_for_each(|item| self.walk(item, path, create, budget, set)),
             Node::Map(map) => {
                 let (part, rest) = node::first_part(left, '/');
                 let (name, is_list) = part
@@ -117,12 +121,20 @@ impl FieldSpec {
                 if name == "-" || node::is_list_item(name) {
                     return Err(self.fault(&format!("'{name}' is an item of a list, found a map")));
                 }
-                if make != Make::Nothing && !is_list {
+                if create != CreateKind::Nothing && !is_list {
                     if map.get(name).is_none() {
                         budget.spend_field(name, "")?;
                         budget.spend_nodes(MAP_VALUES)?;
                     }
-                    prepare(map, name, if rest.is_none() { make } else { Make::Map });
+                    prepare(
+                        map,
+                        name,
+                        if rest.is_none() {
+                            create
+                        } else {
+                            CreateKind::Map
+                        },
+                    );
                 }
                 if let (true, Some(field)) = (is_list, map.get_mut(name))
                     && field.is_null()
@@ -130,11 +142,11 @@ impl FieldSpec {
                     *field = Node::Seq(Vec::new());
                 }
                 match map.get_mut(name) {
-                    Some(field) => self.walk(field, rest, make, budget, set),
+                    Some(field) => self.walk(field, rest, create, budget, set),
                     None => Ok(()),
                 }
             }
-            Node::Scalar(_) => Err(self.fault("expected a map or list on the way")),
+            Node::Scalar(_) => Err(self.fault("expected a map or a list on the path")),
         }
     }
 
@@ -148,13 +160,15 @@ impl FieldSpec {
 }
 
 /// Makes a field that is missing, and gives one that is null its kind.
-fn prepare(map: &mut node::Map, name: &str, make: Make) {
-    match (map.get_mut(name), make) {
-        (None, Make::Scalar) => map.insert(name, Node::str("")),
+fn prepare(map: &mut node::Map, name: &str, create: CreateKind) {
+    match (map.get_mut(name), create) {
+        (None, CreateKind::Scalar) => map.insert(name, Node::str("")),
         (None, _) => map.insert(name, Node::map()),
-        (Some(field), make) if field.is_null() => {
-            *field = match make {
-                Make::Scalar => Node::Scalar(Scalar::new(Tag::Str, field.text(), Style::Plain)),
+        (Some(field), create) if field.is_null() => {
+            *field = match create {
+                CreateKind::Scalar => {
+                    Node::Scalar(Scalar::new(Tag::Str, field.text(), Style::Plain))
+                }
                 _ => Node::map(),
             };
         }

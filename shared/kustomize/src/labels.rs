@@ -86,7 +86,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 .iter()
                 .chain(&["<"])
                 .find(|symbol| rest.starts_with(**symbol));
-            let symbol = symbol.ok_or_else(|| format!("'{first}' is no operator"))?;
+            let symbol = symbol.ok_or_else(|| format!("'{first}' is not an operator"))?;
             tokens.push(Token::Symbol(symbol));
             rest = &rest[symbol.len()..];
         } else {
@@ -221,7 +221,7 @@ fn check_key(key: &str) -> Result<(), String> {
             })
     };
     if name.is_empty() || !is_name(name) || !prefix.is_none_or(dns) {
-        return Err(format!("'{key}' is no label name"));
+        return Err(format!("'{key}' is not a valid label name"));
     }
     Ok(())
 }
@@ -230,7 +230,7 @@ fn check_value(value: &str) -> Result<(), String> {
     if value.is_empty() || is_name(value) {
         Ok(())
     } else {
-        Err(format!("'{value}' is no label value"))
+        Err(format!("'{value}' is not a valid label value"))
     }
 }
 

@@ -84,7 +84,7 @@ impl Remote {
         let (url, path) = split(address).ok_or_else(|| {
             let entry = without_credentials(entry);
             ErrorKind::Kustomization(format!(
-                "{field} entry '{entry}' names no repository: write https://HOST/OWNER/NAME//FOLDER?ref=TAG"
+                "{field} entry '{entry}' does not name a repository: write https://HOST/OWNER/NAME//FOLDER?ref=TAG"
             ))
         })?;
         let value = |wanted: &str| {
@@ -213,7 +213,7 @@ fn refuse_login(entry: &str, field: &'static str) -> Result<(), Error> {
         .and_then(|authority| authority.rsplit_once('@'));
     match login {
         Some((login, _)) if login != "git" => Err(ErrorKind::Kustomization(format!(
-            "{field} entry '{}' has a login in it: take it out, and give the installation access",
+            "{field} entry '{}' contains a login: remove it, and give the installation access",
             without_credentials(entry)
         ))
         .into()),

@@ -106,13 +106,13 @@ impl ResMap {
             ([], Behavior::Create) => return self.append(resource, schema),
             ([], _) => {
                 return Err(fault(
-                    "there is no such object to merge with or to replace".to_owned(),
+                    "no object of this name exists to merge with or to replace".to_owned(),
                 )
                 .into());
             }
             ([_], Behavior::Create) => {
                 return Err(fault(
-                    "the object is there already: set behavior to merge or replace".to_owned(),
+                    "the object already exists: set behavior to merge or replace".to_owned(),
                 )
                 .into());
             }
@@ -130,7 +130,9 @@ impl ResMap {
         resource.take_identity_of(old);
         // A transformer may have changed the kind of the one that is there.
         if !old.id(schema).is(&resource.id(schema)) {
-            return Err(fault("the object that it names has become another one".to_owned()).into());
+            return Err(
+                fault("the object that it names was replaced by another one".to_owned()).into(),
+            );
         }
         if behavior == Behavior::Merge {
             let origin = old.annotation(crate::resource::ORIGIN).map(str::to_owned);

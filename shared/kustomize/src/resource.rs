@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, Map, Node, Scalar, Shares, Style};
+use crate::node::{self, Map, Node, Scalar, SharedScalars, Style};
 use crate::resid::{Gvk, Id};
 use crate::schema::Schema;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct Resource {
     /// The vars that read from it.
     pub vars: Vec<String>,
     /// The scalars that change together.
-    pub shares: Shares,
+    pub shares: SharedScalars,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Resource {
             needs_hash: false,
             from_helm: false,
             vars: Vec::new(),
-            shares: Shares::default(),
+            shares: SharedScalars::default(),
         }
     }
 
@@ -217,7 +217,7 @@ impl Resource {
                 || id.to_string(),
                 |previous| format!("{} {}", previous.kind, previous.name),
             );
-            let reason = format!("{shown} has lost its name or kind, and is to be renamed");
+            let reason = format!("{shown} has no name or kind any more, and cannot be renamed");
             return Err(ErrorKind::Object(reason).into());
         }
         budget.spend_text(id.gvk.kind.len() + id.name.len() + id.namespace.len())?;

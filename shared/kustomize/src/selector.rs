@@ -260,7 +260,7 @@ impl Matcher {
     }
 
     /// Labels and annotations.
-    pub fn marks(&self, resource: &Resource) -> bool {
+    pub fn matches_metadata(&self, resource: &Resource) -> bool {
         let metadata = resource.node.get("metadata");
         let fits = |selector: &labels::Selector, field: &str| {
             let map = metadata.and_then(|metadata| metadata.get(field));
@@ -291,7 +291,7 @@ impl Matcher {
             || self.namespace.matches(now.effective_namespace()))
             && (self.name.matches(first.name) || self.name.matches(now.name))
             && self.gvk(resource.gvk())
-            && self.marks(resource)
+            && self.matches_metadata(resource)
     }
 }
 

@@ -92,7 +92,7 @@ impl TreePath {
     ///
     /// # Errors
     /// A NUL byte, or a path that is too long.
-    pub fn within(text: &str) -> Result<Self, PathError> {
+    pub fn secure_join(text: &str) -> Result<Self, PathError> {
         if text.contains('\0') {
             return Err(PathError::Nul(shown(text).replace('\0', "\\0")));
         }
@@ -198,9 +198,13 @@ mod tests {
             ("../../a/../b", "b"),
             ("a/../../../etc", "etc"),
         ] {
-            assert_eq!(TreePath::within(text).unwrap().to_string(), path, "{text}");
+            assert_eq!(
+                TreePath::secure_join(text).unwrap().to_string(),
+                path,
+                "{text}"
+            );
         }
-        assert!(TreePath::within("a/\0").is_err());
+        assert!(TreePath::secure_join("a/\0").is_err());
     }
 
     /// A join for every part took the square of the length.
@@ -209,11 +213,11 @@ mod tests {
         let refused = PathError::TooLong(format!("{}...", "a/".repeat(150)));
         let deep = "a/".repeat(1 << 20);
         assert_eq!(TreePath::new(&deep), Err(refused.clone()));
-        assert_eq!(TreePath::within(&deep), Err(refused));
+        assert_eq!(TreePath::secure_join(&deep), Err(refused));
         // What is long only before it is cleaned is as short as any other.
         let around = "a/../".repeat(1 << 20);
         assert_eq!(TreePath::new(&around), Ok(TreePath::root()));
-        assert_eq!(TreePath::within(&around), Ok(TreePath::root()));
+        assert_eq!(TreePath::secure_join(&around), Ok(TreePath::root()));
         let longest = "a/".repeat(MAX_PATH / 2);
         assert_eq!(
             TreePath::new(&longest).unwrap().as_str().len(),

@@ -88,7 +88,7 @@ pub enum TreeError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// The path is there already, or a parent of it is a file.
-    #[error("'{0}' stands twice in the tree")]
+    #[error("duplicate path '{0}' in the tree")]
     Duplicate(TreePath),
 }
 

@@ -50,7 +50,7 @@ fn check_text(tree: &Tree, file: &str) -> Result<(), SopsError> {
         Tree::Bytes(_) => Err(SopsError::Value {
             file: file.to_owned(),
             path: "?".to_owned(),
-            what: "a decrypted value is no UTF-8 text",
+            what: "a decrypted value is not UTF-8 text",
         }),
         Tree::List(items) => items.iter().try_for_each(|item| check_text(item, file)),
         Tree::Map(entries) => entries

@@ -96,7 +96,7 @@ impl Keyring {
         let secret = secret.ok_or_else(|| no_key(metadata, parts.len(), file))?;
         DataKey::new(&secret).ok_or_else(|| SopsError::Metadata {
             file: file.to_owned(),
-            what: "the data key has not 32 bytes".to_owned(),
+            what: "the data key is not 32 bytes long".to_owned(),
         })
     }
 

@@ -151,7 +151,8 @@ impl Metadata {
         Ok(Metadata {
             rule: rule(tree, fuel).map_err(fault)?,
             mac: mac.to_owned(),
-            last_modified: modified.ok_or_else(|| fault("lastmodified is no time".to_owned()))?,
+            last_modified: modified
+                .ok_or_else(|| fault("lastmodified is not a valid time".to_owned()))?,
             mac_only_encrypted: flag(tree, "mac_only_encrypted").map_err(fault)?,
             groups: groups(tree).map_err(fault)?,
             threshold: number(tree, "shamir_threshold").map_err(fault)?,
@@ -230,7 +231,7 @@ fn compile(name: &str, text: &str, fuel: &Fuel) -> Result<Expression, String> {
         .size_limit(1 << 20)
         .dfa_size_limit(1 << 20)
         .build();
-    let regex = regex.map_err(|_| format!("{name} is no regular expression that is supported"))?;
+    let regex = regex.map_err(|_| format!("{name} is not a supported regular expression"))?;
     Ok(Expression {
         regex,
         steps: 2 + small(re2::places(text) / PLACES_PER_STEP),
@@ -258,7 +259,7 @@ fn number(tree: &Tree, name: &str) -> Result<usize, String> {
     number
         .filter(|n| *n <= 255)
         .map(|n| n as usize)
-        .ok_or_else(|| format!("{name} is no number from 0 to 255"))
+        .ok_or_else(|| format!("{name} is not a number from 0 to 255"))
 }
 
 /// The entries at the top are one group; key groups only count when there are none.
@@ -288,7 +289,7 @@ fn group(tree: &Tree, count: &mut usize) -> Result<Vec<MasterKey>, String> {
         let entries = match tree.get(name) {
             None | Some(Tree::Null) => continue,
             Some(Tree::List(entries)) => entries,
-            Some(_) => return Err(format!("{name} is no list")),
+            Some(_) => return Err(format!("{name} is not a list")),
         };
         for entry in entries {
             *count += 1;

@@ -190,7 +190,7 @@ pub(crate) fn from_json(bytes: &[u8], file: &str, fuel: &Fuel) -> Result<Tree, S
     }
 }
 
-const DUPLICATE: &str = "a key stands twice in one object";
+const DUPLICATE: &str = "duplicate key in one object";
 
 impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -338,7 +338,7 @@ fn metadata_is_checked() {
         ),
         (
             &|t| without_line(t, "lastmodified:"),
-            "f: malformed sops metadata: lastmodified is no time",
+            "f: malformed sops metadata: lastmodified is not a valid time",
         ),
         (
             &|t| t.replace("version: 3", "version: 4"),

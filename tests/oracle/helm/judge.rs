@@ -51,7 +51,7 @@ impl Judge {
     }
 
     /// Whether the real library's answer is the same in every run.
-    pub fn steady(&mut self, case: &Case, compat: Compat) -> bool {
+    pub fn is_deterministic(&mut self, case: &Case, compat: Compat) -> bool {
         self.0.ask(&case.question(compat, RUNS));
         self.got().is_none_or(|got| got.len() == 1)
     }

@@ -71,7 +71,7 @@ fn record(judge: &mut Judge, case: &Case) -> Option<Value> {
         else {
             return None;
         };
-        if !judge.steady(case, compat) {
+        if !judge.is_deterministic(case, compat) {
             return None;
         }
         line[key] = theirs;
@@ -92,7 +92,7 @@ fn run(compat: Compat) {
         match judge.verdict(&case, compat) {
             Verdict::Same(_) => rendered += 1,
             Verdict::BothRefuse(_) => refused += 1,
-            Verdict::Different(..) if !judge.steady(&case, compat) => unsteady += 1,
+            Verdict::Different(..) if !judge.is_deterministic(&case, compat) => unsteady += 1,
             Verdict::Different(..) => different.push(seed),
         }
     }

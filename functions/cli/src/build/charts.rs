@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::template::Release;
 use driftless_helm::values::{self, Table};
-use driftless_helm::{Compat, Shown, template_text};
+use driftless_helm::{Compat, OutputFilter, template_text};
 use driftless_kustomize::{ChartCall, Charts};
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ impl DiskCharts {
             compat,
         }
         .render()?;
-        let shown = Shown {
+        let shown = OutputFilter {
             include_crds: call.include_crds,
             no_hooks: call.skip_hooks,
             skip_tests: call.skip_tests,

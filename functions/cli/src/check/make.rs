@@ -247,7 +247,7 @@ fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {
 
 /// Whether a Kustomization's folder is one of the fleet repository.
 fn is_folder(world: &World, owner: &Kustomization) -> bool {
-    let Ok(path) = TreePath::within(&owner.spec.path) else {
+    let Ok(path) = TreePath::secure_join(&owner.spec.path) else {
         return false;
     };
     let mut trees = world.git.trees().into_iter();

@@ -31,7 +31,7 @@ impl Build {
     /// The build of a folder; of the whole tree when it is not one inside it.
     pub fn of(folder: &str) -> Self {
         Self {
-            folder: TreePath::within(folder).unwrap_or_else(|_| TreePath::root()),
+            folder: TreePath::secure_join(folder).unwrap_or_else(|_| TreePath::root()),
             components: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::term;
-use driftless_helm::{Rendered, Shown, template_text};
+use driftless_helm::{OutputFilter, Rendered, template_text};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
@@ -33,7 +33,7 @@ pub struct Args {
 
 /// Prints, or writes to the folder.
 pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error> {
-    let shown = Shown {
+    let shown = OutputFilter {
         include_crds: args.include_crds,
         no_hooks: args.no_hooks,
         skip_tests: args.skip_tests,
@@ -49,7 +49,7 @@ pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error>
     term::result(&template_text(rendered, &shown).map_err(Error::new)?)
 }
 
-fn write_all(rendered: &Rendered, folder: &Path, shown: &Shown) -> Result<(), Error> {
+fn write_all(rendered: &Rendered, folder: &Path, shown: &OutputFilter) -> Result<(), Error> {
     let crds = rendered
         .crds
         .iter()

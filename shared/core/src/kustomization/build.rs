@@ -134,7 +134,7 @@ fn render(
 }
 
 fn folder(kustomization: &Kustomization) -> Result<TreePath, Failure> {
-    TreePath::within(&kustomization.spec.path)
+    TreePath::secure_join(&kustomization.spec.path)
         .map_err(|error| Failure::terminal(reason::BUILD_FAILED, format!("spec.path: {error}")))
 }
 

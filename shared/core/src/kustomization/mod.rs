@@ -219,7 +219,7 @@ async fn find_artifact(
     let artifact = lookup::artifact_of(&object).ok_or_else(|| {
         Failure::waiting(
             reason::ARTIFACT_FAILED,
-            format!("Source artifact not found: '{source}' has none yet"),
+            format!("Source artifact not found: '{source}' has no artifact yet"),
         )
     })?;
     Ok((source, artifact))

@@ -147,11 +147,11 @@ impl Wish {
         let mut used = Vec::new();
         if !self.values_files.is_empty() {
             let read = |name: &str| {
-                let place = TreePath::within(name).ok()?;
+                let place = TreePath::secure_join(name).ok()?;
                 Some(reader.read(&place).ok()?.to_vec())
             };
             let missing = |name: &str| {
-                let place = TreePath::within(name).unwrap_or_default();
+                let place = TreePath::secure_join(name).unwrap_or_default();
                 format!(
                     "no values file found at path '/{}' (reference '{name}')",
                     place.as_str()
@@ -207,7 +207,7 @@ impl Local {
     /// There is none.
     pub fn read(tree: &FileTree, path: &str) -> Result<Self, Failure> {
         let reader = Reader::new(tree);
-        let folder = TreePath::within(path).map_err(|error| reference(&error))?;
+        let folder = TreePath::secure_join(path).map_err(|error| reference(&error))?;
         let limits = LoadLimits::default();
         let kind = reader.kind(&folder).map_err(|error| reference(&error))?;
         let (package, archive) = match kind {

@@ -89,7 +89,7 @@ pub(crate) fn register(functions: &mut Functions) {
 /// The text to be escaped: there is room for it with every byte as the longest escape.
 fn escapable(exec: &crate::Exec<'_>, args: &[Value]) -> Result<Vec<u8>, FuncError> {
     let text = joined(exec, args);
-    exec.room(text.len().saturating_mul(6))?;
+    exec.ensure_capacity(text.len().saturating_mul(6))?;
     Ok(text)
 }
 
@@ -100,7 +100,7 @@ fn charged(exec: &mut crate::Exec<'_>, text: Vec<u8>) -> Out {
 
 fn printf(exec: &mut crate::Exec<'_>, args: &[Value]) -> Out {
     let Some((Value::Str(format), rest)) = args.split_first() else {
-        return Err("printf: the format is no string".into());
+        return Err("printf: the format is not a string".into());
     };
     let text = fmt::sprintf_within(exec.bytes_left(), format, rest);
     charged(exec, text)

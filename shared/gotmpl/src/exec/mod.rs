@@ -144,7 +144,7 @@ impl<'h> Exec<'h> {
     ///
     /// # Errors
     /// It does not.
-    pub fn room(&self, bytes: usize) -> Result<(), FuncError> {
+    pub fn ensure_capacity(&self, bytes: usize) -> Result<(), FuncError> {
         Ok(self.fuel.room_for_bytes(bytes)?)
     }
 
@@ -383,7 +383,8 @@ impl<'h> Exec<'h> {
                 let mut i = 0;
                 while i < n {
                     let element = Slot::plain(Value::Int(i, t));
-                    if self.turn(frame, branch, Value::NoValue, element, mark)? == Flow::Break {
+                    if self.iteration(frame, branch, Value::NoValue, element, mark)? == Flow::Break
+                    {
                         break;
                     }
                     i += 1;
@@ -395,7 +396,9 @@ impl<'h> Exec<'h> {
                 let mut i = 0;
                 while let Some(element) = list.get(i) {
                     let index = Value::int(i as i64);
-                    if self.turn(frame, branch, index, slot(element, elem), mark)? == Flow::Break {
+                    if self.iteration(frame, branch, index, slot(element, elem), mark)?
+                        == Flow::Break
+                    {
                         break;
                     }
                     i += 1;
@@ -407,7 +410,7 @@ impl<'h> Exec<'h> {
                     let element =
                         Slot::plain(Value::Int(i64::from(*b), crate::value::IntType::Uint8));
                     let index = Value::int(i as i64);
-                    if self.turn(frame, branch, index, element, mark)? == Flow::Break {
+                    if self.iteration(frame, branch, index, element, mark)? == Flow::Break {
                         break;
                     }
                 }
@@ -417,7 +420,7 @@ impl<'h> Exec<'h> {
                 let pairs = map.pairs();
                 let (any, elem) = (!pairs.is_empty(), map.info().elem);
                 for (key, element) in pairs {
-                    if self.turn(frame, branch, Value::Str(key), slot(element, elem), mark)?
+                    if self.iteration(frame, branch, Value::Str(key), slot(element, elem), mark)?
                         == Flow::Break
                     {
                         break;
@@ -433,7 +436,7 @@ impl<'h> Exec<'h> {
     }
 
     /// One iteration.
-    fn turn<'t>(
+    fn iteration<'t>(
         &mut self,
         frame: &mut Frame<'t>,
         branch: &'t Branch,

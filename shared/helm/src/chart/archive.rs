@@ -54,7 +54,9 @@ pub(super) fn unpack(
         let inner = inner_name(&path).map_err(|e| fail(&e))?;
         let size = entry.size();
         if entry.header().entry_size().ok() != Some(size) {
-            return Err(fail(&format!("two headers of '{path}' differ in its size")));
+            return Err(fail(&format!(
+                "two headers of '{path}' state different sizes"
+            )));
         }
         here = size.saturating_add(here);
         let used = fuel.bytes(usize::try_from(size).unwrap_or(usize::MAX));
@@ -123,7 +125,7 @@ impl Names {
         while let Some((parent, _)) = folder.rsplit_once('/') {
             folder = parent;
             if self.files.contains(folder) {
-                return Err(format!("'{name}' stands below a file"));
+                return Err(format!("'{name}' is below a path that is a file"));
             }
             if !self.folders.insert(folder.to_owned()) {
                 break;
@@ -131,7 +133,7 @@ impl Names {
         }
         if self.folders.contains(&lower) || !self.files.insert(lower) {
             return Err(format!(
-                "'{name}' stands twice in the archive, or differs from another name in case alone"
+                "duplicate name '{name}' in the archive (or a name that differs only in case)"
             ));
         }
         Ok(())

@@ -72,12 +72,12 @@ pub(super) fn elements(
     Ok(match value {
         Value::List(list) => {
             // The list is copied, for as long as the function runs.
-            exec.room(size_of_val(list.items().as_slice()))?;
+            exec.ensure_capacity(size_of_val(list.items().as_slice()))?;
             exec.charge(list.len() as u64 / 4)?;
             Some(list.items().clone())
         }
         Value::Bytes(bytes) => {
-            exec.room(bytes.len().saturating_mul(size_of::<Value>()))?;
+            exec.ensure_capacity(bytes.len().saturating_mul(size_of::<Value>()))?;
             exec.charge(bytes.len() as u64 / 4)?;
             let byte = |b: &u8| Value::Int(i64::from(*b), driftless_gotmpl::IntType::Uint8);
             Some(bytes.iter().map(byte).collect())

@@ -5,7 +5,7 @@ use super::cast::saturating_int;
 use super::duration;
 use super::time::{SECOND, Time};
 use super::{A, Entry, NONE, Out, SA, SS, layout, layout_read};
-use crate::host::Host;
+use crate::render_context::RenderContext;
 use driftless_gotmpl::{Exec, FuncError, IntType, Param, Value};
 use jiff::tz::TimeZone;
 
@@ -63,7 +63,7 @@ const SAS: &[Param] = &[Param::Str, Param::Any, Param::Str];
 const SPAN_TIME: &[Param] = &[Param::Str, Param::Host("time.Time")];
 
 pub(super) fn now(exec: &Exec<'_>) -> Result<Time, FuncError> {
-    let host = exec.host::<Host>().ok_or("no chart is rendered")?;
+    let host = exec.host::<RenderContext>().ok_or("no chart is rendered")?;
     let (seconds, nanos) = host.now;
     Ok(Time::utc(seconds, nanos))
 }
@@ -107,7 +107,7 @@ fn date(exec: &mut Exec<'_>, form: &str, value: &Value, zone_name: &str) -> Out 
 /// What reading a date costs: a failure quotes both texts.
 fn charge_parse(exec: &mut Exec<'_>, a: &[Value]) -> Result<(), FuncError> {
     let length = bytes(a, 0).len() + bytes(a, 1).len();
-    exec.room(length.saturating_mul(8))?;
+    exec.ensure_capacity(length.saturating_mul(8))?;
     exec.charge(length as u64)
 }
 

@@ -108,11 +108,11 @@ pub(super) fn pay(exec: &mut Exec<'_>, value: &Value, depth: usize) -> Result<()
     match value {
         Value::Str(s) => {
             // In double quotes every byte may become an escape of six.
-            exec.room(s.len().saturating_mul(6))?;
+            exec.ensure_capacity(s.len().saturating_mul(6))?;
             exec.charge_bytes(s.len())
         }
         Value::Bytes(b) => {
-            exec.room(b.len().saturating_mul(2))?;
+            exec.ensure_capacity(b.len().saturating_mul(2))?;
             exec.charge_bytes(b.len())
         }
         Value::List(list) => {
@@ -161,7 +161,7 @@ fn is_long(key: &str) -> bool {
 
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {
     // Nodes of the scanner, JSON and the values themselves live side by side.
-    exec.room(text.len().saturating_mul(8))?;
+    exec.ensure_capacity(text.len().saturating_mul(8))?;
     exec.charge_bytes(text.len().saturating_mul(2))?;
     exec.charge(text.len() as u64)?;
     // Copies for aliases are many times what the text is; the scanner's nodes are gone when it is read.

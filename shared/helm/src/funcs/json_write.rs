@@ -66,7 +66,7 @@ impl Writer {
             }
             Value::Str(s) => self.string(exec, s)?,
             Value::Bytes(b) => {
-                exec.room(b.len().saturating_mul(2))?;
+                exec.ensure_capacity(b.len().saturating_mul(2))?;
                 let text = base64::engine::general_purpose::STANDARD.encode(b);
                 self.out.push('"');
                 self.out.push_str(&text);
@@ -146,7 +146,9 @@ impl Writer {
 
     /// A text: every byte may become an escape of six.
     fn string(&mut self, exec: &mut Exec<'_>, s: &[u8]) -> Result<(), FuncError> {
-        exec.room((self.out.len() - self.paid).saturating_add(s.len().saturating_mul(6)))?;
+        exec.ensure_capacity(
+            (self.out.len() - self.paid).saturating_add(s.len().saturating_mul(6)),
+        )?;
         self.out.push('"');
         for chunk in s.utf8_chunks() {
             for c in chunk.valid().chars() {

@@ -1,7 +1,7 @@
 //! What the new keys of one render may cost. The search for primes is the only work of a chart that takes as long as millions
 //! of other steps, and the charts that need it need a known number: so it has a budget of its own.
 
-use crate::host::Host;
+use crate::render_context::RenderContext;
 use driftless_gotmpl::{Exec, FuncError};
 use std::cell::Cell;
 
@@ -66,7 +66,7 @@ impl KeyBudget {
 /// # Errors
 /// The budget is used up.
 pub(super) fn charge(exec: &Exec<'_>, key: NewKey) -> Result<(), FuncError> {
-    let host = exec.host::<Host>().ok_or("no chart is rendered")?;
+    let host = exec.host::<RenderContext>().ok_or("no chart is rendered")?;
     host.keys.take(key)
 }
 

@@ -167,7 +167,7 @@ fn concat(exec: &mut Exec<'_>, a: &[Value]) -> Out {
         let Some(items) = elements(exec, list)? else {
             return Err(format!("Cannot concat type {} as list", list.kind().name()).into());
         };
-        exec.room((all.len() + items.len()).saturating_mul(size_of::<Value>()))?;
+        exec.ensure_capacity((all.len() + items.len()).saturating_mul(size_of::<Value>()))?;
         all.extend(items);
     }
     if all.is_empty() {

@@ -1,6 +1,6 @@
 //! The functions of Helm's templates that are not bound to a chart: sprig's and Helm's own, a file a family.
 //!
-//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::host`, with the [`Host`](crate::host::Host) that
+//! `include`, `tpl`, `required`, `fail` and `lookup` are in `crate::render_context`, with the [`RenderContext`](crate::render_context::RenderContext) that
 //! gives time and entropy. Each file here has a `TABLE` of functions and a `VARIADIC` table of those whose last parameter
 //! may come any number of times; parameters have Go's types, so that what a template passes is checked before the code
 //! runs. Where Go panics, the function fails with the panic's text, as Go's templates make an error of it.
@@ -23,7 +23,9 @@ mod key_budget;
 mod keys;
 mod layout;
 mod layout_read;
+mod letter_case;
 mod list;
+mod lossy_utf8;
 mod merge;
 mod number;
 mod pad;
@@ -36,14 +38,12 @@ mod reflect;
 mod regex;
 mod rsa_key;
 mod split;
-mod subject;
 mod text;
 mod time;
 mod toml_read;
 mod toml_write;
 mod url;
 mod version;
-mod words;
 mod yaml_read;
 
 pub(crate) use encode::to_yaml_text;
@@ -53,7 +53,7 @@ pub(crate) use re2::Compiled;
 pub(crate) use yaml_read::{first_document, first_typed, read_typed};
 
 use crate::compat::Compat;
-use crate::host;
+use crate::render_context;
 use driftless_gotmpl::{FuncError, Function, Functions, Native, Param, Value};
 use std::sync::LazyLock;
 
@@ -107,7 +107,7 @@ fn table(compat: Compat) -> Functions {
         split::TABLE,
         text::TABLE,
         url::TABLE,
-        words::TABLE,
+        letter_case::TABLE,
     ]
     .into_iter()
     .flatten()
@@ -127,7 +127,7 @@ fn table(compat: Compat) -> Functions {
         functions.insert(name, Function::variadic(params, *call));
     }
     version::register(&mut functions);
-    host::register(&mut functions);
+    render_context::register(&mut functions);
     if compat == Compat::Helm4 {
         for (name, params, call) in [duration::HELM4, encode::HELM4].into_iter().flatten() {
             functions.insert(name, Function::new(params, *call));

@@ -2,7 +2,7 @@
 
 use super::arg::{int, out, text};
 use super::{Entry, I, NONE, Out, S};
-use crate::host::Host;
+use crate::render_context::RenderContext;
 use base64::Engine as _;
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
 use rand_chacha::ChaCha20Rng;
@@ -44,7 +44,7 @@ impl Random {
 
 /// The random source of the running render.
 pub(super) fn random<'h>(exec: &Exec<'h>) -> Result<&'h Random, FuncError> {
-    let host = exec.host::<Host>().ok_or("no chart is rendered")?;
+    let host = exec.host::<RenderContext>().ok_or("no chart is rendered")?;
     Ok(&host.random)
 }
 

@@ -1,6 +1,6 @@
 //! Go's regular expressions: compiled once a thread, paid for once a render.
 
-use crate::host::Host;
+use crate::render_context::RenderContext;
 use driftless_gotmpl::{Exec, FuncError};
 use driftless_manifest::re2;
 use regex::bytes::{CaptureMatches, Match, Matches, Regex, RegexBuilder};
@@ -105,7 +105,7 @@ pub(super) fn compile(
 ) -> Result<Result<Regexp, String>, FuncError> {
     exec.charge_bytes(pattern.len().saturating_mul(16))?;
     // What a render costs must not hang on what was rendered before it.
-    let paid = exec.host::<Host>().map(|host| &host.compiled);
+    let paid = exec.host::<RenderContext>().map(|host| &host.compiled);
     if let Some(known) = paid.and_then(|paid| paid.borrow().expressions.get(pattern).cloned()) {
         return Ok(known);
     }

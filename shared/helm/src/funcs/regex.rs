@@ -1,8 +1,8 @@
 //! Regular expressions in RE2's syntax, in linear time.
 
 use super::arg::{PIECE, bytes, int, no_strings, out, string_list, text};
+use super::lossy_utf8::LossyUtf8;
 use super::re2::{Regexp, compile};
-use super::subject::Subject;
 use super::{Entry, Out, S, SS, SSS};
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Value::Bool(is_match(&re, bytes(a, 1))))
     }),
     ("regexFind", SS, |e, a| {
-        let re = panicking(e, a)?;
+        let re = must_compile(e, a)?;
         find(e, &re, a)
     }),
     ("mustRegexFind", SS, |e, a| {
@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Entry] = &[
         find(e, &re, a)
     }),
     ("regexFindAll", SSI, |e, a| {
-        let re = panicking(e, a)?;
+        let re = must_compile(e, a)?;
         find_all(e, &re, a)
     }),
     ("mustRegexFindAll", SSI, |e, a| {
@@ -38,7 +38,7 @@ pub(super) const TABLE: &[Entry] = &[
         find_all(e, &re, a)
     }),
     ("regexReplaceAll", SSS, |e, a| {
-        let re = panicking(e, a)?;
+        let re = must_compile(e, a)?;
         replace(e, &re, a, true)
     }),
     ("mustRegexReplaceAll", SSS, |e, a| {
@@ -46,7 +46,7 @@ pub(super) const TABLE: &[Entry] = &[
         replace(e, &re, a, true)
     }),
     ("regexReplaceAllLiteral", SSS, |e, a| {
-        let re = panicking(e, a)?;
+        let re = must_compile(e, a)?;
         replace(e, &re, a, false)
     }),
     ("mustRegexReplaceAllLiteral", SSS, |e, a| {
@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Entry] = &[
         replace(e, &re, a, false)
     }),
     ("regexSplit", SSI, |e, a| {
-        let re = panicking(e, a)?;
+        let re = must_compile(e, a)?;
         split(e, &re, a)
     }),
     ("mustRegexSplit", SSI, |e, a| {
@@ -80,7 +80,7 @@ fn must(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
 }
 
 /// `regexp.MustCompile`, with the text of its panic.
-fn panicking(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
+fn must_compile(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
     let pattern = text(a, 0);
     compile(exec, &pattern)?.map_err(|m| {
         let quoted = if pattern.contains('`') || pattern.contains(char::is_control) {
@@ -93,7 +93,7 @@ fn panicking(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
 }
 
 fn is_match(re: &Regexp, s: &[u8]) -> bool {
-    re.is_match(Subject::new(s).seen())
+    re.is_match(LossyUtf8::new(s).seen())
 }
 
 /// The matches, at most `n` unless it is negative.
@@ -106,7 +106,7 @@ fn matches(
     re.pay(exec, s)?;
     let limit = usize::try_from(n).unwrap_or(usize::MAX);
     let mut found = Vec::new();
-    let subject = Subject::new(s);
+    let subject = LossyUtf8::new(s);
     for m in re
         .find_iter(subject.seen())
         .filter(|m| at_char(subject.seen(), m.start()))
@@ -126,7 +126,7 @@ fn at_char(s: &[u8], at: usize) -> bool {
 fn find(exec: &mut Exec<'_>, re: &Regexp, a: &[Value]) -> Out {
     let s = bytes(a, 1);
     re.pay(exec, s)?;
-    let subject = Subject::new(s);
+    let subject = LossyUtf8::new(s);
     let found = re.find(subject.seen()).map(|m| m.range());
     out(exec, found.map_or(&b""[..], |range| subject.given(range)))
 }
@@ -179,7 +179,7 @@ fn replace(exec: &mut Exec<'_>, re: &Regexp, a: &[Value], expand: bool) -> Out {
     };
     let mut text = Vec::with_capacity(s.len());
     let mut from = 0;
-    let subject = Subject::new(s);
+    let subject = LossyUtf8::new(s);
     let seen = subject.seen();
     for captures in re.captures_iter(seen) {
         let Some(whole) = captures.get(0).filter(|m| at_char(seen, m.start())) else {

@@ -56,7 +56,7 @@ where
             return Ok(key);
         }
     }
-    Err("no fitting primes were found".to_owned())
+    Err("no suitable primes were found".to_owned())
 }
 
 /// A prime that fills the type, with both of its highest bits set: the product of two has twice as many bits.

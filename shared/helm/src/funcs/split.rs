@@ -19,7 +19,7 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Value::strings(parts))
     }),
     ("b64enc", S, |e, a| {
-        e.room(bytes(a, 0).len().saturating_mul(2))?;
+        e.ensure_capacity(bytes(a, 0).len().saturating_mul(2))?;
         out(e, STANDARD.encode(bytes(a, 0)))
     }),
     ("b64dec", S, |e, a| {
@@ -29,7 +29,7 @@ pub(super) const TABLE: &[Entry] = &[
         )
     }),
     ("b32enc", S, |e, a| {
-        e.room(bytes(a, 0).len().saturating_mul(2))?;
+        e.ensure_capacity(bytes(a, 0).len().saturating_mul(2))?;
         out(e, base32_encode(bytes(a, 0)))
     }),
     ("b32dec", S, |e, a| {

@@ -90,7 +90,7 @@ pub(super) const VARIADIC: &[Entry] = &[
         for value in a.iter().filter(|v| !v.is_nil()) {
             let text = string(e, value)?;
             // Every byte may become an escape of four.
-            e.room(text.len().saturating_mul(4))?;
+            e.ensure_capacity(text.len().saturating_mul(4))?;
             parts.push(quote(&text));
         }
         out(e, parts.join(" "))

@@ -5,15 +5,15 @@ mod chart;
 mod digest;
 mod make;
 mod secret;
+mod status;
 mod time;
-mod words;
 
 pub use chart::{RecordedChart, RecordedFile, RecordedMetadata};
 pub use digest::{config_digest, digest_text, observation_digest, same_values};
 pub use make::NewRelease;
 pub use secret::{OWNER_LABELS, RecordError, RecordLimits, SECRET_TYPE, Stamp, secret_name};
+pub use status::{HookPhase, Status};
 pub use time::Time;
-pub use words::{HookPhase, Status};
 
 use crate::manifests::Hook;
 use crate::values::Table;

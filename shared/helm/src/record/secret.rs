@@ -117,10 +117,10 @@ impl Release {
         }
         let inner = STANDARD
             .decode(data)
-            .map_err(|_| unreadable("data.release is no base64"))?;
+            .map_err(|_| unreadable("data.release is not valid base64"))?;
         let packed = STANDARD
             .decode(inner.trim_ascii_end())
-            .map_err(|_| unreadable("data.release holds no base64 of its own"))?;
+            .map_err(|_| unreadable("data.release does not hold base64 inside of its base64"))?;
         let text = if packed.starts_with(&GZIP) {
             let mut text = Vec::with_capacity(packed.len().saturating_mul(4).min(limits.bytes));
             MultiGzDecoder::new(packed.as_slice())
@@ -137,7 +137,7 @@ impl Release {
         // serde_json's messages may hold values.
         let mut release: Release = serde_json::from_slice(&text).map_err(|e| {
             unreadable(&format!(
-                "the record is no JSON of a release ({:?} error in line {}, column {})",
+                "the record is not the JSON of a release ({:?} error in line {}, column {})",
                 e.classify(),
                 e.line(),
                 e.column()

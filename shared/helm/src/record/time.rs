@@ -136,7 +136,7 @@ pub(super) fn optional<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Tim
         None | Some("") => Ok(None),
         Some(text) => Time::parse(text)
             .map(|time| (!time.is_zero()).then_some(time))
-            .ok_or_else(|| serde::de::Error::custom("no time of RFC 3339")),
+            .ok_or_else(|| serde::de::Error::custom("not an RFC 3339 time")),
     }
 }
 

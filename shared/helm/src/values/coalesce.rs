@@ -1,8 +1,8 @@
 //! A chart's own values under the user's, for the chart and its subcharts.
 
+use crate::chart_tree::{ChartNode, MAX_DEPTH, deep_copy, too_deep};
 use crate::compat::Compat;
 use crate::error::HelmError;
-use crate::work::{MAX_DEPTH, Work, deep_copy, too_deep};
 use driftless_gotmpl::{Map, Value};
 
 const GLOBAL: &str = "global";
@@ -21,7 +21,7 @@ pub(crate) enum Mode {
 /// # Errors
 /// A value that is no table where a subchart stands.
 pub(crate) fn coalesce(
-    chart: &Work<'_>,
+    chart: &ChartNode<'_>,
     values: &Map,
     mode: Mode,
     compat: Compat,
@@ -31,7 +31,12 @@ pub(crate) fn coalesce(
     Ok(values)
 }
 
-fn chart_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Result<(), HelmError> {
+fn chart_values(
+    chart: &ChartNode<'_>,
+    dest: &Map,
+    mode: Mode,
+    compat: Compat,
+) -> Result<(), HelmError> {
     own_values(chart, dest, mode, compat)?;
     for sub in &chart.dependencies {
         let name = sub.name();
@@ -54,7 +59,12 @@ fn chart_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Res
     Ok(())
 }
 
-fn own_values(chart: &Work<'_>, dest: &Map, mode: Mode, compat: Compat) -> Result<(), HelmError> {
+fn own_values(
+    chart: &ChartNode<'_>,
+    dest: &Map,
+    mode: Mode,
+    compat: Compat,
+) -> Result<(), HelmError> {
     let clean = compat == Compat::Helm4;
     for (key, own) in deep_copy(&chart.values)?.pairs() {
         match (dest.get(&*key), own) {

@@ -2,10 +2,10 @@
 
 use super::coalesce::{Mode, coalesce, tables};
 use crate::chart::Dependency;
+use crate::chart_tree::{ChartNode, Requirement, Shared, deep_copy, path_value, table};
 use crate::compat::Compat;
 use crate::error::HelmError;
 use crate::semver::is_compatible;
-use crate::work::{Requirement, Shared, Work, deep_copy, path_value, table};
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Map, Value};
 use serde_json::{Value as Json, json};
@@ -15,14 +15,14 @@ use serde_json::{Value as Json, json};
 /// # Errors
 /// Values that do not fit the subcharts.
 pub(crate) fn process_dependencies(
-    chart: &mut Work<'_>,
+    chart: &mut ChartNode<'_>,
     values: &Map,
     compat: Compat,
 ) -> Result<(), HelmError> {
     let mut room = MAX_CHARTS;
     enable(chart, values, "", compat, &mut room)?;
     import_all(chart, compat)?;
-    chart.settle();
+    chart.publish_dependencies();
     Ok(())
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn process_dependencies(
 const MAX_CHARTS: usize = 2_000;
 
 fn enable(
-    chart: &mut Work<'_>,
+    chart: &mut ChartNode<'_>,
     values: &Map,
     path: &str,
     compat: Compat,
@@ -71,12 +71,16 @@ fn enable(
 }
 
 /// The subcharts that no entry names, then one for each entry, under its alias.
-fn renamed<'c>(charts: &[Work<'c>], requirements: &[Shared], compat: Compat) -> Vec<Work<'c>> {
-    let fits = |chart: &Work<'_>, r: &Dependency| {
+fn renamed<'c>(
+    charts: &[ChartNode<'c>],
+    requirements: &[Shared],
+    compat: Compat,
+) -> Vec<ChartNode<'c>> {
+    let fits = |chart: &ChartNode<'_>, r: &Dependency| {
         chart.name() == r.name && is_compatible(&r.version, &chart.metadata.version)
     };
-    let named = |chart: &Work<'_>| requirements.iter().any(|r| fits(chart, &r.borrow().entry));
-    let mut out: Vec<Work<'c>> = charts.iter().filter(|c| !named(c)).cloned().collect();
+    let named = |chart: &ChartNode<'_>| requirements.iter().any(|r| fits(chart, &r.borrow().entry));
+    let mut out: Vec<ChartNode<'c>> = charts.iter().filter(|c| !named(c)).cloned().collect();
     for requirement in requirements {
         let entry = &mut requirement.borrow_mut().entry;
         if let Some(chart) = charts.iter().find(|c| fits(c, entry)) {
@@ -122,7 +126,7 @@ fn conditions(requirements: &[Shared], values: &Map, path: &str) {
     }
 }
 
-fn import_all(chart: &mut Work<'_>, compat: Compat) -> Result<(), HelmError> {
+fn import_all(chart: &mut ChartNode<'_>, compat: Compat) -> Result<(), HelmError> {
     for sub in &mut chart.dependencies {
         import_all(sub, compat)?;
     }

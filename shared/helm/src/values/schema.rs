@@ -1,9 +1,9 @@
 //! values.schema.json.
 
 use super::schema_cost;
+use crate::chart_tree::ChartNode;
 use crate::convert;
 use crate::error::HelmError;
-use crate::work::Work;
 use driftless_gotmpl::{Map, Value};
 use serde_json::Value as Json;
 
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 ///
 /// # Errors
 /// [`HelmError::Schema`] with the places that do not fit; their values are not repeated.
-pub(crate) fn validate(chart: &Work<'_>, values: &Map) -> Result<(), HelmError> {
+pub(crate) fn validate(chart: &ChartNode<'_>, values: &Map) -> Result<(), HelmError> {
     let mut problems = String::new();
     check(chart, values, &mut problems);
     if problems.is_empty() {
@@ -20,7 +20,7 @@ pub(crate) fn validate(chart: &Work<'_>, values: &Map) -> Result<(), HelmError> 
     Err(HelmError::Schema(problems))
 }
 
-fn check(chart: &Work<'_>, values: &Map, problems: &mut String) {
+fn check(chart: &ChartNode<'_>, values: &Map, problems: &mut String) {
     if let Some(schema) = &chart.source.schema
         && let Err(message) = one(schema, values)
     {
@@ -40,7 +40,7 @@ fn check(chart: &Work<'_>, values: &Map, problems: &mut String) {
 
 fn one(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema: Json = serde_json::from_slice(schema)
-        .map_err(|e| format!("values.schema.json is no JSON: line {}\n", e.line()))?;
+        .map_err(|e| format!("values.schema.json is not JSON: line {}\n", e.line()))?;
     schema_cost::check(&schema)
         .map_err(|why| format!("values.schema.json cannot be used: {why}\n"))?;
     // Linear in time, as Go's own engine is.

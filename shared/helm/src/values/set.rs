@@ -54,7 +54,7 @@ pub fn set(
     if kind == SetKind::Json && compat == Compat::Helm4 && argument.trim().starts_with('{') {
         let Ok(Json::Object(table)) = serde_json::from_str(argument.trim()) else {
             return Err(HelmError::Values(
-                "failed parsing --set-json data: the value is no JSON".to_owned(),
+                "failed parsing --set-json data: the value is not JSON".to_owned(),
             ));
         };
         let Json::Object(table) = floats(Json::Object(table)) else {
@@ -123,7 +123,7 @@ fn check_index(index: usize) -> Step<()> {
 
 fn not_a(what: &str) -> Stop {
     Stop::Error(format!(
-        "unable to parse key: the value that is there is no {what}"
+        "unable to parse key: the existing value is not a {what}"
     ))
 }
 
@@ -264,7 +264,7 @@ impl Parser<'_> {
         }
         let index: i64 = text.parse().map_err(|_| {
             format!(
-                "error parsing index: {} is no number",
+                "error parsing index: {} is not a number",
                 quote(text.as_bytes())
             )
         })?;
@@ -391,7 +391,7 @@ impl Parser<'_> {
         let mut stream = serde_json::Deserializer::from_str(self.text).into_iter::<Json>();
         let value = match stream.next() {
             Some(Ok(value)) => value,
-            _ => return Err("the value is no JSON".to_owned().into()),
+            _ => return Err("the value is not JSON".to_owned().into()),
         };
         let used = stream.byte_offset();
         self.text = &self.text[used..];

@@ -2,7 +2,7 @@
 
 use crate::common::Given;
 use driftless_helm::values::SetKind;
-use driftless_helm::{ChartFile, HelmError, IgnoreRules, Shown};
+use driftless_helm::{ChartFile, HelmError, IgnoreRules, OutputFilter};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Case {
     pub expect: String,
     /// How Helm 4 differs.
     pub helm4: String,
-    pub shown: Shown,
+    pub shown: OutputFilter,
     flags: Flags,
 }
 
@@ -77,7 +77,7 @@ impl Case {
 /// The flags of a case.
 #[derive(Debug)]
 struct Flags {
-    shown: Shown,
+    shown: OutputFilter,
     kube_version: String,
     api_versions: Vec<String>,
     sets: Vec<(SetKind, String)>,
@@ -88,9 +88,9 @@ struct Flags {
 impl Flags {
     fn read(words: &[String]) -> Self {
         let mut flags = Flags {
-            shown: Shown {
+            shown: OutputFilter {
                 include_crds: true,
-                ..Shown::default()
+                ..OutputFilter::default()
             },
             kube_version: String::new(),
             api_versions: Vec::new(),

@@ -1,8 +1,8 @@
 //! The functions of templates: expressions whose answers the real Helm has written (`tests/oracle/functions`).
 
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, ReleaseInfo, Templated,
-    render_texts, values,
+    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, ReleaseInfo,
+    TemplateOutcome, render_texts, values,
 };
 use std::path::Path;
 
@@ -37,11 +37,11 @@ fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
         limits: Default::default(),
     };
     match render_texts(&chart, &values::Table::new(), &options, true)? {
-        Templated::Done(texts) => {
+        TemplateOutcome::Done(texts) => {
             let text = texts.get("functions/templates/t.yaml").unwrap();
             Ok(String::from_utf8(text.clone()).unwrap())
         }
-        Templated::Needs(needs) => panic!("{needs:?}"),
+        TemplateOutcome::Needs(needs) => panic!("{needs:?}"),
     }
 }
 

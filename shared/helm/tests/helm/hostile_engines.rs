@@ -271,7 +271,7 @@ fn paths(files: &Files, _: Scale) -> String {
     let names: Vec<&str> = text.lines().collect();
     let mut tree = FileTree::new();
     for name in &names {
-        let _ = TreePath::within(name).map(|path| tree.insert(path, EntryKind::File, ""));
+        let _ = TreePath::secure_join(name).map(|path| tree.insert(path, EntryKind::File, ""));
     }
     let reader = Reader::new(&tree);
     let mut found = 0;

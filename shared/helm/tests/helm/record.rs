@@ -209,8 +209,10 @@ fn hostile_secrets() {
         with(json!(5)),
         "Secret apps/sh.helm.release.v1.web.v1 holds no Helm release: data.release is missing"
     );
-    assert!(with(json!("*")).ends_with("data.release is no base64"));
-    assert!(with(json!(b64(b"*"))).ends_with("data.release holds no base64 of its own"));
+    assert!(with(json!("*")).ends_with("data.release is not valid base64"));
+    assert!(
+        with(json!(b64(b"*"))).ends_with("data.release does not hold base64 inside of its base64")
+    );
     assert!(with(twice(&[0x1f, 0x8b, 8, 0])).ends_with("the packed record is damaged"));
     let other = with(twice(br#"{"name":"s3cret-name","version":1}"#));
     assert!(
@@ -219,7 +221,7 @@ fn hostile_secrets() {
     );
     let wrong = with(twice(br#"{"name":{"a":"s3cret"}}"#));
     assert!(
-        wrong.contains("the record is no JSON of a release (Data error in line 1")
+        wrong.contains("the record is not the JSON of a release (Data error in line 1")
             && !wrong.contains("s3cret"),
         "{wrong}"
     );

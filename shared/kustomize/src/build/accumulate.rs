@@ -2,7 +2,7 @@ use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::generate;
-use crate::kustomization::{COMPONENT, Form, Kustomization, Var, shape};
+use crate::kustomization::{COMPONENT, ConfigKind, Kustomization, Var, normalize_config};
 use crate::loader::Loader;
 use crate::resid::IdFilter;
 use crate::resmap::ResMap;
@@ -119,7 +119,7 @@ impl Target<'_> {
         if component != is_component {
             let reason = if component {
                 format!(
-                    "'{entry}' is no component: set its kind to Component, or list it under resources"
+                    "'{entry}' is not a component: set its kind to Component, or list it under resources"
                 )
             } else {
                 format!("'{entry}' is a component: list it under components")
@@ -162,9 +162,9 @@ impl Target<'_> {
             let fault = |reason: String| {
                 ErrorKind::Kustomization(format!("configurations: '{path}': {reason}"))
             };
-            let value = shape(
+            let value = normalize_config(
                 self.yaml_value(path, "configurations")?,
-                Form::Configuration,
+                ConfigKind::Configuration,
             )
             .map_err(fault)?;
             let mut config: Config =
@@ -320,7 +320,7 @@ impl Target<'_> {
                 .collect();
             if found.len() > 1 {
                 let reason = format!(
-                    "var '{}' fits {} objects: name its namespace",
+                    "var '{}' matches {} objects: give its namespace",
                     var.name,
                     found.len()
                 );
@@ -341,7 +341,7 @@ impl Target<'_> {
 
 fn add_var(vars: &mut BTreeMap<String, Var>, name: String, var: Var) -> Result<(), Error> {
     if vars.contains_key(&name) {
-        let reason = format!("var '{name}' stands there twice: rename one");
+        let reason = format!("duplicate var '{name}': rename one");
         return Err(ErrorKind::Transform {
             transformer: "vars",
             reason,

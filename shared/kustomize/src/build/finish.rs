@@ -27,14 +27,15 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value
     if let Some(order) = order {
         order.sort(&mut all.map);
     }
-    if context.options.managed_by_label || top.kustomization.tracks("managedByLabel") {
+    if context.options.managed_by_label || top.kustomization.has_build_metadata("managedByLabel") {
         let labels = 1 + MAP_VALUES;
         budget.spend_nodes(labels * all.map.list().len())?;
         all.map.list_mut().iter_mut().try_for_each(add_managed_by)?;
     }
     let keep = (
-        top.kustomization.tracks("originAnnotations"),
-        top.kustomization.tracks("transformerAnnotations"),
+        top.kustomization.has_build_metadata("originAnnotations"),
+        top.kustomization
+            .has_build_metadata("transformerAnnotations"),
     );
     let mut output = 0;
     let printed = |resource| {
@@ -79,9 +80,11 @@ fn drop_local(all: &mut Accumulator, schema: &crate::schema::Schema) -> Result<(
         .iter()
         .find(|resource| resource.kind().is_empty() || !named(resource))
     {
-        return Err(
-            ErrorKind::Object(format!("{} has lost its kind or name", broken.id(schema))).into(),
-        );
+        return Err(ErrorKind::Object(format!(
+            "{} has no kind or name any more",
+            broken.id(schema)
+        ))
+        .into());
     }
     let local = |resource: &Resource| {
         resource
@@ -127,7 +130,7 @@ fn add_managed_by(resource: &mut Resource) -> Result<(), Error> {
         Some(labels) => labels.set(key, node::Node::str(value)),
         None => {
             let shown = format!("{} {}", resource.kind(), resource.name());
-            return Err(ErrorKind::Object(format!("{shown}: its labels are no map")).into());
+            return Err(ErrorKind::Object(format!("{shown}: its labels are not a map")).into());
         }
     }
     Ok(())

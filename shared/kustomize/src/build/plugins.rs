@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
 use crate::kustomization::{
-    Form, Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts, shape,
+    ConfigKind, Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts,
+    normalize_config,
 };
 use crate::node::{self, Map, Node};
 use crate::resource::{self, ORIGIN, Resource};
@@ -33,27 +34,27 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
         };
         let resource = match kind {
             "HelmChartInflationGenerator" => {
-                let chart: HelmChart = read(&config, Form::Helm)?;
-                let globals: HelmGlobals = read(&config, Form::Helm)?;
+                let chart: HelmChart = read(&config, ConfigKind::Helm)?;
+                let globals: HelmGlobals = read(&config, ConfigKind::Helm)?;
                 let made = generate::chart(&chart, &globals, target.loader)?;
                 let origin = Origin::of_plugin(&config);
                 generated.extend(made.into_iter().map(|resource| (resource, origin.clone())));
                 continue;
             }
             "ConfigMapGenerator" => generate::config_map(
-                &named(read(&config, Form::Generator)?, &config),
+                &named(read(&config, ConfigKind::Generator)?, &config),
                 None,
                 target.loader,
             )?,
             "SecretGenerator" => generate::secret(
-                &named(read(&config, Form::Generator)?, &config),
+                &named(read(&config, ConfigKind::Generator)?, &config),
                 None,
                 target.loader,
             )?,
-            "IAMPolicyGenerator" => iam_account(read(&config, Form::Iam)?)?,
+            "IAMPolicyGenerator" => iam_account(read(&config, ConfigKind::Iam)?)?,
             kind => {
                 let what = format!("generators: {kind}");
-                return Err(unsupported(&what, "it is no built-in generator"));
+                return Err(unsupported(&what, "it is not a built-in generator"));
             }
         };
         generated.push((resource, Origin::of_plugin(&config)));
@@ -175,11 +176,11 @@ fn builtin_kind<'c>(config: &'c Resource, field: &str) -> Result<&'c str, Error>
 }
 
 /// A plugin's fields; unknown ones are ignored, as in kustomize.
-fn read<T: DeserializeOwned>(config: &Resource, form: Form) -> Result<T, Error> {
+fn read<T: DeserializeOwned>(config: &Resource, kind_of_config: ConfigKind) -> Result<T, Error> {
     let fault = |reason: String| {
         ErrorKind::Kustomization(format!("{} {}: {reason}", config.kind(), config.name()))
     };
-    let value = shape(node::to_value(&config.node)?, form).map_err(fault)?;
+    let value = normalize_config(node::to_value(&config.node)?, kind_of_config).map_err(fault)?;
     Ok(serde_json::from_value(value).map_err(|error| fault(error.to_string()))?)
 }
 
@@ -258,7 +259,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 annotations,
                 field_specs,
                 ..
-            } = read(config, Form::Transformer)?;
+            } = read(config, ConfigKind::Transformer)?;
             Transformer::Annotations(Labels::new(annotations, field_specs))
         }
         "LabelTransformer" => {
@@ -266,7 +267,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 labels,
                 field_specs,
                 ..
-            } = read(config, Form::Transformer)?;
+            } = read(config, ConfigKind::Transformer)?;
             Transformer::Labels(Labels::new(labels, field_specs))
         }
         "HashTransformer" => Transformer::Hash,
@@ -274,46 +275,46 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
             let ImageConfig {
                 image_tag,
                 field_specs,
-            } = read(config, Form::Transformer)?;
+            } = read(config, ConfigKind::Transformer)?;
             Transformer::Images(Images::new(image_tag, field_specs.into(), loader.context)?)
         }
         "NamespaceTransformer" => {
-            let own: NamespaceConfig = read(config, Form::Transformer)?;
+            let own: NamespaceConfig = read(config, ConfigKind::Transformer)?;
             let subjects = Subjects::new(&own.set_role_binding_subjects)?;
             let namespace = Namespace::new(config.namespace(), own.field_specs);
             Transformer::Namespace(namespace.with(own.unset_only, subjects))
         }
         "PatchJson6902Transformer" => {
-            let Json6902Config { mut patch, json_op } = read(config, Form::Transformer)?;
+            let Json6902Config { mut patch, json_op } = read(config, ConfigKind::Transformer)?;
             patch.patch = json_op;
             Transformer::Json6902(Json6902::new(&patch, loader)?)
         }
         "PatchStrategicMergeTransformer" => {
-            let StrategicConfig { paths, patches } = read(config, Form::Transformer)?;
+            let StrategicConfig { paths, patches } = read(config, ConfigKind::Transformer)?;
             Transformer::Strategic(Strategic::new(&paths, &patches, loader)?)
         }
         "PatchTransformer" => Transformer::Patch(PatchTransformer::new(
-            &read(config, Form::Transformer)?,
+            &read(config, ConfigKind::Transformer)?,
             loader,
         )?),
         kind @ ("PrefixTransformer" | "SuffixTransformer" | "PrefixSuffixTransformer") => {
-            affix(kind, read(config, Form::Transformer)?)?
+            affix(kind, read(config, ConfigKind::Transformer)?)?
         }
         "ReplacementTransformer" => {
-            let ReplacementConfig { replacements } = read(config, Form::Transformer)?;
+            let ReplacementConfig { replacements } = read(config, ConfigKind::Transformer)?;
             Transformer::Replacements(Replacements::new(&replacements, loader)?)
         }
         "ReplicaCountTransformer" => {
             let ReplicaConfig {
                 replica,
                 field_specs,
-            } = read(config, Form::Transformer)?;
+            } = read(config, ConfigKind::Transformer)?;
             Transformer::Replicas(Replicas::new(replica, field_specs.into()))
         }
-        "ValueAddTransformer" => value_add(read(config, Form::Transformer)?, target)?,
+        "ValueAddTransformer" => value_add(read(config, ConfigKind::Transformer)?, target)?,
         kind => {
             let what = format!("{field}: {kind}");
-            return Err(unsupported(&what, "it is no built-in transformer"));
+            return Err(unsupported(&what, "it is not a built-in transformer"));
         }
     })
 }
@@ -338,7 +339,8 @@ fn value_add(mut config: ValueAddConfig, target: &Target<'_>) -> Result<Transfor
     };
     if !config.target_file_path.is_empty() {
         let more = target.yaml_value(&config.target_file_path, "targetFilePath")?;
-        let more = shape(more, Form::Transformer).map_err(ErrorKind::Kustomization)?;
+        let more =
+            normalize_config(more, ConfigKind::Transformer).map_err(ErrorKind::Kustomization)?;
         let more: ValueAddConfig = serde_json::from_value(more).map_err(|error| {
             ErrorKind::Kustomization(format!("'{}': {error}", config.target_file_path))
         })?;

@@ -156,7 +156,7 @@ pub(crate) fn merge_one(
         Some(old) if old.create != spec.create => Err(ErrorKind::Transform {
             transformer: "configurations",
             reason: format!(
-                "'{}' stands there with create and without: keep one",
+                "'{}' is listed both with and without create: keep one",
                 spec.path
             ),
         }

@@ -77,7 +77,7 @@ fn check(chart: &HelmChart) -> Result<(), Error> {
     }
     if !chart.name_template.is_empty() {
         return Err(unsupported(
-            "nameTemplate is a program for a name: give releaseName",
+            "nameTemplate is not supported: give releaseName",
         ));
     }
     match chart.values_merge.as_str() {
@@ -109,10 +109,10 @@ fn call(chart: &HelmChart, home: &str, loader: &Loader<'_>) -> Result<ChartCall,
         .map_err(driftless_manifest::ReadError::from)?;
     if loader.kind(&entry)? != Some(Kind::Dir) {
         let reason = if chart.repo.is_empty() {
-            format!("there is no chart '{dir}'")
+            format!("chart '{dir}' not found")
         } else {
             format!(
-                "there is no chart '{dir}', and charts are not pulled: put it there, or use a HelmRelease"
+                "chart '{dir}' not found, and charts are not pulled: put it there, or use a HelmRelease"
             )
         };
         return Err(unsupported(&reason));

@@ -35,7 +35,7 @@ pub(super) fn load(
     let mut pairs = BTreeMap::new();
     for (key, value) in all {
         if pairs.insert(key.clone(), value).is_some() {
-            return Err(fault(format!("the key '{key}' stands twice")).into());
+            return Err(fault(format!("duplicate key '{key}'")).into());
         }
     }
     Ok(pairs)

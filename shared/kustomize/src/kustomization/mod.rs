@@ -3,7 +3,7 @@
 mod fields;
 mod parse;
 
-pub(crate) use parse::{Form, Source, parse, shape, to_document};
+pub(crate) use parse::{ConfigKind, Source, normalize_config, parse, to_document};
 
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
@@ -270,7 +270,7 @@ pub(crate) struct LegacySortOptions {
 
 impl Kustomization {
     /// Moves what old fields hold to the new ones.
-    fn modernize(&mut self) {
+    fn fix_deprecated(&mut self) {
         if self.kind.is_empty() {
             self.kind = KUSTOMIZATION.to_owned();
         }
@@ -310,7 +310,7 @@ impl Kustomization {
     }
 
     /// Whether `buildMetadata` names an option.
-    pub fn tracks(&self, option: &str) -> bool {
+    pub fn has_build_metadata(&self, option: &str) -> bool {
         self.build_metadata.iter().any(|name| name == option)
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomizatio
     let empty = is_empty(&document);
     let mut kustomization: Kustomization = serde_json::from_value(document)
         .map_err(|error| ErrorKind::Kustomization(error.to_string()))?;
-    kustomization.modernize();
+    kustomization.fix_deprecated();
     if empty {
         return Err(
             ErrorKind::Kustomization("it is empty: name at least one resource".to_owned()).into(),
@@ -70,7 +70,7 @@ pub(crate) fn to_document(
 
 /// Files and plugin configurations that are not kustomizations.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ConfigKind {
     /// A file under `configurations`, the only one where unknown fields are refused.
     Configuration,
     Generator,
@@ -82,21 +82,21 @@ pub(crate) enum Form {
     Helm,
 }
 
-/// Brings such a value into the form that the models read.
+/// Brings such a value into the kind_of_config that the models read.
 ///
 /// # Errors
 /// A value of another type than expected.
-pub(crate) fn shape(value: Value, form: Form) -> Result<Value, String> {
-    let fields: &'static [(&str, Type)] = match form {
-        Form::Configuration => &fields::CONFIGURATION,
-        Form::Generator => fields::GENERATOR,
-        Form::Transformer => &fields::TRANSFORMER,
-        Form::Replacement => &fields::REPLACEMENT,
-        Form::Iam => &fields::IAM,
-        Form::Helm => &fields::HELM,
+pub(crate) fn normalize_config(value: Value, kind_of_config: ConfigKind) -> Result<Value, String> {
+    let fields: &'static [(&str, Type)] = match kind_of_config {
+        ConfigKind::Configuration => &fields::CONFIGURATION,
+        ConfigKind::Generator => fields::GENERATOR,
+        ConfigKind::Transformer => &fields::TRANSFORMER,
+        ConfigKind::Replacement => &fields::REPLACEMENT,
+        ConfigKind::Iam => &fields::IAM,
+        ConfigKind::Helm => &fields::HELM,
     };
     let mode = Mode {
-        strict: form == Form::Configuration,
+        strict: kind_of_config == ConfigKind::Configuration,
         coerce: true,
     };
     let value = if value.is_null() {

@@ -93,7 +93,7 @@ impl<'w> Walker<'w> {
             .is_some_and(|text| text.text() == "replace");
         let merged = match (other, old) {
             (Other::Same, None) => None,
-            (Other::Same, Some(old)) => self.settle(old, schema)?,
+            (Other::Same, Some(old)) => self.normalize_added(old, schema)?,
             (Other::Patch(_), old) => self.walk(old, patch, schema)?,
         };
         let Some(mut merged) = merged else {
@@ -286,7 +286,7 @@ fn fits(item: &Node, keys: &[&str], values: &[String]) -> Result<bool, &'static 
             Node::Map(map) if !key.is_empty() => map
                 .get(key)
                 .is_some_and(|field| value.is_empty() || field.text() == value),
-            _ => return Err("the elements of a list differ in kind: some are maps, some are not"),
+            _ => return Err("the elements of a list differ in type: some are maps, some are not"),
         };
         if !fit {
             return Ok(false);
@@ -311,7 +311,9 @@ fn append(
             continue;
         }
         if element.as_map().is_none() && !element.is_null() {
-            return Err(fault("an element of a list that merges by key is no map"));
+            return Err(fault(
+                "an element of a list that merges by key is not a map",
+            ));
         }
         let mut values = Vec::with_capacity(keys.len());
         for key in keys {

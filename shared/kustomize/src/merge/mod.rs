@@ -99,7 +99,7 @@ impl<'w> Walker<'w> {
         let (mine, theirs) = (shape(dest.as_ref()), shape(origin.as_ref()));
         if mine.is_some() && theirs.is_some() && mine != theirs {
             return Err(self.fault(
-                "one of object and patch has a scalar, the other a list or map: make them alike",
+                "either the object or the patch has a scalar where the other has a list or a map: give both the same type",
             ));
         }
         let schema = schema
@@ -180,7 +180,7 @@ impl<'w> Walker<'w> {
                         scalar.style = style;
                         scalar.share = share;
                     } else {
-                        self.spend(scalar.guard())?;
+                        self.spend(scalar.quote_if_ambiguous())?;
                     }
                 }
                 fields.push((name, merged));
@@ -189,7 +189,7 @@ impl<'w> Walker<'w> {
         for (name, patch) in added {
             if let Some(mut merged) = self.field(&name, None, Some(patch), schema)? {
                 if let Node::Scalar(scalar) = &mut merged {
-                    self.spend(scalar.guard())?;
+                    self.spend(scalar.quote_if_ambiguous())?;
                 }
                 fields.push((name, merged));
             }
@@ -243,7 +243,7 @@ impl<'w> Walker<'w> {
     }
 
     /// What a patch adds, merged with itself; `None` clears it.
-    fn settle(
+    fn normalize_added(
         &mut self,
         node: Node,
         schema: Option<SchemaNode<'w>>,
@@ -274,10 +274,11 @@ impl<'w> Walker<'w> {
         let mut fields = Vec::with_capacity(map.len());
         for (name, value) in map.into_fields() {
             self.path.push(name.clone());
-            let settled = self.settle(value, schema.and_then(|schema| schema.field(&name)))?;
-            if let Some(mut value) = settled {
+            let normalized =
+                self.normalize_added(value, schema.and_then(|schema| schema.field(&name)))?;
+            if let Some(mut value) = normalized {
                 if let Node::Scalar(scalar) = &mut value {
-                    self.spend(scalar.guard())?;
+                    self.spend(scalar.quote_if_ambiguous())?;
                 }
                 fields.push((name, value));
             }

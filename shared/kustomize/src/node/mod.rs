@@ -7,14 +7,14 @@
 mod map;
 mod path;
 mod read;
-mod share;
+mod shared_scalars;
 mod typing;
 mod write;
 
 pub(crate) use map::Map;
 pub(crate) use path::{first_part, is_list_item, lookup, lookup_mut, parts, smart_split, split};
 pub(crate) use read::{documents, first_document, from_value};
-pub(crate) use share::{Shares, unshare};
+pub(crate) use shared_scalars::{SharedScalars, unshare};
 pub(crate) use typing::resolve;
 pub(crate) use write::{GoJson, into_value, to_text, to_value};
 
@@ -84,7 +84,7 @@ impl Style {
     /// For texts that kustomize makes: those of several lines are blocks, and those that would be no text without quotes
     /// get some.
     pub fn of_new(text: &str) -> Self {
-        if text.contains('\n') || typing::is_no_text(text) {
+        if text.contains('\n') || typing::needs_quotes(text) {
             Self::Quoted
         } else {
             Self::Plain
@@ -157,11 +157,11 @@ impl Scalar {
 
     /// Gives a plain string quotes when it would be no string without them, as kyaml does whenever it puts a value into a map:
     /// also into its own place, which is what a patch does with the values that it does not name. The steps that it took.
-    pub fn guard(&mut self) -> usize {
+    pub fn quote_if_ambiguous(&mut self) -> usize {
         if !self.is_string() || self.style != Style::Plain || !typing::needs_reading(&self.text) {
             return 0;
         }
-        if typing::is_no_text(&self.text) {
+        if typing::needs_quotes(&self.text) {
             self.style = Style::Quoted;
         }
         self.text.len()

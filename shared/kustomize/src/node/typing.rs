@@ -56,7 +56,7 @@ fn is_float_text(text: &str) -> bool {
 
 /// Whether a text of one line, read as a document of YAML 1.1, is anything but a string: a number, `yes`, but also a map
 /// (`a: b`), a list (`- a`) or nothing at all (`# a`). kyaml gives such texts quotes. A text that is no YAML is a string.
-pub(super) fn is_no_text(text: &str) -> bool {
+pub(super) fn needs_quotes(text: &str) -> bool {
     if !needs_reading(text) {
         return false;
     }
@@ -172,10 +172,10 @@ mod tests {
             "[a]: b",
         ];
         for text in others {
-            assert!(is_no_text(text), "{text:?}");
+            assert!(needs_quotes(text), "{text:?}");
         }
         for text in strings {
-            assert!(!is_no_text(text), "{text:?}");
+            assert!(!needs_quotes(text), "{text:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::kustomization::Image;
 use crate::loader::Context;
 use crate::node::Node;
@@ -99,7 +99,12 @@ impl Images {
         for resource in map.list_mut().iter_mut().filter(images) {
             for spec in self.specs.iter() {
                 let set = &mut |node: &mut Node| self.set(node, &context.budget);
-                spec.visit(&mut resource.node, Make::Nothing, &context.budget, set)?;
+                spec.visit(
+                    &mut resource.node,
+                    CreateKind::Nothing,
+                    &context.budget,
+                    set,
+                )?;
             }
         }
         Ok(())

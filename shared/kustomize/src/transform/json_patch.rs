@@ -191,7 +191,7 @@ impl Edit<'_> {
             }
             Value::Object(map) => map
                 .remove(&key)
-                .ok_or_else(|| fault(format!("path '{path}': there is no such field to remove"))),
+                .ok_or_else(|| fault(format!("path '{path}': the field to remove does not exist"))),
             _ => Ok(Value::Null),
         }
     }
@@ -262,7 +262,7 @@ fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, Str
 
 /// An index, which may count from the end; `limit` is the first one that is too high.
 fn index(text: &str, length: usize, limit: usize) -> Result<usize, String> {
-    let fault = || format!("'{text}' is no index of a list of {length}");
+    let fault = || format!("'{text}' is not a valid index of a list of length {length}");
     let number: i64 = text.parse().map_err(|_| fault())?;
     let at = match usize::try_from(number) {
         Ok(at) => at,

@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::kustomization::Texts;
 use crate::loader::Context;
 use crate::node::{Node, Scalar};
@@ -36,7 +36,7 @@ impl Labels {
                 .collect();
             let budget = &context.budget;
             for spec in &self.specs {
-                spec.visit(&mut resource.node, Make::Map, budget, &mut |node| {
+                spec.visit(&mut resource.node, CreateKind::Map, budget, &mut |node| {
                     self.set(node, spec, &mut added, budget)
                 })?;
             }

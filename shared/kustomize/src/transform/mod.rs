@@ -88,8 +88,8 @@ impl Transformer {
             Self::Strategic(patches) => patches.apply(map, context),
             Self::Patch(patch) => patch.apply(map, context),
             Self::Namespace(namespace) => namespace.apply(map, context),
-            Self::Prefix(affix) => affix.apply(map, names::End::Front, context),
-            Self::Suffix(affix) => affix.apply(map, names::End::Back, context),
+            Self::Prefix(affix) => affix.apply(map, names::AffixSide::Front, context),
+            Self::Suffix(affix) => affix.apply(map, names::AffixSide::Back, context),
             Self::Labels(labels) | Self::Annotations(labels) => labels.apply(map, context),
             Self::Json6902(patch) => patch.apply(map, context),
             Self::Replicas(replicas) => {

@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::loader::Context;
 use crate::node::Node;
 use crate::resid::GvkFilter;
@@ -17,7 +17,7 @@ pub(crate) struct Affix {
 
 /// Where the text goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum AffixSide {
     Front,
     Back,
 }
@@ -33,20 +33,20 @@ impl Affix {
     pub fn apply(
         &self,
         map: &mut ResMap,
-        end: End,
+        side: AffixSide,
         context: &Context<'_, '_>,
     ) -> Result<(), Error> {
         let schema = &context.schema.borrow();
         map.list_mut()
             .iter_mut()
             .filter(|resource| !is_exempt(resource, schema))
-            .try_for_each(|resource| self.apply_to(resource, end, schema, &context.budget))
+            .try_for_each(|resource| self.apply_to(resource, side, schema, &context.budget))
     }
 
     fn apply_to(
         &self,
         resource: &mut Resource,
-        end: End,
+        side: AffixSide,
         schema: &Schema,
         budget: &Budget,
     ) -> Result<(), Error> {
@@ -56,15 +56,18 @@ impl Affix {
                 continue;
             }
             if spec.path == "metadata/name" && !self.text.is_empty() {
-                match end {
-                    End::Front => resource.prefixes.push(Rc::clone(&self.text)),
-                    End::Back => resource.suffixes.push(Rc::clone(&self.text)),
+                match side {
+                    AffixSide::Front => resource.prefixes.push(Rc::clone(&self.text)),
+                    AffixSide::Back => resource.suffixes.push(Rc::clone(&self.text)),
                 }
                 resource.remember_id(schema, budget)?;
             }
-            spec.visit(&mut resource.node, Make::Scalar, budget, &mut |node| {
-                self.set(node, end, spec, budget)
-            })?;
+            spec.visit(
+                &mut resource.node,
+                CreateKind::Scalar,
+                budget,
+                &mut |node| self.set(node, side, spec, budget),
+            )?;
         }
         Ok(())
     }
@@ -72,7 +75,7 @@ impl Affix {
     fn set(
         &self,
         node: &mut Node,
-        end: End,
+        side: AffixSide,
         spec: &FieldSpec,
         budget: &Budget,
     ) -> Result<(), Error> {
@@ -85,9 +88,9 @@ impl Affix {
             .into());
         };
         budget.spend_text(self.text.len() + scalar.text.len())?;
-        let text = match end {
-            End::Front => format!("{}{}", self.text, scalar.text),
-            End::Back => format!("{}{}", scalar.text, self.text),
+        let text = match side {
+            AffixSide::Front => format!("{}{}", self.text, scalar.text),
+            AffixSide::Back => format!("{}{}", scalar.text, self.text),
         };
         scalar.set_plain(text);
         Ok(())

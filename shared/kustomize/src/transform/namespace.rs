@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::loader::Context;
 use crate::node::Node;
 use crate::resmap::ResMap;
@@ -121,9 +121,12 @@ impl Namespace {
                 "metadata/namespace",
                 true,
             );
-            spec.visit(&mut resource.node, Make::Scalar, budget, &mut |node| {
-                self.set(node, budget)
-            })?;
+            spec.visit(
+                &mut resource.node,
+                CreateKind::Scalar,
+                budget,
+                &mut |node| self.set(node, budget),
+            )?;
         }
         let binding = ["RoleBinding", "ClusterRoleBinding"].contains(&resource.kind());
         if binding {
@@ -141,9 +144,12 @@ impl Namespace {
                 _ => false,
             };
             if !own {
-                spec.visit(&mut resource.node, Make::Scalar, budget, &mut |node| {
-                    self.set(node, budget)
-                })?;
+                spec.visit(
+                    &mut resource.node,
+                    CreateKind::Scalar,
+                    budget,
+                    &mut |node| self.set(node, budget),
+                )?;
             }
         }
         Ok(())

@@ -116,7 +116,7 @@ impl Patch {
                     apply_selected(map, &selected, patch, context)
                 }
                 _ => Err(fault(
-                    "several patches with one target: give each its own entry".to_owned(),
+                    "several patches share one target: give each its own entry".to_owned(),
                 )),
             },
             (Content::Strategic(patches), None) => patches

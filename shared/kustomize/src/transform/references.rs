@@ -1,6 +1,6 @@
 use crate::config::BackReferences;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::loader::Context;
 use crate::node::{Map, Node, Scalar};
 use crate::resid::{CLUSTER, GvkFilter};
@@ -47,7 +47,7 @@ pub(crate) fn fix_references(
             // The kind was checked against the first id; the present one may be another.
             let anywhere = FieldSpec::new(GvkFilter::default(), spec.path.clone(), false);
             let set = &mut |node: &mut Node| search.set(node);
-            anywhere.visit(&mut node, Make::Nothing, &context.budget, set)?;
+            anywhere.visit(&mut node, CreateKind::Nothing, &context.budget, set)?;
         }
         map.list_mut()[at].node = node;
     }
@@ -244,15 +244,15 @@ fn subject_namespaces(resource: &Resource) -> Result<HashSet<String>, Error> {
             reason: format!("RoleBinding {}: {what}", resource.name()),
         };
         if subject.as_map().is_none() {
-            return Err(fault("a subject is no map").into());
+            return Err(fault("a subject is not a map").into());
         }
         let (Some(namespace), Some(kind)) = (subject.get("namespace"), subject.get("kind")) else {
             continue;
         };
-        let kind = string(kind).ok_or_else(|| fault("the kind of a subject is no text"))?;
+        let kind = string(kind).ok_or_else(|| fault("the kind of a subject is not a string"))?;
         if kind == "ServiceAccount" {
-            let namespace =
-                string(namespace).ok_or_else(|| fault("the namespace of a subject is no text"))?;
+            let namespace = string(namespace)
+                .ok_or_else(|| fault("the namespace of a subject is not a string"))?;
             namespaces.insert(namespace.to_owned());
         }
     }

@@ -1,6 +1,6 @@
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::kustomization::Replica;
 use crate::node::{Node, Scalar, Tag};
 use crate::resmap::ResMap;
@@ -27,7 +27,7 @@ impl Replicas {
                 if self.is_for(resource, spec, schema) {
                     found = true;
                     let set = &mut |node: &mut Node| self.set(node);
-                    spec.visit(&mut resource.node, Make::Scalar, budget, set)?;
+                    spec.visit(&mut resource.node, CreateKind::Scalar, budget, set)?;
                 }
             }
         }

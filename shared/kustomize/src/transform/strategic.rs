@@ -45,9 +45,9 @@ impl SmPatch {
         let id = self.patch.original_id(schema);
         match map.with_any_id(&id, schema).as_slice() {
             [at] => Ok(*at),
-            [] => Err(fault(format!("there is no object {id} to patch"))),
+            [] => Err(fault(format!("no object {id} exists to patch"))),
             many => Err(fault(format!(
-                "{} objects are or were {id}: name the namespace, or use a target",
+                "{} objects match {id}: give the namespace, or use a target",
                 many.len()
             ))),
         }

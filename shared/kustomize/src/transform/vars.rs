@@ -2,7 +2,7 @@
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::fieldspec::{FieldSpec, Make};
+use crate::fieldspec::{CreateKind, FieldSpec};
 use crate::kustomization::Var;
 use crate::loader::Context;
 use crate::node::{self, Node, Scalar, Style, Tag};
@@ -38,9 +38,12 @@ pub(crate) fn resolve_vars(
     for resource in map.list_mut() {
         for spec in specs {
             let budget = &context.budget;
-            spec.visit(&mut resource.node, Make::Nothing, budget, &mut |node| {
-                set(node, &values, spec, budget)
-            })?;
+            spec.visit(
+                &mut resource.node,
+                CreateKind::Nothing,
+                budget,
+                &mut |node| set(node, &values, spec, budget),
+            )?;
             resource.shares.sync(&mut resource.node, budget)?;
         }
     }
@@ -150,7 +153,7 @@ fn set(node: &mut Node, values: &Values, spec: &FieldSpec, budget: &Budget) -> R
         Node::Seq(items) => items.iter_mut().try_for_each(|item| match item {
             Node::Scalar(scalar) if scalar.is_string() => replace(scalar, values, budget),
             _ => Err(fault(format!(
-                "'{}' has an item that is no text",
+                "'{}' has an item that is not a string",
                 spec.path
             ))),
         }),

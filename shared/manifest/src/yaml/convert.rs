@@ -284,7 +284,10 @@ fn key(node: &Node, keys: Keys) -> Result<String, Fault> {
         Resolved::Str | Resolved::Timestamp => Ok(text.clone()),
         Resolved::Bool(b) => Ok(b.to_string()),
         Resolved::Int(i) => Ok(i.to_string()),
-        Resolved::Uint(_) => Err(fault(node, YamlErrorKind::Key("a number beyond 63 bits"))),
+        Resolved::Uint(_) => Err(fault(
+            node,
+            YamlErrorKind::Key("a number of more than 63 bits"),
+        )),
         Resolved::Float(f) => Ok(float_key(f)),
     }
 }

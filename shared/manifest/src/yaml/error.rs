@@ -39,7 +39,7 @@ pub enum YamlErrorKind {
     #[error("{0}, which is the limit for all that is read here")]
     Fuel(OutOfFuel),
     /// The same key twice in one mapping.
-    #[error("the key {key:?} stands twice in one mapping (first in line {first})")]
+    #[error("duplicate key {key:?} in one mapping (first in line {first})")]
     DuplicateKey {
         /// The key.
         key: String,

@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
         } else {
             let at = self.scanner.peek()?.1;
             return Err(at.syntax(
-                "expected the start of a document (---) or the indentation of what stands before",
+                "expected the start of a document (---) or the indentation of the lines before",
             ));
         }
         Ok((Event::DocumentStart, mark))

@@ -120,7 +120,7 @@ fn cases(host: &str) -> Vec<Case> {
                 "trustedIdentities",
                 json!(["x509.subject:C=US,ST=WA,O=Other"]),
             ),
-            Refused("its signer is none of the trustedIdentities"),
+            Refused("its signer is not one of the trustedIdentities"),
         ),
         case(
             "another-audit",

@@ -107,7 +107,7 @@ impl Session<'_> {
             for listed in listing.tree {
                 let path = at
                     .join(&listed.path)
-                    .map_err(|_| self.unreadable("the tree lists a path that is none"))?;
+                    .map_err(|_| self.unreadable("the tree lists an invalid path"))?;
                 let kind = match listed.mode.as_str() {
                     "100644" | "100664" => EntryKind::File,
                     "100755" => EntryKind::Executable,

@@ -5,7 +5,8 @@ mod paths;
 use crate::budget::{Budget, KUSTOMIZATION};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
-    FieldOptions, Form, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, shape,
+    ConfigKind, FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget,
+    normalize_config,
 };
 use crate::loader::{Context, Loader};
 use crate::node::{self, GoJson, Node, Scalar};
@@ -139,7 +140,7 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
         _ => return Err(bad("expected a replacement or a list of them".to_owned())),
     };
     let one = |value: Json| {
-        let value = shape(value, Form::Replacement).map_err(bad)?;
+        let value = normalize_config(value, ConfigKind::Replacement).map_err(bad)?;
         serde_json::from_value(value).map_err(|error| bad(error.to_string()))
     };
     list.into_iter().map(one).collect()
@@ -285,11 +286,11 @@ fn target_paths(target: &ReplacementTarget, budget: &Budget) -> Result<Vec<Vec<S
 fn is_target(resource: &Resource, select: &Matcher, reject: &[Matcher], schema: &Schema) -> bool {
     let has_marks =
         |matcher: &&Matcher| !matcher.annotations.is_empty() || !matcher.labels.is_empty();
-    if !select.marks(resource)
+    if !select.matches_metadata(resource)
         || reject
             .iter()
             .filter(has_marks)
-            .any(|matcher| matcher.marks(resource))
+            .any(|matcher| matcher.matches_metadata(resource))
     {
         return false;
     }
@@ -323,7 +324,7 @@ impl Copy<'_> {
         };
         match done {
             Ok(0) if self.creates() => self.missed(resource, path, "it cannot be found or made"),
-            Ok(0) => self.missed(resource, path, "there is no such field"),
+            Ok(0) => self.missed(resource, path, "the field does not exist"),
             Ok(_) => Ok(()),
             Err(Miss::Spent(error)) => Err(error),
             Err(Miss::Reason(reason)) => self.missed(resource, path, &reason),
@@ -386,7 +387,7 @@ impl Copy<'_> {
 
     /// Goes along the path to a text that holds YAML or JSON, changes a value in it and writes the text anew.
     fn replace_in_text(&self, object: &mut Node, path: &[String]) -> Result<usize, Miss> {
-        let none = || Miss::Reason("no text on the way".to_owned());
+        let none = || Miss::Reason("a value on the path is not a string".to_owned());
         let mut text = None;
         for length in 1..path.len() {
             let Some(parts) = node::parts(&path[..length]) else {

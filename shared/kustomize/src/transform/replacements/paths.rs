@@ -92,7 +92,9 @@ impl Visit<'_> {
     /// A text on the way is read as YAML. What is found in it counts, but nothing that is set there is kept.
     fn text(self, scalar: &Scalar, rest: &[String], set: Set<'_>) -> Result<(), Miss> {
         let Some(mut inner) = self.context.embedded(&scalar.text)? else {
-            return Err("it goes through a text that is not YAML".to_owned().into());
+            return Err("it goes through a string that is not YAML"
+                .to_owned()
+                .into());
         };
         let visit = Visit { make: None, ..self };
         visit.path(&mut inner, rest, &mut |_| set(Found::InText))
@@ -109,7 +111,7 @@ impl Visit<'_> {
         let count = items.len();
         let item = items
             .get_mut(index)
-            .ok_or_else(|| format!("there is no item {index} in a list of {count}"))?;
+            .ok_or_else(|| format!("index {index} is out of range of a list of length {count}"))?;
         self.path(item, rest, set)
     }
 

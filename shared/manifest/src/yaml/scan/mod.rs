@@ -188,7 +188,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// The bytes of the line break at a distance, 0 if there is none.
-    fn break_at(&self, distance: usize) -> usize {
+    fn line_break_len(&self, distance: usize) -> usize {
         match self.at(distance) {
             b'\n' => 1,
             b'\r' if self.at(distance + 1) == b'\n' => 2,
@@ -209,7 +209,7 @@ impl<'t> Scanner<'t> {
 
     /// A blank, a line break or the end.
     fn is_blankz(&self, distance: usize) -> bool {
-        matches!(self.at(distance), b' ' | b'\t' | 0) || self.break_at(distance) > 0
+        matches!(self.at(distance), b' ' | b'\t' | 0) || self.line_break_len(distance) > 0
     }
 
     /// Goes on by some ASCII characters of this line.
@@ -220,7 +220,7 @@ impl<'t> Scanner<'t> {
 
     /// Goes on over a line break and says which character stands for it in a scalar.
     fn skip_break(&mut self) -> Option<char> {
-        let width = self.break_at(0);
+        let width = self.line_break_len(0);
         let c = match (width, self.at(0), self.at(2)) {
             (0, ..) => return None,
             (3, _, 0xa8) => '\u{2028}',
@@ -281,7 +281,7 @@ impl<'t> Scanner<'t> {
     fn end_of_line(&mut self, start: Mark) -> Scan<()> {
         self.skip_blanks();
         self.comment();
-        if self.at(0) != 0 && self.break_at(0) == 0 {
+        if self.at(0) != 0 && self.line_break_len(0) == 0 {
             return Err(start.syntax("expected a comment or the end of the line"));
         }
         self.skip_break();

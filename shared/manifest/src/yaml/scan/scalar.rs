@@ -52,7 +52,7 @@ impl<'t> Scanner<'t> {
                 }
                 text.extend_to(self.pos);
             }
-            if !self.is_blank(0) && self.break_at(0) == 0 {
+            if !self.is_blank(0) && self.line_break_len(0) == 0 {
                 break;
             }
             self.plain_space(&mut breaks, &mut new_line, start, indent)?;
@@ -75,7 +75,7 @@ impl<'t> Scanner<'t> {
                 b' ' | b'\t' | b'\n' | b'\r' => break,
                 b':' if self.is_blankz(pos + 1 - self.pos) => break,
                 b',' | b'?' | b'[' | b']' | b'{' | b'}' if flow => break,
-                0xc2 | 0xe2 if self.break_at(pos - self.pos) > 0 => break,
+                0xc2 | 0xe2 if self.line_break_len(pos - self.pos) > 0 => break,
                 _ => column += usize::from(byte & 0xc0 != 0x80),
             }
             pos += 1;
@@ -135,7 +135,7 @@ impl<'t> Scanner<'t> {
                     if !new_line {
                         blanks = self.pos;
                     }
-                } else if self.break_at(0) > 0 {
+                } else if self.line_break_len(0) > 0 {
                     // After an escaped break, the breaks that follow are kept.
                     match self.skip_break() {
                         Some(c) if new_line && breaks.first.is_none() => breaks.more.push(c),
@@ -182,7 +182,7 @@ impl<'t> Scanner<'t> {
                 }
                 b'\'' if single => break,
                 b'"' if !single => break,
-                b'\\' if !single && self.break_at(1) > 0 => {
+                b'\\' if !single && self.line_break_len(1) > 0 => {
                     self.skip(1);
                     self.skip_break();
                     return Ok(true);

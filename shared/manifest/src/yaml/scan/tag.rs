@@ -148,7 +148,7 @@ impl<'t> Scanner<'t> {
             }
         }
         let decoded = String::from_utf8(bytes)
-            .map_err(|_| start.syntax("the escapes of a tag are no UTF-8"))?;
+            .map_err(|_| start.syntax("the escapes of a tag are not UTF-8"))?;
         out.push_str(&decoded);
         Ok(())
     }

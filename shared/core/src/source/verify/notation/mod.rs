@@ -145,7 +145,7 @@ impl Trust {
         let subject = DistinguishedName::of_subject(subject)?;
         match identities.iter().any(|one| one.is_part_of(&subject)) {
             true => Ok(()),
-            false => Err("its signer is none of the trustedIdentities".to_owned()),
+            false => Err("its signer is not one of the trustedIdentities".to_owned()),
         }
     }
 }

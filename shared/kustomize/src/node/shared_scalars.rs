@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 /// What an object's scalars have in common.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct SharedScalars {
     last: u32,
     values: BTreeMap<u32, Scalar>,
 }
 
-impl Shares {
-    /// Marks for new scalars; those that stand in several places are then told to [`Shares::keep`].
+impl SharedScalars {
+    /// Marks for new scalars; those that stand in several places are then told to [`SharedScalars::keep`].
     pub fn reserve(&mut self, count: usize) -> impl Iterator<Item = u32> + use<> {
         let first = self.last + 1;
         self.last = self
@@ -75,7 +75,7 @@ impl Shares {
                 } else if (now.tag, &now.text) == (before.tag, &before.text) {
                     now.style = scalar.style;
                 } else {
-                    now.guard();
+                    now.quote_if_ambiguous();
                 }
             }
             Node::Seq(items) => items.iter().for_each(|item| self.find(item, changed)),

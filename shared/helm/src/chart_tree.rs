@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 /// A chart with the names, dependencies and values that processing gives it.
 #[derive(Clone)]
-pub(crate) struct Work<'c> {
+pub(crate) struct ChartNode<'c> {
     /// The chart as it was loaded.
     pub source: &'c Chart,
     /// Chart.yaml, with aliases applied.
@@ -19,7 +19,7 @@ pub(crate) struct Work<'c> {
     /// values.yaml, with imported values.
     pub values: Map,
     /// The subcharts that count.
-    pub dependencies: Vec<Work<'c>>,
+    pub dependencies: Vec<ChartNode<'c>>,
     /// Chart.yaml's `dependencies` while they are processed. Helm 3 does not copy them with the chart, so that what the
     /// first of two aliases does to them is there for the second.
     pub requirements: Option<Vec<Shared>>,
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-impl<'c> Work<'c> {
+impl<'c> ChartNode<'c> {
     pub fn new(chart: &'c Chart) -> Self {
         let entries = chart.metadata.dependencies.iter().flatten();
         let shared = |entry: &Dependency| {
@@ -61,7 +61,7 @@ impl<'c> Work<'c> {
                 imported: false,
             }))
         };
-        let mut work = Work {
+        let mut work = ChartNode {
             source: chart,
             metadata: chart.metadata.clone(),
             values: to_map(&chart.values),
@@ -76,7 +76,7 @@ impl<'c> Work<'c> {
                 parent: RefCell::default(),
             }),
         };
-        work.adopt(chart.dependencies.iter().map(Work::new).collect());
+        work.adopt(chart.dependencies.iter().map(ChartNode::new).collect());
         work
     }
 
@@ -91,7 +91,7 @@ impl<'c> Work<'c> {
     }
 
     /// Takes charts as its subcharts.
-    pub fn adopt(&mut self, charts: Vec<Work<'c>>) {
+    pub fn adopt(&mut self, charts: Vec<ChartNode<'c>>) {
         for chart in &charts {
             *chart.place.parent.borrow_mut() = Some(self.place.clone());
         }
@@ -110,7 +110,7 @@ impl<'c> Work<'c> {
             let requirements = self.requirements.as_ref();
             copy.requirements = requirements.map(|list| list.iter().map(own).collect());
             let mut charts = std::mem::take(&mut copy.dependencies);
-            charts.iter_mut().for_each(Work::replace);
+            charts.iter_mut().for_each(ChartNode::replace);
             copy.adopt(charts);
         }
         copy
@@ -125,10 +125,12 @@ impl<'c> Work<'c> {
     }
 
     /// Puts what became of the entries of `dependencies` where templates see it.
-    pub fn settle(&mut self) {
+    pub fn publish_dependencies(&mut self) {
         let entries = |list: &Vec<Shared>| list.iter().map(|r| r.borrow().entry.clone()).collect();
         self.metadata.dependencies = self.requirements.as_ref().map(entries);
-        self.dependencies.iter_mut().for_each(Work::settle);
+        self.dependencies
+            .iter_mut()
+            .for_each(ChartNode::publish_dependencies);
     }
 }
 

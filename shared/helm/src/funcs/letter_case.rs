@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Entry] = &[
 /// A text rewritten character by character. A byte that is no UTF-8 becomes three: there is room for that.
 fn rewritten(exec: &mut Exec<'_>, a: &[Value], change: impl FnOnce(&[u8]) -> String) -> Out {
     let s = bytes(a, 0);
-    exec.room(s.len().saturating_mul(3))?;
+    exec.ensure_capacity(s.len().saturating_mul(3))?;
     // Characters are looked up in tables.
     exec.charge(s.len() as u64 / 8)?;
     out(exec, change(s))

@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The state of one render. Functions get it by `exec.host::<Host>()`.
-pub(crate) struct Host {
+/// The state of one render. Functions get it by `exec.host::<RenderContext>()`.
+pub(crate) struct RenderContext {
     /// Seconds and nanoseconds since 1970: what `now` gives.
     pub now: (i64, u32),
     /// What `lookup` finds; nothing at all without a cluster.
@@ -27,9 +27,9 @@ pub(crate) struct Host {
     included: RefCell<HashMap<Str, usize>>,
 }
 
-impl Host {
+impl RenderContext {
     pub fn new(options: &Options) -> Self {
-        Host {
+        RenderContext {
             now: options.now,
             lookups: options.lookups.clone(),
             random: crate::funcs::Random::new(options.entropy),
@@ -60,8 +60,8 @@ pub(crate) fn register(functions: &mut Functions) {
 /// Helm's limit on includes of one name, one in the other.
 const MAX_INCLUDES: usize = 1_000;
 
-fn host<'h>(exec: &Exec<'h>) -> Result<&'h Host, FuncError> {
-    exec.host::<Host>()
+fn host<'h>(exec: &Exec<'h>) -> Result<&'h RenderContext, FuncError> {
+    exec.host::<RenderContext>()
         .ok_or_else(|| "no chart is rendered".into())
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// The text that is searched, and the way back to the one that was given.
-pub(super) struct Subject<'s> {
+pub(super) struct LossyUtf8<'s> {
     given: &'s [u8],
     seen: Cow<'s, [u8]>,
     /// Where a U+FFFD stands in `seen` for one byte.
@@ -13,7 +13,7 @@ pub(super) struct Subject<'s> {
 
 const REPLACEMENT: &str = "\u{FFFD}";
 
-impl<'s> Subject<'s> {
+impl<'s> LossyUtf8<'s> {
     pub fn new(given: &'s [u8]) -> Self {
         let mut subject = Self {
             given,
