@@ -187,7 +187,7 @@ fn what_is_gone_and_what_is_refused() {
             "serviceAccountName",
             "a/b",
             "AccessDenied",
-            "no name of a service account",
+            "is not a valid service account name",
         ),
         (
             "serviceAccountName",

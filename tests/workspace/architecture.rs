@@ -43,6 +43,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
         &[
             "driftless-manifest",
             "driftless-core",
+            "driftless-helm",
             "driftless-apiserver",
             "driftless-adapters",
         ],

@@ -354,7 +354,7 @@ fn metadata_is_checked() {
         ),
         (
             &|t| without_line(t, "unencrypted_suffix") + "    encrypted_regex: '('\n",
-            "f: malformed sops metadata: encrypted_regex is no regular expression that is supported",
+            "f: malformed sops metadata: encrypted_regex is not a supported regular expression",
         ),
         (
             &|t| t.replace("    age:\n", "    nobody:\n"),

@@ -95,11 +95,7 @@ fn charts_are_refused_with_a_reason() {
     let case = |name: &str| corpus(&format!("kustomize-charts/{name}"));
     for (name, flags, words) in [
         ("plain", &[][..], &["helmCharts", "--enable-helm"][..]),
-        (
-            "absent",
-            &["--enable-helm"],
-            &["there is no chart", "charts/web"],
-        ),
+        ("absent", &["--enable-helm"], &["not found", "charts/web"]),
         ("values-outside", &["--enable-helm"], &["load restrictor"]),
         (
             "flag-as-name",

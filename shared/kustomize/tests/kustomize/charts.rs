@@ -107,7 +107,7 @@ fn inline_values_are_merged() {
 fn refusals_name_the_file_and_the_reason() {
     for (entry, want) in [
         ("{name: web, releaseName: broken}", "no such function"),
-        ("{name: other}", "there is no chart 'charts/other'"),
+        ("{name: other}", "chart 'charts/other' not found"),
         (
             "{name: other, repo: 'https://charts.example.com'}",
             "not pulled",

@@ -429,7 +429,7 @@ fn what_fetches_or_runs_is_refused_by_file_and_field() {
         }
         let unknown = "{apiVersion: builtin, kind: Nope, metadata: {name: x}}";
         let want =
-            format!("a/kustomization.yaml: {field}: Nope is not supported: it is no built-in");
+            format!("a/kustomization.yaml: {field}: Nope is not supported: it is not a built-in");
         cases.push((
             format!("resources: [r.yaml]\n{field}: ['{unknown}']\n"),
             want,
@@ -559,7 +559,7 @@ fn errors_name_file_and_object() {
     assert!(matches!(error.kind, ErrorKind::Patch(_)));
     let text = error.to_string();
     assert!(
-        text.starts_with("a/kustomization.yaml: patch: a/p.yaml: there is no object ConfigMap"),
+        text.starts_with("a/kustomization.yaml: patch: a/p.yaml: no object ConfigMap"),
         "{text}"
     );
 }

@@ -221,7 +221,7 @@ fn errors_say_where_and_never_what() {
     let cases = [
         (
             "a: 1\nb: 2\na: s3cret\n",
-            "f.yaml:3:1: the key \"a\" stands twice in one mapping (first in line 1)",
+            "f.yaml:3:1: duplicate key \"a\" in one mapping (first in line 1)",
         ),
         (
             "a: *s3cret\n",

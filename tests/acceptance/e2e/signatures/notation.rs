@@ -244,13 +244,13 @@ fn cases(host: &str) -> Vec<Case> {
             name: "unsigned",
             signatures: Vec::new(),
             policy: strict(),
-            expected: Refused("there is no notation signature"),
+            expected: Refused("it has no notation signature"),
         },
         Case {
             name: "unsigned-audit",
             signatures: Vec::new(),
             policy: audit(),
-            expected: Refused("there is no notation signature"),
+            expected: Refused("it has no notation signature"),
         },
         Case {
             name: "skipped",

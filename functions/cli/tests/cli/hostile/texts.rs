@@ -91,7 +91,7 @@ pub fn cases() -> Vec<Case> {
                 ("c.yaml", named("c")),
                 ("d.yaml", named("d")),
             ],
-            &["b.yaml:4:", "nodes (aliases expanded)"],
+            &["b.yaml: more than", "values: the limit of one build"],
         ),
         refused(
             "lines of text a thousand levels deep",
