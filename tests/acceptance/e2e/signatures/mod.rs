@@ -317,7 +317,7 @@ fn verification_that_cannot_be_embedded() {
         ),
         (
             "broken",
-            "'a.pub' of secret 'flux-system/broken' is no PEM text",
+            "'a.pub' of secret 'flux-system/broken' is not PEM",
         ),
     ] {
         let failed = told("False", "VerificationError", &format!("{lead}: {why}"));
