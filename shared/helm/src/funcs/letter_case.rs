@@ -178,6 +178,10 @@ fn pascal_case(s: &str) -> String {
     let Some(mut now) = current else {
         return out;
     };
+    if is_connector(now) {
+        // Connectors alone: `xstrings.ToPascalCase` (v1.5.0, convert.go) writes the last one twice.
+        out.push(now);
+    }
     for c in chars {
         let before = std::mem::replace(&mut now, c);
         if is_connector(now) && is_connector(before) {

@@ -45,12 +45,12 @@ enum Kind {
     Other,
 }
 
-/// What stands for an object: its text or its fields.
+/// What is written for an object: its text, or its fields under Go's names (`BurntSushi/toml` does not read JSON's tags).
 fn resolved(value: &Value) -> Value {
     match value {
         Value::Object(o) => match o.json() {
-            Some(value) => value,
-            None => Value::map(o.fields()),
+            None | Some(Value::Map(_)) => Value::map(o.fields()),
+            Some(text) => text,
         },
         other => other.clone(),
     }

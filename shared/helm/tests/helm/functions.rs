@@ -17,7 +17,7 @@ fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
     let files = vec![
         file(
             "Chart.yaml",
-            "apiVersion: v2\nname: functions\nversion: 0.1.0\n",
+            "apiVersion: v2\nname: functions\nversion: 0.1.0\nmaintainers: [{name: Ann, email: a@example.com}]\n",
         ),
         file("templates/t.yaml", template),
     ];
@@ -66,6 +66,23 @@ fn functions_give_what_helm_gives() {
         cases.lines().count()
     );
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn toml_has_gos_names_of_fields() {
+    // `BurntSushi/toml` v1.5.0 reads no tags of JSON; Helm 4 gives templates a map with the same names.
+    for compat in [Compat::Helm3, Compat::Helm4] {
+        let text = render("{{ toToml (dict \"m\" $.Chart.Maintainers) }}", compat).unwrap();
+        let want = "[[m]]\n  Email = \"a@example.com\"\n  Name = \"Ann\"\n  URL = \"\"\n";
+        assert_eq!(sorted(&text), sorted(want), "{compat:?}: {text}");
+    }
+}
+
+/// The lines of a text in their alphabetic order.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.sort_unstable();
+    lines
 }
 
 #[test]
