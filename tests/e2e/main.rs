@@ -3,8 +3,10 @@
 
 mod bad_input;
 mod buckets;
+mod capsule;
 mod deletion;
 mod forgotten;
+mod provisioned;
 mod remote;
 mod sample;
 mod tenants;

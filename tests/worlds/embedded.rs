@@ -11,13 +11,14 @@ use driftless_adapters::embedded as servers;
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Body, Request as Asked, User};
 use driftless_core::bootstrap::{self, Root};
+use driftless_core::capsule;
 use driftless_core::flux::GitReference;
 use driftless_core::flux::{FluxKind, ObjectRef};
 use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, Buckets, Cause, Clock as _, Clusters, Commit, ErrorKind, FetchLimits, Git, GitAuth,
-    Impersonation, Inline, PortError, Ports, Queue as _, Request as Work, Result as PortResult,
-    Secret,
+    Impersonation, Inline, Login, PortError, Ports, Queue as _, Request as Work,
+    Result as PortResult, Secret,
 };
 use driftless_core::source::index;
 use driftless_core::testing::{MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -240,6 +241,17 @@ impl Embedded {
     /// How many steps each object took since the last time that this was asked.
     pub fn steps(&self) -> BTreeMap<String, usize> {
         std::mem::take(&mut self.steps.lock().expect("the steps"))
+    }
+
+    /// Looks at the owners of Capsule's Tenants, as the timer does.
+    pub fn capsule(&self) -> Vec<capsule::Report> {
+        let look = capsule::run(&self.ports);
+        self.runtime.block_on(look).expect("the registry")
+    }
+
+    /// Lets time go by.
+    pub fn advance(&self, time: Duration) {
+        self.clock.advance(time);
     }
 
     /// The time.
@@ -547,6 +559,18 @@ impl Server {
     fn url(&self) -> String {
         format!("https://{}.embedded.internal", self.name)
     }
+
+    /// Who logs in: a token's user, where the server knows it. Other logins are an administrator's.
+    fn login(&self, access: &Access) -> PortResult<User> {
+        let Login::Token(token) = &access.login else {
+            return Ok(User::admin("test"));
+        };
+        let header = format!("Bearer {}", token.expose_str().unwrap_or_default());
+        self.server.user(Some(&header)).ok_or_else(|| {
+            let what = "the server has asked for the client to provide credentials (Unauthorized)";
+            PortError::new(ErrorKind::Denied, what)
+        })
+    }
 }
 
 impl Node for Server {
@@ -611,11 +635,12 @@ impl Node for Server {
 }
 
 /// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
-struct Links(Vec<(Arc<Server>, OnceLock<KubeCluster>)>);
+/// The servers, with a client for each user by its name.
+struct Links(Vec<(Arc<Server>, Mutex<BTreeMap<String, KubeCluster>>)>);
 
 impl Links {
     fn to(servers: &BTreeMap<String, Arc<Server>>) -> Self {
-        let server = |server: &Arc<Server>| (server.clone(), OnceLock::new());
+        let server = |server: &Arc<Server>| (server.clone(), Mutex::default());
         Self(servers.values().map(server).collect())
     }
 }
@@ -629,17 +654,20 @@ impl Clusters for Links {
     ) -> PortResult<Arc<dyn driftless_core::ports::Cluster>> {
         let mut all = self.0.iter();
         let found = all.find(|(server, _)| server.url() == access.server);
-        let (server, client) =
+        let (server, clients) =
             found.ok_or_else(|| PortError::new(ErrorKind::Unavailable, "no such server"))?;
-        let client = match client.get() {
-            Some(client) => client,
+        let login = server.login(access)?;
+        let mut clients = clients.lock().expect("the clients");
+        let client = match clients.get(&login.name) {
+            Some(client) => client.as_user(user)?,
             None => {
-                let recorder = Recorded(server.clone());
+                let name = login.name.clone();
+                let recorder = Recorded(server.clone(), login);
                 let new = KubeCluster::from_service(recorder, &access.server, None)?;
-                client.get_or_init(|| new)
+                clients.entry(name).or_insert(new).as_user(user)?
             }
         };
-        Ok(Arc::new(client.as_user(user)?))
+        Ok(Arc::new(client))
     }
 }
 

@@ -23,8 +23,8 @@ pub trait Note: Send + Sync + 'static {
     fn note(&self, method: &Method, uri: &Uri, headers: &HeaderMap, status: u16);
 }
 
-/// The service of a server, with its notes.
-pub struct Recorded<S>(pub Arc<S>);
+/// The service of a server for one user, with its notes.
+pub struct Recorded<S>(pub Arc<S>, pub User);
 
 type Answered = http::Response<ResponseBody>;
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -43,7 +43,7 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let server = self.0.clone();
+        let (server, user) = (self.0.clone(), self.1.clone());
         Box::pin(async move {
             if server.is_dark() {
                 return Err("connection refused".into());
@@ -54,7 +54,7 @@ where
                 server.note(&method, &uri, &headers, code);
                 return Ok(refusal(code)?);
             }
-            let mut service = server.server().service(User::admin("test"));
+            let mut service = server.server().service(user);
             let answer = service.call(request).await?;
             server.note(&method, &uri, &headers, answer.status().as_u16());
             Ok(answer)

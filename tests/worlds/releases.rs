@@ -522,7 +522,7 @@ impl Clusters for InProcessClusters {
         let client = match client.get() {
             Some(client) => client,
             None => {
-                let recorded = Recorded(server.clone());
+                let recorded = Recorded(server.clone(), User::admin("test"));
                 let new = KubeCluster::from_service(recorded, &access.server, None)?;
                 client.get_or_init(|| new)
             }

@@ -7,7 +7,7 @@ use crate::term;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
-use driftless_core::hub::{self, Registered, Settings};
+use driftless_core::hub::{self, CapsuleProxy, Registered, Settings};
 use driftless_core::ports::Secret;
 use driftless_core::repository::Grant;
 use driftless_core::source::verify;
@@ -90,6 +90,13 @@ pub struct Rules {
     /// A trusted_root.json for signatures without keys whose source names none, instead of the public Sigstore's built-in one
     #[arg(long, value_name = "FILE", value_parser = trusted_root)]
     sigstore_root: Option<String>,
+    /// The Capsule proxy as driftless reaches it: owners of Capsule's Tenants get kubeconfigs that lead there, as
+    /// capsule-addon-fluxcd makes them
+    #[arg(long, value_name = "URL", value_parser = proxy)]
+    capsule_proxy: Option<String>,
+    /// The proxy's certificate authority, PEM; the system's authorities when absent
+    #[arg(long, value_name = "FILE", requires = "capsule_proxy", value_parser = authority)]
+    capsule_proxy_ca: Option<String>,
 }
 
 impl Rules {
@@ -110,6 +117,10 @@ impl Rules {
             role_clusters: self.allow_role_cluster.clone(),
             role_registries: self.allow_role_registry.clone(),
             sigstore_root: self.sigstore_root.clone(),
+            capsule_proxy: self.capsule_proxy.as_ref().map(|url| CapsuleProxy {
+                url: url.clone(),
+                certificate_authority: self.capsule_proxy_ca.clone(),
+            }),
             root_repository: root.map(str::to_owned),
             // Those of Flux's feature gates have no flags.
             ..Settings::default()
@@ -120,6 +131,25 @@ impl Rules {
 /// A grant that can be read.
 fn grant(text: &str) -> Result<String, String> {
     Grant::parse(text).map(|_| text.to_owned())
+}
+
+/// The address of a proxy, which gets tokens: https alone.
+fn proxy(text: &str) -> Result<String, String> {
+    match text.strip_prefix("https://") {
+        Some(host) if !host.is_empty() && !host.contains(['@', ' ', '"']) => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err("expected https://HOST or https://HOST:PORT".to_owned()),
+    }
+}
+
+/// The text of a certificate authority.
+fn authority(file: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    match text.contains("-----BEGIN CERTIFICATE-----") {
+        true => Ok(text),
+        false => Err("it has no certificate in PEM".to_owned()),
+    }
 }
 
 /// The text of a trusted root that can be used.

@@ -63,6 +63,18 @@ pub struct Settings {
     /// The `trusted_root.json` by which signatures without keys are checked where an object names none; none: that of the public
     /// Sigstore, as it was when this version was built.
     pub sigstore_root: Option<String>,
+    /// The Capsule proxy, where the hub's tenants are Capsule's ([`crate::capsule`]).
+    pub capsule_proxy: Option<CapsuleProxy>,
+}
+
+/// Where the Capsule proxy of a hub is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CapsuleProxy {
+    /// `https://HOST:PORT`, as driftless reaches it.
+    pub url: String,
+    /// PEM of its certificate authority; the system's when absent.
+    pub certificate_authority: Option<String>,
 }
 
 /// A hub that can be talked to.
@@ -176,7 +188,10 @@ pub async fn names(ports: &Ports) -> Result<Vec<String>> {
 
 /// What is registered about a hub. Fields that are absent have their defaults, which lock nothing down: so a document that
 /// does not even say its name is refused.
-async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
+///
+/// # Errors
+/// It is not registered, it is damaged, or the bucket does not answer.
+pub async fn settings(ports: &Ports, name: &str) -> Result<Settings, Failure> {
     let key = key_of(name);
     let damaged = |what: &str| {
         let what = format!(

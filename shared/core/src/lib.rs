@@ -2,6 +2,7 @@
 //!
 //! - [`flux`]: the API, every served version in one model. [`ports`]: what the core needs from outside.
 //! - [`webhook`] and [`sweep`] find out which objects to look at; [`step`] looks at one; [`schedule`] says who does, and when.
+//! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs.
 //! - [`source`] makes artifacts; [`kustomization`] builds and applies them. [`helmrelease`] knows what a release needs next.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
@@ -10,6 +11,7 @@
 pub mod address;
 pub mod apply;
 pub mod bootstrap;
+pub mod capsule;
 pub mod cloud;
 mod concurrent;
 pub mod credentials;

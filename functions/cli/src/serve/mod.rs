@@ -135,7 +135,7 @@ async fn serve(args: &Args) -> Result<(), Error> {
         count,
         connections::Places::default(),
         async {
-            // Finding, or its sender is gone: the end in both cases.
+            // Asked to stop, or the sender is gone: the end in both cases.
             stopped.await.unwrap_or_default();
         },
     );

@@ -3,6 +3,7 @@
 use super::changes::ChangeDetector;
 use super::metrics::Metrics;
 use driftless_adapters::local::{LocalQueue, Work};
+use driftless_core::capsule;
 use driftless_core::kernel::Outcome;
 use driftless_core::ports::{Ports, Queue as _, Request, Result};
 use driftless_core::step;
@@ -64,6 +65,9 @@ pub fn timer(shared: &Arc<Shared>, hubs: &[&str], interval: Duration) -> JoinHan
                 _ = ticks.tick() => true,
                 _ = looks.tick() => changed(&mut looks_at, &shared.ports).await,
             };
+            if due {
+                shared.capsule().await;
+            }
             // The sweep has logged why it failed. It is not left alone for a whole interval.
             if due && shared.sweep().await.is_err() {
                 ticks.reset_after(AGAIN.min(interval));
@@ -123,6 +127,16 @@ impl Shared {
         }
     }
 
+    /// Gives owners of Capsule's Tenants their kubeconfigs. What fails is logged, and tried again at the next tick.
+    async fn capsule(&self) {
+        let look = AssertUnwindSafe(owners(&self.ports)).catch_unwind().await;
+        match look {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::error!("capsule: {error}"),
+            Err(_) => tracing::error!("the look at Capsule's Tenants panicked: this is a bug"),
+        }
+    }
+
     /// Sweeps every hub.
     ///
     /// # Errors
@@ -154,6 +168,11 @@ impl Shared {
 /// The step as one boxed future: its many parts are too much for the compiler to see that it may move between threads.
 fn run<'a>(ports: &'a Ports, request: &'a Request) -> BoxFuture<'a, Result<Outcome>> {
     Box::pin(step::run(ports, request, WAIT_BUDGET))
+}
+
+/// The look at owners of Capsule's Tenants, likewise.
+fn owners(ports: &Ports) -> BoxFuture<'_, Result<Vec<capsule::Report>>> {
+    Box::pin(capsule::run(ports))
 }
 
 /// The sweep, likewise.

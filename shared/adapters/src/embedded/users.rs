@@ -32,7 +32,7 @@ pub(super) enum Who {
 impl Embedded {
     /// The user of an `Authorization` header, by a token of [`Embedded::token`] or of a service account; `None` when
     /// the server does not know the credentials.
-    pub(super) fn user(&self, authorization: Option<&str>) -> Option<User> {
+    pub fn user(&self, authorization: Option<&str>) -> Option<User> {
         let Some(authorization) = authorization else {
             return Some(anonymous());
         };

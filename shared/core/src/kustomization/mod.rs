@@ -17,6 +17,8 @@ mod report;
 pub mod variables;
 mod wait;
 
+use crate::apply::plan::{Action, Change};
+use crate::capsule;
 use crate::driver::{self, Reconciler, Report};
 use crate::failure::Failure;
 use crate::flux::{
@@ -272,8 +274,17 @@ async fn apply_and_prune(
     // Write ahead: what is about to exist stands in the inventory before it exists.
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
+    let enables_accounts = !target.remote && objects.iter().any(capsule::concerns);
     let applied = apply::apply(context, target, &owner, objects, &old).await;
     progress.changes(&applied, target.remote);
+    let changed_account = |change: &Change| {
+        change.id.kind == "ServiceAccount"
+            && matches!(change.action, Action::Created | Action::Configured)
+    };
+    if enables_accounts && applied.changes.iter().any(changed_account) {
+        // What fails is logged, and tried again by the timer.
+        capsule::reconcile(context.ports, &context.hub).await;
+    }
     progress.memory.target = json!(owner.spec.kube_config);
     if let Some(failure) = applied.failure {
         progress.memory.inputs.clear();

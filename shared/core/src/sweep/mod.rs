@@ -3,6 +3,7 @@
 
 mod drift;
 mod due;
+mod kubeconfigs;
 mod rehearsal;
 mod snapshot;
 
@@ -229,6 +230,17 @@ async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<
     send(ports, due.collect(), report).await?;
     if !rehearsed.is_empty() {
         for (id, object) in objects.iter().filter(|(id, _)| rehearsed.contains(id)) {
+            let entry = Entry::queued(object, schedule.now);
+            schedule.entries.insert(id.key(), entry);
+        }
+        schedule.write(ports).await?;
+    }
+    let written = kubeconfigs::written(&hub, &objects, &quiet, &schedule.entries).await;
+    if !written.is_empty() {
+        let requests = written.iter().cloned();
+        let requests = requests.map(|id| Request::new(name, id, Cause::Changed));
+        send(ports, requests.collect(), report).await?;
+        for (id, object) in objects.iter().filter(|(id, _)| written.contains(id)) {
             let entry = Entry::queued(object, schedule.now);
             schedule.entries.insert(id.key(), entry);
         }

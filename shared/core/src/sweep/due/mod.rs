@@ -63,7 +63,8 @@ impl Entry {
             && (self.uid.is_empty() || self.uid == object.meta("uid"))
     }
 
-    fn at(&self) -> Duration {
+    /// When it was queued.
+    pub fn at(&self) -> Duration {
         Duration::try_from_secs_f64(self.at).unwrap_or_default()
     }
 }

@@ -1,0 +1,12 @@
+//! The capsule function: owners of Capsule Tenants get their kubeconfigs, and lose them when they own none any more.
+
+mod handler;
+
+use lambda_runtime::{Error, run, service_fn};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    driftless_adapters::log::init_lambda();
+    let ports = driftless_adapters::config::function_ports().await?;
+    run(service_fn(|event| handler::handle(&ports, event))).await
+}

@@ -1,0 +1,321 @@
+//! The oil tenant of capsule-addon-fluxcd: the owner of a Capsule Tenant gets its kubeconfig, and loses it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use driftless_core::hub::CapsuleProxy;
+use driftless_harness::github::Change;
+use driftless_tests::embedded::Embedded;
+use driftless_tests::site::*;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const FLEET: &str = "acme/fleet";
+const OIL: &str = "oil/oil-apps";
+const HUB: [HubSpec<'static>; 1] = [HubSpec {
+    name: "hub",
+    repository: FLEET,
+    branch: "main",
+    path: "./clusters/hub",
+}];
+const PROXY: &str = "https://hub.embedded.internal";
+const SECRET: &str = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-kubeconfig";
+const ACCOUNT: &str = "/api/v1/namespaces/oil-system/serviceaccounts/gitops-reconciler";
+const BINDING: &str =
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/oil-system/rolebindings/gitops-reconciler";
+const GLOBAL: &str =
+    "/apis/capsule.clastix.io/v1beta2/globaltenantresources/oil-gitops-reconciler-kubeconfig";
+
+/// What the addon's README has the platform's administrator create.
+const TENANT: &str = r#"---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: oil-system
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: gitops-reconciler
+  namespace: oil-system
+  annotations:
+    capsule.addon.fluxcd/enabled: "true"
+---
+apiVersion: capsule.clastix.io/v1beta2
+kind: Tenant
+metadata:
+  name: oil
+spec:
+  additionalRoleBindings:
+  - clusterRoleName: cluster-admin
+    subjects:
+    - name: gitops-reconciler
+      kind: ServiceAccount
+      namespace: oil-system
+  owners:
+  - name: system:serviceaccount:oil-system:gitops-reconciler
+    kind: ServiceAccount
+"#;
+const APPS: &str = r#"---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata:
+  name: oil-apps
+  namespace: oil-system
+spec:
+  interval: 10m
+  prune: true
+  serviceAccountName: gitops-reconciler
+  kubeConfig:
+    secretRef:
+      name: gitops-reconciler-kubeconfig
+      key: kubeconfig
+  sourceRef:
+    kind: GitRepository
+    name: oil
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata:
+  name: oil
+  namespace: oil-system
+spec:
+  interval: 10m
+  url: https://github.com/oil/oil-apps
+  ref: {branch: main}
+"#;
+
+/// A definition of Capsule, without its schema.
+fn definition(kind: &str, plural: &str) -> String {
+    format!(
+        "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {plural}.capsule.clastix.io\n\
+         spec:\n  group: capsule.clastix.io\n  scope: Cluster\n  names: {{kind: {kind}, plural: {plural}, singular: {}}}\n  versions:\n  \
+         - name: v1beta2\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {{type: object, \
+         x-kubernetes-preserve-unknown-fields: true}}\n",
+        kind.to_lowercase()
+    )
+}
+
+fn config(namespace: &str, name: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{a: b}}\n"
+    )
+}
+
+/// A hub with Capsule's definitions and a proxy, and what its fleet says.
+fn start(fleet: &str) -> Embedded {
+    let world = Embedded::start(&HUB, &[]);
+    let definitions = definition("Tenant", "tenants")
+        + &definition("GlobalTenantResource", "globaltenantresources");
+    world.commit(
+        FLEET,
+        &[
+            Change::write("clusters/hub/capsule.yaml", definitions),
+            Change::write("clusters/hub/tenants.yaml", fleet),
+        ],
+    );
+    world.commit(
+        OIL,
+        &[Change::write("app.yaml", config("oil-system", "app"))],
+    );
+    world.change("hub", |settings| {
+        settings.capsule_proxy = Some(CapsuleProxy {
+            url: PROXY.to_owned(),
+            certificate_authority: Some("-----BEGIN CERTIFICATE-----".to_owned()),
+        });
+    });
+    world.sweep();
+    world.settle();
+    world
+}
+
+fn push(world: &Embedded, fleet: &str) {
+    world.push(FLEET, &[Change::write("clusters/hub/tenants.yaml", fleet)]);
+    world.settle();
+}
+
+fn kubeconfig(secret: &Value) -> String {
+    let text = secret["data"]["kubeconfig"].as_str().expect("a kubeconfig");
+    String::from_utf8(STANDARD.decode(text).expect("base64")).expect("text")
+}
+
+/// What the look of the timer says of failures.
+fn failures(world: &Embedded) -> Vec<String> {
+    let reports = world.capsule();
+    let failures = reports.iter().flat_map(|report| &report.failures);
+    failures.map(|failure| failure.message.clone()).collect()
+}
+
+#[test]
+fn oil_tenant() {
+    let world = start(&format!("{TENANT}{APPS}"));
+    let hub = world.cluster("hub");
+    // Made by the step that applied the account, before any timer.
+    let text = kubeconfig(&hub.get(SECRET));
+    for line in [
+        "    server: https://hub.embedded.internal\n",
+        "current-context: default\n",
+        "    certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let role =
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/oil-system-gitops-reconciler-impersonator";
+    assert_eq!(
+        hub.get(role)["rules"],
+        json!([{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"],
+            "resourceNames": ["system:serviceaccount:oil-system:gitops-reconciler"]}])
+    );
+    assert_eq!(hub.get(BINDING)["roleRef"]["name"], "cluster-admin");
+    assert!(hub.find(GLOBAL).is_none());
+    let (status, reason, message) = ready(hub, "Kustomization", "oil-system", "oil-apps");
+    assert_eq!(status, "True", "{reason}: {message}");
+    assert!(
+        hub.find("/api/v1/namespaces/oil-system/configmaps/app")
+            .is_some()
+    );
+
+    // At rest nothing is written.
+    let writes = hub.writes();
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert_eq!(hub.writes(), writes);
+
+    // The tenant cannot leave its namespace with it.
+    let outside = config("oil-system", "app") + &config("default", "stolen");
+    world.push(OIL, &[Change::write("app.yaml", outside)]);
+    world.settle();
+    let (status, _, message) = ready(hub, "Kustomization", "oil-system", "oil-apps");
+    assert_eq!(status, "False");
+    assert!(message.contains("forbidden"), "{message}");
+    assert!(
+        hub.find("/api/v1/namespaces/default/configmaps/stolen")
+            .is_none()
+    );
+
+    // The token is renewed before it expires.
+    world.advance(Duration::from_secs(50 * 60));
+    assert_eq!(failures(&world), Vec::<String>::new());
+    let renewed = kubeconfig(&hub.get(SECRET));
+    assert_ne!(renewed, text);
+
+    // What the tenant breaks is mended, and what the platform takes away goes.
+    hub.patch(SECRET, &json!({"data": {"kubeconfig": "eA=="}}));
+    hub.delete(BINDING);
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert!(kubeconfig(&hub.get(SECRET)).contains(PROXY));
+    assert!(hub.find(BINDING).is_some());
+    push(&world, &TENANT.replace("\"true\"", "\"false\""));
+    assert_eq!(failures(&world), Vec::<String>::new());
+    for path in [SECRET, BINDING, role] {
+        assert!(hub.find(path).is_none(), "{path}");
+    }
+    assert!(hub.find(ACCOUNT).is_some());
+}
+
+#[test]
+fn oil_tenant_global() {
+    let global = TENANT.replace(
+        "enabled: \"true\"",
+        "enabled: \"true\"\n    capsule.addon.fluxcd/kubeconfig-global: \"true\"",
+    );
+    let world = start(&global);
+    let hub = world.cluster("hub");
+    let spread = hub.get(GLOBAL);
+    assert_eq!(
+        spread["spec"]["tenantSelector"],
+        json!({"matchLabels": {"kubernetes.io/metadata.name": "oil"}})
+    );
+    let copy = &spread["spec"]["resources"][0]["rawItems"][0];
+    assert_eq!(copy["metadata"]["name"], "gitops-reconciler-kubeconfig");
+    assert_eq!(kubeconfig(copy), kubeconfig(&hub.get(SECRET)));
+
+    world.advance(Duration::from_secs(50 * 60));
+    assert_eq!(failures(&world), Vec::<String>::new());
+    let copy = &hub.get(GLOBAL)["spec"]["resources"][0]["rawItems"][0];
+    assert_eq!(kubeconfig(copy), kubeconfig(&hub.get(SECRET)));
+
+    push(&world, TENANT);
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert!(hub.find(GLOBAL).is_none());
+    assert!(hub.find(SECRET).is_some());
+
+    // An account that is gone leaves nothing behind, and one that owns no Tenant gets nothing.
+    let owner = "system:serviceaccount:oil-system:gitops-reconciler";
+    push(
+        &world,
+        &TENANT.replace(owner, "system:serviceaccount:oil-system:somebody-else"),
+    );
+    assert_eq!(failures(&world), Vec::<String>::new());
+    assert!(hub.find(SECRET).is_none());
+}
+
+#[test]
+fn a_token_that_does_not_expire_where_asked() {
+    let asked = TENANT.replace(
+        "enabled: \"true\"",
+        "enabled: \"true\"\n    driftless.dev/capsule-token: secret",
+    );
+    let world = start(&asked);
+    let hub = world.cluster("hub");
+    let path = "/api/v1/namespaces/oil-system/secrets/gitops-reconciler-token";
+    assert_eq!(hub.get(path)["type"], "kubernetes.io/service-account-token");
+    assert!(hub.find(SECRET).is_none(), "the cluster has not filled it");
+    // As the token controller does, first for an account that is gone.
+    let fill = |uid: &Value, token: &str| {
+        let annotations = json!({"kubernetes.io/service-account.uid": uid});
+        let data = json!({"token": STANDARD.encode(token)});
+        hub.patch(
+            path,
+            &json!({"metadata": {"annotations": annotations}, "data": data}),
+        );
+        assert_eq!(failures(&world), Vec::<String>::new());
+    };
+    fill(&json!("old"), "eyJ.old");
+    assert!(hub.find(SECRET).is_none());
+    fill(&hub.get(ACCOUNT)["metadata"]["uid"], "eyJ.new");
+    assert!(kubeconfig(&hub.get(SECRET)).ends_with("token: eyJ.new\n"));
+}
+
+#[test]
+fn accounts_cannot_take_what_is_not_theirs() {
+    // Both would have the cluster role `a-b-c-impersonator`.
+    let owner = |namespace: &str, name: &str, tenant: &str| {
+        TENANT
+            .replace("oil-system", namespace)
+            .replace("gitops-reconciler", name)
+            .replace("name: oil\n", &format!("name: {tenant}\n"))
+    };
+    let both = owner("a-b", "c", "one") + &owner("a", "b-c", "two");
+    let world = start(&(both + &owner("team", "own", "three")));
+    let hub = world.cluster("hub");
+    let told = failures(&world).join("\n");
+    assert!(
+        told.contains("a-b/c") && told.contains("a/b-c") && told.contains("rename one of them"),
+        "{told}"
+    );
+    let secret = |namespace: &str, name: &str| {
+        hub.find(&format!(
+            "/api/v1/namespaces/{namespace}/secrets/{name}-kubeconfig"
+        ))
+    };
+    assert!(secret("a-b", "c").is_none() && secret("a", "b-c").is_none());
+    assert!(
+        secret("team", "own").is_some(),
+        "others are not kept from theirs"
+    );
+
+    // A role of somebody else with the name that an account's would have.
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "platform-role-impersonator"}, "rules": rules});
+    hub.create(roles, &role);
+    push(&world, &owner("platform", "role", "four"));
+    let told = failures(&world).join("\n");
+    assert!(
+        told.contains("service account platform/role: ClusterRole/platform-role-impersonator exists and was not made"),
+        "{told}"
+    );
+    let left = hub.get(&format!("{roles}/platform-role-impersonator"));
+    assert_eq!(left["rules"], rules);
+    assert!(secret("platform", "role").is_none());
+}
