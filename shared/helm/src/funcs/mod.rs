@@ -41,7 +41,7 @@ mod text;
 mod time;
 mod toml_read;
 mod toml_write;
-mod url;
+pub(crate) mod url;
 mod version;
 mod words;
 mod yaml_read;

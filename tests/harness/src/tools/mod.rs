@@ -41,6 +41,12 @@ enum Recipe {
     },
     /// `go install PACKAGE@vVERSION`.
     GoInstall { package: &'static str },
+    /// A program of a module's own source, with files added that the module embeds and its archive lacks.
+    GoSource {
+        module: &'static str,
+        package: &'static str,
+        files: &'static [(&'static str, &'static str)],
+    },
     /// A Python virtual environment from a requirements file with exact pins
     /// and `program`, one of its scripts.
     Python {
@@ -194,6 +200,18 @@ pub static HELM_CONTROLLER: Tool = Tool {
     },
 };
 
+/// Flux's own command line. Its releases embed the controllers' manifests; `create` needs none of them.
+pub static FLUX: Tool = Tool {
+    name: "flux",
+    version: "2.9.5",
+    takes: "about 4 minutes",
+    recipe: Recipe::GoSource {
+        module: "github.com/fluxcd/flux2/v2",
+        package: "./cmd/flux",
+        files: &[("cmd/flux/manifests/none.yaml", "")],
+    },
+};
+
 /// cosign's and notation's libraries, which sign artifacts and say what they make of a signature.
 pub static SIGN: Tool = Tool {
     name: "sign",
@@ -285,7 +303,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 21] = [
+pub static ALL: [&Tool; 22] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -302,6 +320,7 @@ pub static ALL: [&Tool; 21] = [
     &SOURCE_CONTROLLER,
     &KUSTOMIZE_CONTROLLER,
     &HELM_CONTROLLER,
+    &FLUX,
     &SIGN,
     &CLOUDS,
     &CARGO_DENY,
@@ -368,6 +387,14 @@ impl Tool {
             Recipe::GoInstall { package } => {
                 build::go_install(&format!("{package}@v{}", self.version), folder);
             }
+            Recipe::GoSource {
+                module,
+                package,
+                files,
+            } => {
+                let module = format!("{module}@v{}", self.version);
+                build::go_source(&module, package, files, &folder.join(self.name));
+            }
             Recipe::Python { requirements, .. } => build::python(requirements, folder),
         }
         eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
@@ -394,6 +421,18 @@ impl Tool {
                 }
             }
             Recipe::GoInstall { package } => hash.update(package),
+            Recipe::GoSource {
+                module,
+                package,
+                files,
+            } => {
+                hash.update(module);
+                hash.update(package);
+                for (name, text) in *files {
+                    hash.update(name);
+                    hash.update(text);
+                }
+            }
             Recipe::Python { requirements, .. } => hash.update(requirements),
         }
         let hash = hex::encode(hash.finalize());
