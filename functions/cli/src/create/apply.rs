@@ -2,6 +2,7 @@
 
 use super::Common;
 use super::object::{End, Made};
+use super::secret::Secret;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::ready::{ready, revision, suspended, text};
@@ -78,6 +79,17 @@ impl Hub {
             }
             End::Stored => {}
         }
+        Ok(())
+    }
+
+    /// Applies the Secret of an object that follows.
+    ///
+    /// # Errors
+    /// The cluster's.
+    pub async fn store(&self, secret: Secret, what: &str) -> Result<(), Error> {
+        term::action(&format!("applying secret with {what}"));
+        self.apply(secret.stored()).await?;
+        term::success("authentication configured");
         Ok(())
     }
 

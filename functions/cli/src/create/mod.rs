@@ -2,9 +2,14 @@
 
 mod apply;
 mod flags;
+mod helmrelease;
 mod kustomization;
 mod names;
+mod notification;
 mod object;
+mod secret;
+mod source;
+mod tenant;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
@@ -67,8 +72,16 @@ struct Named {
 
 #[derive(Subcommand)]
 enum What {
+    Tenant(tenant::Args),
+    Source(source::Args),
     #[command(alias = "ks")]
     Kustomization(kustomization::Args),
+    #[command(alias = "hr")]
+    Helmrelease(helmrelease::Args),
+    Secret(secret::Args),
+    Receiver(notification::Receiver),
+    Alert(notification::Alert),
+    AlertProvider(notification::Provider),
 }
 
 impl Common {
@@ -91,6 +104,13 @@ impl Common {
 pub async fn run(args: Args) -> Result<(), Error> {
     let common = &args.common;
     match args.what {
+        What::Tenant(args) => args.run(common).await,
+        What::Source(args) => args.run(common).await,
         What::Kustomization(args) => common.finish(args.made(common)?).await,
+        What::Helmrelease(args) => common.finish(args.made(common)?).await,
+        What::Secret(args) => args.run(common).await,
+        What::Receiver(args) => common.finish(args.made(common)?).await,
+        What::Alert(args) => common.finish(args.made(common)?).await,
+        What::AlertProvider(args) => common.finish(args.made(common)?).await,
     }
 }
