@@ -275,7 +275,7 @@ pub fn depends_on(lists: &[List]) -> Result<Option<Value>, String> {
         })
     };
     let found: Result<Vec<Value>, String> = items(lists).into_iter().map(dependency).collect();
-    Ok(found.map(|found| (!found.is_empty()).then(|| found.into()))?)
+    found.map(|found| (!found.is_empty()).then(|| found.into()))
 }
 
 /// A text that is not empty: Flux takes an empty one for a flag that was not given.

@@ -207,7 +207,7 @@ impl Args {
         };
         let found: Result<Vec<Value>, Error> =
             items(&self.values_from).into_iter().map(from).collect();
-        Ok(found.map(|found| (!found.is_empty()).then(|| found.into()))?)
+        found.map(|found| (!found.is_empty()).then(|| found.into()))
     }
 }
 
