@@ -223,6 +223,17 @@ pub static SIGN: Tool = Tool {
     },
 };
 
+/// Servers and keys of Go's own SSH, which Flux scans and reads with the same library.
+pub static SSH: Tool = Tool {
+    name: "ssh",
+    version: "0.53.0",
+    takes: "a few seconds",
+    recipe: Recipe::GoModule {
+        folder: "oracle/ssh",
+        ldflags: "",
+    },
+};
+
 /// Flux's library for logins of clouds, and the hosts that it asks.
 pub static CLOUDS: Tool = Tool {
     name: "clouds",
@@ -303,7 +314,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 22] = [
+pub static ALL: [&Tool; 23] = [
     &KUBE_APISERVER,
     &ETCD,
     &KUBECTL,
@@ -321,6 +332,7 @@ pub static ALL: [&Tool; 22] = [
     &KUSTOMIZE_CONTROLLER,
     &HELM_CONTROLLER,
     &FLUX,
+    &SSH,
     &SIGN,
     &CLOUDS,
     &CARGO_DENY,

@@ -7,6 +7,7 @@
 use super::key::{number, take, write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use p256::elliptic_curve::sec1::ToEncodedPoint as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
@@ -25,8 +26,8 @@ const EXCHANGE: u8 = 30;
 const ANSWER: u8 = 31;
 
 /// Exchanges that begin with a number of the client's alone.
-const EXCHANGES: &str = "curve25519-sha256,curve25519-sha256@libssh.org,diffie-hellman-group14-sha256,\
-                         diffie-hellman-group16-sha512,diffie-hellman-group14-sha1";
+const EXCHANGES: &str = "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,ecdh-sha2-nistp521,\
+                         diffie-hellman-group14-sha256,diffie-hellman-group16-sha512,diffie-hellman-group14-sha1";
 /// Flux's order of keys.
 const KEYS: &str = "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-256,rsa-sha2-512,ssh-rsa,ssh-ed25519";
 const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
@@ -126,12 +127,25 @@ fn exchange(stream: TcpStream) -> Result<String> {
     out.write_all(&packet(&offer(&random[..16]))).map_err(io)?;
     let offered = answer(&mut input, KEXINIT)?;
     let chosen = choose(&offered)?;
-    let begin = match chosen.starts_with("curve25519") {
-        true => write(&[&random[..32]]),
+    let public = match chosen {
+        // No secret is agreed upon: any point of the curve will do.
+        "ecdh-sha2-nistp256" => p256::AffinePoint::GENERATOR
+            .to_encoded_point(false)
+            .as_bytes()
+            .to_vec(),
+        "ecdh-sha2-nistp384" => p384::AffinePoint::GENERATOR
+            .to_encoded_point(false)
+            .as_bytes()
+            .to_vec(),
+        "ecdh-sha2-nistp521" => p521::AffinePoint::GENERATOR
+            .to_encoded_point(false)
+            .as_bytes()
+            .to_vec(),
+        _ if chosen.starts_with("curve25519") => random[..32].to_vec(),
         // A number far below every group's prime.
-        false => write(&[&number(&random[1..])]),
+        _ => number(&random[1..]),
     };
-    let begin = [&[EXCHANGE], begin.as_slice()].concat();
+    let begin = [&[EXCHANGE], write(&[&public]).as_slice()].concat();
     out.write_all(&packet(&begin)).map_err(io)?;
     let told = answer(&mut input, ANSWER)?;
     let strange = || "the server's key cannot be read".to_owned();

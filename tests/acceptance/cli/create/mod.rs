@@ -1,11 +1,13 @@
 //! `driftless create --export` beside the real `flux create --export`.
 
+mod ssh;
+
 use driftless_harness::command::{Done, driftless};
 use driftless_harness::tools;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: &str = include_str!("create/commands.txt");
+const COMMANDS: &str = include_str!("commands.txt");
 
 /// What is expected of an argument list.
 enum Expected {
