@@ -29,7 +29,8 @@ pub struct Args {
         global = true,
         value_name = "DURATION",
         default_value = "0s",
-        hide_default_value = true
+        hide_default_value = true,
+        help_heading = "Options of every source"
     )]
     fetch_timeout: Time,
 }
