@@ -110,6 +110,9 @@ impl Hub {
         {
             spec.insert("suspend".to_owned(), json!(false));
         }
+        if let Some(live) = live.as_ref().filter(|live| live.kind() == "Secret") {
+            keeps_type(live, &object)?;
+        }
         let replaced = live.as_ref().is_some_and(|live| {
             let role = "/roleRef";
             live.pointer(role) != object.pointer(role)
@@ -169,4 +172,21 @@ impl Hub {
             tokio::time::sleep(POLL).await;
         }
     }
+}
+
+/// Whether a Secret stays of its type: the API server changes none.
+///
+/// # Errors
+/// It would not.
+fn keeps_type(live: &Object, object: &Object) -> Result<(), Error> {
+    let of = |secret: &Object| text(secret, "/type").unwrap_or_else(|| "Opaque".to_owned());
+    let (was, is) = (of(live), of(object));
+    if was == is {
+        return Ok(());
+    }
+    let (namespace, name) = (live.namespace(), live.name());
+    Err(Error::new(format!(
+        "Secret {namespace}/{name} is of the type {was}, which cannot be changed to {is}"
+    ))
+    .next("delete it first, or choose another name"))
 }
