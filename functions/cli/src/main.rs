@@ -4,6 +4,7 @@ mod accepted;
 mod bootstrap;
 mod build;
 mod check;
+mod create;
 mod demo;
 mod embedded;
 mod error;
@@ -45,6 +46,7 @@ enum Command {
     #[command(flatten)]
     Render(Render),
     Check(check::Args),
+    Create(create::Args),
     Demo(demo::Args),
     Get(get::Args),
     #[command(hide = true)]
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Render(Render::Build(args)) => build::run(&args),
         Command::Render(Render::Template(args)) => template::run(&args),
         Command::Check(args) => block_on(check::run(args)),
+        Command::Create(args) => block_on(create::run(args)),
         Command::Demo(args) => demo::run(args),
         Command::Get(args) => block_on(get::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),

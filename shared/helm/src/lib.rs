@@ -28,6 +28,7 @@ pub mod values;
 pub use chart::{Chart, ChartFile, Dependency, IgnoreRules, LoadLimits, Metadata, Package};
 pub use compat::Compat;
 pub use error::HelmError;
+pub use funcs::url::scheme_and_host;
 pub use manifests::{Hook, Manifest};
 pub use objects::{Capabilities, default_api_versions};
 pub use post_render::{PostRenderStrategy, PostRenderer};

@@ -2,6 +2,7 @@
 //! servers.
 
 mod build;
+mod create;
 mod fleet;
 mod flux_controllers;
 mod issued;

@@ -19,9 +19,11 @@ fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 13] = [
         &["bootstrap"],
         &["check"],
+        &["create"],
+        &["create", "kustomization"],
         &["demo"],
         &["get"],
         &["get", "kustomizations"],
@@ -51,6 +53,7 @@ fn the_first_words() {
         "bootstrap",
         "build",
         "check",
+        "create",
         "demo",
         "get",
         "reconcile",

@@ -9,6 +9,7 @@
 
 mod check;
 mod check_on_public_shapes;
+mod create;
 mod demo;
 mod demo_on_a_terminal;
 mod embedded;

@@ -42,7 +42,7 @@ mod text;
 mod time;
 mod toml_read;
 mod toml_write;
-mod url;
+pub(crate) mod url;
 mod version;
 mod yaml_read;
 

@@ -89,6 +89,15 @@ fn join(exec: &mut Exec<'_>, a: &[Value]) -> Out {
     Ok(Value::str(text))
 }
 
+/// The scheme, in lower case, and the host with its port of a URL, as Go's `net/url` parses it.
+///
+/// # Errors
+/// What is wrong with the URL, in Go's words.
+pub fn scheme_and_host(url: &str) -> Result<(String, String), String> {
+    let parsed = parse(url).map_err(|why| format!("parse {}: {why}", quote(url.as_bytes())))?;
+    Ok((parsed.scheme, parsed.host))
+}
+
 fn parse(s: &str) -> Result<Url, String> {
     let (body, fragment) = s.split_once('#').unwrap_or((s, ""));
     if s.bytes().any(|b| b < b' ' || b == 0x7f) {

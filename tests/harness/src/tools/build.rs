@@ -50,6 +50,46 @@ pub(super) fn go_install(package: &str, output: &Path) {
     ]));
 }
 
+/// In a copy of the module: nothing may be added to Go's own cache, and the module's own go.mod has its replacements.
+pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], output: &Path) {
+    let copy = tempfile::tempdir().expect("a folder for the module's source");
+    let told = run(go()
+        .current_dir(copy.path())
+        .args(["mod", "download", "-json", module]));
+    let told: serde_json::Value = serde_json::from_str(&told).expect("what Go says of the module");
+    let source = Path::new(told["Dir"].as_str().expect("the module's folder"));
+    copy_folder(source, copy.path());
+    for (name, text) in files {
+        let path = copy.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        std::fs::write(path, text).expect("add a file to the module");
+    }
+    run(go()
+        .current_dir(copy.path())
+        .args(["build", "-mod=readonly", "-trimpath", "-ldflags", "-s -w"])
+        .arg("-o")
+        .arg(output)
+        .arg(package));
+}
+
+/// The content of files alone: those of Go's cache are read-only.
+fn copy_folder(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("list a module's folder") {
+        let entry = entry.expect("an entry of a module's folder");
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("the kind of an entry").is_dir() {
+            true => {
+                std::fs::create_dir_all(&target).expect("make a folder");
+                copy_folder(&entry.path(), &target);
+            }
+            false => {
+                let content = std::fs::read(entry.path()).expect("read a module's file");
+                std::fs::write(target, content).expect("copy a module's file");
+            }
+        }
+    }
+}
+
 pub(super) fn python(requirements: &str, folder: &Path) {
     need(
         Command::new("python3").args(["-c", "import venv, ensurepip"]),

@@ -41,6 +41,12 @@ enum Recipe {
     },
     /// `go install PACKAGE@vVERSION`.
     GoInstall { package: &'static str },
+    /// A program of a module's own source, with files added that the module embeds and its archive lacks.
+    GoSource {
+        module: &'static str,
+        package: &'static str,
+        files: &'static [(&'static str, &'static str)],
+    },
     /// A Python virtual environment from a requirements file with exact pins
     /// and `program`, one of its scripts.
     Python {
@@ -205,6 +211,18 @@ pub static HELM_CONTROLLER: Tool = Tool {
     },
 };
 
+/// Flux's own command line. Its releases embed the controllers' manifests; `create` needs none of them.
+pub static FLUX: Tool = Tool {
+    name: "flux",
+    version: "2.9.5",
+    takes: "about 4 minutes",
+    recipe: Recipe::GoSource {
+        module: "github.com/fluxcd/flux2/v2",
+        package: "./cmd/flux",
+        files: &[("cmd/flux/manifests/none.yaml", "")],
+    },
+};
+
 /// cosign's and notation's libraries, which sign artifacts and say what they make of a signature.
 pub static SIGN: Tool = Tool {
     name: "sign",
@@ -212,6 +230,17 @@ pub static SIGN: Tool = Tool {
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
         folder: "oracle/sign",
+        ldflags: "",
+    },
+};
+
+/// Servers and keys of Go's own SSH, which Flux scans and reads with the same library.
+pub static SSH: Tool = Tool {
+    name: "ssh",
+    version: "0.53.0",
+    takes: "a few seconds",
+    recipe: Recipe::GoModule {
+        folder: "oracle/ssh",
         ldflags: "",
     },
 };
@@ -296,7 +325,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 22] = [
+pub static ALL: [&Tool; 24] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -314,6 +343,8 @@ pub static ALL: [&Tool; 22] = [
     &SOURCE_CONTROLLER,
     &KUSTOMIZE_CONTROLLER,
     &HELM_CONTROLLER,
+    &FLUX,
+    &SSH,
     &SIGN,
     &CLOUDS,
     &CARGO_DENY,
@@ -380,6 +411,14 @@ impl Tool {
             Recipe::GoInstall { package } => {
                 build::go_install(&format!("{package}@v{}", self.version), folder);
             }
+            Recipe::GoSource {
+                module,
+                package,
+                files,
+            } => {
+                let module = format!("{module}@v{}", self.version);
+                build::go_source(&module, package, files, &folder.join(self.name));
+            }
             Recipe::Python { requirements, .. } => build::python(requirements, folder),
         }
         eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
@@ -406,6 +445,18 @@ impl Tool {
                 }
             }
             Recipe::GoInstall { package } => hash.update(package),
+            Recipe::GoSource {
+                module,
+                package,
+                files,
+            } => {
+                hash.update(module);
+                hash.update(package);
+                for (name, text) in *files {
+                    hash.update(name);
+                    hash.update(text);
+                }
+            }
             Recipe::Python { requirements, .. } => hash.update(requirements),
         }
         let hash = hex::encode(hash.finalize());

@@ -1,0 +1,237 @@
+//! `driftless create helmrelease`.
+
+use super::flags::{self, Given as _, List, Reference, Time, items};
+use super::object::{End, Fields, Made, object};
+use super::{Common, Named};
+use crate::error::{EXIT_CODES, Error};
+use clap::ArgAction;
+use driftless_helm::Compat;
+use driftless_helm::values::{self, Table};
+use serde_json::{Number, Value, json};
+
+const EXAMPLES: &str = "Examples:
+  driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo --chart-version '>4.0.0'
+  driftless create helmrelease podinfo --source GitRepository/fleet --chart ./charts/podinfo --values values.yaml
+  driftless create helmrelease podinfo -n team-a --chart-ref OCIRepository/podinfo.flux-system
+  driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo --values-from Secret/values --export";
+
+/// What values may come from.
+const VALUES_FROM: [&str; 2] = ["Secret", "ConfigMap"];
+/// What a chart may be taken from as it is.
+const CHART_REFS: [&str; 2] = ["OCIRepository", "HelmChart"];
+
+/// Create or update a HelmRelease
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The source of the chart: KIND/NAME[.NAMESPACE] of a HelmRepository, GitRepository or Bucket
+    #[arg(long, value_name = "SOURCE", value_parser = flags::chart_source)]
+    source: Option<Reference>,
+    /// The chart's name, or its folder in the source
+    #[arg(long)]
+    chart: Option<String>,
+    /// The chart's version, or a range of versions
+    #[arg(long, value_name = "VERSION")]
+    chart_version: Option<String>,
+    /// The chart itself, in place of --source and --chart: KIND/NAME[.NAMESPACE] of an OCIRepository or HelmChart
+    #[arg(long, value_name = "SOURCE")]
+    chart_ref: Option<String>,
+    /// How often a new version of the chart is looked for
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "0s",
+        hide_default_value = true
+    )]
+    chart_interval: Time,
+    /// When a chart is packaged anew: ChartVersion or Revision
+    #[arg(long, value_name = "STRATEGY", default_value = "ChartVersion", value_parser = ["ChartVersion", "Revision"])]
+    reconcile_strategy: String,
+    /// The release's name
+    #[arg(long, value_name = "NAME")]
+    release_name: Option<String>,
+    /// Releases that must be ready first: [NAMESPACE/]NAME
+    #[arg(long, value_name = "NAMES")]
+    depends_on: Vec<List>,
+    /// The namespace of the release
+    #[arg(long, value_name = "NAME")]
+    target_namespace: Option<String>,
+    /// The namespace of the release's record [default: the target namespace]
+    #[arg(long, value_name = "NAME")]
+    storage_namespace: Option<String>,
+    /// Create the target namespace
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    create_target_namespace: bool,
+    /// The service account that applies the objects
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// Files of values; later ones win
+    #[arg(long, value_name = "FILES")]
+    values: Vec<List>,
+    /// Objects with values under the key values.yaml: Secret/NAME or ConfigMap/NAME
+    #[arg(long, value_name = "OBJECTS")]
+    values_from: Vec<List>,
+    /// What an upgrade does with the chart's definitions: Skip, Create or CreateReplace
+    #[arg(long, value_name = "POLICY", value_parser = ["Skip", "Create", "CreateReplace"])]
+    crds: Option<String>,
+    /// The Secret with the kubeconfig of a remote cluster
+    #[arg(long, value_name = "NAME")]
+    kubeconfig_secret_ref: Option<String>,
+}
+
+impl Args {
+    /// The object.
+    ///
+    /// # Errors
+    /// Flags that are not valid, or do not fit together.
+    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+        let mut spec = Fields::default();
+        self.set_chart(&mut spec)?;
+        let metadata = common.metadata(&self.named)?;
+        let target = self.target_namespace.given();
+        spec.set("interval", common.interval)
+            .set("releaseName", self.release_name.given())
+            .set("targetNamespace", target)
+            .set(
+                "storageNamespace",
+                self.storage_namespace.given().or(target),
+            )
+            .set(
+                "dependsOn",
+                flags::depends_on(&self.depends_on).map_err(Error::usage)?,
+            )
+            .set("serviceAccountName", self.service_account.given());
+        if let Some(name) = flags::name_of(&self.kubeconfig_secret_ref) {
+            spec.set("kubeConfig", json!({ "secretRef": name }));
+        }
+        let mut install = Fields::default();
+        install.flag("createNamespace", self.create_target_namespace);
+        if let Some(policy) = self.crds.given() {
+            install.set("crds", "Create");
+            spec.set("upgrade", json!({ "crds": policy }));
+        }
+        if !install.is_empty() {
+            spec.set("install", Value::from(install));
+        }
+        spec.set("values", self.values()?)
+            .set("valuesFrom", self.values_from()?);
+        Ok(Made {
+            object: object("helm.toolkit.fluxcd.io/v2", "HelmRelease", metadata, spec),
+            noun: "HelmRelease",
+            end: End::Applied,
+        })
+    }
+
+    fn set_chart(&self, spec: &mut Fields) -> Result<(), Error> {
+        let chart = match (self.chart.given(), self.chart_ref.given()) {
+            (None, None) => return Err(Error::usage("chart or chart-ref is required")),
+            (Some(_), Some(_)) => {
+                let what = "cannot use --chart in combination with --chart-ref";
+                return Err(Error::usage(what));
+            }
+            (None, Some(text)) => {
+                spec.set("chartRef", self.chart_ref(text)?);
+                return Ok(());
+            }
+            (Some(chart), None) => chart,
+        };
+        // Flux makes an object with an empty reference, which the API server refuses.
+        let Some(source) = &self.source else {
+            return Err(Error::usage("--chart: chart source is required").next("add --source"));
+        };
+        let mut inner = Fields::default();
+        inner
+            .set("chart", chart)
+            .set("version", self.chart_version.given())
+            .set("sourceRef", source.value())
+            .set("reconcileStrategy", self.reconcile_strategy.as_str())
+            .set("interval", self.chart_interval.given());
+        spec.set("chart", json!({ "spec": Value::from(inner) }));
+        Ok(())
+    }
+
+    /// A chart as it is; flags that choose one in a source would be lost.
+    fn chart_ref(&self, text: &str) -> Result<Value, Error> {
+        for (flag, given) in [
+            ("--source", self.source.is_some()),
+            ("--chart-version", self.chart_version.given().is_some()),
+            ("--chart-interval", self.chart_interval.given().is_some()),
+        ] {
+            if given {
+                let what = format!("cannot use {flag} in combination with --chart-ref");
+                return Err(Error::usage(what));
+            }
+        }
+        let reference = Reference::any(text);
+        match CHART_REFS.contains(&reference.kind.as_str()) {
+            true => Ok(reference.value()),
+            false => Err(Error::usage(format!(
+                "chart reference kind '{}' is not supported, must be one of: {}",
+                reference.kind,
+                CHART_REFS.join(", ")
+            ))),
+        }
+    }
+
+    /// The values of all files, merged; `None` without files.
+    fn values(&self) -> Result<Option<Value>, Error> {
+        let files = items(&self.values);
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let mut table = Table::new();
+        for file in files {
+            let wrong = |why| Error::new(format!("reading values from {file} failed: {why}"));
+            let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            let more = values::read(&text, file, Compat::Helm3)
+                .map_err(|error| wrong(error.to_string()))?;
+            table = values::merge(table, more);
+        }
+        Ok(Some(numbers(Value::Object(table))))
+    }
+
+    fn values_from(&self) -> Result<Option<Value>, Error> {
+        let from = |text: &str| {
+            let reference = Reference::local(text);
+            if reference.kind.is_empty() {
+                return Err(Error::usage(format!(
+                    "invalid Kubernetes object reference '{text}', must be in format <kind>/<name>"
+                )));
+            }
+            let kind = flags::known("reference kind", &reference.kind, &VALUES_FROM);
+            let kind = kind.map_err(Error::usage)?;
+            Ok(json!({"kind": kind, "name": reference.name}))
+        };
+        let found: Result<Vec<Value>, Error> =
+            items(&self.values_from).into_iter().map(from).collect();
+        found.map(|found| (!found.is_empty()).then(|| found.into()))
+    }
+}
+
+/// Numbers as they are behind Go's `float64` and JSON: whole ones are integers again, as far as they have no exponent.
+fn numbers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => number.as_f64().map_or(Value::Number(number), whole),
+        Value::Array(list) => list.into_iter().map(numbers).collect(),
+        Value::Object(table) => table
+            .into_iter()
+            .map(|(key, value)| (key, numbers(value)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn whole(number: f64) -> Value {
+    let text = number.to_string();
+    if number.fract() == 0.0 && number.abs() < 1e21 {
+        let whole = text.parse::<i64>().map(Number::from);
+        let whole = whole.or_else(|_| text.parse::<u64>().map(Number::from));
+        if let Ok(whole) = whole {
+            return whole.into();
+        }
+    }
+    number.into()
+}

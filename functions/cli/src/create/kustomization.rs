@@ -1,0 +1,180 @@
+//! `driftless create kustomization`.
+
+use super::flags::{self, Given as _, List, Reference, Time, items};
+use super::object::{End, Fields, Made, object};
+use super::{Common, Named};
+use crate::accepted::{Accepted, Flags, value};
+use crate::error::{EXIT_CODES, Error};
+use clap::{Arg, ArgAction};
+use serde_json::{Value, json};
+
+const EXAMPLES: &str = "Examples:
+  driftless create kustomization infra --source GitRepository/fleet --path ./infra --prune --interval 1h --wait
+  driftless create kustomization apps --depends-on infra --source GitRepository/fleet --path ./apps --prune
+  driftless create kustomization apps -n team-a --source OCIRepository/apps.flux-system --prune
+  driftless create kustomization apps --source fleet --path ./apps --decryption-provider sops --decryption-secret age --export";
+
+/// What a health check may be of.
+const CHECKED: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "HelmRelease"];
+
+/// Create or update a Kustomization
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The source: [KIND/]NAME[.NAMESPACE] of a GitRepository, OCIRepository or Bucket; without a kind a GitRepository
+    #[arg(long, value_name = "SOURCE", value_parser = flags::kustomization_source)]
+    source: Option<Reference>,
+    /// The folder in the source
+    #[arg(long, default_value = "./", value_parser = flags::safe_path)]
+    path: String,
+    /// Delete objects that are not in the source any more
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    prune: bool,
+    /// Wait for all objects to be ready
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    wait: bool,
+    /// Objects to be ready, as KIND/NAME.NAMESPACE of a Deployment, DaemonSet, StatefulSet or HelmRelease; not used with --wait
+    #[arg(long, value_name = "OBJECTS")]
+    health_check: Vec<List>,
+    /// How long to wait for objects to be ready
+    #[arg(long, value_name = "DURATION", default_value = "2m")]
+    health_check_timeout: Time,
+    /// Kustomizations that must be ready first: [NAMESPACE/]NAME
+    #[arg(long, value_name = "NAMES")]
+    depends_on: Vec<List>,
+    /// The service account that applies the objects
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// What decrypts files: sops
+    #[arg(long, value_name = "PROVIDER", value_parser = ["sops"])]
+    decryption_provider: Option<String>,
+    /// The Secret with the keys that decrypt files; needs --decryption-provider
+    #[arg(long, value_name = "NAME")]
+    decryption_secret: Option<String>,
+    /// The namespace of all objects
+    #[arg(long, value_name = "NAME")]
+    target_namespace: Option<String>,
+    /// The Secret with the kubeconfig of a remote cluster
+    #[arg(long, value_name = "NAME")]
+    kubeconfig_secret_ref: Option<String>,
+    /// How soon a failed reconciliation is tried again
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "0s",
+        hide_default_value = true
+    )]
+    retry_interval: Time,
+    #[command(flatten)]
+    _accepted: Accepted<Deprecated>,
+}
+
+/// Flags that Flux has still, and uses for nothing.
+struct Deprecated;
+
+impl Flags for Deprecated {
+    fn flags() -> Vec<Arg> {
+        vec![value("validation", clap::value_parser!(String))]
+    }
+}
+
+impl Args {
+    /// The object.
+    ///
+    /// # Errors
+    /// Flags that are not valid, or do not fit together.
+    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+        let Some(source) = &self.source else {
+            return Err(Error::usage("source is required"));
+        };
+        let metadata = common.metadata(&self.named)?;
+        let mut spec = Fields::default();
+        spec.set("interval", common.interval)
+            .set("path", self.path.as_str())
+            .set("prune", self.prune)
+            .set("sourceRef", source.value())
+            .set("targetNamespace", self.target_namespace.given())
+            .set(
+                "dependsOn",
+                flags::depends_on(&self.depends_on).map_err(Error::usage)?,
+            );
+        if let Some(name) = flags::name_of(&self.kubeconfig_secret_ref) {
+            spec.set("kubeConfig", json!({ "secretRef": name }));
+        }
+        let checks = items(&self.health_check);
+        if self.wait || !checks.is_empty() {
+            spec.set("timeout", self.health_check_timeout);
+        }
+        if self.wait {
+            spec.flag("wait", true);
+        } else if !checks.is_empty() {
+            let checks: Result<Vec<Value>, Error> = checks.into_iter().map(check).collect();
+            spec.set("healthChecks", checks?);
+        }
+        spec.set("serviceAccountName", self.service_account.given());
+        spec.set("decryption", self.decryption()?);
+        spec.set("retryInterval", self.retry_interval.given());
+        Ok(Made {
+            object: object(
+                "kustomize.toolkit.fluxcd.io/v1",
+                "Kustomization",
+                metadata,
+                spec,
+            ),
+            noun: "Kustomization",
+            end: End::Applied,
+        })
+    }
+
+    /// Flux leaves a Secret out that comes without a provider.
+    fn decryption(&self) -> Result<Option<Value>, Error> {
+        let secret = flags::name_of(&self.decryption_secret);
+        let Some(provider) = self.decryption_provider.given() else {
+            return match secret {
+                None => Ok(None),
+                Some(_) => Err(
+                    Error::usage("--decryption-secret: no decryption provider given")
+                        .next("add --decryption-provider sops"),
+                ),
+            };
+        };
+        let mut decryption = Fields::default();
+        decryption
+            .set("provider", provider)
+            .set("secretRef", secret);
+        Ok(Some(decryption.into()))
+    }
+}
+
+/// `KIND/NAME.NAMESPACE` as a health check.
+fn check(text: &str) -> Result<Value, Error> {
+    let wrong = || {
+        let what =
+            format!("invalid health check '{text}' must be in the format 'kind/name.namespace'");
+        Error::usage(what)
+    };
+    let [kind, name] = text.split('/').collect::<Vec<_>>()[..] else {
+        return Err(wrong());
+    };
+    if !CHECKED.contains(&kind) {
+        return Err(Error::usage(format!(
+            "invalid health check kind '{kind}' can be HelmRelease, Deployment, DaemonSet or StatefulSet"
+        )));
+    }
+    let [name, namespace] = name.split('.').collect::<Vec<_>>()[..] else {
+        return Err(wrong());
+    };
+    let mut check = Fields::default();
+    if kind == "HelmRelease" {
+        check.set("apiVersion", "helm.toolkit.fluxcd.io/v2");
+    }
+    check
+        .set("kind", kind)
+        .set("name", name)
+        .set("namespace", (!namespace.is_empty()).then_some(namespace));
+    Ok(check.into())
+}

@@ -1,0 +1,116 @@
+//! `driftless create`: makes Flux's objects, as `flux create` 2.9 does.
+
+mod apply;
+mod flags;
+mod helmrelease;
+mod kustomization;
+mod names;
+mod notification;
+mod object;
+mod secret;
+mod source;
+mod tenant;
+
+use crate::error::{EXIT_CODES, Error};
+use crate::hub::Connection;
+use apply::Hub;
+use clap::{ArgAction, Subcommand};
+use flags::{List, Time};
+use object::Made;
+use serde_json::{Map, Value};
+
+const EXAMPLES: &str = "Examples:
+  driftless create kustomization apps --source GitRepository/fleet --path ./apps --prune --interval 10m
+  driftless create kustomization apps --source fleet --path ./apps --prune --export > apps.yaml";
+
+/// Create or update objects of Flux, and wait for them
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), args_override_self = true)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten, next_help_heading = "Options of every create")]
+    common: Common,
+}
+
+/// The flags of all commands.
+#[derive(clap::Args)]
+struct Common {
+    #[command(flatten)]
+    connection: Connection,
+    /// The namespace
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "NAME",
+        default_value = "flux-system"
+    )]
+    namespace: String,
+    /// How often the object is reconciled
+    #[arg(long, global = true, value_name = "DURATION", default_value = "1m")]
+    interval: Time,
+    /// Write the objects to stdout as YAML, and ask no cluster
+    #[arg(long, global = true, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    export: bool,
+    /// How long to wait
+    #[arg(long, global = true, value_name = "DURATION", default_value = "5m")]
+    timeout: Time,
+}
+
+/// What every object has of its own.
+#[derive(clap::Args)]
+struct Named {
+    /// The object's name
+    #[arg(value_parser = names::object_name)]
+    name: String,
+    /// Labels of the object: KEY=VALUE, several with commas between them
+    #[arg(long = "label", value_name = "LABELS")]
+    labels: Vec<List>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Tenant(tenant::Args),
+    Source(source::Args),
+    #[command(alias = "ks")]
+    Kustomization(kustomization::Args),
+    #[command(alias = "hr")]
+    Helmrelease(helmrelease::Args),
+    Secret(secret::Args),
+    Receiver(notification::Receiver),
+    Alert(notification::Alert),
+    AlertProvider(notification::Provider),
+}
+
+impl Common {
+    /// `metadata` of an object.
+    fn metadata(&self, named: &Named) -> Result<Map<String, Value>, Error> {
+        let labels = names::labels(&named.labels)?;
+        Ok(object::metadata(&named.name, &self.namespace, labels))
+    }
+
+    /// Writes an object, or applies it and waits for it.
+    async fn finish(&self, made: Made) -> Result<(), Error> {
+        if self.export {
+            return object::export(&made.object);
+        }
+        Hub::connect(self).await?.finish(made).await
+    }
+}
+
+/// Runs the command.
+pub async fn run(args: Args) -> Result<(), Error> {
+    let common = &args.common;
+    match args.what {
+        What::Tenant(args) => args.run(common).await,
+        What::Source(args) => args.run(common).await,
+        What::Kustomization(args) => common.finish(args.made(common)?).await,
+        What::Helmrelease(args) => common.finish(args.made(common)?).await,
+        What::Secret(args) => args.run(common).await,
+        What::Receiver(args) => common.finish(args.made(common)?).await,
+        What::Alert(args) => common.finish(args.made(common)?).await,
+        What::AlertProvider(args) => common.finish(args.made(common)?).await,
+    }
+}

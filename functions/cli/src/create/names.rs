@@ -1,0 +1,129 @@
+//! Names and labels, as Kubernetes' API machinery checks them.
+
+use crate::error::Error;
+use serde_json::{Map, Value};
+
+use super::flags::{List, items};
+
+/// The longest name or label's value.
+const LONGEST: usize = 63;
+/// The longest prefix of a label's key.
+const LONGEST_PREFIX: usize = 253;
+
+/// The name of what is created, as Flux 2.9 checks it: two characters at least.
+pub fn object_name(name: &str) -> Result<String, String> {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    let valid = (2..=LONGEST).contains(&bytes.len())
+        && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+        && bytes.first().is_some_and(|byte| inner(*byte))
+        && bytes.last().is_some_and(|byte| inner(*byte));
+    match valid {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "name '{name}' is invalid, it should adhere to standard defined in RFC 1123, the name can only contain \
+             alphanumeric characters or '-'"
+        )),
+    }
+}
+
+/// The labels of `key=value` pairs; a later pair of the same key wins.
+pub fn labels(lists: &[List]) -> Result<Map<String, Value>, Error> {
+    let mut labels = Map::new();
+    for pair in items(lists) {
+        let [key, value] = pair.split('=').collect::<Vec<_>>()[..] else {
+            let what = format!("invalid label format '{pair}', must be key=value");
+            return Err(Error::usage(what));
+        };
+        qualified(key).map_err(|why| Error::usage(format!("invalid label '{key}': {why}")))?;
+        if !value.is_empty() {
+            let wrong = |why| Error::usage(format!("invalid label value '{value}': {why}"));
+            part(value).map_err(wrong)?;
+        }
+        labels.insert(key.to_owned(), value.into());
+    }
+    Ok(labels)
+}
+
+/// Whether a text is a qualified name: `[prefix/]name`.
+///
+/// # Errors
+/// What it has to be.
+pub fn qualified(text: &str) -> Result<(), String> {
+    match text.split('/').collect::<Vec<_>>()[..] {
+        [name] => part(name),
+        [prefix, name] => {
+            subdomain(prefix)?;
+            part(name)
+        }
+        _ => Err("a name has at most one '/', behind a DNS subdomain".to_owned()),
+    }
+}
+
+fn part(text: &str) -> Result<(), String> {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    match edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner) {
+        true if bytes.len() <= LONGEST => Ok(()),
+        true => Err(format!("must be no more than {LONGEST} characters")),
+        false => Err(
+            "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
+             character"
+                .to_owned(),
+        ),
+    }
+}
+
+fn subdomain(text: &str) -> Result<(), String> {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let label = |label: &str| {
+        let bytes = label.as_bytes();
+        bytes.first().copied().is_some_and(alphanumeric)
+            && bytes.last().copied().is_some_and(alphanumeric)
+            && bytes
+                .iter()
+                .all(|byte| alphanumeric(*byte) || *byte == b'-')
+    };
+    match text.len() <= LONGEST_PREFIX && text.split('.').all(label) {
+        true => Ok(()),
+        false => Err(format!("its prefix '{text}' is not a valid DNS subdomain")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["ab", "a-b", "0a", &"a".repeat(63)] {
+            object_name(good).unwrap();
+        }
+        for bad in ["", "a", "-ab", "ab-", "aB", "a.b", &"a".repeat(64)] {
+            object_name(bad).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn label_pairs() {
+        let read = |text: &str| labels(&[text.parse::<List>().unwrap()]);
+        let found = read("app.io/team=a,empty=,team=b,team=c").unwrap();
+        assert_eq!(
+            Value::from(found).to_string(),
+            r#"{"app.io/team":"a","empty":"","team":"c"}"#
+        );
+        for (bad, word) in [
+            ("team", "must be key=value"),
+            ("a=b=c", "must be key=value"),
+            ("=b", "invalid label ''"),
+            ("a b=c", "invalid label 'a b'"),
+            ("A.io/x=c", "'A.io' is not a valid DNS subdomain"),
+            ("a/b/c=d", "at most one '/'"),
+            ("a=-b", "invalid label value '-b'"),
+        ] {
+            let error = read(bad).unwrap_err();
+            assert!(error.message.contains(word), "{bad}: {}", error.message);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification controller.
+
+use super::flags::{self, Given as _, List, Reference, items};
+use super::object::{End, Fields, Made, object};
+use super::{Common, Named};
+use crate::error::{EXIT_CODES, Error};
+use serde_json::{Value, json};
+
+const RECEIVER: &str = "Examples:
+  driftless create receiver github --type github --event ping,push --secret-ref webhook-token --resource GitRepository/webapp";
+const ALERT: &str = "Examples:
+  driftless create alert apps --event-severity info --event-source 'Kustomization/*' --provider-ref slack";
+const PROVIDER: &str = "Examples:
+  driftless create alert-provider slack --type slack --channel general --address https://hooks.slack.com/services/T/B/X
+  driftless create alert-provider github --type github --address https://github.com/acme/fleet --secret-ref github-token";
+
+/// Create or update a Receiver of webhooks
+#[derive(clap::Args)]
+#[command(after_help = format!("{RECEIVER}\n\n{EXIT_CODES}"))]
+pub struct Receiver {
+    #[command(flatten)]
+    named: Named,
+    /// Who sends the webhooks
+    #[arg(long, value_parser = ["generic", "generic-hmac", "github", "gitlab", "bitbucket", "harbor", "dockerhub", "quay", "gcr",
+        "nexus", "acr", "cdevents"])]
+    r#type: Option<String>,
+    /// The Secret with the token
+    #[arg(long, value_name = "NAME")]
+    secret_ref: Option<String>,
+    /// The events to handle [default: all]
+    #[arg(long, value_name = "EVENTS")]
+    event: Vec<List>,
+    /// The objects to reconcile: KIND/NAME
+    #[arg(long, value_name = "OBJECTS")]
+    resource: Vec<List>,
+}
+
+/// Create or update an Alert
+#[derive(clap::Args)]
+#[command(after_help = format!("{ALERT}\n\n{EXIT_CODES}"))]
+pub struct Alert {
+    #[command(flatten)]
+    named: Named,
+    /// The Provider to which events are sent
+    #[arg(long, value_name = "NAME")]
+    provider_ref: Option<String>,
+    /// The severity of events: info or error
+    #[arg(long, value_name = "SEVERITY")]
+    event_severity: Option<String>,
+    /// The objects whose events are sent: KIND/NAME[.NAMESPACE]
+    #[arg(long, value_name = "OBJECTS")]
+    event_source: Vec<List>,
+}
+
+/// Create or update a Provider, to which alerts are sent
+#[derive(clap::Args)]
+#[command(after_help = format!("{PROVIDER}\n\n{EXIT_CODES}"))]
+pub struct Provider {
+    #[command(flatten)]
+    named: Named,
+    /// The type of the provider
+    #[arg(long)]
+    r#type: Option<String>,
+    /// The channel of a chat
+    #[arg(long)]
+    channel: Option<String>,
+    /// The name under which a chat shows the messages
+    #[arg(long, value_name = "NAME")]
+    username: Option<String>,
+    /// The address of the repository, chat or webhook
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
+    /// The Secret with the credentials
+    #[arg(long, value_name = "NAME")]
+    secret_ref: Option<String>,
+}
+
+/// The objects that a flag names.
+fn objects(
+    lists: &[List],
+    none: &str,
+    parse: impl Fn(&str) -> Reference,
+) -> Result<Vec<Value>, Error> {
+    let found = items(lists).into_iter().map(|text| {
+        let reference = parse(text);
+        match reference.kind.is_empty() {
+            true => Err(Error::usage(format!(
+                "invalid event source '{text}', must be in format <kind>/<name>"
+            ))),
+            false => Ok(reference.value()),
+        }
+    });
+    match found.collect::<Result<Vec<Value>, Error>>() {
+        Ok(found) if found.is_empty() => Err(Error::usage(none)),
+        found => found,
+    }
+}
+
+impl Receiver {
+    /// The object.
+    ///
+    /// # Errors
+    /// Flags that are not valid or absent.
+    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+        let Some(of) = self.r#type.given() else {
+            return Err(Error::usage("Receiver type is required"));
+        };
+        let Some(secret) = flags::name_of(&self.secret_ref) else {
+            return Err(Error::usage("secret ref is required"));
+        };
+        let none = "at least one resource is required";
+        let resources = objects(&self.resource, none, Reference::local)?;
+        let metadata = common.metadata(&self.named)?;
+        let events = items(&self.event);
+        let mut spec = Fields::default();
+        spec.set("type", of)
+            .set("events", (!events.is_empty()).then(|| json!(events)))
+            .set("resources", resources)
+            .set("secretRef", secret);
+        Ok(Made {
+            object: object(
+                "notification.toolkit.fluxcd.io/v1",
+                "Receiver",
+                metadata,
+                spec,
+            ),
+            noun: "Receiver",
+            end: End::Received,
+        })
+    }
+}
+
+impl Alert {
+    /// The object.
+    ///
+    /// # Errors
+    /// Flags that are not valid or absent.
+    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+        let Some(provider) = flags::name_of(&self.provider_ref) else {
+            return Err(Error::usage("provider ref is required"));
+        };
+        let none = "at least one event source is required";
+        let sources = objects(&self.event_source, none, Reference::any)?;
+        let metadata = common.metadata(&self.named)?;
+        let mut spec = Fields::default();
+        spec.set("providerRef", provider)
+            .set("eventSeverity", self.event_severity.given())
+            .set("eventSources", sources);
+        Ok(Made {
+            object: object(
+                "notification.toolkit.fluxcd.io/v1beta3",
+                "Alert",
+                metadata,
+                spec,
+            ),
+            noun: "Alert",
+            end: End::Stored,
+        })
+    }
+}
+
+impl Provider {
+    /// The object.
+    ///
+    /// # Errors
+    /// Flags that are not valid or absent.
+    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+        let Some(of) = self.r#type.given() else {
+            return Err(Error::usage("Provider type is required"));
+        };
+        let metadata = common.metadata(&self.named)?;
+        let mut spec = Fields::default();
+        spec.set("type", of)
+            .set("channel", self.channel.given())
+            .set("username", self.username.given())
+            .set("address", self.address.given())
+            .set("secretRef", flags::name_of(&self.secret_ref));
+        Ok(Made {
+            object: object(
+                "notification.toolkit.fluxcd.io/v1beta3",
+                "Provider",
+                metadata,
+                spec,
+            ),
+            noun: "Provider",
+            end: End::Stored,
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! `driftless create secret git`, and the logins that `create source git` makes.
+
+use super::key::{Algorithm, Curve, KeyPair};
+use super::{Secret, known_hosts, read};
+use crate::create::flags::Given as _;
+use crate::create::{Common, Named, names};
+use crate::error::{EXIT_CODES, Error};
+use driftless_helm::scheme_and_host;
+
+const EXAMPLES: &str = "Examples:
+  driftless create secret git fleet-login --url https://github.com/acme/fleet --username git --password TOKEN
+  driftless create secret git fleet-login --url ssh://git@github.com/acme/fleet --ssh-key-algorithm ed25519
+  driftless create secret git fleet-login --url ssh://git@github.com/acme/fleet --private-key-file ./id --export > login.yaml
+  driftless create secret git fleet-login --url ssh://git@git.example.com:2222/fleet --known-hosts-file ./known_hosts
+
+For SSH a key is made, unless --private-key-file gives one: add the deploy key that is shown to the repository. The server is asked
+for its key, unless --known-hosts-file gives it: compare it with the one that the host publishes.";
+
+/// The key of a Secret under which the keys of servers are.
+pub const KNOWN_HOSTS: &str = "known_hosts";
+/// The key of a Secret under which the public key is.
+pub const PUBLIC_KEY: &str = "identity.pub";
+/// What a Secret of a Git repository holds, in messages.
+pub const CREDENTIALS: &str = "repository credentials";
+
+/// Create or update a Secret for a Git repository
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The repository's address: https://HOST/PATH or ssh://USER@HOST/PATH
+    #[arg(long)]
+    url: Option<String>,
+    #[command(flatten)]
+    login: Login,
+    /// The file with the certificates of authorities
+    #[arg(long, value_name = "FILE")]
+    ca_crt_file: Option<String>,
+    /// A token in place of a user's name and password
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
+    bearer_token: Option<String>,
+}
+
+/// The flags of a login.
+#[derive(clap::Args)]
+pub struct Login {
+    /// The user's name, for HTTP
+    #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
+    username: Option<String>,
+    /// The user's password, for HTTP; or the password of --private-key-file
+    #[arg(short, long, allow_hyphen_values = true)]
+    password: Option<String>,
+    /// The algorithm of a new key [default: ecdsa]
+    #[arg(long, value_enum)]
+    ssh_key_algorithm: Option<Algorithm>,
+    /// The size of a new RSA key: at least 1024, a multiple of 8 [default: 2048]
+    #[arg(long, value_name = "BITS", value_parser = bits)]
+    ssh_rsa_bits: Option<usize>,
+    /// The curve of a new ECDSA key [default: p384]
+    #[arg(long, value_enum)]
+    ssh_ecdsa_curve: Option<Curve>,
+    /// The file with a private key, in place of a new one
+    #[arg(long, value_name = "FILE")]
+    private_key_file: Option<String>,
+    /// The file with the server's keys, as in ~/.ssh/known_hosts, in place of asking the server
+    #[arg(long, value_name = "FILE")]
+    known_hosts_file: Option<String>,
+}
+
+/// Sizes that Flux takes.
+fn bits(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(bits) if bits < 1024 => Err("RSA key bit size must be at least 1024".to_owned()),
+        Ok(bits) if bits % 8 != 0 => Err("RSA key bit size must be a multiple of 8".to_owned()),
+        Ok(bits) if bits > 16_384 => Err("RSA key bit size must be at most 16384".to_owned()),
+        Ok(bits) => Ok(bits),
+        Err(_) => Err("it is not a number".to_owned()),
+    }
+}
+
+/// The address of a Git repository.
+pub struct Remote {
+    /// `ssh`, `http` or `https`.
+    pub scheme: String,
+    /// The host, with its port where the address has one.
+    pub host: String,
+}
+
+impl Remote {
+    /// The address of `--url`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(url: Option<&str>) -> Result<Self, Error> {
+        let Some(url) = url else {
+            return Err(Error::usage("url is required"));
+        };
+        let parsed = scheme_and_host(url);
+        let (scheme, host) =
+            parsed.map_err(|why| Error::usage(format!("git URL parse failed: {why}")))?;
+        if !["ssh", "http", "https"].contains(&scheme.as_str()) {
+            return Err(Error::usage(format!(
+                "git URL scheme '{scheme}' not supported, can be: ssh, http and https"
+            )));
+        }
+        if scheme == "ssh" && host.is_empty() {
+            return Err(Error::usage("git URL has no host"));
+        }
+        Ok(Self { scheme, host })
+    }
+
+    /// Whether it is reached by SSH.
+    pub fn is_ssh(&self) -> bool {
+        self.scheme == "ssh"
+    }
+}
+
+impl Args {
+    /// The Secret.
+    ///
+    /// # Errors
+    /// Flags that are not valid or do not fit together, files that cannot be read, a server that tells no key.
+    pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
+        let remote = Remote::parse(self.url.given())?;
+        let labels = names::labels(&self.named.labels)?;
+        let secret = Secret::new(&self.named.name, common, labels);
+        let token = self.bearer_token.given();
+        if !remote.is_ssh() && token.is_none() && !self.login.is_complete() {
+            return Err(Error::usage(
+                "for Git over HTTP/S the username and password, or a bearer token is required",
+            ));
+        }
+        let authorities = ("--ca-crt-file", self.ca_crt_file.given());
+        self.login.fill(secret, &remote, authorities, token)
+    }
+}
+
+impl Login {
+    fn is_complete(&self) -> bool {
+        self.username.given().is_some() && self.password.given().is_some()
+    }
+
+    /// Whether anything of it was given.
+    pub fn is_given(&self) -> bool {
+        self.username.given().is_some()
+            || self.password.given().is_some()
+            || self.ssh_flag().is_some()
+    }
+
+    /// The first flag that SSH alone takes.
+    fn ssh_flag(&self) -> Option<&'static str> {
+        let flags = [
+            ("--ssh-key-algorithm", self.ssh_key_algorithm.is_some()),
+            ("--ssh-rsa-bits", self.ssh_rsa_bits.is_some()),
+            ("--ssh-ecdsa-curve", self.ssh_ecdsa_curve.is_some()),
+            (
+                "--private-key-file",
+                self.private_key_file.given().is_some(),
+            ),
+            (
+                "--known-hosts-file",
+                self.known_hosts_file.given().is_some(),
+            ),
+        ];
+        flags
+            .into_iter()
+            .find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// Puts the login into a Secret; over HTTP it may stay empty.
+    ///
+    /// # Errors
+    /// Flags that do not fit together (Flux leaves what is too much out without a word), files that cannot be read, a server that
+    /// tells no key.
+    pub fn fill(
+        &self,
+        secret: Secret,
+        remote: &Remote,
+        authorities: (&str, Option<&str>),
+        token: Option<&str>,
+    ) -> Result<Secret, Error> {
+        match remote.is_ssh() {
+            true => {
+                for (flag, given) in [
+                    ("--username", self.username.given().is_some()),
+                    ("--bearer-token", token.is_some()),
+                ] {
+                    if given {
+                        let what = format!("{flag} is not supported for Git over SSH");
+                        return Err(Error::usage(what));
+                    }
+                }
+                if authorities.1.is_some() {
+                    let what = "specifying a CA file is not supported for Git over SSH";
+                    return Err(Error::usage(what));
+                }
+                self.fill_ssh(secret, remote)
+            }
+            false => self.fill_http(secret, authorities, token),
+        }
+    }
+
+    fn fill_http(
+        &self,
+        mut secret: Secret,
+        (flag, authorities): (&str, Option<&str>),
+        token: Option<&str>,
+    ) -> Result<Secret, Error> {
+        if let Some(flag) = self.ssh_flag() {
+            let what = format!("{flag} is not supported for Git over HTTP/S");
+            return Err(Error::usage(what));
+        }
+        match (self.username.given(), self.password.given(), token) {
+            (None, None, None) => {}
+            (Some(username), Some(password), None) => {
+                secret.set("username", username).set("password", password);
+            }
+            (None, None, Some(token)) => {
+                secret.set("bearerToken", token);
+            }
+            (_, _, Some(_)) => {
+                let what = "user credentials and bearer token cannot be used together";
+                return Err(Error::usage(what));
+            }
+            _ => {
+                let what = "--username and --password are given together";
+                return Err(Error::usage(what));
+            }
+        }
+        if let Some(file) = authorities {
+            secret.set("ca.crt", read(flag, file)?);
+        }
+        Ok(secret)
+    }
+
+    fn fill_ssh(&self, mut secret: Secret, remote: &Remote) -> Result<Secret, Error> {
+        let password = self.password.given();
+        let pair = match self.private_key_file.given() {
+            Some(file) => {
+                let text = read("--private-key-file", file)?;
+                let loaded = KeyPair::load(text, password.is_some());
+                loaded.map_err(|why| Error::new(format!("--private-key-file: {file}: {why}")))?
+            }
+            None if password.is_some() => {
+                return Err(Error::usage("--password: a new key has no password")
+                    .next("leave --password out, or give --private-key-file"));
+            }
+            None => self.new_pair()?,
+        };
+        let hosts = match self.known_hosts_file.given() {
+            Some(file) => {
+                let text = read("--known-hosts-file", file)?;
+                known_hosts::check(&text, &remote.host)
+                    .map_err(|why| Error::new(format!("--known-hosts-file: {file}: {why}")))?;
+                text
+            }
+            None => known_hosts::scan(&remote.host).map_err(|why| {
+                let what = format!("SSH key scan for host {} failed: {why}", remote.host);
+                Error::new(what).next("give the server's keys with --known-hosts-file")
+            })?,
+        };
+        secret
+            .set("identity", pair.private)
+            .set(PUBLIC_KEY, pair.public)
+            .set(KNOWN_HOSTS, hosts.trim());
+        if let Some(password) = password {
+            secret.set("password", password);
+        }
+        Ok(secret)
+    }
+
+    fn new_pair(&self) -> Result<KeyPair, Error> {
+        let algorithm = self.ssh_key_algorithm.unwrap_or(Algorithm::Ecdsa);
+        for (flag, given, of) in [
+            (
+                "--ssh-rsa-bits",
+                self.ssh_rsa_bits.is_some(),
+                Algorithm::Rsa,
+            ),
+            (
+                "--ssh-ecdsa-curve",
+                self.ssh_ecdsa_curve.is_some(),
+                Algorithm::Ecdsa,
+            ),
+        ] {
+            if given && of != algorithm {
+                let what = format!("{flag} is not supported for this --ssh-key-algorithm");
+                return Err(Error::usage(what));
+            }
+        }
+        let curve = self.ssh_ecdsa_curve.unwrap_or(Curve::P384);
+        KeyPair::generate(algorithm, curve, self.ssh_rsa_bits.unwrap_or(2048))
+            .map_err(|why| Error::new(format!("key pair generation failed: {why}")))
+    }
+}

@@ -1,0 +1,70 @@
+//! `driftless create secret helm`.
+
+use super::tls::{self, Files, TlsFlags};
+use super::{Secret, read};
+use crate::create::flags::Given as _;
+use crate::create::{Common, Named, names};
+use crate::error::{EXIT_CODES, Error};
+
+const EXAMPLES: &str = "Examples:
+  driftless create secret helm repo-login -n team-a --username me --password secret --export > login.yaml
+  driftless create secret helm repo-certs --tls-crt-file client.crt --tls-key-file client.key --ca-crt-file ca.crt";
+
+/// Create or update a Secret for a HelmRepository
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The user's name
+    #[arg(short, long, value_name = "NAME", allow_hyphen_values = true)]
+    username: Option<String>,
+    /// The user's password
+    #[arg(short, long, allow_hyphen_values = true)]
+    password: Option<String>,
+    #[command(flatten)]
+    tls: TlsFlags,
+}
+
+impl Args {
+    /// The Secret.
+    ///
+    /// # Errors
+    /// Files that cannot be read, and flags that do not fit together.
+    pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
+        let labels = names::labels(&self.named.labels)?;
+        let secret = Secret::new(&self.named.name, common, labels);
+        let login = (self.username.given(), self.password.given());
+        fill(secret, login, &self.tls.files())
+    }
+}
+
+/// Puts a login or certificates into a Secret; without any it stays as it is.
+///
+/// # Errors
+/// Files that cannot be read, and flags that do not fit together: Flux drops a login beside a certificate.
+pub fn fill(
+    secret: Secret,
+    login: (Option<&str>, Option<&str>),
+    files: &Files<'_>,
+) -> Result<Secret, Error> {
+    let pair = files.are_a_pair()?;
+    match login {
+        (None, None) if !pair && files.authorities.is_none() => Ok(secret),
+        (None, None) => tls::fill(secret, files),
+        _ if pair => {
+            let what = "a client certificate and a user's login cannot be used together";
+            Err(Error::usage(what))
+        }
+        (Some(username), Some(password)) => {
+            let mut secret = secret.of("kubernetes.io/basic-auth");
+            secret.set("username", username).set("password", password);
+            if let Some(file) = files.authorities {
+                secret.set("ca.crt", read("the CA certificates", file)?);
+            }
+            Ok(secret)
+        }
+        (None, Some(_)) => Err(Error::usage("username is required")),
+        (Some(_), None) => Err(Error::usage("password is required")),
+    }
+}

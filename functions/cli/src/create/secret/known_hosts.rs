@@ -1,0 +1,364 @@
+//! Keys of SSH servers: in a file, or as the server tells them.
+//!
+//! A server tells its key in the first messages, which are not encrypted yet (RFC 4253): versions, then both sides' algorithms, then
+//! the exchange, whose answer begins with the key. Nothing is computed: who asks ends the connection there. As with `ssh-keyscan`,
+//! nobody vouches for the key.
+
+use super::key::{number, take, write};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+/// How long a server may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// SSH's port.
+const PORT: u16 = 22;
+/// The longest packet that is read, and how many are passed over.
+const LONGEST: u32 = 256 * 1024;
+const MOST: usize = 64;
+
+const DISCONNECT: u8 = 1;
+const KEXINIT: u8 = 20;
+const EXCHANGE: u8 = 30;
+const ANSWER: u8 = 31;
+
+/// Exchanges that begin with a number of the client's alone.
+const EXCHANGES: &str = "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,ecdh-sha2-nistp521,\
+                         diffie-hellman-group14-sha256,diffie-hellman-group16-sha512,diffie-hellman-group14-sha1";
+/// Flux's order of keys.
+const KEYS: &str = "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-256,rsa-sha2-512,ssh-rsa,ssh-ed25519";
+const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
+const MACS: &str = "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512,hmac-sha1";
+
+type Result<T> = std::result::Result<T, String>;
+
+/// The host and port of `HOST[:PORT]`.
+fn parts(host: &str) -> (&str, u16) {
+    let port = host.rsplit_once(':');
+    let port = port.and_then(|(name, port)| Some((name, port.parse().ok()?)));
+    let (name, port) = match port {
+        Some((name, _)) if name.contains(':') && !name.ends_with(']') => (host, PORT),
+        Some(found) => found,
+        None => (host.trim_end_matches(':'), PORT),
+    };
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    (bare.unwrap_or(name), port)
+}
+
+/// A host as `known_hosts` names it.
+fn named(host: &str) -> String {
+    match parts(host) {
+        (name, PORT) => name.to_owned(),
+        (name, port) => format!("[{name}]:{port}"),
+    }
+}
+
+/// Whether a text has keys, one of them for this host. Names that are hashed or patterns may be this host's.
+///
+/// # Errors
+/// What is wrong, with the line.
+pub fn check(text: &str, host: &str) -> Result<()> {
+    let wanted = named(host);
+    let mut found = false;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        if line.starts_with('@') {
+            words.next();
+        }
+        let (names, of, key) = (words.next(), words.next(), words.next());
+        let key = key.and_then(|key| STANDARD.decode(key).ok());
+        let of_key = key.as_deref().and_then(|mut key| take(&mut key));
+        let (Some(names), Some(of)) = (names, of) else {
+            return Err(format!("line {}: expected HOSTS TYPE KEY", index + 1));
+        };
+        if of_key != Some(of.as_bytes()) {
+            return Err(format!(
+                "line {}: the key is not a valid {of} key",
+                index + 1
+            ));
+        }
+        let fits =
+            |name: &str| name == wanted || name.starts_with('|') || name.contains(['*', '?']);
+        found |= names.split(',').any(fits);
+    }
+    match found {
+        true => Ok(()),
+        false => Err(format!("it has no key for {wanted}")),
+    }
+}
+
+/// A line of `known_hosts` with the key that a server tells.
+///
+/// # Errors
+/// The server cannot be reached, or does not speak SSH as expected.
+pub fn scan(host: &str) -> Result<String> {
+    let (name, port) = parts(host);
+    let addresses = (name, port).to_socket_addrs();
+    let mut failed = "the name has no address".to_owned();
+    for address in addresses.map_err(|error| error.to_string())? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => return exchange(stream).map(|key| format!("{} {key}", named(host))),
+            Err(error) => failed = format!("{address}: {error}"),
+        }
+    }
+    Err(failed)
+}
+
+/// The first messages with a server; the type and the key that it tells.
+fn exchange(stream: TcpStream) -> Result<String> {
+    let io = |error: std::io::Error| error.to_string();
+    stream.set_read_timeout(Some(PATIENCE)).map_err(io)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(io)?;
+    let mut out = stream.try_clone().map_err(io)?;
+    let mut input = BufReader::new(stream);
+    out.write_all(b"SSH-2.0-driftless\r\n").map_err(io)?;
+    version(&mut input)?;
+    let mut random = [0; 256];
+    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+    out.write_all(&packet(&offer(&random[..16]))).map_err(io)?;
+    let offered = answer(&mut input, KEXINIT)?;
+    let chosen = choose(&offered)?;
+    let public = match chosen {
+        // No secret is agreed upon: any point of the curve will do.
+        "ecdh-sha2-nistp256" => p256::AffinePoint::GENERATOR
+            .to_encoded_point(false)
+            .as_bytes()
+            .to_vec(),
+        "ecdh-sha2-nistp384" => p384::AffinePoint::GENERATOR
+            .to_encoded_point(false)
+            .as_bytes()
+            .to_vec(),
+        "ecdh-sha2-nistp521" => p521::AffinePoint::GENERATOR
+            .to_encoded_point(false)
+            .as_bytes()
+            .to_vec(),
+        _ if chosen.starts_with("curve25519") => random[..32].to_vec(),
+        // A number far below every group's prime.
+        _ => number(&random[1..]),
+    };
+    let begin = [&[EXCHANGE], write(&[&public]).as_slice()].concat();
+    out.write_all(&packet(&begin)).map_err(io)?;
+    let told = answer(&mut input, ANSWER)?;
+    let strange = || "the server's key cannot be read".to_owned();
+    let blob = take(&mut told.as_slice()).ok_or_else(strange)?;
+    let of = take(&mut &*blob).and_then(|of| std::str::from_utf8(of).ok());
+    let of = of.filter(|of| KEYS.split(',').any(|known| known == *of));
+    let of = of.ok_or_else(strange)?;
+    Ok(format!("{of} {}", STANDARD.encode(blob)))
+}
+
+/// Reads up to the line with the server's version.
+fn version(input: &mut impl std::io::BufRead) -> Result<()> {
+    for _ in 0..MOST {
+        let mut line = Vec::new();
+        let mut limited = input.take(1024);
+        let count = limited.read_until(b'\n', &mut line);
+        if count.map_err(|error| error.to_string())? == 0 {
+            break;
+        }
+        if line.starts_with(b"SSH-2.0-") || line.starts_with(b"SSH-1.99-") {
+            return Ok(());
+        }
+    }
+    Err("the server does not speak SSH 2".to_owned())
+}
+
+/// Our algorithms.
+fn offer(cookie: &[u8]) -> Vec<u8> {
+    let lists = [
+        EXCHANGES, KEYS, CIPHERS, CIPHERS, MACS, MACS, "none", "none", "", "",
+    ];
+    let lists = write(&lists.map(str::as_bytes));
+    // No guess of the exchange follows.
+    [&[KEXINIT], cookie, &lists, &[0; 5]].concat()
+}
+
+/// The first of our exchanges that the server has, too.
+fn choose(offered: &[u8]) -> Result<&'static str> {
+    let lists = offered.get(16..).and_then(|mut rest| take(&mut rest));
+    let theirs = lists.and_then(|list| std::str::from_utf8(list).ok());
+    let theirs: Vec<&str> = theirs.unwrap_or_default().split(',').collect();
+    let chosen = EXCHANGES.split(',').find(|ours| theirs.contains(ours));
+    chosen.ok_or_else(|| {
+        format!(
+            "the server offers other key exchanges: {}",
+            theirs.join(",")
+        )
+    })
+}
+
+/// A packet before encryption begins.
+fn packet(payload: &[u8]) -> Vec<u8> {
+    // The whole is a multiple of eight, with four bytes of padding at least.
+    let padding = 8 - (payload.len() + 5) % 8;
+    let padding = if padding < 4 { padding + 8 } else { padding };
+    let length = u32::try_from(payload.len() + padding + 1).unwrap_or(u32::MAX);
+    let mut out = length.to_be_bytes().to_vec();
+    out.push(u8::try_from(padding).unwrap_or(u8::MAX));
+    out.extend_from_slice(payload);
+    out.resize(out.len() + padding, 0);
+    out
+}
+
+/// The body of the next message of a kind; others that say nothing are passed over.
+fn answer(input: &mut impl Read, wanted: u8) -> Result<Vec<u8>> {
+    for _ in 0..MOST {
+        let mut head = [0; 5];
+        let closed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            _ => error.to_string(),
+        };
+        input.read_exact(&mut head).map_err(closed)?;
+        let [a, b, c, d, padding] = head;
+        let length = u32::from_be_bytes([a, b, c, d]);
+        let padding = usize::from(padding);
+        if !(2..=LONGEST).contains(&length) {
+            return Err("the server sent a packet that is not valid".to_owned());
+        }
+        let mut body = vec![0; usize::try_from(length - 1).unwrap_or_default()];
+        input.read_exact(&mut body).map_err(closed)?;
+        body.truncate(body.len().saturating_sub(padding));
+        match body.split_first() {
+            Some((kind, rest)) if *kind == wanted => return Ok(rest.to_vec()),
+            Some((&DISCONNECT, rest)) => {
+                let said = rest.get(4..).and_then(|mut rest| take(&mut rest));
+                let said = String::from_utf8_lossy(said.unwrap_or_default()).into_owned();
+                return Err(format!("the server ended the connection: {said}"));
+            }
+            // Ignored data, answers to nothing, debug texts.
+            Some((2..=4, _)) => {}
+            _ => return Err("the server sent a message out of order".to_owned()),
+        }
+    }
+    Err("the server does not come to its key".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn hosts_are_named_as_openssh_names_them() {
+        for (host, want) in [
+            ("github.com", "github.com"),
+            ("github.com:22", "github.com"),
+            ("git.example.com:2222", "[git.example.com]:2222"),
+            ("[::1]", "::1"),
+            ("[::1]:2222", "[::1]:2222"),
+        ] {
+            assert_eq!(named(host), want, "{host}");
+        }
+    }
+
+    #[test]
+    fn files_are_checked_line_by_line() {
+        let key = STANDARD.encode(write(&[b"ssh-ed25519", &[7; 32]]));
+        let line = |names: &str| format!("# a comment\n\n{names} ssh-ed25519 {key} note\n");
+        for names in [
+            "git.test,10.0.0.1",
+            "|1|c2FsdA==|aGFzaA==",
+            "*.test",
+            "@cert-authority git.test",
+        ] {
+            check(&line(names), "git.test").unwrap();
+        }
+        for (text, word) in [
+            (line("other.test"), "it has no key for git.test"),
+            (line("[git.test]:2222"), "it has no key for git.test"),
+            (
+                "git.test ssh-rsa\n".to_owned(),
+                "line 1: the key is not a valid ssh-rsa key",
+            ),
+            (
+                format!("git.test ssh-rsa {key}\n"),
+                "line 1: the key is not a valid ssh-rsa key",
+            ),
+            ("\nhello\n".to_owned(), "line 2: expected HOSTS TYPE KEY"),
+        ] {
+            let why = check(&text, "git.test").unwrap_err();
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    /// A server that answers each message by the next one of a list.
+    fn server(answers: Vec<Vec<u8>>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for answer in answers {
+                stream.write_all(&answer).unwrap();
+            }
+            // Until the client has gone.
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        });
+        address.to_string()
+    }
+
+    fn kexinit(exchanges: &str) -> Vec<u8> {
+        let mut lists = [""; 10];
+        lists[0] = exchanges;
+        let lists = write(&lists.map(str::as_bytes));
+        packet(&[&[KEXINIT], [0; 16].as_slice(), &lists, &[0; 5]].concat())
+    }
+
+    #[test]
+    fn a_server_tells_its_key() {
+        let key = write(&[b"ssh-ed25519", &[7; 32]]);
+        let told = packet(&[&[ANSWER], write(&[&key, b"rest"]).as_slice()].concat());
+        let answers = vec![
+            b"welcome\r\nSSH-2.0-test\r\n".to_vec(),
+            packet(&[2, 0, 0, 0, 0]),
+            kexinit("other,diffie-hellman-group14-sha256"),
+            told,
+        ];
+        let host = server(answers);
+        let (name, port) = host.split_once(':').unwrap();
+        let want = format!("[{name}]:{port} ssh-ed25519 {}", STANDARD.encode(&key));
+        assert_eq!(scan(&host).unwrap(), want);
+    }
+
+    #[test]
+    fn what_is_no_such_server_is_told() {
+        let version = b"SSH-2.0-test\r\n".to_vec();
+        let gone = packet(&[&[DISCONNECT, 0, 0, 0, 2], write(&[b"too many"]).as_slice()].concat());
+        for (answers, word) in [
+            (
+                vec![b"HTTP/1.1 400 Bad Request\r\n".repeat(MOST)],
+                "does not speak SSH 2",
+            ),
+            (
+                vec![version.clone(), kexinit("other")],
+                "offers other key exchanges: other",
+            ),
+            (
+                vec![version.clone(), gone],
+                "ended the connection: too many",
+            ),
+            (
+                vec![version.clone(), packet(&[50])],
+                "a message out of order",
+            ),
+            (vec![version, vec![255; 16]], "a packet that is not valid"),
+        ] {
+            let why = scan(&server(answers)).unwrap_err();
+            assert!(why.contains(word), "{why}");
+        }
+        // A port that was free a moment ago.
+        let free = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        scan(&free.to_string()).unwrap_err();
+    }
+}

@@ -1,0 +1,165 @@
+//! `driftless create secret`.
+
+mod git;
+mod githubapp;
+pub mod helm;
+mod key;
+mod known_hosts;
+mod oci;
+mod proxy;
+pub mod tls;
+
+use super::Common;
+use super::apply::Hub;
+use crate::error::{EXIT_CODES, Error};
+use crate::term;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Subcommand;
+use driftless_manifest::yaml;
+use serde_json::{Map, Value, json};
+
+pub use git::{CREDENTIALS, Login, Remote};
+
+const EXAMPLES: &str = "Examples:
+  driftless create secret git fleet-login --url https://github.com/acme/fleet --username git --password TOKEN
+  driftless create secret oci registry-login --url ghcr.io --username me --password TOKEN --export > login.yaml";
+
+/// Create or update Secrets for sources and other objects
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Subcommand)]
+enum Kind {
+    Git(git::Args),
+    Helm(helm::Args),
+    Oci(oci::Args),
+    Tls(tls::Args),
+    Githubapp(githubapp::Args),
+    Proxy(proxy::Args),
+}
+
+impl Args {
+    /// Writes the Secret, or applies it.
+    pub async fn run(&self, common: &Common) -> Result<(), Error> {
+        let (noun, secret) = match &self.kind {
+            Kind::Git(args) => ("git", args.secret(common)?),
+            Kind::Helm(args) => ("helm", args.secret(common)?),
+            Kind::Oci(args) => ("oci", args.secret(common)?),
+            Kind::Tls(args) => ("tls", args.secret(common)?),
+            Kind::Githubapp(args) => ("githubapp", args.secret(common)?),
+            Kind::Proxy(args) => ("proxy", args.secret(common)?),
+        };
+        if common.export {
+            // Flux ends all of them with an empty line but this one.
+            let end = if noun == "tls" { "" } else { "\n" };
+            let text = yaml::to_string(&secret.written());
+            return term::result(&format!("---\n{text}{end}"));
+        }
+        secret.tell_key();
+        let name = secret.name.clone();
+        Hub::connect(common).await?.apply(secret.stored()).await?;
+        let namespace = &common.namespace;
+        term::success(&format!(
+            "{noun} secret '{name}' created in '{namespace}' namespace"
+        ));
+        Ok(())
+    }
+}
+
+/// A Secret that is made.
+pub struct Secret {
+    /// Its name.
+    pub name: String,
+    metadata: Map<String, Value>,
+    of: Option<&'static str>,
+    data: Map<String, Value>,
+}
+
+impl Secret {
+    /// An empty one, without a type.
+    pub fn new(name: &str, common: &Common, labels: Map<String, Value>) -> Self {
+        Self {
+            name: name.to_owned(),
+            metadata: super::object::metadata(name, &common.namespace, labels),
+            of: None,
+            data: Map::new(),
+        }
+    }
+
+    /// The same, of a type.
+    pub fn of(self, of: &'static str) -> Self {
+        Self {
+            of: Some(of),
+            ..self
+        }
+    }
+
+    /// Sets a key.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
+        self.data.insert(key.to_owned(), value.into().into());
+        self
+    }
+
+    /// Whether it has no keys.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// The text under a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.data.get(key).and_then(Value::as_str)
+    }
+
+    /// Tells the public key that a person has to give to the host.
+    pub fn tell_key(&self) {
+        if let Some(hosts) = self.get(git::KNOWN_HOSTS) {
+            term::success(&format!("public keys of the SSH server:\n{hosts}"));
+        }
+        if let Some(key) = self.get(git::PUBLIC_KEY) {
+            term::action(&format!("deploy key: {}", key.trim_end()));
+        }
+    }
+
+    fn object(&self, field: &str, data: Map<String, Value>) -> Value {
+        let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": self.metadata});
+        if !data.is_empty() {
+            object[field] = data.into();
+        }
+        if let Some(of) = self.of {
+            object["type"] = of.into();
+        }
+        object
+    }
+
+    /// As Flux writes it, in texts.
+    fn written(&self) -> Value {
+        self.object("stringData", self.data.clone())
+    }
+
+    /// As the API server stores it: keys that a later command leaves out go away, which they would not as texts.
+    pub fn stored(&self) -> Value {
+        let encoded = |value: &Value| STANDARD.encode(value.as_str().unwrap_or_default());
+        let data = self.data.iter();
+        let data = data.map(|(key, value)| (key.clone(), encoded(value).into()));
+        self.object("data", data.collect())
+    }
+}
+
+/// The text of a file that a flag names.
+///
+/// # Errors
+/// The file is not there, is no text, or is empty.
+fn read(flag: &str, file: &str) -> Result<String, Error> {
+    let wrong = |why: String| Error::new(format!("{flag}: {file}: {why}"));
+    let content = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    match String::from_utf8(content) {
+        Ok(text) if text.trim().is_empty() => Err(wrong("the file is empty".to_owned())),
+        Ok(text) => Ok(text),
+        Err(_) => Err(wrong("the file is not text in UTF-8".to_owned())),
+    }
+}

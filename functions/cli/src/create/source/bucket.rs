@@ -1,0 +1,115 @@
+//! `driftless create source bucket`.
+
+use super::{made, refer_to};
+use crate::create::apply::Hub;
+use crate::create::flags::{self, Given as _, List};
+use crate::create::object::{self, Fields, Made};
+use crate::create::secret::Secret;
+use crate::create::{Common, Named, names};
+use crate::error::{EXIT_CODES, Error};
+use clap::ArgAction;
+use serde_json::Value;
+
+const EXAMPLES: &str = "Examples:
+  driftless create source bucket apps --bucket-name apps --endpoint minio.example.com:9000 --access-key KEY --secret-key SECRET
+  driftless create source bucket apps --bucket-name apps --provider aws --endpoint s3.amazonaws.com --region us-east-1 --export";
+
+/// Create or update a Bucket
+///
+/// With --access-key and --secret-key a Secret bucket-NAME is made first, unless --secret-ref names one.
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The bucket's provider
+    #[arg(long, default_value = "generic", value_parser = ["generic", "aws", "azure", "gcp"])]
+    provider: String,
+    /// The bucket's name
+    #[arg(long, value_name = "NAME")]
+    bucket_name: Option<String>,
+    /// The provider's host
+    #[arg(long, value_name = "HOST")]
+    endpoint: Option<String>,
+    /// The access key
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    access_key: Option<String>,
+    /// The secret key
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    secret_key: Option<String>,
+    /// The bucket's region
+    #[arg(long)]
+    region: Option<String>,
+    /// Use HTTP without TLS
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    insecure: bool,
+    /// The Secret with the keys
+    #[arg(long, value_name = "NAME")]
+    secret_ref: Option<String>,
+    /// The Secret with the proxy's address and login
+    #[arg(long, value_name = "NAME")]
+    proxy_secret_ref: Option<String>,
+    /// Paths that are left out
+    #[arg(long, value_name = "PATHS")]
+    ignore_paths: Vec<List>,
+}
+
+impl Args {
+    /// Writes the object, or applies it, with its Secret before it, and waits for it.
+    pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
+        let mut made = self.made(common, timeout)?;
+        if common.export {
+            return object::export(&made.object);
+        }
+        let secret = self.secret(common)?;
+        let hub = Hub::connect(common).await?;
+        if let Some(secret) = secret {
+            let name = secret.name.clone();
+            hub.store(secret, "the bucket credentials").await?;
+            refer_to(&mut made, &name);
+        }
+        hub.finish(made).await
+    }
+
+    fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
+        let Some(bucket) = self.bucket_name.given() else {
+            return Err(Error::usage("bucket-name is required"));
+        };
+        let Some(endpoint) = self.endpoint.given() else {
+            return Err(Error::usage("endpoint is required"));
+        };
+        let metadata = common.metadata(&self.named)?;
+        let mut spec = Fields::default();
+        spec.set("bucketName", bucket)
+            .set("provider", self.provider.as_str())
+            .flag("insecure", self.insecure)
+            .set("endpoint", endpoint)
+            .set("region", self.region.given())
+            .set("interval", common.interval)
+            .set("ignore", flags::ignore(&self.ignore_paths))
+            .set("timeout", timeout)
+            .set("secretRef", flags::name_of(&self.secret_ref))
+            .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref));
+        Ok(made("Bucket", "Bucket source", metadata, spec))
+    }
+
+    fn secret(&self, common: &Common) -> Result<Option<Secret>, Error> {
+        let (access, secret) = match (self.access_key.given(), self.secret_key.given()) {
+            (None, None) => return Ok(None),
+            (Some(access), Some(secret)) => (access, secret),
+            _ => {
+                let what = "--access-key and --secret-key are given together";
+                return Err(Error::usage(what));
+            }
+        };
+        if self.secret_ref.given().is_some() {
+            let what = "cannot use --access-key in combination with --secret-ref";
+            return Err(Error::usage(what));
+        }
+        let labels = names::labels(&self.named.labels)?;
+        let mut made = Secret::new(&format!("bucket-{}", self.named.name), common, labels);
+        made.set("accesskey", access).set("secretkey", secret);
+        Ok(Some(made))
+    }
+}

@@ -1,0 +1,209 @@
+//! `driftless create source git`.
+
+use super::{made, refer_to};
+use crate::create::apply::Hub;
+use crate::create::flags::{self, Given as _, List};
+use crate::create::object::{self, Fields, Made};
+use crate::create::secret::{CREDENTIALS, Login, Remote, Secret};
+use crate::create::{Common, Named};
+use crate::error::{EXIT_CODES, Error};
+use crate::term;
+use clap::ArgAction;
+use serde_json::{Map, Value};
+use std::io::Write as _;
+
+const EXAMPLES: &str = "Examples:
+  driftless create source git fleet --url https://github.com/acme/fleet --branch main
+  driftless create source git podinfo --url https://github.com/stefanprodan/podinfo --tag-semver '>=3.2.0 <3.3.0' --export
+  driftless create source git fleet --url ssh://git@github.com/acme/fleet --branch main --ssh-key-algorithm ed25519
+  driftless create source git fleet --url https://github.com/acme/fleet --branch main --username git --password TOKEN
+
+With a login, or for SSH, a Secret of the same name is made first, unless --secret-ref names one. For SSH a key is made, unless
+--private-key-file gives one, and the server is asked for its key, unless --known-hosts-file gives it.";
+
+/// Create or update a GitRepository
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The repository's address: https://HOST/PATH or ssh://USER@HOST/PATH
+    #[arg(long)]
+    url: Option<String>,
+    /// The branch
+    #[arg(long)]
+    branch: Option<String>,
+    /// The tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// A range of versions; the highest tag in it
+    #[arg(long, value_name = "RANGE")]
+    tag_semver: Option<String>,
+    /// The reference, such as refs/pull/420/head
+    #[arg(long, value_name = "REFERENCE")]
+    ref_name: Option<String>,
+    /// The commit; may be given with --branch
+    #[arg(long)]
+    commit: Option<String>,
+    #[command(flatten)]
+    login: Login,
+    /// The Secret with the login
+    #[arg(long, value_name = "NAME")]
+    secret_ref: Option<String>,
+    /// The Secret with the proxy's address and login
+    #[arg(long, value_name = "NAME")]
+    proxy_secret_ref: Option<String>,
+    /// Whose login is used
+    #[arg(long, value_parser = ["generic", "github", "aws", "azure"])]
+    provider: Option<String>,
+    /// The file with the certificates of authorities
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<String>,
+    /// Fetch submodules, too
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+        default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    recurse_submodules: bool,
+    /// Do not ask whether the deploy key is added to the repository
+    #[arg(short, long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, value_parser = flags::switch)]
+    silent: bool,
+    /// Paths that are left out
+    #[arg(long, value_name = "PATHS")]
+    ignore_paths: Vec<List>,
+    /// Folders to which the fetch is restricted
+    #[arg(long, value_name = "PATHS")]
+    sparse_checkout_paths: Vec<List>,
+}
+
+impl Args {
+    /// Writes the object, or applies it, with its Secret before it, and waits for it.
+    pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
+        let remote = Remote::parse(self.url.given())?;
+        let mut made = self.made(common, &remote, timeout)?;
+        if common.export {
+            return object::export(&made.object);
+        }
+        let secret = self.secret(common, &remote)?;
+        let hub = Hub::connect(common).await?;
+        if let Some(secret) = secret {
+            secret.tell_key();
+            if remote.is_ssh() && !self.silent {
+                confirm()?;
+            }
+            let name = secret.name.clone();
+            hub.store(secret, CREDENTIALS).await?;
+            refer_to(&mut made, &name);
+        }
+        hub.finish(made).await
+    }
+
+    fn made(
+        &self,
+        common: &Common,
+        remote: &Remote,
+        timeout: Option<Value>,
+    ) -> Result<Made, Error> {
+        let reference = self.reference()?;
+        if remote.is_ssh() && self.ca_file.given().is_some() {
+            let what = "specifying a CA file is not supported for Git over SSH";
+            return Err(Error::usage(what));
+        }
+        let metadata = common.metadata(&self.named)?;
+        let sparse = flags::items(&self.sparse_checkout_paths);
+        let mut spec = Fields::default();
+        spec.set("url", self.url.given())
+            .set("interval", common.interval)
+            .flag("recurseSubmodules", self.recurse_submodules)
+            .set("ref", reference)
+            .set("ignore", flags::ignore(&self.ignore_paths))
+            .set(
+                "sparseCheckout",
+                (!sparse.is_empty()).then(|| serde_json::json!(sparse)),
+            )
+            .set("timeout", timeout)
+            .set("secretRef", flags::name_of(&self.secret_ref))
+            .set("proxySecretRef", flags::name_of(&self.proxy_secret_ref))
+            .set("provider", self.provider.given());
+        Ok(made(
+            "GitRepository",
+            "GitRepository source",
+            metadata,
+            spec,
+        ))
+    }
+
+    /// `spec.ref`. Flux takes the first of several that are given and drops the others; a commit is taken with its branch.
+    fn reference(&self) -> Result<Value, Error> {
+        let flags = [
+            ("--commit", "commit", &self.commit),
+            ("--ref-name", "name", &self.ref_name),
+            ("--tag-semver", "semver", &self.tag_semver),
+            ("--tag", "tag", &self.tag),
+            ("--branch", "branch", &self.branch),
+        ];
+        let given: Vec<_> = flags
+            .into_iter()
+            .filter_map(|(flag, field, value)| Some((flag, field, value.given()?)))
+            .collect();
+        let flags: Vec<&str> = given.iter().map(|(flag, _, _)| *flag).collect();
+        match flags[..] {
+            [] => {
+                return Err(Error::usage(
+                    "a Git ref is required, use one of the following: --branch, --tag, --commit, --ref-name or --tag-semver",
+                ));
+            }
+            [_] | ["--commit", "--branch"] => {}
+            _ => {
+                let what = format!("only one Git ref can be used: {}", flags.join(", "));
+                return Err(Error::usage(what));
+            }
+        }
+        let mut reference = Map::new();
+        for (_, field, value) in given {
+            reference.insert(field.to_owned(), value.into());
+        }
+        Ok(reference.into())
+    }
+
+    /// The Secret of the login; `None` where there is one already, or none is needed.
+    fn secret(&self, common: &Common, remote: &Remote) -> Result<Option<Secret>, Error> {
+        let authorities = self.ca_file.given();
+        let given = self.login.is_given() || authorities.is_some();
+        if self.secret_ref.given().is_some() {
+            return match given {
+                false => Ok(None),
+                true => {
+                    let what =
+                        "cannot use a login or certificates in combination with --secret-ref";
+                    Err(Error::usage(what))
+                }
+            };
+        }
+        if remote.scheme == "http" && given {
+            term::failure("insecure configuration: credentials configured for an HTTP URL");
+        }
+        let secret = Secret::new(&self.named.name, common, Map::new());
+        let login = ("--ca-file", authorities);
+        let secret = self.login.fill(secret, remote, login, None)?;
+        Ok((!secret.is_empty()).then_some(secret))
+    }
+}
+
+/// Asks whether the deploy key is in its place.
+fn confirm() -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::new(format!("ask on the terminal: {error}"));
+    let mut out = std::io::stderr().lock();
+    write!(
+        out,
+        "Have you added the deploy key to your repository? [y/N] "
+    )
+    .map_err(failed)?;
+    out.flush().map_err(failed)?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(failed)?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Error::new("aborting: nothing was made")
+            .next("make the key with driftless create secret git, add it to the repository, and name the Secret with --secret-ref; or give --silent")),
+    }
+}

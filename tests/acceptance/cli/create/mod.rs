@@ -1,0 +1,163 @@
+//! `driftless create --export` beside the real `flux create --export`.
+
+mod ssh;
+
+use driftless_harness::command::{Done, driftless};
+use driftless_harness::tools;
+use std::path::Path;
+use std::process::Command;
+
+const COMMANDS: &str = include_str!("commands.txt");
+
+/// What is expected of an argument list.
+enum Expected {
+    /// Both write the same.
+    Same,
+    /// Both refuse, with these words.
+    Refused(String),
+    /// Both write something, driftless alone with these words.
+    More(String),
+    /// driftless alone refuses, with these words.
+    Stricter(String),
+}
+
+fn cases() -> Vec<(Vec<String>, Expected)> {
+    let lines = COMMANDS.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let case = |line: &str| {
+        let (line, said) = line.split_once(" => ").unwrap_or((line, ""));
+        let said = said.to_owned();
+        if let Some(line) = line.strip_prefix("! ") {
+            (words(line), Expected::Refused(said))
+        } else if let Some(line) = line.strip_prefix("+ ") {
+            (words(line), Expected::More(said))
+        } else if let Some(line) = line.strip_prefix("- ") {
+            (words(line), Expected::Stricter(said))
+        } else {
+            (words(line), Expected::Same)
+        }
+    };
+    lines.map(case).collect()
+}
+
+/// The words of a line, as a shell has them: in single quotes everything stands for itself, `\n` outside of them is a line break.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quoted = false;
+    for one in line.replace("\\n", "\n").chars() {
+        match one {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(one),
+        }
+    }
+    assert!(!quoted, "an open quote in: {line}");
+    words.extend(word);
+    words
+}
+
+/// The folder of the argument lists' files.
+fn files() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, content: &[u8]| {
+        std::fs::write(folder.path().join(name), content).expect("write a file");
+    };
+    let from = tools::tests().join("acceptance/cli/create/files");
+    for entry in std::fs::read_dir(from).expect("list the files") {
+        let path = entry.expect("a file").path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let content = std::fs::read(&path).expect("read a file");
+        write(name.expect("a name"), &content);
+    }
+    let made = rcgen::generate_simple_self_signed(vec!["client.test".to_owned()]);
+    let made = made.expect("a certificate");
+    let other = rcgen::KeyPair::generate().expect("a key");
+    for name in ["tls.crt", "ca.crt"] {
+        write(name, made.cert.pem().as_bytes());
+    }
+    write("tls.key", made.signing_key.serialize_pem().as_bytes());
+    for name in ["other.key", "key"] {
+        write(name, other.serialize_pem().as_bytes());
+    }
+    folder
+}
+
+fn run(mut command: Command, folder: &Path, args: &[String]) -> Done {
+    let output = command
+        .arg("create")
+        .args(args)
+        .arg("--export")
+        .current_dir(folder)
+        .output()
+        .expect("run the tool");
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Flux's command line and ours in the same folder.
+fn both(folder: &Path, args: &[String]) -> (Done, Done) {
+    let home = tempfile::tempdir().expect("a home");
+    let mut theirs = Command::new(tools::FLUX.path());
+    theirs.env_clear().env("HOME", home.path());
+    (
+        run(theirs, folder, args),
+        run(driftless(home.path()), folder, args),
+    )
+}
+
+/// What Flux wrote, without the line about a flag that is not used any more.
+fn exported(theirs: &Done) -> &str {
+    match theirs.out.starts_with("Flag --") {
+        true => theirs.out.split_once('\n').map_or("", |(_, rest)| rest),
+        false => &theirs.out,
+    }
+}
+
+/// What is wrong with a case; nothing where all is as expected.
+fn wrong((theirs, ours): &(Done, Done), expected: &Expected) -> Option<String> {
+    let said = |done: &Done, words: &str| done.code != 0 && done.err.contains(words);
+    let right = match expected {
+        Expected::Same => theirs.code == 0 && ours.code == 0 && exported(theirs) == ours.out,
+        Expected::More(words) => {
+            let has = |done: &Done| done.code == 0 && done.out.contains(words.as_str());
+            theirs.code == 0 && !has(theirs) && has(ours)
+        }
+        Expected::Refused(words) => said(theirs, words) && said(ours, words) && ours.out.is_empty(),
+        Expected::Stricter(words) => theirs.code == 0 && said(ours, words) && ours.out.is_empty(),
+    };
+    (!right).then(|| {
+        format!(
+            "flux {}:\n{}{}driftless {}:\n{}{}",
+            theirs.code, theirs.out, theirs.err, ours.code, ours.out, ours.err
+        )
+    })
+}
+
+#[test]
+fn create_as_flux() {
+    let folder = files();
+    let cases = cases();
+    let (mut same, mut refused, mut failed) = (0, 0, Vec::new());
+    for (args, expected) in &cases {
+        match wrong(&both(folder.path(), args), expected) {
+            Some(what) => failed.push(format!("create {}\n{what}", args.join(" "))),
+            None if matches!(expected, Expected::Same) => same += 1,
+            None => refused += 1,
+        }
+    }
+    println!("{same} exports are the same, {refused} argument lists are refused");
+    assert!(
+        failed.is_empty(),
+        "{} of {} argument lists:\n\n{}",
+        failed.len(),
+        cases.len(),
+        failed.join("\n\n")
+    );
+}
