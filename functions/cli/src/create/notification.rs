@@ -6,6 +6,22 @@ use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use serde_json::{Value, json};
 
+/// Types of receivers.
+pub const SENDERS: [&str; 12] = [
+    "generic",
+    "generic-hmac",
+    "github",
+    "gitlab",
+    "bitbucket",
+    "harbor",
+    "dockerhub",
+    "quay",
+    "gcr",
+    "nexus",
+    "acr",
+    "cdevents",
+];
+
 const RECEIVER: &str = "Examples:
   driftless create receiver github --type github --event ping,push --secret-ref webhook-token --resource GitRepository/webapp";
 const ALERT: &str = "Examples:
@@ -21,8 +37,7 @@ pub struct Receiver {
     #[command(flatten)]
     named: Named,
     /// Who sends the webhooks
-    #[arg(long, value_parser = ["generic", "generic-hmac", "github", "gitlab", "bitbucket", "harbor", "dockerhub", "quay", "gcr",
-        "nexus", "acr", "cdevents"])]
+    #[arg(long, value_parser = SENDERS)]
     r#type: Option<String>,
     /// The Secret with the token
     #[arg(long, value_name = "NAME")]

@@ -4,6 +4,7 @@ mod ssh;
 
 use driftless_harness::command::{Done, driftless};
 use driftless_harness::tools;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -160,4 +161,50 @@ fn create_as_flux() {
         cases.len(),
         failed.join("\n\n")
     );
+}
+
+/// The long flags of a command's own part of `--help`.
+fn flags(help: &str) -> BTreeSet<&str> {
+    let flags = help.lines().filter_map(|line| {
+        // Behind the short form, or alone; not in an example.
+        let line = line.trim_start();
+        let line = line
+            .strip_prefix('-')
+            .filter(|rest| rest.get(1..3) == Some(", "))
+            .map_or(line, |rest| &rest[3..]);
+        let flag = line.strip_prefix("--")?;
+        let end = flag.find(|one: char| !one.is_ascii_lowercase() && one != '-');
+        Some(&flag[..end.unwrap_or(flag.len())])
+    });
+    flags.collect()
+}
+
+#[test]
+fn every_flag_of_flux_create() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let commands: BTreeSet<Vec<String>> = cases()
+        .into_iter()
+        .map(|(args, _)| {
+            let group = ["source", "secret"].contains(&args[0].as_str());
+            let name = if args[0] == "ks" {
+                "kustomization"
+            } else {
+                &args[0]
+            };
+            let name = if name == "hr" { "helmrelease" } else { name };
+            let more = args.get(1).filter(|_| group).cloned();
+            [name.to_owned()].into_iter().chain(more).collect()
+        })
+        .collect();
+    for command in &commands {
+        let help = [command.as_slice(), &["--help".to_owned()]].concat();
+        let (theirs, ours) = both(folder.path(), &help);
+        let (theirs, ours) = (theirs.ok(), ours.ok());
+        let (_, theirs) = theirs.split_once("\nFlags:\n").expect("flags");
+        let (theirs, _) = theirs.split_once("\nGlobal Flags:\n").expect("other flags");
+        let missing: Vec<_> = flags(theirs).difference(&flags(&ours)).copied().collect();
+        assert!(missing.is_empty(), "{command:?} lacks {missing:?}");
+    }
+    println!("{} commands have all flags", commands.len());
+    assert!(commands.len() >= 19, "{commands:?}");
 }

@@ -5,8 +5,10 @@ mod githubapp;
 pub mod helm;
 mod key;
 mod known_hosts;
+mod notation;
 mod oci;
 mod proxy;
+mod receiver;
 pub mod tls;
 
 use super::Common;
@@ -41,6 +43,8 @@ enum Kind {
     Tls(tls::Args),
     Githubapp(githubapp::Args),
     Proxy(proxy::Args),
+    Notation(notation::Args),
+    Receiver(receiver::Args),
 }
 
 impl Args {
@@ -53,6 +57,8 @@ impl Args {
             Kind::Tls(args) => ("tls", args.secret(common)?),
             Kind::Githubapp(args) => ("githubapp", args.secret(common)?),
             Kind::Proxy(args) => ("proxy", args.secret(common)?),
+            Kind::Notation(args) => ("notation configuration", args.secret(common)?),
+            Kind::Receiver(args) => ("receiver", args.secret(common)?),
         };
         if common.export {
             // Flux ends all of them with an empty line but this one.
@@ -103,6 +109,12 @@ impl Secret {
     pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
         self.data.insert(key.to_owned(), value.into().into());
         self
+    }
+
+    /// Sets the one annotation.
+    pub fn annotate(&mut self, key: &str, value: &str) {
+        let annotations = json!({ key: value });
+        self.metadata.insert("annotations".to_owned(), annotations);
     }
 
     /// Whether it has no keys.

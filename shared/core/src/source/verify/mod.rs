@@ -24,6 +24,14 @@ use key::PublicKey;
 /// The entry of a Secret that is a trusted root.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
+/// Whether a Secret with this trust policy and these certificates, each with its name, is one for signatures of notation.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_notation(policy: &[u8], certificates: &[(String, Vec<u8>)]) -> Result<(), String> {
+    notation::Trust::read(policy, certificates).map(|_| ())
+}
+
 /// An artifact of a registry, by the digest of its manifest.
 pub(super) struct Artifact<'a> {
     /// `HOST/PATH`.
