@@ -6,6 +6,7 @@ use crate::limits::{Deadline, Limits};
 use crate::packets::{Packet, Packets, push};
 use crate::remote::Remote;
 use crate::smart_http::SmartHttp;
+use crate::ssh::Ssh;
 use gix_hash::ObjectId;
 use gix_packetline::{BandRef, PacketLineRef};
 
@@ -31,6 +32,7 @@ impl Reference {
 
 enum Transport {
     Http(Box<SmartHttp>),
+    Ssh(Box<Ssh>),
 }
 
 pub(crate) struct Connection {
@@ -50,11 +52,22 @@ enum Advertisement {
 
 impl Connection {
     pub async fn open(remote: &Remote, deadline: Deadline) -> Result<Self> {
-        let (transport, mut packets) = {
-            let (http, packets) = SmartHttp::open(remote, deadline).await?;
-            (Transport::Http(Box::new(http)), packets)
+        let (transport, mut packets) = match remote.url.is_ssh() {
+            true => {
+                let (ssh, packets) = Ssh::open(remote, deadline).await?;
+                (Transport::Ssh(Box::new(ssh)), packets)
+            }
+            false => {
+                let (http, packets) = SmartHttp::open(remote, deadline).await?;
+                (Transport::Http(Box::new(http)), packets)
+            }
         };
-        let advertisement = advertisement(&mut packets).await?;
+        let advertisement = match (advertisement(&mut packets).await, &transport) {
+            (Err(error @ Error::Protocol(_)), Transport::Ssh(ssh)) => {
+                return Err(ssh.failure().unwrap_or(error));
+            }
+            (advertisement, _) => advertisement?,
+        };
         let (Advertisement::V2(capabilities) | Advertisement::V0 { capabilities, .. }) =
             &advertisement;
         let format = value(capabilities, "object-format");
@@ -72,6 +85,10 @@ impl Connection {
     async fn command(&mut self, request: Vec<u8>, limit: Limit) -> Result<&mut Packets> {
         match &self.transport {
             Transport::Http(http) => self.packets = http.command(request, limit).await?,
+            Transport::Ssh(ssh) => {
+                self.packets.allow(limit);
+                ssh.command(request).await?;
+            }
         }
         Ok(&mut self.packets)
     }
@@ -116,7 +133,6 @@ impl Connection {
         let is_v2 = matches!(self.advertisement, Advertisement::V2(_));
         let packed = self.limits.packed;
         let packets = self.command(request, Limit::Packed(packed)).await?;
-        packets.allow(Limit::Packed(packed));
         match is_v2 {
             true => packfile_v2(packets).await?,
             false => packfile_v0(packets).await?,

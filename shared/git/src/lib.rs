@@ -13,11 +13,13 @@ mod checkout;
 mod connection;
 mod error;
 mod fetch;
+mod known_hosts;
 mod limits;
 mod pack;
 mod packets;
 mod remote;
 mod smart_http;
+mod ssh;
 
 pub use connection::Reference;
 pub use error::{BoxError, Error, Limit, Result};

@@ -29,6 +29,15 @@ impl SmartHttp {
     /// and the login does not go along to another server.
     pub async fn open(remote: &Remote, deadline: Deadline) -> Result<(Self, Packets)> {
         let mut url = remote.url.url().clone();
+        let what = match (&remote.auth, url.scheme()) {
+            (Auth::Ssh(_), _) => "a login over SSH cannot be sent over HTTP",
+            (Auth::Basic { .. }, "http") => "basic auth cannot be sent over HTTP",
+            (Auth::Bearer(_), "http") => "bearer token cannot be sent over HTTP",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(Error::Login(what.to_owned()));
+        }
         url.set_path(&format!("{}/info/refs", url.path().trim_end_matches('/')));
         url.set_query(Some(QUERY));
         for _ in 0..=REDIRECTS {

@@ -181,7 +181,7 @@ async fn the_first_request_is_redirected_and_takes_no_login_along() {
     let world = fleet();
     for (url, to, works) in [
         (URL, "https://other.example", true),
-        ("http://git.example/fleet", "https://other.example", true),
+        ("http://git.example/fleet", "https://other.example", false),
         (URL, "http://other.example", false),
         (URL, "https://git.example", false),
         (URL, "ssh://other.example", false),

@@ -5,4 +5,5 @@
 )]
 
 mod clone;
+mod ssh;
 mod world;
