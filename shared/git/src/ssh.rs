@@ -123,6 +123,14 @@ fn identity(login: &SshLogin) -> Result<PrivateKey> {
     let Ok(text) = std::str::from_utf8(login.identity.expose()) else {
         return Err(invalid("is not a private key in PEM"));
     };
+    let is_old = text.contains("DEK-Info:");
+    if is_old
+        && !(text.contains("BEGIN RSA PRIVATE KEY") && text.contains("DEK-Info: AES-128-CBC,"))
+    {
+        let what = "is encrypted in PEM's old way, which is read for RSA and AES-128-CBC alone: ssh-keygen -p -f FILE \
+                    writes it anew";
+        return Err(invalid(what));
+    }
     // A password for a key that has none is not asked for.
     let open = decode_secret_key(text, None);
     let open = open.ok().filter(|key| !key.is_encrypted());

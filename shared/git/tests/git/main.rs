@@ -5,5 +5,6 @@
 )]
 
 mod clone;
+mod hostile;
 mod ssh;
 mod world;

@@ -267,6 +267,11 @@ async fn each_kind_of_key() {
         case.server.user = public;
         case.login.identity = Secret::new(private);
         let answer = case.clone().await;
+        if name == "p256-sec1" {
+            let message = answer.unwrap_err().to_string();
+            assert!(message.contains("encrypted in PEM's old way"), "{message}");
+            continue;
+        }
         assert_eq!(
             answer.as_deref().ok(),
             Some(&["a.yaml=a\n".to_owned()][..]),
