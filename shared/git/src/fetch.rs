@@ -16,9 +16,9 @@ const TAGS: usize = 10;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// The full name of the reference that leads to the commit, or to a later one: asked for where the server does not give
-    /// a commit by its hash.
-    pub reference: Option<String>,
+    /// The full names of references of which one may lead to the commit, or to a later one: asked for where the server does not
+    /// give a commit by its hash.
+    pub references: Vec<String>,
     /// The annotated tag that leads to the commit: its object is given along with the files.
     pub tag: Option<ObjectId>,
     /// The folders to read; all of them if there is none.
@@ -93,14 +93,18 @@ impl Remote {
             let what = format!("the server does not give commit {commit}: {said}");
             Err(Error::NotFound(what))
         };
-        let Some(name) = &options.reference else {
+        if options.references.is_empty() {
             return missing(&said);
-        };
+        }
         let mut connection = Connection::open(self, deadline).await?;
-        let found = connection.references(&[name]).await?;
-        let Some(found) = found.into_iter().find(|found| found.name == *name) else {
+        let names: Vec<&str> = options.references.iter().map(String::as_str).collect();
+        let mut found = connection.references(&names).await?;
+        found.retain(|found| names.contains(&found.name.as_str()));
+        let tip = found.iter().position(|found| found.target() == commit);
+        if found.is_empty() {
             return missing(&said);
-        };
+        }
+        let found = found.swap_remove(tip.unwrap_or(0));
         // The commit itself, or one with the commit somewhere in its history.
         let is_tip = found.target() == commit;
         match connection.pack(&[found.object], is_tip).await {

@@ -100,7 +100,7 @@ async fn a_commit_by_its_hash() {
         let fetched = fleet.fetch(old, &FetchOptions::default()).await.unwrap();
         assert_eq!(listing(&fetched), ["a.yaml=old\n"]);
         let mut options = FetchOptions::default();
-        options.reference = Some("refs/heads/main".to_owned());
+        options.references = vec!["refs/heads/main".to_owned()];
         let fetched = fleet.fetch(old, &options).await.unwrap();
         assert_eq!(listing(&fetched), ["a.yaml=old\n"]);
         let dangling = world.git("fleet", &["commit-tree", "-m", "x", "HEAD^{tree}"]);

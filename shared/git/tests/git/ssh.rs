@@ -403,7 +403,7 @@ async fn each_protocol_and_a_commit_by_its_hash() {
         let mut options = FetchOptions::default();
         let alone = fleet.fetch(old, &options).await;
         assert_eq!(alone.is_ok(), is_v2, "{alone:?}");
-        options.reference = Some("refs/heads/main".to_owned());
+        options.references = vec!["refs/heads/main".to_owned()];
         let fetched = fleet.fetch(old, &options).await.unwrap();
         assert_eq!(listing(&fetched), ["a.yaml=old\n"]);
         let absent = fleet.fetch(id(&"12".repeat(20)), &options).await;

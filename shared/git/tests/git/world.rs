@@ -257,7 +257,7 @@ pub async fn clone(remote: &Remote, reference: &str) -> Result<Fetched, Error> {
     let found = found.into_iter().find(|found| found.name == reference);
     let found = found.ok_or_else(|| Error::NotFound(format!("no {reference}")))?;
     let mut options = FetchOptions::default();
-    options.reference = Some(reference.to_owned());
+    options.references = vec![reference.to_owned()];
     options.tag = found.peeled.map(|_| found.object);
     remote.fetch(found.target(), &options).await
 }
