@@ -65,11 +65,15 @@ pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> 
         Some(reference) => git_login(hub, &source.id.namespace, &reference.name).await?,
         None => Found::default(),
     };
-    if !source.spec.url.starts_with("ssh://") {
+    let url = &source.spec.url;
+    if !url.starts_with("ssh://") {
         found.ssh = None;
     }
-    let unnamed = || hub.settings.source_auth(&source.id, &source.spec.url);
+    let unnamed = || hub.settings.source_auth(&source.id, url);
     let login = found.login.unwrap_or_else(unnamed);
+    if is_github(url) {
+        return Ok(login);
+    }
     let mut connection = found.connection;
     connection.allow_local = hub.settings.allow_local_clusters;
     if found.ssh.is_none() && connection == Connection::default() {
@@ -156,11 +160,10 @@ pub struct Unnamed {
 impl Unnamed {
     /// None where a login was sent, or where none would help.
     pub fn of(auth: &GitAuth, error: &PortError, url: &str) -> Option<Self> {
-        // The key was sent, unless the host is asked over its API.
         let is_keyed = matches!(auth, GitAuth::Server(server) if server.ssh.is_some());
         let lead = match error.kind {
             _ if *auth.login() != GitAuth::Anonymous => return None,
-            _ if is_keyed && !is_github(url) => return None,
+            _ if is_keyed => return None,
             ErrorKind::NotFound | ErrorKind::Denied => {
                 "it was read without a login: if the repository is private"
             }
@@ -206,6 +209,29 @@ mod tests {
             private_key: secret("key"),
             base_url: None,
         };
+        let server = |server: GitServer| GitAuth::Server(Box::new(server));
+        let keyed = |identity: &str| {
+            server(GitServer {
+                ssh: Some(SshKey {
+                    identity: secret(identity),
+                    password: None,
+                    known_hosts: String::new(),
+                }),
+                ..GitServer::default()
+            })
+        };
+        // How a server is reached says nothing of who reads.
+        let reached = server(GitServer {
+            login: basic("a", "bc"),
+            connection: Connection {
+                allow_local: true,
+                certificate_authority: Some(b"ca".to_vec()),
+                ..Connection::default()
+            },
+            ..GitServer::default()
+        });
+        assert_eq!(reached.identity(), basic("a", "bc").identity());
+        assert_eq!(*reached.login(), basic("a", "bc"));
         let all = [
             GitAuth::Anonymous,
             GitAuth::Installation,
@@ -215,6 +241,8 @@ mod tests {
             GitAuth::Bearer(secret("")),
             app("1"),
             app("2"),
+            keyed("1"),
+            keyed("2"),
         ];
         let distinct: std::collections::BTreeSet<String> =
             all.iter().map(GitAuth::identity).collect();
@@ -230,6 +258,14 @@ mod tests {
             unnamed.map(|unnamed| unnamed.hint("team-a"))
         };
         let anonymous = GitAuth::Anonymous;
+        let keyed = GitAuth::Server(Box::new(GitServer {
+            ssh: Some(SshKey {
+                identity: Secret::new("key"),
+                password: None,
+                known_hosts: String::new(),
+            }),
+            ..GitServer::default()
+        }));
         let told = hint(&anonymous, ErrorKind::NotFound, url).unwrap();
         assert!(
             told.ends_with("--allow-installation-repository team-a=acme/apps"),
@@ -240,6 +276,11 @@ mod tests {
             (&anonymous, ErrorKind::Unavailable, url),
             (&anonymous, ErrorKind::NotFound, "file:///srv/fleet"),
             (&GitAuth::Installation, ErrorKind::NotFound, url),
+            (
+                &keyed,
+                ErrorKind::NotFound,
+                "ssh://git@git.example/acme/apps",
+            ),
         ] {
             assert_eq!(hint(auth, kind, url), None);
         }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Limit, Result};
 use crate::limits::{Deadline, Limits};
 use crate::pack::Objects;
+use bytes::Bytes;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use gix_hash::{Kind as Hash, ObjectId};
 use gix_object::{Kind, TreeRefIter};
@@ -50,6 +51,14 @@ impl Checkout {
         let mut links = Vec::new();
         self.folder(objects, tree, at, 0, &mut links)?;
         Ok(links)
+    }
+
+    /// A file directly in a tree, whether it is wanted or not.
+    pub fn file_of<'a>(objects: &'a Objects, tree: ObjectId, name: &str) -> Option<&'a Bytes> {
+        let bytes = objects.get(&tree, Kind::Tree).ok()?;
+        let mut entries = TreeRefIter::from_bytes(bytes, Hash::Sha1).flatten();
+        let found = entries.find(|entry| entry.filename == name && entry.mode.is_blob())?;
+        objects.get(&found.oid.to_owned(), Kind::Blob).ok()
     }
 
     fn folder(

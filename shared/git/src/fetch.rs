@@ -1,9 +1,10 @@
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, Gitlink};
 use crate::connection::{Connection, Reference};
-use crate::error::{Error, Result, protocol};
+use crate::error::{Error, Limit, Result, protocol};
 use crate::limits::Deadline;
 use crate::pack::{Objects, unpack};
 use crate::remote::Remote;
+use crate::submodules::{self, Submodule};
 use bytes::Bytes;
 use driftless_manifest::{FileTree, TreePath};
 use gix_hash::{Kind as Hash, ObjectId};
@@ -23,7 +24,8 @@ pub struct FetchOptions {
     pub tag: Option<ObjectId>,
     /// The folders to read; all of them if there is none.
     pub folders: Vec<TreePath>,
-    /// Read the submodules, too, and theirs.
+    /// Read the submodules, too, and theirs: those that `.gitmodules` names, as Flux does. A submodule of the same server is
+    /// read with the same login, and one of another server without any.
     pub submodules: bool,
 }
 
@@ -56,25 +58,70 @@ impl Remote {
     /// [`Error::NotFound`] if the server does not give the commit; limits; what it sends is not valid.
     pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<Fetched> {
         let deadline = Deadline::after(self.limits.time);
-        let pack = self.pack(commit, options, deadline).await?;
         let checkout = Checkout::new(self.limits, deadline, options.folders.clone());
-        let limits = self.limits;
-        let tag = options.tag;
-        let (fetched, _) = blocking(move || {
+        let root = TreePath::root();
+        let (mut checkout, first) = self.read(commit, options, deadline, checkout, root).await?;
+        let mut waiting = match options.submodules {
+            true => submodules::named(self, &first)?,
+            false => Vec::new(),
+        };
+        let mut count = 0;
+        while let Some(Submodule {
+            remote,
+            path,
+            commit,
+        }) = waiting.pop()
+        {
+            count += 1;
+            if count > self.limits.submodules {
+                return Err(Error::Limit(Limit::Submodules(self.limits.submodules)));
+            }
+            // The branch that is checked out leads to the commit where nothing else does.
+            let options = FetchOptions {
+                references: vec!["HEAD".to_owned()],
+                ..FetchOptions::default()
+            };
+            let read = remote
+                .read(commit, &options, deadline, checkout, path)
+                .await;
+            let (grown, found) = read?;
+            checkout = grown;
+            waiting.extend(submodules::named(&remote, &found)?);
+        }
+        Ok(Fetched {
+            commit: first.commit,
+            tags: first.tags,
+            files: checkout.files,
+        })
+    }
+
+    /// Puts the files of a commit at a path.
+    async fn read(
+        &self,
+        commit: ObjectId,
+        options: &FetchOptions,
+        deadline: Deadline,
+        mut checkout: Checkout,
+        at: TreePath,
+    ) -> Result<(Checkout, Found)> {
+        let pack = self.pack(commit, options, deadline).await?;
+        let (limits, tag) = (self.limits, options.tag);
+        blocking(move || {
             let objects = unpack(pack, &limits, deadline)?;
             let tags = tags(&objects, tag, commit)?;
-            let mut checkout = checkout;
             let root = tree(&objects, commit)?;
-            let links = checkout.add(&objects, root, &TreePath::root())?;
-            let fetched = Fetched {
+            let links = checkout.add(&objects, root, &at)?;
+            let modules = Checkout::file_of(&objects, root, ".gitmodules").cloned();
+            let found = Found {
                 commit: objects.get(&commit, Kind::Commit)?.clone(),
                 tags,
-                files: checkout.files,
+                at,
+                links,
+                modules,
             };
-            Ok((fetched, links))
+            Ok((checkout, found))
         })
-        .await?;
-        Ok(fetched)
+        .await
     }
 
     async fn pack(
@@ -112,6 +159,17 @@ impl Remote {
             answer => answer,
         }
     }
+}
+
+/// What a commit has beside its files.
+pub(crate) struct Found {
+    commit: Bytes,
+    tags: Vec<(ObjectId, Bytes)>,
+    /// Where its files are put.
+    pub at: TreePath,
+    pub links: Vec<Gitlink>,
+    /// Its `.gitmodules`.
+    pub modules: Option<Bytes>,
 }
 
 /// Does what keeps a processor busy.

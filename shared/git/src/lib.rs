@@ -20,6 +20,7 @@ mod packets;
 mod remote;
 mod smart_http;
 mod ssh;
+mod submodules;
 
 pub use connection::Reference;
 pub use error::{BoxError, Error, Limit, Result};

@@ -112,7 +112,10 @@ impl RemoteUrl {
         let long = match text.split_once("://") {
             Some(_) => text.to_owned(),
             None => match text.split_once(':') {
-                Some((host, path)) if !host.contains('/') && !host.starts_with('-') => {
+                // `NAME::ADDRESS` is a program of git's that is run.
+                Some((host, path))
+                    if !host.contains('/') && !host.starts_with('-') && !path.starts_with(':') =>
+                {
                     format!("ssh://{host}/{}", path.trim_start_matches('/'))
                 }
                 _ => return refuse("has no scheme: expected https:// or ssh://"),

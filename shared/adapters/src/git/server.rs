@@ -267,3 +267,231 @@ impl Network for Gate {
         Ok(Box::new(stream))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::ports::{Secret, SshKey};
+    use driftless_core::repository::place;
+    use std::process::{Command, Stdio};
+
+    async fn resolve(url: &str, auth: &GitAuth, branch: &str) -> Result<Commit> {
+        let reference = GitReference {
+            branch: branch.to_owned(),
+            ..GitReference::default()
+        };
+        let place = Location::Server;
+        GitServers::new()
+            .resolve(url, &place, &reference, auth, None)
+            .await
+    }
+
+    fn keyed(known_hosts: &str) -> GitAuth {
+        GitAuth::Server(Box::new(GitServer {
+            ssh: Some(SshKey {
+                identity: Secret::new("canary"),
+                password: None,
+                known_hosts: known_hosts.to_owned(),
+            }),
+            ..GitServer::default()
+        }))
+    }
+
+    #[test]
+    fn reads_what_is_on_a_server() {
+        let git = GitServers::new();
+        for url in ["https://git.example/a/b", "https://git.example/a/b/c"] {
+            assert!(git.reads(&place(url).unwrap()), "{url}");
+        }
+        assert!(!git.reads(&place("file:///a/b").unwrap()));
+    }
+
+    #[tokio::test]
+    async fn addresses_of_this_machine_are_not_reached() {
+        for url in [
+            "https://localhost/a/b",
+            "https://127.0.0.1:1/a/b",
+            "https://[::1]/a/b",
+        ] {
+            let error = resolve(url, &GitAuth::Anonymous, "main").await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
+            assert!(
+                error.message.contains("leads back into this installation"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_ssh_needs() {
+        let url = "ssh://git@git.example/a/b";
+        for (auth, told) in [
+            (
+                GitAuth::Anonymous,
+                "invalid 'ssh' auth option: 'identity' is required",
+            ),
+            (
+                keyed(""),
+                "invalid 'ssh' auth option: 'known_hosts' is required",
+            ),
+            (keyed("git.example x"), "identity: is not a private key"),
+        ] {
+            let error = resolve(url, &auth, "main").await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Denied, "{error}");
+            let message = error.message;
+            assert!(
+                message.contains(told) && !message.contains("canary"),
+                "{message}"
+            );
+        }
+    }
+
+    fn git(folder: &std::path::Path, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// `git http-backend` on a port of this machine.
+    async fn serve(folder: std::path::PathBuf) -> std::net::SocketAddr {
+        use axum::extract::Request;
+        use axum::http::Response;
+        let answer = move |request: Request| {
+            let folder = folder.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+                let header = |name: &str| {
+                    let value = head.headers.get(name);
+                    value
+                        .map(|value| value.to_str().unwrap())
+                        .unwrap_or_default()
+                };
+                let mut child = tokio::process::Command::new("git")
+                    .arg("http-backend")
+                    .env("GIT_PROJECT_ROOT", &folder)
+                    .env("GIT_HTTP_EXPORT_ALL", "1")
+                    .env("PATH_INFO", head.uri.path())
+                    .env("QUERY_STRING", head.uri.query().unwrap_or_default())
+                    .env("REQUEST_METHOD", head.method.as_str())
+                    .env("CONTENT_TYPE", header("content-type"))
+                    .env("GIT_PROTOCOL", header("git-protocol"))
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                use tokio::io::AsyncWriteExt;
+                let mut stdin = child.stdin.take().unwrap();
+                stdin.write_all(&body).await.unwrap();
+                drop(stdin);
+                let output = child.wait_with_output().await.unwrap().stdout;
+                let end = output
+                    .windows(4)
+                    .position(|bytes| bytes == b"\r\n\r\n")
+                    .unwrap();
+                let mut response = Response::builder();
+                for line in std::str::from_utf8(&output[..end]).unwrap().lines() {
+                    let (name, value) = line.split_once(": ").unwrap();
+                    response = match name {
+                        "Status" => response.status(&value[..3]),
+                        _ => response.header(name, value),
+                    };
+                }
+                let body = axum::body::Body::from(output[end + 4..].to_vec());
+                response.body(body).unwrap()
+            }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = axum::Router::new().fallback(answer);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_repository_behind_http() {
+        if Command::new("git").arg("--version").output().is_err() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = folder.path().join("group/sub/fleet");
+        std::fs::create_dir_all(&fleet).unwrap();
+        git(&fleet, &["init", "-q", "-b", "main"]);
+        std::fs::write(fleet.join("a.yaml"), "a\n").unwrap();
+        git(&fleet, &["add", "-A"]);
+        git(&fleet, &["commit", "-q", "-m", "one"]);
+        for tag in ["v1.0.0", "v1.2.0", "v2.0.0"] {
+            git(&fleet, &["tag", "-a", "-m", tag, tag]);
+        }
+        let head = git(&fleet, &["rev-parse", "HEAD"]);
+        let address = serve(folder.path().to_owned()).await;
+        let url = format!("http://{address}/group/sub/fleet");
+        let auth = GitAuth::Server(Box::new(GitServer {
+            connection: Connection {
+                allow_local: true,
+                timeout: Duration::from_secs(20),
+                ..Connection::default()
+            },
+            ..GitServer::default()
+        }));
+        let servers = GitServers::new();
+        for (reference, revision) in [
+            (
+                serde_json::json!({"branch": "main"}),
+                format!("main@sha1:{head}"),
+            ),
+            (
+                serde_json::json!({"tag": "v1.0.0"}),
+                format!("v1.0.0@sha1:{head}"),
+            ),
+            (
+                serde_json::json!({"semver": "1.x"}),
+                format!("v1.2.0@sha1:{head}"),
+            ),
+            (
+                serde_json::json!({"name": "refs/heads/main"}),
+                format!("refs/heads/main@sha1:{head}"),
+            ),
+            (serde_json::json!({"commit": head}), format!("sha1:{head}")),
+        ] {
+            let reference: GitReference = serde_json::from_value(reference).unwrap();
+            let place = Location::Server;
+            let commit = servers
+                .resolve(&url, &place, &reference, &auth, None)
+                .await
+                .unwrap();
+            assert_eq!(commit.revision(), revision);
+            let limits = FetchLimits::default();
+            let files = servers
+                .fetch(&url, &place, &commit, &auth, limits)
+                .await
+                .unwrap();
+            assert_eq!(files.index().len(), 1);
+        }
+        let error = resolve(&url, &auth, "absent").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert!(
+            error
+                .message
+                .ends_with("couldn't find remote ref \"refs/heads/absent\"")
+        );
+        let absent = format!("http://{address}/absent");
+        let error = resolve(&absent, &auth, "main").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+        assert!(
+            error.message.starts_with("unable to list remote for"),
+            "{error}"
+        );
+        // The same without leave for addresses of this machine.
+        let error = resolve(&url, &GitAuth::Anonymous, "main")
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid);
+    }
+}

@@ -7,4 +7,5 @@
 mod clone;
 mod hostile;
 mod ssh;
+mod submodules;
 mod world;
