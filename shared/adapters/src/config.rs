@@ -5,7 +5,7 @@ use crate::charts::HttpCharts;
 use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
 use crate::compute::Threads;
-use crate::git::{GitHub, GitRouter, Hosts, LocalGit};
+use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
 use crate::local::{FolderBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use driftless_core::ports::{Clouds, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ pub async fn aws_ports(config: &Config) -> Result<Ports> {
         queue = queue.with_sweeps(url.as_str());
     }
     Ok(Ports {
-        git: Arc::new(GitRouter::new().with(github)),
+        git: Arc::new(GitRouter::new().with(github).with(GitServers::new())),
         charts: Arc::new(HttpCharts::new()),
         buckets: Arc::new(S3Buckets::with_role(&settings)),
         blobs: Arc::new(S3Blobs::new(
@@ -231,7 +231,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let secrets: Arc<dyn SecretStore> =
         Arc::new(LocalSecrets::new(options.given_secrets, options.secrets));
     let github = GitHub::new(options.hosts, secrets.clone())?;
-    let mut git = GitRouter::new().with(github);
+    let mut git = GitRouter::new().with(github).with(GitServers::new());
     if !options.git_repositories.is_empty() {
         git = git.with(LocalGit::new(options.git_repositories)?);
     }

@@ -255,7 +255,7 @@ pub(crate) fn unreachable(error: &reqwest::Error, place: &str) -> PortError {
 }
 
 /// The innermost reason of an error, without the address: it may hold a token.
-fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }

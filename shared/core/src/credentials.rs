@@ -3,11 +3,15 @@
 use crate::failure::Failure;
 use crate::flux::{GitRepository, reason};
 use crate::hub::Hub;
-use crate::ports::{ErrorKind, GitAuth, PortError, Secret};
+use crate::ports::{Connection, ErrorKind, GitAuth, GitServer, PortError, Secret, SshKey};
 use crate::repository::{Location, Repository, place};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
+use std::time::Duration;
+
+/// How long one reading of a repository may take: Flux's default for `spec.timeout`.
+const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Reads a Secret of the hub, in the hub's own identity.
 ///
@@ -50,22 +54,50 @@ pub fn keys(object: &Object) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// How a GitRepository is read: with the login in its Secret; without one, as [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key
-/// (`identity`) is no login here: it works over SSH alone, and repositories are read over their host's API.
+/// How a GitRepository is read: with the login in its Secret; without one, as
+/// [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key (`identity`) is a login of an `ssh://` address,
+/// at a server that is spoken to in git's own protocol.
 ///
 /// # Errors
 /// The Secret is missing or has none of the keys.
 pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> {
-    let own = match &source.spec.secret_ref {
+    let mut found = match &source.spec.secret_ref {
         Some(reference) => git_login(hub, &source.id.namespace, &reference.name).await?,
-        None => None,
+        None => Found::default(),
     };
-    let unnamed = || hub.settings.source_auth(&source.id, &source.spec.url);
-    Ok(own.unwrap_or_else(unnamed))
+    let url = &source.spec.url;
+    if !url.starts_with("ssh://") {
+        found.ssh = None;
+    }
+    let unnamed = || hub.settings.source_auth(&source.id, url);
+    let login = found.login.unwrap_or_else(unnamed);
+    if is_github(url) {
+        return Ok(login);
+    }
+    let mut connection = found.connection;
+    connection.allow_local = hub.settings.allow_local_clusters;
+    if found.ssh.is_none() && connection == Connection::default() {
+        return Ok(login);
+    }
+    connection.timeout = GIT_TIMEOUT;
+    Ok(GitAuth::Server(Box::new(GitServer {
+        login,
+        ssh: found.ssh,
+        connection,
+    })))
 }
 
-/// The login in a Secret with Flux's keys; none when there is a deploy key alone.
-async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Option<GitAuth>, Failure> {
+/// What a Secret has for a repository.
+#[derive(Default)]
+struct Found {
+    login: Option<GitAuth>,
+    ssh: Option<SshKey>,
+    connection: Connection,
+}
+
+/// What stands in a Secret with Flux's keys (github.com/fluxcd/pkg/git 0.52): `ca.crt` wins over `caFile`, a bearer token over user
+/// and password.
+async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Failure> {
     let place = format!("Secret/{namespace}/{name}");
     let fail =
         |what: &str| Failure::retry(reason::AUTHENTICATION_FAILED, format!("{place}: {what}"));
@@ -76,29 +108,47 @@ async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Option<GitA
     })?;
     let text =
         |key: &str| entry(&secret, key).and_then(|value| value.expose_str().map(str::to_owned));
+    let mut found = Found::default();
     if let Some(app_id) = text("githubAppID") {
-        return Ok(Some(GitAuth::App {
+        found.login = Some(GitAuth::App {
             app_id,
             installation_id: text("githubAppInstallationID").unwrap_or_default(),
             private_key: entry(&secret, "githubAppPrivateKey")
                 .ok_or_else(|| fail("has no githubAppPrivateKey"))?,
             base_url: text("githubAppBaseURL"),
-        }));
-    }
-    if let Some(token) = entry(&secret, "bearerToken") {
-        return Ok(Some(GitAuth::Bearer(token)));
-    }
-    if let Some(username) = text("username") {
+        });
+    } else if let Some(token) = entry(&secret, "bearerToken") {
+        found.login = Some(GitAuth::Bearer(token));
+    } else if let Some(username) = text("username") {
         let password =
             entry(&secret, "password").ok_or_else(|| fail("has a username and no password"))?;
-        return Ok(Some(GitAuth::Basic { username, password }));
+        found.login = Some(GitAuth::Basic { username, password });
     }
-    if entry(&secret, "identity").is_some() {
-        return Ok(None);
+    let bytes = |key: &str| entry(&secret, key).filter(|value| !value.expose().is_empty());
+    found.ssh = bytes("identity").map(|identity| SshKey {
+        identity,
+        password: bytes("password"),
+        known_hosts: text("known_hosts").unwrap_or_default(),
+    });
+    let authority = bytes("ca.crt").or_else(|| bytes("caFile"));
+    found.connection.certificate_authority = authority.map(|pem| pem.expose().to_vec());
+    found.connection.client_certificate = match (bytes("tls.crt"), bytes("tls.key")) {
+        (Some(certificate), Some(key)) => Some((certificate.expose().to_vec(), key)),
+        (None, None) => None,
+        _ => return Err(fail("has one of tls.crt and tls.key, and needs both")),
+    };
+    let is_empty = found.connection == Connection::default();
+    match found.login.is_none() && found.ssh.is_none() && is_empty {
+        true => Err(fail(
+            "has none of username and password, bearerToken, githubAppID, identity, ca.crt, tls.crt",
+        )),
+        false => Ok(found),
     }
-    Err(fail(
-        "has none of username and password, bearerToken, githubAppID, identity",
-    ))
+}
+
+/// Whether this is a repository of github.com, which is asked over its API.
+fn is_github(url: &str) -> bool {
+    matches!(place(url), Ok(Location::Hosted(repository)) if repository.host == "github.com")
 }
 
 /// A repository that was read without a login and could not be: what may be done about it.
@@ -110,8 +160,10 @@ pub struct Unnamed {
 impl Unnamed {
     /// None where a login was sent, or where none would help.
     pub fn of(auth: &GitAuth, error: &PortError, url: &str) -> Option<Self> {
+        let is_keyed = matches!(auth, GitAuth::Server(server) if server.ssh.is_some());
         let lead = match error.kind {
-            _ if *auth != GitAuth::Anonymous => return None,
+            _ if *auth.login() != GitAuth::Anonymous => return None,
+            _ if is_keyed => return None,
             ErrorKind::NotFound | ErrorKind::Denied => {
                 "it was read without a login: if the repository is private"
             }
@@ -157,6 +209,29 @@ mod tests {
             private_key: secret("key"),
             base_url: None,
         };
+        let server = |server: GitServer| GitAuth::Server(Box::new(server));
+        let keyed = |identity: &str| {
+            server(GitServer {
+                ssh: Some(SshKey {
+                    identity: secret(identity),
+                    password: None,
+                    known_hosts: String::new(),
+                }),
+                ..GitServer::default()
+            })
+        };
+        // How a server is reached says nothing of who reads.
+        let reached = server(GitServer {
+            login: basic("a", "bc"),
+            connection: Connection {
+                allow_local: true,
+                certificate_authority: Some(b"ca".to_vec()),
+                ..Connection::default()
+            },
+            ..GitServer::default()
+        });
+        assert_eq!(reached.identity(), basic("a", "bc").identity());
+        assert_eq!(*reached.login(), basic("a", "bc"));
         let all = [
             GitAuth::Anonymous,
             GitAuth::Installation,
@@ -166,6 +241,8 @@ mod tests {
             GitAuth::Bearer(secret("")),
             app("1"),
             app("2"),
+            keyed("1"),
+            keyed("2"),
         ];
         let distinct: std::collections::BTreeSet<String> =
             all.iter().map(GitAuth::identity).collect();
@@ -181,6 +258,14 @@ mod tests {
             unnamed.map(|unnamed| unnamed.hint("team-a"))
         };
         let anonymous = GitAuth::Anonymous;
+        let keyed = GitAuth::Server(Box::new(GitServer {
+            ssh: Some(SshKey {
+                identity: Secret::new("key"),
+                password: None,
+                known_hosts: String::new(),
+            }),
+            ..GitServer::default()
+        }));
         let told = hint(&anonymous, ErrorKind::NotFound, url).unwrap();
         assert!(
             told.ends_with("--allow-installation-repository team-a=acme/apps"),
@@ -191,6 +276,11 @@ mod tests {
             (&anonymous, ErrorKind::Unavailable, url),
             (&anonymous, ErrorKind::NotFound, "file:///srv/fleet"),
             (&GitAuth::Installation, ErrorKind::NotFound, url),
+            (
+                &keyed,
+                ErrorKind::NotFound,
+                "ssh://git@git.example/acme/apps",
+            ),
         ] {
             assert_eq!(hint(auth, kind, url), None);
         }

@@ -18,7 +18,7 @@ pub use clouds::{
     is_google_registry,
 };
 pub use gate::{Gate, GatedCluster, GatedClusters};
-pub use git::{Commit, FetchLimits, Git, GitAuth};
+pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};
 pub use throttle::Throttle;
 pub use tokens::{Token, TokenAsk};
 

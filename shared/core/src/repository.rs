@@ -12,8 +12,10 @@ const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME,
 /// Where a repository is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// A repository of a host with GitHub's API.
+    /// A repository of a host, by owner and name.
     Hosted(Repository),
+    /// A repository of a server that names repositories in other ways.
+    Server,
     /// A folder of this machine.
     Folder(String),
 }
@@ -55,7 +57,7 @@ impl std::fmt::Display for Repository {
 /// Reads the URL of a `GitRepository`.
 ///
 /// # Errors
-/// Another scheme, a password in the URL, or no `owner/name`.
+/// Another scheme, a password in the URL, or, at github.com, no `owner/name`.
 pub fn place(url: &str) -> Result<Location> {
     if let Some(path) = url.strip_prefix("file://") {
         return Ok(Location::Folder(path.to_owned()));
@@ -66,8 +68,8 @@ pub fn place(url: &str) -> Result<Location> {
         _ => {
             return Err(PortError::new(
                 ErrorKind::Unsupported,
-                "only repositories at https://HOST/OWNER/NAME or ssh://git@HOST/OWNER/NAME are supported, of hosts with \
-                 GitHub's API (file:// where the operator allows it)",
+                "only repositories at https://HOST/PATH or ssh://git@HOST/PATH are supported (file:// where the operator \
+                 allows it)",
             ));
         }
     };
@@ -88,11 +90,18 @@ pub fn place(url: &str) -> Result<Location> {
         }
         None => authority,
     };
-    let path = path.trim_end_matches('/');
-    let (owner, name) = path.split_once('/').ok_or_else(refuse)?;
+    let path = path.trim_matches('/');
+    let (owner, name) = path.split_once('/').unwrap_or_default();
     let name = name.strip_suffix(".git").unwrap_or(name);
-    if !is_host(host) || !is_name(owner) || !is_name(name) {
+    let is_plain = !path.is_empty() && !path.contains(['?', '#']) && !path.contains("..");
+    if !is_host(host) || !is_plain {
         return Err(refuse());
+    }
+    if !is_name(owner) || !is_name(name) {
+        return match host.eq_ignore_ascii_case(GITHUB) {
+            true => Err(refuse()),
+            false => Ok(Location::Server),
+        };
     }
     Ok(Location::Hosted(Repository {
         host: host.to_lowercase(),
@@ -185,7 +194,7 @@ mod tests {
     fn hosted(url: &str) -> Repository {
         match place(url).unwrap() {
             Location::Hosted(repository) => repository,
-            Location::Folder(folder) => panic!("{folder}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -284,6 +293,14 @@ mod tests {
             place("file:///srv/fleet").unwrap(),
             Location::Folder("/srv/fleet".into())
         );
+        for url in [
+            "https://git.example/group/subgroup/fleet.git",
+            "https://git.example/fleet",
+            "ssh://git@git.example:2222/srv/git/fleet.git",
+            "https://dev.azure.example/acme/project/_git/fleet",
+        ] {
+            assert_eq!(place(url).unwrap(), Location::Server, "{url}");
+        }
         for url in [
             "http://github.com/a/b",
             "git@github.com:a/b",

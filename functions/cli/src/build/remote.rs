@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use driftless_adapters::charts::HttpCharts;
-use driftless_adapters::git::{GitHub, GitRouter, Hosts as Addresses};
+use driftless_adapters::git::{GitHub, GitRouter, GitServers, Hosts as Addresses};
 use driftless_adapters::local::LocalSecrets;
 use driftless_core::kustomization::remote::{Hosts, MOST};
 use driftless_core::ports::{GitAuth, Secret};
@@ -86,5 +86,6 @@ pub fn git(api: Option<&(String, String)>) -> Result<GitRouter, Error> {
     let given = (!token.is_empty()).then(|| (key, Secret::new(token)));
     let keys = given.into_iter().collect::<BTreeMap<_, _>>();
     let keys = Arc::new(LocalSecrets::new(keys, None));
-    Ok(GitRouter::new().with(GitHub::new(addresses, keys)?))
+    let github = GitHub::new(addresses, keys)?;
+    Ok(GitRouter::new().with(github).with(GitServers::new()))
 }

@@ -28,6 +28,7 @@ impl GitHost for LocalGit {
 
     async fn resolve(
         &self,
+        _: &str,
         place: &Location,
         reference: &GitReference,
         _: &GitAuth,
@@ -42,6 +43,7 @@ impl GitHost for LocalGit {
 
     async fn fetch(
         &self,
+        _: &str,
         place: &Location,
         commit: &Commit,
         _: &GitAuth,
@@ -58,9 +60,9 @@ impl GitHost for LocalGit {
 fn folder(place: &Location) -> Result<&str> {
     match place {
         Location::Folder(folder) => Ok(folder),
-        Location::Hosted(repository) => Err(PortError::new(
+        Location::Hosted(_) | Location::Server => Err(PortError::new(
             ErrorKind::Unsupported,
-            format!("{repository} is not a folder of this machine"),
+            "the repository is not a folder of this machine",
         )),
     }
 }
@@ -278,7 +280,7 @@ mod tests {
             let folder = path(name).display().to_string();
             let (place, reference) = (Location::Folder(folder.clone()), GitReference::default());
             let found = git
-                .resolve(&place, &reference, &GitAuth::Anonymous, None)
+                .resolve("", &place, &reference, &GitAuth::Anonymous, None)
                 .await;
             let error = found.expect_err("nothing is committed");
             (error.kind, error.message.replace(&folder, "FOLDER"))

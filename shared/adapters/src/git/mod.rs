@@ -1,13 +1,16 @@
-//! Git repositories: by GitHub's API, in folders of this machine, and plain folders in their place.
+//! Git repositories: by GitHub's API, of any server in git's own protocol, in folders of this machine, and plain folders in their
+//! place.
 
 mod folder;
 mod github;
 mod local;
+mod server;
 mod versions;
 
 pub use folder::{BASE_NOT_FETCHED, FolderGit};
 pub use github::{GitHub, Hosts};
 pub use local::LocalGit;
+pub use server::GitServers;
 
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
@@ -21,18 +24,20 @@ pub trait GitHost: Send + Sync {
     /// Whether the repositories of this place are read here.
     fn reads(&self, place: &Location) -> bool;
 
-    /// See [`Git::resolve`].
+    /// See [`Git::resolve`]. `place` is what `url` names.
     async fn resolve(
         &self,
+        url: &str,
         place: &Location,
         reference: &GitReference,
         auth: &GitAuth,
         known: Option<&Commit>,
     ) -> Result<Commit>;
 
-    /// See [`Git::fetch`].
+    /// See [`Git::fetch`]. `place` is what `url` names.
     async fn fetch(
         &self,
+        url: &str,
         place: &Location,
         commit: &Commit,
         auth: &GitAuth,
@@ -66,6 +71,7 @@ impl GitRouter {
                 Location::Folder(_) => "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve \
                  with this address as its --repository".to_owned(),
                 Location::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),
+                Location::Server => "this Git host is not supported".to_owned(),
             };
             PortError::new(ErrorKind::Unsupported, what)
         })
@@ -83,7 +89,7 @@ impl Git for GitRouter {
     ) -> Result<Commit> {
         let place = repository::place(url)?;
         let host = self.host(&place)?;
-        host.resolve(&place, reference, auth, known).await
+        host.resolve(url, &place, reference, auth, known).await
     }
 
     async fn fetch(
@@ -100,7 +106,8 @@ impl Git for GitRouter {
             ));
         }
         let place = repository::place(url)?;
-        self.host(&place)?.fetch(&place, commit, auth, limits).await
+        let host = self.host(&place)?;
+        host.fetch(url, &place, commit, auth, limits).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Git repositories.
 
-use super::{Result, Secret};
+use super::{Connection, Result, Secret};
 use crate::flux::GitReference;
 use async_trait::async_trait;
 use driftless_manifest::FileTree;
@@ -36,9 +36,42 @@ pub enum GitAuth {
         /// The API's address, for GitHub Enterprise.
         base_url: Option<String>,
     },
+    /// A login, and more that a server needs that is spoken to in git's own protocol. A host with an API of its own takes the
+    /// login alone.
+    Server(Box<GitServer>),
+}
+
+/// How to reach a server that is spoken to in git's own protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitServer {
+    /// The login over HTTP.
+    pub login: GitAuth,
+    /// The login over SSH.
+    pub ssh: Option<SshKey>,
+    /// Certificates and the proxy, which addresses may be reached, and how long one reading may take. Its login is not used.
+    pub connection: Connection,
+}
+
+/// A login over SSH.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshKey {
+    /// The private key: PEM or OpenSSH's format.
+    pub identity: Secret,
+    /// The password of the private key.
+    pub password: Option<Secret>,
+    /// The keys of servers, as in OpenSSH's `known_hosts`.
+    pub known_hosts: String,
 }
 
 impl GitAuth {
+    /// The login alone, as a host with an API takes it.
+    pub fn login(&self) -> &Self {
+        match self {
+            Self::Server(server) => server.login.login(),
+            login => login,
+        }
+    }
+
     /// Who reads, as a digest: the same credentials are the same identity wherever they stand, and others never are.
     pub fn identity(&self) -> String {
         let mut digest = Sha256::new();
@@ -70,6 +103,25 @@ impl GitAuth {
                 part(installation_id.as_bytes());
                 part(private_key.expose());
                 part(base_url.as_deref().unwrap_or_default().as_bytes());
+            }
+            // Which addresses may be reached says nothing of who reads.
+            Self::Server(server) => {
+                let how = &server.connection;
+                let certificate = how.client_certificate.as_ref();
+                if server.ssh.is_none() && certificate.is_none() {
+                    return server.login.identity();
+                }
+                part(b"server");
+                part(server.login.identity().as_bytes());
+                if let Some(key) = &server.ssh {
+                    part(b"ssh");
+                    part(key.identity.expose());
+                }
+                if let Some((certificate, key)) = certificate {
+                    part(b"certificate");
+                    part(certificate);
+                    part(key.expose());
+                }
             }
         }
         hex::encode(digest.finalize())

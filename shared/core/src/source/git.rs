@@ -182,7 +182,7 @@ fn git_failure(error: &PortError, source: &GitRepository, auth: &GitAuth) -> Fai
         // A Secret that is no login holds a deploy key.
         let key = source.spec.secret_ref.as_ref().map(|LocalRef { name }| {
             format!(
-                "; the deploy key of Secret/{namespace}/{name} cannot be used, because repositories are read over the host's API"
+                "; the deploy key of Secret/{namespace}/{name} cannot be used, because repositories of this host are read over its API"
             )
         });
         let own = "name a Secret with a login in spec.secretRef, or ";

@@ -158,8 +158,8 @@ impl Session<'_> {
             header: None,
             renewable: false,
         };
-        match self.auth {
-            GitAuth::Anonymous => Ok(nobody),
+        match self.auth.login() {
+            GitAuth::Anonymous | GitAuth::Server(_) => Ok(nobody),
             GitAuth::Installation => match self.github.logins.own(&self.repository.host).await? {
                 Own::App(app) => self.app(&app).await,
                 Own::Token(token) => fixed(bearer(&token)?),

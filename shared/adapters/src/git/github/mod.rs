@@ -55,13 +55,13 @@ pub struct GitHub {
 
 #[async_trait]
 impl GitHost for GitHub {
-    /// Every host: those without GitHub's API are refused by name.
     fn reads(&self, place: &Location) -> bool {
-        matches!(place, Location::Hosted(_))
+        matches!(place, Location::Hosted(repository) if self.apis.contains_key(&repository.host))
     }
 
     async fn resolve(
         &self,
+        _: &str,
         place: &Location,
         reference: &GitReference,
         auth: &GitAuth,
@@ -73,6 +73,7 @@ impl GitHost for GitHub {
 
     async fn fetch(
         &self,
+        _: &str,
         place: &Location,
         commit: &Commit,
         auth: &GitAuth,
@@ -86,9 +87,9 @@ impl GitHost for GitHub {
 fn hosted(place: &Location) -> Result<&Repository> {
     match place {
         Location::Hosted(repository) => Ok(repository),
-        Location::Folder(folder) => Err(PortError::new(
+        Location::Folder(_) | Location::Server => Err(PortError::new(
             ErrorKind::Unsupported,
-            format!("file://{folder} is not a repository of a host"),
+            "the repository is not one of a host with GitHub's API",
         )),
     }
 }

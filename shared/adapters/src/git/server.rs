@@ -1,0 +1,497 @@
+//! Repositories of any server, in git's own protocol over HTTPS and SSH.
+
+use super::{GitHost, RefSpec, highest};
+use crate::resolver;
+use crate::tenant_http::Clients;
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_core::address;
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{
+    Commit, Connection, ErrorKind, FetchLimits, GitAuth, GitServer, PortError, Result,
+};
+use driftless_core::repository::Location;
+use driftless_git::{
+    Auth, Body, BoxError, Duplex, Error, FetchOptions, Limits, Network, ObjectId, Reference,
+    Remote, RemoteUrl, Secret, SshLogin,
+};
+use driftless_manifest::FileTree;
+use futures::StreamExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// How long one reading may take where nothing says so.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Repositories of every server at `https://` and `ssh://`: addresses of this machine are not reached, unless the connection allows it.
+#[derive(Clone, Default)]
+pub struct GitServers {
+    clients: Arc<Clients>,
+}
+
+impl GitServers {
+    /// With clients of its own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn remote(&self, url: &str, auth: &GitAuth) -> Result<Remote> {
+        let server = match auth {
+            GitAuth::Server(server) => GitServer::clone(server),
+            login => GitServer {
+                login: login.clone(),
+                ..GitServer::default()
+            },
+        };
+        let mut connection = server.connection.clone();
+        if connection.timeout.is_zero() {
+            connection.timeout = TIMEOUT;
+        }
+        let parsed = RemoteUrl::parse(url).map_err(|error| port_error(error, "read", url))?;
+        let auth = match parsed.is_ssh() {
+            true => Auth::Ssh(ssh(&server, url)?),
+            false => http(&server.login, url)?,
+        };
+        let mut limits = Limits::default();
+        limits.time = connection.timeout;
+        let network = Gate {
+            clients: self.clients.clone(),
+            connection,
+        };
+        Ok(Remote {
+            url: parsed,
+            auth,
+            network: Arc::new(network),
+            limits,
+        })
+    }
+}
+
+/// The login over SSH, in the words of Flux's git package where there is none.
+fn ssh(server: &GitServer, url: &str) -> Result<SshLogin> {
+    let missing = |what: &str| {
+        let what = format!("{url}: invalid 'ssh' auth option: '{what}' is required");
+        Err(PortError::new(ErrorKind::Denied, what))
+    };
+    let Some(key) = &server.ssh else {
+        return missing("identity");
+    };
+    if key.known_hosts.trim().is_empty() {
+        return missing("known_hosts");
+    }
+    let secret = |secret: &driftless_core::ports::Secret| Secret::new(secret.expose());
+    Ok(SshLogin {
+        identity: secret(&key.identity),
+        password: key.password.as_ref().map(secret),
+        known_hosts: key.known_hosts.clone(),
+    })
+}
+
+fn http(login: &GitAuth, url: &str) -> Result<Auth> {
+    Ok(match login.login() {
+        // The installation has logins for hosts with GitHub's API alone.
+        GitAuth::Anonymous | GitAuth::Installation | GitAuth::Server(_) => Auth::None,
+        GitAuth::Basic { username, password } => Auth::Basic {
+            user: username.clone(),
+            password: Secret::new(password.expose()),
+        },
+        GitAuth::Bearer(token) => Auth::Bearer(Secret::new(token.expose())),
+        GitAuth::App { .. } => {
+            let what = format!("{url}: a GitHub App is no login for a host without GitHub's API");
+            return Err(PortError::new(ErrorKind::Denied, what));
+        }
+    })
+}
+
+#[async_trait]
+impl GitHost for GitServers {
+    fn reads(&self, place: &Location) -> bool {
+        matches!(place, Location::Hosted(_) | Location::Server)
+    }
+
+    async fn resolve(
+        &self,
+        url: &str,
+        _: &Location,
+        reference: &GitReference,
+        auth: &GitAuth,
+        _: Option<&Commit>,
+    ) -> Result<Commit> {
+        let remote = self.remote(url, auth)?;
+        let list = async |prefix: &str| {
+            let found = remote.references(&[prefix]).await;
+            found.map_err(|error| port_error(error, "list remote for", url))
+        };
+        let (full, name) = match RefSpec::of(reference)? {
+            RefSpec::Commit { sha, branch } => {
+                // The server says whether this login may read it.
+                list("HEAD").await?;
+                return Ok(commit(sha.to_owned(), branch));
+            }
+            RefSpec::Name(name) => (name.to_owned(), name),
+            RefSpec::Tag(tag) => (format!("refs/tags/{tag}"), tag),
+            RefSpec::Branch(branch) => (format!("refs/heads/{branch}"), branch),
+            RefSpec::Semver(range) => {
+                let tags = list("refs/tags/").await?;
+                let names = tags
+                    .iter()
+                    .filter_map(|tag| tag.name.strip_prefix("refs/tags/"));
+                let tag = highest(range, names)?;
+                let full = format!("refs/tags/{tag}");
+                return target(&tags, &full, tag, url);
+            }
+        };
+        target(&list(&full).await?, &full, name, url)
+    }
+
+    async fn fetch(
+        &self,
+        url: &str,
+        _: &Location,
+        commit: &Commit,
+        auth: &GitAuth,
+        limits: FetchLimits,
+    ) -> Result<FileTree> {
+        let mut remote = self.remote(url, auth)?;
+        remote.limits.packed = limits.bytes;
+        remote.limits.unpacked = limits.bytes;
+        remote.limits.files = limits.files;
+        remote.limits.objects = limits.files.saturating_mul(3);
+        let id = ObjectId::from_hex(commit.sha.as_bytes()).map_err(|_| {
+            let what = format!("'{}' is not a commit: expected 40 hex digits", commit.sha);
+            PortError::new(ErrorKind::Invalid, what)
+        })?;
+        let mut options = FetchOptions::default();
+        options.references = match commit.name.as_str() {
+            "" => vec!["HEAD".to_owned()],
+            name if name.starts_with("refs/") => vec![name.to_owned()],
+            name => vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
+        };
+        let fetched = remote.fetch(id, &options).await;
+        let fetched = fetched.map_err(|error| port_error(error, "clone", url))?;
+        Ok(fetched.files)
+    }
+}
+
+fn commit(sha: String, name: &str) -> Commit {
+    Commit {
+        sha,
+        name: name.to_owned(),
+        etag: None,
+    }
+}
+
+/// The commit of a reference.
+fn target(found: &[Reference], full: &str, name: &str, url: &str) -> Result<Commit> {
+    let found = found.iter().find(|found| found.name == full);
+    let found = found.ok_or_else(|| {
+        let what = format!("{url}: couldn't find remote ref \"{full}\"");
+        PortError::new(ErrorKind::NotFound, what)
+    })?;
+    Ok(commit(found.target().to_string(), name))
+}
+
+/// A failure in the port's words: `unable to clone 'URL': …`, as Flux's git package says it.
+fn port_error(error: Error, tried: &str, url: &str) -> PortError {
+    let kind = match &error {
+        Error::NotFound(_) => ErrorKind::NotFound,
+        Error::Unauthorised(_) | Error::HostKey(_) | Error::Login(_) => ErrorKind::Denied,
+        Error::Url(_) | Error::Limit(_) | Error::Content(_) => ErrorKind::Invalid,
+        Error::Unreachable { source, .. } => match source.downcast_ref::<PortError>() {
+            Some(inner) => inner.kind,
+            None => ErrorKind::Unavailable,
+        },
+        Error::Protocol(_) => ErrorKind::Unreadable,
+        _ => ErrorKind::Unavailable,
+    };
+    let what = match &error {
+        Error::Unreachable { source, .. } => format!("{error}: {source}"),
+        _ => error.to_string(),
+    };
+    PortError::new(kind, format!("unable to {tried} '{url}': {what}"))
+}
+
+/// The way out: the gated client of hosts that tenants name, and the same gate for SSH.
+struct Gate {
+    clients: Arc<Clients>,
+    connection: Connection,
+}
+
+#[async_trait]
+impl Network for Gate {
+    async fn request(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> std::result::Result<http::Response<Body>, BoxError> {
+        let url = reqwest::Url::parse(&request.uri().to_string())?;
+        let client = self.clients.client(&url, &self.connection)?;
+        let (parts, body) = request.into_parts();
+        let request = client.request(parts.method, url).headers(parts.headers);
+        let sent = request.body(body).send().await;
+        let response = sent.map_err(|error| crate::tenant_http::reason(&error))?;
+        let mut answer = http::Response::builder().status(response.status());
+        if let Some(headers) = answer.headers_mut() {
+            headers.clone_from(response.headers());
+        }
+        let body = futures::stream::unfold(response, async |mut response| {
+            let chunk = response.chunk().await;
+            let chunk = chunk.map_err(|error| crate::tenant_http::reason(&error).into());
+            chunk.transpose().map(|chunk| (chunk, response))
+        });
+        Ok(answer.body(body.boxed())?)
+    }
+
+    async fn connect(
+        &self,
+        host: &str,
+        port: u16,
+    ) -> std::result::Result<Box<dyn Duplex>, BoxError> {
+        let local = self.connection.allow_local;
+        if !local && address::is_local_host(host) {
+            let what = format!(
+                "'{host}' is loopback or link-local, and leads back into this installation"
+            );
+            return Err(PortError::new(ErrorKind::Invalid, what).into());
+        }
+        if self.connection.proxy.is_some() {
+            let what = "a proxy is not supported over SSH";
+            return Err(PortError::new(ErrorKind::Unsupported, what).into());
+        }
+        let mut found = resolver::addresses(host, local).await?;
+        found.iter_mut().for_each(|place| place.set_port(port));
+        let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(found.as_slice()));
+        let stream = stream.await.map_err(|_| "no connection in time")??;
+        Ok(Box::new(stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driftless_core::ports::{Secret, SshKey};
+    use driftless_core::repository::place;
+    use std::process::{Command, Stdio};
+
+    async fn resolve(url: &str, auth: &GitAuth, branch: &str) -> Result<Commit> {
+        let reference = GitReference {
+            branch: branch.to_owned(),
+            ..GitReference::default()
+        };
+        let place = Location::Server;
+        GitServers::new()
+            .resolve(url, &place, &reference, auth, None)
+            .await
+    }
+
+    fn keyed(known_hosts: &str) -> GitAuth {
+        GitAuth::Server(Box::new(GitServer {
+            ssh: Some(SshKey {
+                identity: Secret::new("canary"),
+                password: None,
+                known_hosts: known_hosts.to_owned(),
+            }),
+            ..GitServer::default()
+        }))
+    }
+
+    #[test]
+    fn reads_what_is_on_a_server() {
+        let git = GitServers::new();
+        for url in ["https://git.example/a/b", "https://git.example/a/b/c"] {
+            assert!(git.reads(&place(url).unwrap()), "{url}");
+        }
+        assert!(!git.reads(&place("file:///a/b").unwrap()));
+    }
+
+    #[tokio::test]
+    async fn addresses_of_this_machine_are_not_reached() {
+        for url in [
+            "https://localhost/a/b",
+            "https://127.0.0.1:1/a/b",
+            "https://[::1]/a/b",
+        ] {
+            let error = resolve(url, &GitAuth::Anonymous, "main").await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
+            assert!(
+                error.message.contains("leads back into this installation"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_ssh_needs() {
+        let url = "ssh://git@git.example/a/b";
+        for (auth, told) in [
+            (
+                GitAuth::Anonymous,
+                "invalid 'ssh' auth option: 'identity' is required",
+            ),
+            (
+                keyed(""),
+                "invalid 'ssh' auth option: 'known_hosts' is required",
+            ),
+            (keyed("git.example x"), "identity: is not a private key"),
+        ] {
+            let error = resolve(url, &auth, "main").await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Denied, "{error}");
+            let message = error.message;
+            assert!(
+                message.contains(told) && !message.contains("canary"),
+                "{message}"
+            );
+        }
+    }
+
+    fn git(folder: &std::path::Path, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// `git http-backend` on a port of this machine.
+    async fn serve(folder: std::path::PathBuf) -> std::net::SocketAddr {
+        use axum::extract::Request;
+        use axum::http::Response;
+        let answer = move |request: Request| {
+            let folder = folder.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+                let header = |name: &str| {
+                    let value = head.headers.get(name);
+                    value
+                        .map(|value| value.to_str().unwrap())
+                        .unwrap_or_default()
+                };
+                let mut child = tokio::process::Command::new("git")
+                    .arg("http-backend")
+                    .env("GIT_PROJECT_ROOT", &folder)
+                    .env("GIT_HTTP_EXPORT_ALL", "1")
+                    .env("PATH_INFO", head.uri.path())
+                    .env("QUERY_STRING", head.uri.query().unwrap_or_default())
+                    .env("REQUEST_METHOD", head.method.as_str())
+                    .env("CONTENT_TYPE", header("content-type"))
+                    .env("GIT_PROTOCOL", header("git-protocol"))
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                use tokio::io::AsyncWriteExt;
+                let mut stdin = child.stdin.take().unwrap();
+                stdin.write_all(&body).await.unwrap();
+                drop(stdin);
+                let output = child.wait_with_output().await.unwrap().stdout;
+                let end = output
+                    .windows(4)
+                    .position(|bytes| bytes == b"\r\n\r\n")
+                    .unwrap();
+                let mut response = Response::builder();
+                for line in std::str::from_utf8(&output[..end]).unwrap().lines() {
+                    let (name, value) = line.split_once(": ").unwrap();
+                    response = match name {
+                        "Status" => response.status(&value[..3]),
+                        _ => response.header(name, value),
+                    };
+                }
+                let body = axum::body::Body::from(output[end + 4..].to_vec());
+                response.body(body).unwrap()
+            }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = axum::Router::new().fallback(answer);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_repository_behind_http() {
+        if Command::new("git").arg("--version").output().is_err() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = folder.path().join("group/sub/fleet");
+        std::fs::create_dir_all(&fleet).unwrap();
+        git(&fleet, &["init", "-q", "-b", "main"]);
+        std::fs::write(fleet.join("a.yaml"), "a\n").unwrap();
+        git(&fleet, &["add", "-A"]);
+        git(&fleet, &["commit", "-q", "-m", "one"]);
+        for tag in ["v1.0.0", "v1.2.0", "v2.0.0"] {
+            git(&fleet, &["tag", "-a", "-m", tag, tag]);
+        }
+        let head = git(&fleet, &["rev-parse", "HEAD"]);
+        let address = serve(folder.path().to_owned()).await;
+        let url = format!("http://{address}/group/sub/fleet");
+        let auth = GitAuth::Server(Box::new(GitServer {
+            connection: Connection {
+                allow_local: true,
+                timeout: Duration::from_secs(20),
+                ..Connection::default()
+            },
+            ..GitServer::default()
+        }));
+        let servers = GitServers::new();
+        for (reference, revision) in [
+            (
+                serde_json::json!({"branch": "main"}),
+                format!("main@sha1:{head}"),
+            ),
+            (
+                serde_json::json!({"tag": "v1.0.0"}),
+                format!("v1.0.0@sha1:{head}"),
+            ),
+            (
+                serde_json::json!({"semver": "1.x"}),
+                format!("v1.2.0@sha1:{head}"),
+            ),
+            (
+                serde_json::json!({"name": "refs/heads/main"}),
+                format!("refs/heads/main@sha1:{head}"),
+            ),
+            (serde_json::json!({"commit": head}), format!("sha1:{head}")),
+        ] {
+            let reference: GitReference = serde_json::from_value(reference).unwrap();
+            let place = Location::Server;
+            let commit = servers
+                .resolve(&url, &place, &reference, &auth, None)
+                .await
+                .unwrap();
+            assert_eq!(commit.revision(), revision);
+            let limits = FetchLimits::default();
+            let files = servers
+                .fetch(&url, &place, &commit, &auth, limits)
+                .await
+                .unwrap();
+            assert_eq!(files.index().len(), 1);
+        }
+        let error = resolve(&url, &auth, "absent").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert!(
+            error
+                .message
+                .ends_with("couldn't find remote ref \"refs/heads/absent\"")
+        );
+        let absent = format!("http://{address}/absent");
+        let error = resolve(&absent, &auth, "main").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+        assert!(
+            error.message.starts_with("unable to list remote for"),
+            "{error}"
+        );
+        // The same without leave for addresses of this machine.
+        let error = resolve(&url, &GitAuth::Anonymous, "main")
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid);
+    }
+}

@@ -1,0 +1,166 @@
+//! Files from objects.
+
+use crate::error::{Error, Limit, Result};
+use crate::limits::{Deadline, Limits};
+use crate::pack::Objects;
+use bytes::Bytes;
+use driftless_manifest::{EntryKind, FileTree, TreePath};
+use gix_hash::{Kind as Hash, ObjectId};
+use gix_object::{Kind, TreeRefIter};
+
+/// A submodule as a tree names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gitlink {
+    pub path: TreePath,
+    pub commit: ObjectId,
+}
+
+/// The files of a commit, and of its submodules below them.
+pub(crate) struct Checkout {
+    pub files: FileTree,
+    limits: Limits,
+    deadline: Deadline,
+    bytes: u64,
+    entries: usize,
+    /// The folders that are wanted; all of them if there is none.
+    folders: Vec<TreePath>,
+}
+
+impl Checkout {
+    pub fn new(limits: Limits, deadline: Deadline, folders: Vec<TreePath>) -> Self {
+        Self {
+            files: FileTree::new(),
+            limits,
+            deadline,
+            bytes: 0,
+            entries: 0,
+            folders,
+        }
+    }
+
+    /// Puts a tree at a path, and gives the submodules that it names.
+    ///
+    /// # Errors
+    /// A limit; a name that is not one of a file; a name that stands twice; an object that is not there.
+    pub fn add(
+        &mut self,
+        objects: &Objects,
+        tree: ObjectId,
+        at: &TreePath,
+    ) -> Result<Vec<Gitlink>> {
+        let mut links = Vec::new();
+        self.folder(objects, tree, at, 0, &mut links)?;
+        Ok(links)
+    }
+
+    /// A file directly in a tree, whether it is wanted or not.
+    pub fn file_of<'a>(objects: &'a Objects, tree: ObjectId, name: &str) -> Option<&'a Bytes> {
+        let bytes = objects.get(&tree, Kind::Tree).ok()?;
+        let mut entries = TreeRefIter::from_bytes(bytes, Hash::Sha1).flatten();
+        let found = entries.find(|entry| entry.filename == name && entry.mode.is_blob())?;
+        objects.get(&found.oid.to_owned(), Kind::Blob).ok()
+    }
+
+    fn folder(
+        &mut self,
+        objects: &Objects,
+        tree: ObjectId,
+        at: &TreePath,
+        depth: usize,
+        links: &mut Vec<Gitlink>,
+    ) -> Result<()> {
+        self.deadline.check()?;
+        if depth > self.limits.depth {
+            return Err(Error::Limit(Limit::Depth(self.limits.depth)));
+        }
+        // git has no object for the tree of nothing where nobody wrote one.
+        if tree == ObjectId::empty_tree(Hash::Sha1) {
+            return Ok(());
+        }
+        let bytes = objects.get(&tree, Kind::Tree)?;
+        let mut names = std::collections::HashSet::new();
+        for entry in TreeRefIter::from_bytes(bytes, Hash::Sha1) {
+            let entry = entry.map_err(|_| Error::Content(format!("tree {tree} is damaged")))?;
+            let name = name(entry.filename.as_ref(), at)?;
+            let path = at
+                .join(name)
+                .map_err(|error| Error::Content(error.to_string()))?;
+            if !names.insert(name) {
+                return Err(Error::Content(format!("'{path}' stands twice in a tree")));
+            }
+            self.entries += 1;
+            if self.entries > self.limits.files {
+                return Err(Error::Limit(Limit::Files(self.limits.files)));
+            }
+            if !self.is_wanted(&path) {
+                continue;
+            }
+            let id = entry.oid.to_owned();
+            let kind = match entry.mode.value() {
+                0o040_000 => {
+                    self.folder(objects, id, &path, depth + 1, links)?;
+                    continue;
+                }
+                0o160_000 => {
+                    links.push(Gitlink { path, commit: id });
+                    continue;
+                }
+                // git wrote 100664 of old.
+                0o100_644 | 0o100_664 => EntryKind::File,
+                0o100_755 => EntryKind::Executable,
+                0o120_000 => EntryKind::Link,
+                mode => {
+                    let what = format!("'{path}' has mode {mode:06o}, which is not one of git's");
+                    return Err(Error::Content(what));
+                }
+            };
+            if self.is_inside(&path) {
+                self.file(objects, id, path, kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        objects: &Objects,
+        id: ObjectId,
+        path: TreePath,
+        kind: EntryKind,
+    ) -> Result<()> {
+        let content = objects.get(&id, Kind::Blob)?.clone();
+        self.bytes = self.bytes.saturating_add(content.len() as u64);
+        if self.bytes > self.limits.unpacked {
+            return Err(Error::Limit(Limit::Unpacked(self.limits.unpacked)));
+        }
+        let put = self.files.insert(path, kind, content);
+        put.map_err(|error| Error::Content(error.to_string()))
+    }
+
+    /// Whether a path is in a wanted folder, or leads to one.
+    fn is_wanted(&self, path: &TreePath) -> bool {
+        self.is_inside(path) || self.folders.iter().any(|folder| folder.is_within(path))
+    }
+
+    fn is_inside(&self, path: &TreePath) -> bool {
+        self.folders.is_empty() || self.folders.iter().any(|folder| path.is_within(folder))
+    }
+}
+
+/// A name that is one of a file and not of git's own folder.
+fn name<'a>(name: &'a [u8], at: &TreePath) -> Result<&'a str> {
+    let refuse = |name: &str, what: &str| {
+        let shown = crate::error::quoted(name.as_bytes());
+        Err(Error::Content(format!("'{shown}' in '{at}' {what}")))
+    };
+    let Ok(name) = std::str::from_utf8(name) else {
+        return refuse(&String::from_utf8_lossy(name), "is not UTF-8");
+    };
+    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
+        return refuse(name, "is not a valid file name");
+    }
+    match name.eq_ignore_ascii_case(".git") {
+        true => refuse(name, "is a name of git's own folder"),
+        false => Ok(name),
+    }
+}

@@ -1,0 +1,365 @@
+//! A conversation with `git-upload-pack`: protocol version 2 (<https://git-scm.com/docs/protocol-v2>), and version 0 and 1
+//! (<https://git-scm.com/docs/pack-protocol>) with servers that know no other.
+
+use crate::error::{Error, Limit, Result, protocol, quoted};
+use crate::limits::{Deadline, Limits};
+use crate::packets::{Packet, Packets, push};
+use crate::remote::Remote;
+use crate::smart_http::SmartHttp;
+use crate::ssh::Ssh;
+use gix_hash::ObjectId;
+use gix_packetline::{BandRef, PacketLineRef};
+
+const AGENT: &str = concat!("agent=driftless/", env!("CARGO_PKG_VERSION"));
+
+/// A reference of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The full name: `refs/heads/main`, or `HEAD`.
+    pub name: String,
+    /// The object: a commit, or an annotated tag.
+    pub object: ObjectId,
+    /// What the annotated tag leads to.
+    pub peeled: Option<ObjectId>,
+}
+
+impl Reference {
+    /// The commit, unless the reference leads to another kind of object.
+    pub fn target(&self) -> ObjectId {
+        self.peeled.unwrap_or(self.object)
+    }
+}
+
+enum Transport {
+    Http(Box<SmartHttp>),
+    Ssh(Box<Ssh>),
+}
+
+pub(crate) struct Connection {
+    transport: Transport,
+    packets: Packets,
+    advertisement: Advertisement,
+    limits: Limits,
+}
+
+enum Advertisement {
+    V2(Vec<String>),
+    V0 {
+        capabilities: Vec<String>,
+        references: Vec<Reference>,
+    },
+}
+
+impl Connection {
+    pub async fn open(remote: &Remote, deadline: Deadline) -> Result<Self> {
+        let (transport, mut packets) = match remote.url.is_ssh() {
+            true => {
+                let (ssh, packets) = Ssh::open(remote, deadline).await?;
+                (Transport::Ssh(Box::new(ssh)), packets)
+            }
+            false => {
+                let (http, packets) = SmartHttp::open(remote, deadline).await?;
+                (Transport::Http(Box::new(http)), packets)
+            }
+        };
+        let advertisement = match (advertisement(&mut packets).await, &transport) {
+            (Err(error @ Error::Protocol(_)), Transport::Ssh(ssh)) => {
+                return Err(ssh.failure().unwrap_or(error));
+            }
+            (advertisement, _) => advertisement?,
+        };
+        let (Advertisement::V2(capabilities) | Advertisement::V0 { capabilities, .. }) =
+            &advertisement;
+        let format = value(capabilities, "object-format");
+        if format.is_some_and(|format| format != "sha1") {
+            return protocol("the repository's hashes are not SHA-1, which is not supported");
+        }
+        Ok(Self {
+            transport,
+            packets,
+            advertisement,
+            limits: remote.limits,
+        })
+    }
+
+    async fn command(&mut self, request: Vec<u8>, limit: Limit) -> Result<&mut Packets> {
+        match &self.transport {
+            Transport::Http(http) => self.packets = http.command(request, limit).await?,
+            Transport::Ssh(ssh) => {
+                self.packets.allow(limit);
+                ssh.command(request).await?;
+            }
+        }
+        Ok(&mut self.packets)
+    }
+
+    /// The references whose names start with one of these.
+    pub async fn references(&mut self, prefixes: &[&str]) -> Result<Vec<Reference>> {
+        let wanted = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let capabilities = match &self.advertisement {
+            Advertisement::V0 { references, .. } => {
+                let found = references.iter().filter(|found| wanted(&found.name));
+                return Ok(found.cloned().collect());
+            }
+            Advertisement::V2(capabilities) => capabilities,
+        };
+        let mut request = command("ls-refs", capabilities);
+        push(&mut request, "peel\n");
+        for prefix in prefixes {
+            push(&mut request, &format!("ref-prefix {prefix}\n"));
+        }
+        request.extend_from_slice(b"0000");
+        let limit = Limit::References(self.limits.references);
+        let packets = self.command(request, limit).await?;
+        let mut found = Vec::new();
+        loop {
+            match packets.next().await? {
+                Packet::Data(line) => found.extend(listed(&line)?),
+                Packet::Flush => break,
+                _ => return protocol("the list of references breaks off"),
+            }
+        }
+        // A server may send more than was asked for.
+        found.retain(|reference| wanted(&reference.name));
+        Ok(found)
+    }
+
+    /// A pack with these objects and all that they lead to: without earlier commits if `shallow`.
+    pub async fn pack(&mut self, wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
+        let request = match &self.advertisement {
+            Advertisement::V2(capabilities) => fetch_v2(capabilities, wants, shallow),
+            Advertisement::V0 { capabilities, .. } => fetch_v0(capabilities, wants, shallow)?,
+        };
+        let is_v2 = matches!(self.advertisement, Advertisement::V2(_));
+        let packed = self.limits.packed;
+        let packets = self.command(request, Limit::Packed(packed)).await?;
+        match is_v2 {
+            true => packfile_v2(packets).await?,
+            false => packfile_v0(packets).await?,
+        }
+        let mut pack = Vec::new();
+        loop {
+            let line = match packets.next().await? {
+                Packet::Data(line) => line,
+                Packet::Flush | Packet::ResponseEnd => return Ok(pack),
+                Packet::End if pack.is_empty() => return protocol("it sends no pack"),
+                _ => return protocol("the pack breaks off"),
+            };
+            match PacketLineRef::Data(&line).decode_band() {
+                Ok(BandRef::Data(bytes)) => pack.extend_from_slice(bytes),
+                Ok(BandRef::Progress(_)) => {}
+                Ok(BandRef::Error(said)) => return Err(Error::Refused(quoted(said))),
+                Err(_) => return protocol("a packet of the pack has no side band"),
+            }
+        }
+    }
+}
+
+async fn advertisement(packets: &mut Packets) -> Result<Advertisement> {
+    let mut first = packets.next().await?;
+    if matches!(&first, Packet::Data(line) if line.starts_with(b"# service=git-upload-pack")) {
+        match packets.next().await? {
+            Packet::Flush => first = packets.next().await?,
+            _ => return protocol("the service is not followed by a flush"),
+        }
+    }
+    if matches!(&first, Packet::Data(line) if line.trim_ascii() == b"version 1") {
+        first = packets.next().await?;
+    }
+    if matches!(&first, Packet::Data(line) if line.trim_ascii() == b"version 2") {
+        let mut capabilities = Vec::new();
+        loop {
+            match packets.next().await? {
+                Packet::Data(line) => capabilities.push(text(&line)?.to_owned()),
+                Packet::Flush => return Ok(Advertisement::V2(capabilities)),
+                _ => return protocol("the list of capabilities breaks off"),
+            }
+        }
+    }
+    let (mut capabilities, mut references) = (Vec::new(), Vec::<Reference>::new());
+    loop {
+        let line = match first {
+            Packet::Data(line) => line,
+            Packet::Flush => break,
+            Packet::End => return protocol("there is no list of references"),
+            _ => return protocol("the list of references breaks off"),
+        };
+        first = packets.next().await?;
+        refused(&line)?;
+        let (line, given) = match line.iter().position(|byte| *byte == 0) {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (&line[..], &[][..]),
+        };
+        capabilities.extend(text(given)?.split(' ').map(str::to_owned));
+        let Some((object, name)) = text(line)?.split_once(' ') else {
+            return protocol(format!("'{}' is not a reference", quoted(line)));
+        };
+        if matches!(object, "shallow") || name == "capabilities^{}" {
+            continue;
+        }
+        match name.strip_suffix("^{}") {
+            None => references.push(Reference {
+                name: name.to_owned(),
+                object: id(object)?,
+                peeled: None,
+            }),
+            Some(tag) => match references.last_mut() {
+                Some(last) if last.name == tag => last.peeled = Some(id(object)?),
+                _ => return protocol("a peeled tag does not follow its tag"),
+            },
+        }
+    }
+    Ok(Advertisement::V0 {
+        capabilities,
+        references,
+    })
+}
+
+/// A line of `ls-refs`.
+fn listed(line: &[u8]) -> Result<Option<Reference>> {
+    refused(line)?;
+    let mut parts = text(line)?.split(' ');
+    let (Some(object), Some(name)) = (parts.next(), parts.next()) else {
+        return protocol(format!("'{}' is not a reference", quoted(line)));
+    };
+    if object == "unborn" {
+        return Ok(None);
+    }
+    let mut peeled = None;
+    for part in parts {
+        if let Some(target) = part.strip_prefix("peeled:") {
+            peeled = Some(id(target)?);
+        }
+    }
+    Ok(Some(Reference {
+        name: name.to_owned(),
+        object: id(object)?,
+        peeled,
+    }))
+}
+
+/// The start of a command, up to its arguments.
+fn command(name: &str, capabilities: &[String]) -> Vec<u8> {
+    let mut request = Vec::new();
+    push(&mut request, &format!("command={name}\n"));
+    if value(capabilities, "agent").is_some() {
+        push(&mut request, &format!("{AGENT}\n"));
+    }
+    if value(capabilities, "object-format").is_some() {
+        push(&mut request, "object-format=sha1\n");
+    }
+    request.extend_from_slice(b"0001");
+    request
+}
+
+fn fetch_v2(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Vec<u8> {
+    let mut request = command("fetch", capabilities);
+    for want in wants {
+        push(&mut request, &format!("want {want}\n"));
+    }
+    if shallow && features(capabilities, "fetch").any(|feature| feature == "shallow") {
+        push(&mut request, "deepen 1\n");
+    }
+    for line in ["no-progress\n", "ofs-delta\n", "done\n"] {
+        push(&mut request, line);
+    }
+    request.extend_from_slice(b"0000");
+    request
+}
+
+fn fetch_v0(capabilities: &[String], wants: &[ObjectId], shallow: bool) -> Result<Vec<u8>> {
+    let has = |name: &str| value(capabilities, name).is_some();
+    if !has("side-band-64k") {
+        return protocol("it does not know side-band-64k, which is needed");
+    }
+    let known = ["side-band-64k", "ofs-delta", "no-progress"];
+    let mut asked: Vec<&str> = known.into_iter().filter(|name| has(name)).collect();
+    if has("agent") {
+        asked.push(AGENT);
+    }
+    let asked = asked.join(" ");
+    let mut request = Vec::new();
+    for (index, want) in wants.iter().enumerate() {
+        match index {
+            0 => push(&mut request, &format!("want {want} {asked}\n")),
+            _ => push(&mut request, &format!("want {want}\n")),
+        }
+    }
+    if shallow && has("shallow") {
+        push(&mut request, "deepen 1\n");
+    }
+    request.extend_from_slice(b"0000");
+    push(&mut request, "done\n");
+    Ok(request)
+}
+
+/// Reads up to the pack.
+async fn packfile_v2(packets: &mut Packets) -> Result<()> {
+    loop {
+        match packets.next().await? {
+            Packet::Data(line) if line.trim_ascii() == b"packfile" => return Ok(()),
+            Packet::Data(line) => refused(&line)?,
+            Packet::Delimiter => {}
+            _ => return protocol("it sends no pack"),
+        }
+    }
+}
+
+/// Reads up to the pack.
+async fn packfile_v0(packets: &mut Packets) -> Result<()> {
+    loop {
+        match packets.next().await? {
+            Packet::Data(line) if line.trim_ascii() == b"NAK" => return Ok(()),
+            Packet::Data(line) if line.starts_with(b"shallow ") => {}
+            Packet::Data(line) if line.starts_with(b"unshallow ") => {}
+            Packet::Data(line) => {
+                refused(&line)?;
+                return protocol(format!("'{}' is not expected", quoted(&line)));
+            }
+            // It ends the list of shallow commits.
+            Packet::Flush => {}
+            _ => return protocol("it sends no pack"),
+        }
+    }
+}
+
+/// Passes on what a server says against the request.
+fn refused(line: &[u8]) -> Result<()> {
+    match line.strip_prefix(b"ERR ") {
+        Some(said) => Err(Error::Refused(quoted(said))),
+        None => Ok(()),
+    }
+}
+
+fn text(line: &[u8]) -> Result<&str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let text = std::str::from_utf8(line);
+    text.map_err(|_| Error::Protocol("a line is not UTF-8".to_owned()))
+}
+
+fn id(text: &str) -> Result<ObjectId> {
+    let is_sha1 = text.len() == 40;
+    match ObjectId::from_hex(text.as_bytes()) {
+        Ok(id) if is_sha1 => Ok(id),
+        _ => protocol(format!(
+            "'{}' is not an object's id",
+            quoted(text.as_bytes())
+        )),
+    }
+}
+
+/// The value of a capability; empty where it has none.
+fn value<'a>(capabilities: &'a [String], name: &str) -> Option<&'a str> {
+    capabilities
+        .iter()
+        .find_map(|capability| match capability.split_once('=') {
+            Some((found, value)) => (found == name).then_some(value),
+            None => (capability == name).then_some(""),
+        })
+}
+
+/// The features of a command.
+fn features<'a>(capabilities: &'a [String], name: &str) -> impl Iterator<Item = &'a str> {
+    let features = value(capabilities, name).unwrap_or_default();
+    features.split(' ')
+}

@@ -1,0 +1,31 @@
+//! Reads commits of Git repositories from any server, by smart HTTP and SSH: without a process, a socket of its own choosing,
+//! or a C library of Git's.
+//!
+//! ```text
+//! Remote ── references ──> names and objects            Network: the caller's client and connector
+//!    └───── fetch ──> pack ──> objects ──> FileTree      every step within Limits
+//! ```
+//!
+//! Servers and repositories are hostile: each object has the id that its bytes have, and what is asked for is found by that id
+//! alone. A limit that is crossed is an [`Error::Limit`] that names it.
+
+mod checkout;
+mod connection;
+mod error;
+mod fetch;
+mod known_hosts;
+mod limits;
+mod pack;
+mod packets;
+mod remote;
+mod smart_http;
+mod ssh;
+mod submodules;
+
+pub use connection::Reference;
+pub use error::{BoxError, Error, Limit, Result};
+pub use fetch::{FetchOptions, Fetched};
+pub use gix_hash::ObjectId;
+pub use limits::Limits;
+pub use packets::Body;
+pub use remote::{Auth, Duplex, Network, Remote, RemoteUrl, Secret, SshLogin};

@@ -1,0 +1,231 @@
+//! Unpacks what a server sends. Nothing that the pack announces is believed: neither a size nor a base nor an id.
+
+use crate::error::{Error, Limit, Result, protocol};
+use crate::limits::{Deadline, Limits};
+use bytes::Bytes;
+use gix_hash::{Kind as Hash, ObjectId};
+use gix_object::Kind;
+use gix_pack::data::decode::entry::ResolvedBase;
+use gix_pack::data::decode::header::ResolvedBase as KnownBase;
+use gix_pack::data::entry::Header;
+use gix_pack::data::{Entry, File, header};
+use gix_zlib::Inflate;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// The objects of a pack, by the ids that their bytes have.
+#[derive(Default)]
+pub(crate) struct Objects(HashMap<ObjectId, (Kind, Bytes)>);
+
+impl Objects {
+    /// The bytes of an object of a kind.
+    pub fn get(&self, id: &ObjectId, kind: Kind) -> Result<&Bytes> {
+        match self.0.get(id) {
+            Some((found, bytes)) if *found == kind => Ok(bytes),
+            Some((found, _)) => protocol(format!("object {id} is a {found} and not a {kind}")),
+            None => protocol(format!("the pack has no {kind} {id}")),
+        }
+    }
+
+    /// What kind of object this is.
+    pub fn kind(&self, id: &ObjectId) -> Option<Kind> {
+        self.0.get(id).map(|(kind, _)| *kind)
+    }
+}
+
+/// Unpacks a pack.
+///
+/// # Errors
+/// It crosses a limit, is damaged, or needs an object that it does not have.
+pub(crate) fn unpack(pack: Vec<u8>, limits: &Limits, deadline: Deadline) -> Result<Objects> {
+    if !is_whole(&pack) {
+        return protocol("the pack's checksum does not fit its bytes");
+    }
+    let file = File::from_data(pack, PathBuf::new(), Hash::Sha1).map_err(damaged)?;
+    let mut unpacking = Unpacking {
+        file,
+        limits,
+        deadline,
+        left: limits.unpacked,
+        inflate: Inflate::default(),
+        objects: Objects::default(),
+        deltas: HashMap::new(),
+    };
+    let mut ready = unpacking.entries()?;
+    while let Some(base) = ready.pop() {
+        unpacking.apply(base, &mut ready)?;
+    }
+    match unpacking.deltas.is_empty() {
+        true => Ok(unpacking.objects),
+        false => protocol("the pack has a delta without its base"),
+    }
+}
+
+/// Whether a pack ends with the SHA-1 of what is before it.
+fn is_whole(pack: &[u8]) -> bool {
+    let Some(at) = pack.len().checked_sub(Hash::Sha1.len_in_bytes()) else {
+        return false;
+    };
+    let (before, checksum) = pack.split_at(at);
+    let mut hasher = gix_hash::hasher(Hash::Sha1);
+    hasher.update(before);
+    hasher
+        .try_finalize()
+        .is_ok_and(|found| found.as_slice() == checksum)
+}
+
+/// What a delta says its base is.
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+enum Base {
+    Offset(u64),
+    Id(ObjectId),
+}
+
+/// An object that is unpacked, and that deltas may stand on.
+struct Ready {
+    offset: u64,
+    id: ObjectId,
+    /// The deltas below it.
+    depth: usize,
+}
+
+struct Unpacking<'a> {
+    file: File<Vec<u8>>,
+    limits: &'a Limits,
+    deadline: Deadline,
+    /// Bytes that may still be unpacked.
+    left: u64,
+    inflate: Inflate,
+    objects: Objects,
+    /// The deltas that wait for their base.
+    deltas: HashMap<Base, Vec<(u64, Entry)>>,
+}
+
+impl Unpacking<'_> {
+    /// Reads every entry once, in order: nothing but its header says how long it is.
+    fn entries(&mut self) -> Result<Vec<Ready>> {
+        let count = self.file.num_objects() as usize;
+        if count > self.limits.objects {
+            return Err(Error::Limit(Limit::Objects(self.limits.objects)));
+        }
+        let mut ready = Vec::new();
+        let mut offset = header::SIZE as u64;
+        for _ in 0..count {
+            self.deadline.check()?;
+            if offset >= self.file.pack_end() as u64 {
+                return protocol("the pack has fewer objects than it announces");
+            }
+            let entry = self.file.entry(offset).map_err(damaged)?;
+            self.take(entry.decompressed_size)?;
+            let mut bytes = vec![0; entry.decompressed_size as usize];
+            let packed = self
+                .file
+                .decompress_entry(&entry, &mut self.inflate, &mut bytes);
+            let next = entry.data_offset + packed.map_err(damaged)? as u64;
+            match entry.header {
+                Header::OfsDelta { base_distance } => {
+                    let base = entry.checked_base_pack_offset(base_distance);
+                    let Some(base) = base else {
+                        return protocol("a delta's base is before the pack");
+                    };
+                    self.wait(Base::Offset(base), offset, entry);
+                }
+                Header::RefDelta { base_id } => self.wait(Base::Id(base_id), offset, entry),
+                _ => {
+                    let Some(kind) = entry.header.as_kind() else {
+                        return protocol("an object has no kind");
+                    };
+                    let id = self.keep(kind, bytes)?;
+                    ready.push(Ready {
+                        offset,
+                        id,
+                        depth: 0,
+                    });
+                }
+            }
+            offset = next;
+        }
+        match offset == self.file.pack_end() as u64 {
+            true => Ok(ready),
+            false => protocol("the pack has more bytes than objects"),
+        }
+    }
+
+    fn wait(&mut self, base: Base, offset: u64, entry: Entry) {
+        self.deltas.entry(base).or_default().push((offset, entry));
+    }
+
+    /// Unpacks the deltas that stand on an object.
+    fn apply(&mut self, base: Ready, ready: &mut Vec<Ready>) -> Result<()> {
+        let places = [Base::Offset(base.offset), Base::Id(base.id)];
+        let waiting = places
+            .into_iter()
+            .filter_map(|place| self.deltas.remove(&place));
+        let waiting: Vec<(u64, Entry)> = waiting.flatten().collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let depth = base.depth + 1;
+        if depth > self.limits.deltas {
+            return Err(Error::Limit(Limit::Deltas(self.limits.deltas)));
+        }
+        let found = self.objects.0.get(&base.id).cloned();
+        let Some((kind, bytes)) = found else {
+            return protocol("a delta has no base");
+        };
+        for (offset, mut entry) in waiting {
+            self.deadline.check()?;
+            // By id, whatever the pack says: the decoder then takes the base that is here and follows no chain.
+            entry.header = Header::RefDelta { base_id: base.id };
+            let known = |_: &gix_hash::oid| {
+                Ok(Some(KnownBase::OutOfPack {
+                    kind,
+                    num_deltas: None,
+                }))
+            };
+            let header = self
+                .file
+                .decode_header(entry.clone(), &mut self.inflate, &known);
+            self.take(header.map_err(damaged)?.object_size)?;
+            let resolve = |_: &gix_hash::oid, out: &mut Vec<u8>| {
+                out.clear();
+                out.extend_from_slice(&bytes);
+                Ok(Some(ResolvedBase::OutOfPack {
+                    kind,
+                    end: out.len(),
+                }))
+            };
+            let mut out = Vec::new();
+            let decoded = self.file.decode_entry(
+                entry,
+                &mut out,
+                &mut self.inflate,
+                &resolve,
+                &mut gix_pack::cache::Never,
+            );
+            decoded.map_err(damaged)?;
+            // It is cut to the object, and keeps what it was cut from.
+            out.shrink_to_fit();
+            let id = self.keep(kind, out)?;
+            ready.push(Ready { offset, id, depth });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<()> {
+        let over = Error::Limit(Limit::Unpacked(self.limits.unpacked));
+        self.left = self.left.checked_sub(bytes).ok_or(over)?;
+        Ok(())
+    }
+
+    fn keep(&mut self, kind: Kind, bytes: Vec<u8>) -> Result<ObjectId> {
+        let id = gix_object::compute_hash(Hash::Sha1, kind, &bytes).map_err(damaged)?;
+        self.objects.0.insert(id, (kind, bytes.into()));
+        Ok(id)
+    }
+}
+
+fn damaged(error: impl std::fmt::Display) -> Error {
+    let said = crate::error::quoted(error.to_string().as_bytes());
+    Error::Protocol(format!("the pack is damaged: {said}"))
+}

@@ -1,0 +1,259 @@
+use crate::error::{BoxError, Error, Result};
+use crate::limits::Limits;
+use crate::packets::Body;
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use url::Url;
+use zeroize::Zeroizing;
+
+/// A password, token or private key. It is not shown, and is wiped when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Takes the bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(Zeroizing::new(bytes.into()))
+    }
+
+    /// The bytes.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// How to log in.
+#[derive(Clone, Debug, Default)]
+pub enum Auth {
+    /// Without a login.
+    #[default]
+    None,
+    /// User and password, over HTTP.
+    Basic {
+        /// The user.
+        user: String,
+        /// The password or token.
+        password: Secret,
+    },
+    /// A token, over HTTP.
+    Bearer(Secret),
+    /// A private key, over SSH.
+    Ssh(SshLogin),
+}
+
+/// A login over SSH.
+#[derive(Clone, Debug)]
+pub struct SshLogin {
+    /// The private key: PEM (PKCS#1, PKCS#8, SEC1) or OpenSSH's format.
+    pub identity: Secret,
+    /// The password of the private key.
+    pub password: Option<Secret>,
+    /// The keys of the servers, as in OpenSSH's `known_hosts`. A server without a key here is refused.
+    pub known_hosts: String,
+}
+
+/// A connection, as SSH needs it.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// How this crate reaches servers: it opens no connection of its own.
+#[async_trait]
+pub trait Network: Send + Sync {
+    /// Sends a request, and gives the answer whatever its status is. Redirects are not followed here.
+    ///
+    /// # Errors
+    /// There is no answer.
+    async fn request(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Body>, BoxError>;
+
+    /// Opens a connection to a host and port, for SSH.
+    ///
+    /// # Errors
+    /// There is no connection.
+    async fn connect(&self, host: &str, port: u16) -> Result<Box<dyn Duplex>, BoxError>;
+}
+
+/// A repository of a server.
+#[derive(Clone)]
+pub struct Remote {
+    /// Where it is.
+    pub url: RemoteUrl,
+    /// How to log in.
+    pub auth: Auth,
+    /// How to reach the server.
+    pub network: Arc<dyn Network>,
+    /// What a reading may take.
+    pub limits: Limits,
+}
+
+/// `https://HOST/PATH`, `http://HOST/PATH`, `ssh://USER@HOST/PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteUrl(Url);
+
+impl RemoteUrl {
+    /// Reads a URL, also in SSH's short form `USER@HOST:PATH`.
+    ///
+    /// # Errors
+    /// Another scheme; a login, a query or a fragment in it; no path.
+    pub fn parse(text: &str) -> Result<Self> {
+        let refuse = |what: &str| Err(Error::Url(what.to_owned()));
+        let long = match text.split_once("://") {
+            Some(_) => text.to_owned(),
+            None => match text.split_once(':') {
+                // `NAME::ADDRESS` is a program of git's that is run.
+                Some((host, path))
+                    if !host.contains('/') && !host.starts_with('-') && !path.starts_with(':') =>
+                {
+                    format!("ssh://{host}/{}", path.trim_start_matches('/'))
+                }
+                _ => return refuse("has no scheme: expected https:// or ssh://"),
+            },
+        };
+        let Ok(url) = Url::parse(&long) else {
+            return refuse("is not a valid URL");
+        };
+        if !matches!(url.scheme(), "https" | "http" | "ssh") {
+            return refuse("has a scheme that is not supported: expected https:// or ssh://");
+        }
+        if url.host_str().unwrap_or_default().is_empty() {
+            return refuse("has no host");
+        }
+        if url.password().is_some() || (url.scheme() != "ssh" && !url.username().is_empty()) {
+            return refuse("has a login in it");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("has a query or a fragment");
+        }
+        if url.path().trim_matches('/').is_empty() {
+            return refuse("has no path");
+        }
+        let path = decoded(url.path());
+        if path.contains(&b'\0') || path.contains(&b'\n') {
+            return refuse("has a control character in its path");
+        }
+        Ok(Self(url))
+    }
+
+    /// Whether it is read over SSH.
+    pub fn is_ssh(&self) -> bool {
+        self.0.scheme() == "ssh"
+    }
+
+    /// Scheme, host and port are the same: a login for one is a login for the other.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        let server = |url: &Url| {
+            let port = url.port_or_known_default().or(Some(22));
+            (
+                url.scheme().to_owned(),
+                url.host_str().map(str::to_lowercase),
+                port,
+            )
+        };
+        server(&self.0) == server(&other.0)
+    }
+
+    /// Resolves a submodule's URL: one that starts with `./` or `../` is relative to this one, as git has it.
+    ///
+    /// # Errors
+    /// See [`RemoteUrl::parse`]; a relative URL that climbs over the host.
+    pub fn join(&self, text: &str) -> Result<Self> {
+        if !text.starts_with("./") && !text.starts_with("../") {
+            return Self::parse(text);
+        }
+        let path = self.0.path().trim_matches('/');
+        let mut parts: Vec<&str> = path.split('/').collect();
+        for part in text.trim_end_matches('/').split('/') {
+            match part {
+                "." | "" => {}
+                ".." if parts.pop().is_none() => {
+                    return Err(Error::Url("climbs over its host with ../".to_owned()));
+                }
+                ".." => {}
+                part => parts.push(part),
+            }
+        }
+        let mut url = self.0.clone();
+        url.set_path(&parts.join("/"));
+        Self::parse(url.as_str())
+    }
+
+    /// The server and the path, without a user: for messages.
+    pub fn place(&self) -> String {
+        let mut url = self.0.clone();
+        // A host stays there, so that neither fails.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+
+    pub(crate) fn url(&self) -> &Url {
+        &self.0
+    }
+
+    pub(crate) fn host(&self) -> String {
+        let host = self.0.host_str().unwrap_or_default();
+        host.trim_matches(['[', ']']).to_lowercase()
+    }
+
+    pub(crate) fn ssh_port(&self) -> u16 {
+        self.0.port().unwrap_or(22)
+    }
+
+    pub(crate) fn ssh_user(&self) -> String {
+        let user = decoded(
+            self.0
+                .username()
+                .as_bytes()
+                .iter()
+                .map(|b| *b as char)
+                .collect::<String>()
+                .as_str(),
+        );
+        match user.is_empty() {
+            true => "git".to_owned(),
+            false => String::from_utf8_lossy(&user).into_owned(),
+        }
+    }
+
+    /// The path as `git-upload-pack` takes it: `/~user/x` is `~user/x`.
+    pub(crate) fn ssh_path(&self) -> Vec<u8> {
+        let path = decoded(self.0.path());
+        match path.strip_prefix(b"/") {
+            Some(home) if home.starts_with(b"~") => home.to_vec(),
+            _ => path,
+        }
+    }
+}
+
+/// Percent-decoded.
+fn decoded(text: &str) -> Vec<u8> {
+    let hex = |byte: Option<&u8>| byte.and_then(|byte| (*byte as char).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,190 @@
+//! Git's smart HTTP: <https://git-scm.com/docs/http-protocol>.
+
+use crate::error::{BoxError, Error, Limit, Result, protocol, quoted};
+use crate::limits::Deadline;
+use crate::packets::{Body, Packets};
+use crate::remote::{Auth, Remote};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use url::Url;
+
+const AGENT: &str = concat!("git/driftless-", env!("CARGO_PKG_VERSION"));
+/// Redirects of the first request that are followed.
+const REDIRECTS: usize = 10;
+const QUERY: &str = "service=git-upload-pack";
+
+/// A repository behind HTTP.
+pub(crate) struct SmartHttp {
+    remote: Remote,
+    /// Where the first request ended, without `/info/refs`.
+    base: Url,
+    deadline: Deadline,
+}
+
+impl SmartHttp {
+    /// Asks for the advertisement. Redirects are followed here and nowhere later, as git does: into TLS and never out of it,
+    /// and the login does not go along to another server.
+    pub async fn open(remote: &Remote, deadline: Deadline) -> Result<(Self, Packets)> {
+        let mut url = remote.url.url().clone();
+        let what = match (&remote.auth, url.scheme()) {
+            (Auth::Ssh(_), _) => "a login over SSH cannot be sent over HTTP",
+            (Auth::Basic { .. }, "http") => "basic auth cannot be sent over HTTP",
+            (Auth::Bearer(_), "http") => "bearer token cannot be sent over HTTP",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(Error::Login(what.to_owned()));
+        }
+        url.set_path(&format!("{}/info/refs", url.path().trim_end_matches('/')));
+        url.set_query(Some(QUERY));
+        for _ in 0..=REDIRECTS {
+            let mut http = Self {
+                remote: remote.clone(),
+                base: url.clone(),
+                deadline,
+            };
+            let response = http.send(Method::GET, url.clone(), Bytes::new()).await?;
+            if let Some(next) = redirect(&url, &response) {
+                url = next?;
+                continue;
+            }
+            let answer = http.accept(response, "application/x-git-upload-pack-advertisement")?;
+            let Some(path) = url.path().strip_suffix("/info/refs") else {
+                return protocol("it redirects to what is not a repository");
+            };
+            http.base.set_path(path);
+            http.base.set_query(None);
+            let packets = http.packets(answer, Limit::References(remote.limits.references));
+            return Ok((http, packets));
+        }
+        protocol(format!("it redirects more than {REDIRECTS} times"))
+    }
+
+    /// Sends a command.
+    pub async fn command(&self, body: Vec<u8>, limit: Limit) -> Result<Packets> {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/git-upload-pack", url.path()));
+        let response = self.send(Method::POST, url, body.into()).await?;
+        let answer = self.accept(response, "application/x-git-upload-pack-result")?;
+        Ok(self.packets(answer, limit))
+    }
+
+    fn packets(&self, body: Body, limit: Limit) -> Packets {
+        Packets::new(body, &self.remote.url.place(), limit, self.deadline)
+    }
+
+    async fn send(&self, method: Method, url: Url, body: Bytes) -> Result<Response<Body>> {
+        let is_home = url.origin() == self.remote.url.url().origin();
+        let mut request = Request::builder()
+            .uri(url.as_str())
+            .header(USER_AGENT, AGENT)
+            .header("Git-Protocol", "version=2");
+        request = match method {
+            Method::POST => request
+                .header(CONTENT_TYPE, "application/x-git-upload-pack-request")
+                .header(ACCEPT, "application/x-git-upload-pack-result"),
+            _ => request
+                .header(CACHE_CONTROL, "no-cache")
+                .header(ACCEPT, "*/*"),
+        };
+        if let Some(login) = self.login()?
+            && is_home
+        {
+            request = request.header(AUTHORIZATION, login);
+        }
+        let request = request.method(method).body(body);
+        let request = request.map_err(|_| Error::Url("is not a valid URL".to_owned()))?;
+        let sent = self
+            .deadline
+            .wait(self.remote.network.request(request))
+            .await?;
+        sent.map_err(|source| self.unreachable(source))
+    }
+
+    fn login(&self) -> Result<Option<HeaderValue>> {
+        let text = match &self.remote.auth {
+            Auth::None | Auth::Ssh(_) => return Ok(None),
+            Auth::Basic { user, password } => {
+                let pair = [user.as_bytes(), b":", password.expose()].concat();
+                format!("Basic {}", STANDARD.encode(pair)).into_bytes()
+            }
+            Auth::Bearer(token) => [b"Bearer ", token.expose().trim_ascii()].concat(),
+        };
+        let value = HeaderValue::from_bytes(&text).map(|mut value| {
+            value.set_sensitive(true);
+            value
+        });
+        let value = value.map_err(|_| Error::Login("the token has a control character".to_owned()));
+        value.map(Some)
+    }
+
+    fn accept(&self, response: Response<Body>, expected: &str) -> Result<Body> {
+        let (place, status) = (self.remote.url.place(), response.status());
+        match status {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let what = match self.remote.auth {
+                    Auth::None | Auth::Ssh(_) => "asks for a login",
+                    _ => "refuses the login",
+                };
+                let what = format!("the server {what}: '{place}' answered {status}");
+                return Err(Error::Unauthorised(what));
+            }
+            StatusCode::NOT_FOUND | StatusCode::GONE => {
+                let what = format!("there is no repository: '{place}' answered {status}");
+                return Err(Error::NotFound(what));
+            }
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                let source = format!("it answered {status}");
+                return Err(self.unreachable(source.into()));
+            }
+            status => return protocol(format!("'{place}' answered {status}")),
+        }
+        let given = response.headers().get(CONTENT_TYPE);
+        let given = given.map(HeaderValue::as_bytes).unwrap_or_default();
+        let kind = given.split(|byte| *byte == b';').next().unwrap_or_default();
+        match kind.trim_ascii().eq_ignore_ascii_case(expected.as_bytes()) {
+            true => Ok(response.into_body()),
+            false => protocol(format!(
+                "'{place}' is '{}' and not {expected}, so that it is not a Git repository",
+                quoted(given)
+            )),
+        }
+    }
+
+    fn unreachable(&self, source: BoxError) -> Error {
+        let place = self.remote.url.place();
+        Error::Unreachable { place, source }
+    }
+}
+
+/// Where an answer redirects to.
+fn redirect(from: &Url, response: &Response<Body>) -> Option<Result<Url>> {
+    use StatusCode as S;
+    let redirects = [
+        S::MOVED_PERMANENTLY,
+        S::FOUND,
+        S::SEE_OTHER,
+        S::TEMPORARY_REDIRECT,
+        S::PERMANENT_REDIRECT,
+    ];
+    if !redirects.contains(&response.status()) {
+        return None;
+    }
+    let place = response.headers().get(LOCATION);
+    let place = place.and_then(|place| place.to_str().ok());
+    let Some(next) = place.and_then(|place| from.join(place).ok()) else {
+        return Some(protocol("it redirects without a valid Location"));
+    };
+    Some(match (from.scheme(), next.scheme()) {
+        _ if !next.username().is_empty() || next.password().is_some() => {
+            protocol("it redirects to a URL with a login")
+        }
+        _ if next.query() != Some(QUERY) => protocol("it redirects to what is not a repository"),
+        (_, "https") | ("http", "http") => Ok(next),
+        _ => protocol("it redirects out of https, which is not followed"),
+    })
+}
