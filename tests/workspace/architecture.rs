@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// What each crate of ours may use of ours. A crate that does not exist yet is
 /// passed over; one that is not listed here fails the test.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("driftless-manifest", &[]),
     ("driftless-gotmpl", &["driftless-manifest"]),
     ("driftless-kustomize", &["driftless-manifest"]),
@@ -19,6 +19,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         &["driftless-manifest", "driftless-gotmpl"],
     ),
     ("driftless-sops", &["driftless-manifest"]),
+    ("driftless-git", &["driftless-manifest"]),
     ("driftless-core", &ENGINES),
     ("driftless-apiserver", &["driftless-manifest"]),
     (
@@ -26,6 +27,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         &[
             "driftless-manifest",
             "driftless-core",
+            "driftless-git",
             "driftless-sops",
             "driftless-apiserver",
         ],
