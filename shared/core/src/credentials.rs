@@ -55,8 +55,8 @@ pub fn keys(object: &Object) -> Vec<String> {
 }
 
 /// How a GitRepository is read: with the login in its Secret; without one, as
-/// [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key (`identity`) is a login of an `ssh://` address,
-/// at a server that is spoken to in git's own protocol.
+/// [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key (`identity`) is a login of an `ssh://` address;
+/// at github.com it is used where there is no other one.
 ///
 /// # Errors
 /// The Secret is missing or has none of the keys.
@@ -71,7 +71,9 @@ pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> 
     }
     let unnamed = || hub.settings.source_auth(&source.id, url);
     let login = found.login.unwrap_or_else(unnamed);
-    if is_github(url) {
+    // Who has nothing else comes to GitHub with the deploy key, over SSH.
+    let is_keyed = found.ssh.is_some() && login == GitAuth::Anonymous;
+    if is_github(url) && !is_keyed {
         return Ok(login);
     }
     let mut connection = found.connection;

@@ -1,7 +1,10 @@
+//! Why a chart was not loaded, valued or rendered.
+
 use driftless_gotmpl::shortened;
 
 /// Why a chart was not loaded, valued or rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HelmError {
     /// The chart's files are not those of a chart.
     #[error("chart {chart}: {message}")]
@@ -24,10 +27,12 @@ pub enum HelmError {
     Render {
         /// What happened, worded as Helm's.
         message: String,
+        /// The template to blame, by its full name, and the line, from 1; where they are known.
+        place: Option<(String, usize)>,
         /// Whether a budget is used up.
         budget: bool,
     },
-    /// What was rendered is no YAML.
+    /// What was rendered is not YAML.
     #[error("YAML parse error on {file}: {message}")]
     Manifest {
         /// The template.
@@ -51,6 +56,7 @@ impl HelmError {
     pub(crate) fn render(message: impl Into<String>) -> Self {
         HelmError::Render {
             message: shortened(message.into()),
+            place: None,
             budget: false,
         }
     }

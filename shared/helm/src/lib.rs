@@ -2,6 +2,40 @@
 //!
 //! chart files -> [`Chart`] -> (dependencies, values) -> [`render`] -> [`Rendered`]. Pure: time, randomness and the
 //! cluster's objects come in through [`Options`].
+//!
+//! ```
+//! use driftless_helm::{Chart, ChartFile, Compat, HelmError, LoadLimits, Options, Outcome, manifest_text, render, values};
+//!
+//! let file = |name: &str, text: &str| ChartFile {
+//!     name: name.to_owned(),
+//!     data: text.as_bytes().into(),
+//! };
+//! let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-{{ .Values.color }}}\n";
+//! let files = vec![
+//!     file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n"),
+//!     file("values.yaml", "color: blue\n"),
+//!     file("templates/config.yaml", config),
+//! ];
+//! let chart = Chart::from_files(files, Compat::Helm3, &LoadLimits::default())?;
+//! let options = Options::new("shop", "default");
+//! let values = values::read(b"color: green", "my-values.yaml", Compat::Helm3)?;
+//! let Outcome::Done(rendered) = render(&chart, &values, &options, true)? else {
+//!     unreachable!("the chart looks nothing up in a cluster");
+//! };
+//! assert!(manifest_text(&rendered, false).contains("name: shop-green"));
+//!
+//! // Errors name the template and the line.
+//! let broken = vec![
+//!     file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n"),
+//!     file("templates/config.yaml", "a: b\nc: {{ fail \"no color\" }}\n"),
+//! ];
+//! let chart = Chart::from_files(broken, Compat::Helm3, &LoadLimits::default())?;
+//! let Err(HelmError::Render { place, .. }) = render(&chart, &values, &options, true) else {
+//!     unreachable!("the template fails");
+//! };
+//! assert_eq!(place, Some(("web/templates/config.yaml".to_owned(), 2)));
+//! # Ok::<(), HelmError>(())
+//! ```
 
 pub mod chart;
 mod chart_tree;

@@ -12,6 +12,11 @@ pub(crate) fn warn_wrap(message: &str) -> String {
     format!("{WARN_START}{message}{WARN_END}")
 }
 
+/// The template and the line that an error names.
+fn place(error: &Error) -> Option<(String, usize)> {
+    (error.line > 0).then(|| (error.template.clone(), error.line))
+}
+
 /// A template that cannot be parsed.
 pub(crate) fn parsing(file: &str, error: &Error) -> HelmError {
     let parts: Vec<&str> = error.message.split(": ").collect();
@@ -23,6 +28,7 @@ pub(crate) fn parsing(file: &str, error: &Error) -> HelmError {
     };
     HelmError::Render {
         message,
+        place: place(error),
         budget: error.kind == ErrorKind::Budget,
     }
 }
@@ -35,6 +41,7 @@ pub(crate) fn execution(file: &str, error: &Error, compat: Compat) -> HelmError 
     };
     HelmError::Render {
         message,
+        place: place(error),
         budget: error.kind == ErrorKind::Budget,
     }
 }

@@ -62,6 +62,27 @@ pub struct Options {
     pub limits: Limits,
 }
 
+impl Options {
+    /// Of a first installation under this name, as `helm template` renders it: Helm 3, no cluster, the clock and everything random
+    /// at zero.
+    pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self {
+            compat: Compat::Helm3,
+            release: ReleaseInfo {
+                name: name.into(),
+                namespace: namespace.into(),
+                revision: 1,
+                is_upgrade: false,
+            },
+            capabilities: Capabilities::default(),
+            now: (0, 0),
+            entropy: [0; 32],
+            lookups: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// What rendering templates came to.
 #[derive(Clone, Debug)]
 pub enum TemplateOutcome {

@@ -1,6 +1,8 @@
+//! What a kustomization asks of a Helm engine.
+
 use driftless_manifest::TreePath;
 
-/// Renders the charts of `helmCharts`. kustomize has the helm program do it; this crate knows no Helm, so whoever builds
+/// Renders the charts of `helmCharts`. kustomize has the helm program do it; this crate knows no Helm, so the caller
 /// brings an engine along.
 pub trait Charts {
     /// What `helm template` prints for the chart.

@@ -1,3 +1,5 @@
+//! Why a build failed: the file, and what is wrong with it.
+
 use crate::remote::Remote;
 use driftless_manifest::yaml::{YamlError, YamlErrorKind};
 use driftless_manifest::{ReadError, TreePath};
@@ -19,11 +21,12 @@ pub struct Error {
 
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// A file could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file is no YAML. Names the file and the line.
+    /// A file is not YAML. Names the file and the line.
     #[error(transparent)]
     Yaml(#[from] YamlError),
     /// A folder without `kustomization.yaml`, `kustomization.yml` or `Kustomization`.
@@ -67,7 +70,7 @@ pub enum ErrorKind {
     /// Folders that lead to each other.
     #[error("cycle: {}", .0.iter().map(|dir| format!("'{dir}'")).collect::<Vec<_>>().join(" -> "))]
     Cycle(Vec<TreePath>),
-    /// A document that is no Kubernetes object.
+    /// A document that is not a Kubernetes object.
     #[error("not a Kubernetes object: {0}")]
     Object(String),
     /// Two objects with one id.

@@ -9,9 +9,11 @@
 //!   -> finish           name hashes, name references, vars, order, clean-up
 //! ```
 //!
+//! [`Build`] is where to start.
+//!
 //! What runs something is refused with a reason: plugins other than the built-in ones. Remote resources and bases are
-//! refused, too, unless [`Options::remote`] allows them: then whoever builds fetches them ([`ErrorKind::Needs`]). Charts of
-//! the tree are rendered by whoever builds ([`Charts`]).
+//! refused, too, unless [`Options::remote`] allows them: then the caller fetches them ([`ErrorKind::Needs`]). Charts of
+//! the tree are rendered by the caller ([`Charts`]).
 
 mod budget;
 mod build;
@@ -43,60 +45,97 @@ pub use remote::{REMOTE_FOLDER, Remote};
 pub use selector::{ObjectSelector, SelectorBudget};
 pub use stack::on_large_stack;
 
+/// The README's example runs, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 use driftless_manifest::{Object, Reader, TreePath, yaml};
 use serde_json::Value;
 
-/// Renders the kustomization in `dir`.
+/// One build: what is read, which folder, and how.
 ///
-/// # Errors
-/// Whatever `kustomize build` fails on, what is refused on purpose, or a budget that is used up. The error names the file.
-pub fn build(reader: &Reader<'_>, dir: &TreePath, options: &Options) -> Result<Vec<Object>, Error> {
-    objects(build::build(reader, dir, None, options, None)?)
+/// # Examples
+///
+/// ```
+/// use driftless_kustomize::{Build, to_yaml};
+/// use driftless_manifest::{FileTree, Reader, TreePath};
+///
+/// let tree = FileTree::from_files([
+///     ("app/kustomization.yaml", "namePrefix: blue-\nresources: [config.yaml]\n"),
+///     ("app/config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n"),
+/// ])?;
+/// let objects = Build::new(&Reader::new(&tree), &TreePath::new("app")?).objects()?;
+/// assert_eq!(objects[0].name(), "blue-app");
+/// assert!(to_yaml(&objects).starts_with("apiVersion: v1\nkind: ConfigMap\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct Build<'a, 't> {
+    reader: &'a Reader<'t>,
+    dir: &'a TreePath,
+    options: Option<&'a Options>,
+    kustomization: Option<&'a Value>,
+    charts: Option<&'a dyn Charts>,
 }
 
-/// Renders `dir` as [`build`] does, without the check that each document is a whole object: kustomize prints objects
-/// without an `apiVersion`, which no cluster takes.
-///
-/// # Errors
-/// As [`build`].
-pub fn build_documents(
-    reader: &Reader<'_>,
-    dir: &TreePath,
-    options: &Options,
-) -> Result<Vec<Value>, Error> {
-    build::build(reader, dir, None, options, None)
-}
+impl<'a, 't> Build<'a, 't> {
+    /// Of the folder `dir`, as `kustomize build` without flags.
+    pub fn new(reader: &'a Reader<'t>, dir: &'a TreePath) -> Self {
+        Self {
+            reader,
+            dir,
+            options: None,
+            kustomization: None,
+            charts: None,
+        }
+    }
 
-/// Renders `dir` as [`build_documents`] does, with an engine for `helmCharts`, which [`Options::enable_helm`] allows.
-///
-/// # Errors
-/// As [`build`].
-pub fn build_documents_with_charts(
-    reader: &Reader<'_>,
-    dir: &TreePath,
-    options: &Options,
-    charts: &dyn Charts,
-) -> Result<Vec<Value>, Error> {
-    build::build(reader, dir, None, options, Some(charts))
-}
+    /// With these options.
+    pub fn options(mut self, options: &'a Options) -> Self {
+        self.options = Some(options);
+        self
+    }
 
-/// Renders `dir` with `kustomization` in the place of its kustomization file: the fields that would stand there.
-///
-/// # Errors
-/// As [`build`]; and a folder with more than one kustomization file.
-pub fn build_with(
-    reader: &Reader<'_>,
-    dir: &TreePath,
-    kustomization: &Value,
-    options: &Options,
-) -> Result<Vec<Object>, Error> {
-    objects(build::build(
-        reader,
-        dir,
-        Some(kustomization),
-        options,
-        None,
-    )?)
+    /// With these fields in the place of the folder's kustomization file.
+    pub fn kustomization(mut self, fields: &'a Value) -> Self {
+        self.kustomization = Some(fields);
+        self
+    }
+
+    /// With an engine for `helmCharts`, which [`Options::enable_helm`] allows.
+    pub fn charts(mut self, engine: &'a dyn Charts) -> Self {
+        self.charts = Some(engine);
+        self
+    }
+
+    /// The objects, in the order of the output.
+    ///
+    /// # Errors
+    /// Whatever `kustomize build` fails on, what is refused on purpose, a document that is not a whole object, or a budget that is
+    /// used up. The error names the file.
+    pub fn objects(self) -> Result<Vec<Object>, Error> {
+        objects(self.documents()?)
+    }
+
+    /// The documents, without the check that each is a whole object: kustomize prints objects without an `apiVersion`, which no
+    /// cluster takes.
+    ///
+    /// # Errors
+    /// As [`objects`](Self::objects), but for that check; and, with [`kustomization`](Self::kustomization), a folder with more than
+    /// one kustomization file.
+    pub fn documents(self) -> Result<Vec<Value>, Error> {
+        let default = Options::default();
+        let options = self.options.unwrap_or(&default);
+        build::build(
+            self.reader,
+            self.dir,
+            self.kustomization,
+            options,
+            self.charts,
+        )
+    }
 }
 
 fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
@@ -127,7 +166,7 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
 /// the namespace `_placeholder`, both so that the build is not refused as empty.
 ///
 /// # Errors
-/// A file that is no YAML, or a manifest that holds something that is no Kubernetes object.
+/// A file that is not YAML, or a manifest with a document that is not a Kubernetes object.
 pub fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
     on_large_stack(|| scan::kustomization_of(reader, dir))
 }
@@ -141,7 +180,7 @@ pub fn to_yaml(objects: &[Object]) -> String {
     )
 }
 
-/// As [`to_yaml`], of the documents of [`build_documents`].
+/// As [`to_yaml`], of the documents of [`Build::documents`].
 pub fn documents_to_yaml(documents: &[Value]) -> String {
     joined(documents.iter().map(yaml::to_string))
 }

@@ -1,3 +1,5 @@
+//! How a folder is rendered, and what that may cost.
+
 /// How a folder is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -5,7 +7,7 @@ pub struct Options {
     pub load_restrictor: LoadRestrictor,
     /// The order of the output.
     pub reorder: Reorder,
-    /// Whether entries may lead to other hosts. Whoever builds fetches them: see
+    /// Whether entries may lead to other hosts. The caller fetches them: see
     /// [`ErrorKind::Needs`](crate::ErrorKind::Needs).
     pub remote: bool,
     /// Whether `helmCharts` are allowed. They need an engine, too: see [`Charts`](crate::Charts).

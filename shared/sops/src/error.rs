@@ -1,8 +1,11 @@
+//! Why a SOPS file could not be decrypted.
+
 use driftless_manifest::OutOfFuel;
 use driftless_manifest::yaml::YamlError;
 
 /// Why a SOPS file could not be decrypted. No variant holds content of the file beyond names of keys and of recipients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SopsError {
     /// No `sops` metadata.
     #[error("{file}: no sops metadata, so the file is not encrypted with SOPS")]
@@ -10,7 +13,7 @@ pub enum SopsError {
         /// The file.
         file: String,
     },
-    /// The file is no YAML.
+    /// The file is not YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
     /// The file costs more than one may.

@@ -10,6 +10,22 @@
 //! MAC depends on the order of the values, only a file's own bytes can be decrypted; an object whose keys went through a
 //! sorted map cannot. Decrypt before anything reads the file.
 //!
+//! ```
+//! # let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/sops");
+//! # let read = |name: &str| std::fs::read(format!("{corpus}/{name}")).unwrap();
+//! # let bytes = read("cases/both-recipients.enc.yaml");
+//! # let identity = String::from_utf8(read("one.agekey")).unwrap();
+//! use driftless_sops::{Format, Keyring, SopsError, decrypt};
+//!
+//! let mut keys = Keyring::new();
+//! let refused = decrypt(&bytes, Format::Yaml, &keys, "secret.yaml");
+//! assert!(matches!(refused, Err(SopsError::NoKey { .. })));
+//! keys.add_age(&identity, "one.agekey")?;
+//! let plain = decrypt(&bytes, Format::Yaml, &keys, "secret.yaml")?;
+//! assert!(!String::from_utf8_lossy(&plain).contains("ENC["));
+//! # Ok::<(), SopsError>(())
+//! ```
+//!
 //! Only age keys are opened here. The entries for PGP, KMS and the other key services are known as [`MasterKey`]s: who can
 //! open one hands the result to [`Keyring::add_opened`].
 //!
@@ -30,6 +46,11 @@ pub use error::SopsError;
 pub use format::{Format, is_encrypted};
 pub use keyring::Keyring;
 pub use metadata::{KeyService, MasterKey};
+
+/// The README's example runs, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use driftless_manifest::{Fuel, FuelLimits};
 use metadata::Metadata;

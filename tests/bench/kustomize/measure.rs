@@ -3,7 +3,7 @@
 use crate::cases::Case;
 use crate::common::{self, SPELL};
 use driftless_harness::{library::Library, tools};
-use driftless_kustomize::{Error, Options, build_documents, documents_to_yaml};
+use driftless_kustomize::{Build, Error, documents_to_yaml};
 use driftless_manifest::{FileTree, Reader, TreePath};
 use serde_json::json;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// The engine's whole work: from files to the text of all documents.
 pub fn render(tree: &FileTree, dir: &TreePath) -> Result<String, Error> {
-    let documents = build_documents(&Reader::new(tree), dir, &Options::default())?;
+    let documents = Build::new(&Reader::new(tree), dir).documents()?;
     Ok(documents_to_yaml(&documents))
 }
 

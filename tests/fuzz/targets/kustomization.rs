@@ -1,7 +1,7 @@
 //! A whole build: the kustomization, what it names, bases, everything a tenant can write.
 
 use super::files;
-use driftless_kustomize::{Options, build_documents, documents_to_yaml};
+use driftless_kustomize::{Build, documents_to_yaml};
 use driftless_manifest::yaml::{self, Dialect, Limits};
 use driftless_manifest::{FileTree, Reader, TreePath};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub fn build(tree: &FileTree) {
     } else {
         TreePath::root()
     };
-    let Ok(documents) = build_documents(&Reader::new(tree), &dir, &Options::default()) else {
+    let Ok(documents) = Build::new(&Reader::new(tree), &dir).documents() else {
         return;
     };
     let text = documents_to_yaml(&documents);

@@ -1,7 +1,7 @@
 //! Every folder with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
 
 use driftless_harness::tools;
-use driftless_kustomize::{ErrorKind, Options, build_documents, documents_to_yaml};
+use driftless_kustomize::{Build, ErrorKind, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn check(root: &Path) -> Count {
     read(root, "", &mut tree, &mut dirs);
     let mut count = Count::default();
     for dir in dirs {
-        let ours = build_documents(&Reader::new(&tree), &dir, &Options::default());
+        let ours = Build::new(&Reader::new(&tree), &dir).documents();
         if ours
             .as_ref()
             .is_err_and(|error| matches!(error.kind, ErrorKind::Remote { .. }))

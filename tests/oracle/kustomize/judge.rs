@@ -2,7 +2,7 @@
 
 use crate::generate::Case;
 use driftless_harness::{library::Library, tools};
-use driftless_kustomize::{Options, build_documents, documents_to_yaml};
+use driftless_kustomize::{Build, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -74,7 +74,8 @@ fn engine(files: &BTreeMap<&str, String>, dir: &str) -> Result<String, String> {
             .expect("a file of the case");
     }
     let dir = TreePath::new(dir).expect("a folder of the case");
-    let documents = build_documents(&Reader::new(&tree), &dir, &Options::default())
+    let documents = Build::new(&Reader::new(&tree), &dir)
+        .documents()
         .map_err(|error| error.to_string())?;
     Ok(documents_to_yaml(&documents))
 }

@@ -2,7 +2,7 @@
 
 use driftless_harness::charts::Host;
 use driftless_harness::tools;
-use driftless_kustomize::{ErrorKind, Options, Remote, build_documents, documents_to_yaml};
+use driftless_kustomize::{Build, ErrorKind, Options, Remote, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -117,7 +117,9 @@ impl Site {
             ..Options::default()
         };
         for _ in 0..5 {
-            let built = build_documents(&Reader::new(&tree), &top, &options);
+            let built = Build::new(&Reader::new(&tree), &top)
+                .options(&options)
+                .documents();
             let missed = match built {
                 Ok(documents) => return Ok(documents_to_yaml(&documents)),
                 Err(error) => match error.kind {

@@ -6,7 +6,7 @@
 use super::charts::DiskCharts;
 use super::remote::Client;
 use crate::error::Error;
-use driftless_kustomize::{ErrorKind, Options};
+use driftless_kustomize::{Build, ErrorKind, Options};
 use driftless_manifest::{EntryKind, FileTree, ReadError, Reader, TreePath};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -161,8 +161,8 @@ impl<'r> Files<'r> {
         let mut fetched = 0;
         loop {
             let reader = Reader::new(&self.tree);
-            let done =
-                driftless_kustomize::build_documents_with_charts(&reader, dir, options, &charts);
+            let build = Build::new(&reader, dir).options(options);
+            let done = build.charts(&charts).documents();
             let index = self.tree.index();
             let read = reader.into_read_set();
             let missed = read

@@ -64,6 +64,15 @@ impl GitRouter {
         self
     }
 
+    /// Where a repository is for a login: who has a key for SSH alone is served in git's own protocol, by GitHub too.
+    fn place(url: &str, auth: &GitAuth) -> Result<Location> {
+        let place = repository::place(url)?;
+        Ok(match auth {
+            GitAuth::Server(server) if server.ssh.is_some() => Location::Server,
+            _ => place,
+        })
+    }
+
     fn host(&self, place: &Location) -> Result<&dyn GitHost> {
         let host = self.hosts.iter().find(|host| host.reads(place));
         host.map(AsRef::as_ref).ok_or_else(|| {
@@ -87,7 +96,7 @@ impl Git for GitRouter {
         auth: &GitAuth,
         known: Option<&Commit>,
     ) -> Result<Commit> {
-        let place = repository::place(url)?;
+        let place = Self::place(url, auth)?;
         let host = self.host(&place)?;
         host.resolve(url, &place, reference, auth, known).await
     }
@@ -105,7 +114,7 @@ impl Git for GitRouter {
                 format!("'{}' is not a commit: expected 40 hex digits", commit.sha),
             ));
         }
-        let place = repository::place(url)?;
+        let place = Self::place(url, auth)?;
         let host = self.host(&place)?;
         host.fetch(url, &place, commit, auth, limits).await
     }

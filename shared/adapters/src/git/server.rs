@@ -323,6 +323,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_deploy_key_is_used_over_ssh_at_github_too() {
+        use crate::git::{GitHub, GitRouter, Hosts};
+        use driftless_core::ports::Git;
+        use driftless_core::testing::MemorySecrets;
+        let keys = Arc::new(MemorySecrets::default());
+        let router = GitRouter::new()
+            .with(GitHub::new(Hosts::default(), keys).unwrap())
+            .with(GitServers::new());
+        let url = "ssh://git@github.com/acme/fleet";
+        let key = keyed("github.com ssh-ed25519 x");
+        let reference = GitReference::default();
+        let error = router.resolve(url, &reference, &key, None).await;
+        let error = error.unwrap_err().message;
+        assert!(error.contains("identity: is not a private key"), "{error}");
+    }
+
+    #[tokio::test]
     async fn what_ssh_needs() {
         let url = "ssh://git@git.example/a/b";
         for (auth, told) in [

@@ -3,7 +3,7 @@
 
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use crate::flux::{HelmRelease, KustomizeRenderer};
-use driftless_kustomize::Options;
+use driftless_kustomize::{Build, Options};
 use driftless_manifest::{FileTree, Object, Reader, TreePath, yaml};
 use serde_json::{Value, json};
 
@@ -62,12 +62,10 @@ fn kustomize(renderer: &KustomizeRenderer, documents: Vec<Value>) -> Result<Vec<
         "patchesStrategicMerge": merges, "patchesJson6902": json_patches,
     });
     let reader = Reader::new(&tree);
-    let objects = driftless_kustomize::build_with(
-        &reader,
-        &TreePath::root(),
-        &kustomization,
-        &Options::flux(),
-    )
-    .map_err(|error| error.to_string())?;
+    let objects = Build::new(&reader, &TreePath::root())
+        .kustomization(&kustomization)
+        .options(&Options::flux())
+        .objects()
+        .map_err(|error| error.to_string())?;
     Ok(objects.into_iter().map(Object::into_value).collect())
 }

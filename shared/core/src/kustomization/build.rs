@@ -124,7 +124,10 @@ fn render(
         remote,
         ..Options::flux()
     };
-    let objects = driftless_kustomize::build_with(reader, &path, &overlay, &options);
+    let objects = driftless_kustomize::Build::new(reader, &path)
+        .kustomization(&overlay)
+        .options(&options)
+        .objects();
     let objects = objects.map_err(|error| match error.kind {
         ErrorKind::Needs(wanted) => Stop::Needs(wanted),
         _ => Stop::Failed(failed(error)),

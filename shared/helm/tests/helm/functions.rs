@@ -1,8 +1,7 @@
 //! The functions of templates: expressions whose answers the real Helm has written (`tests/oracle/functions`).
 
 use driftless_helm::{
-    Capabilities, Chart, ChartFile, Compat, HelmError, LoadLimits, Options, ReleaseInfo,
-    TemplateOutcome, render_texts, values,
+    Chart, ChartFile, Compat, HelmError, LoadLimits, Options, TemplateOutcome, render_texts, values,
 };
 use std::path::Path;
 
@@ -24,17 +23,9 @@ fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
     let chart = Chart::from_files(files, compat, &LoadLimits::default())?;
     let options = Options {
         compat,
-        release: ReleaseInfo {
-            name: "r".to_owned(),
-            namespace: "default".to_owned(),
-            revision: 1,
-            is_upgrade: false,
-        },
-        capabilities: Capabilities::default(),
         now: (NOW, 0),
         entropy: [3; 32],
-        lookups: None,
-        limits: Default::default(),
+        ..Options::new("r", "default")
     };
     match render_texts(&chart, &values::Table::new(), &options, true)? {
         TemplateOutcome::Done(texts) => {

@@ -152,7 +152,8 @@ fn build(files: &Files, scale: Scale) -> String {
             Ok(overlay) => overlay,
             Err(error) => return shown::<(), _>(Err(error)),
         };
-        shown(kustomize::build_with(&reader, &root, &overlay, &options))
+        let build = kustomize::Build::new(&reader, &root).kustomization(&overlay);
+        shown(build.options(&options).objects())
     };
     let thread = std::thread::Builder::new()
         .stack_size(512 << 10)

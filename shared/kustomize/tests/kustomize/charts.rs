@@ -1,9 +1,7 @@
 //! What a kustomization asks of the Helm engine, and what becomes of the answer. The real tools are asked by the tests of
 //! `driftless build`, over `tests/corpus/kustomize-charts`.
 
-use driftless_kustomize::{
-    ChartCall, Charts, Options, build_documents, build_documents_with_charts, documents_to_yaml,
-};
+use driftless_kustomize::{Build, ChartCall, Charts, Options, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::cell::RefCell;
 
@@ -48,8 +46,9 @@ fn build(kustomization: &str, charts: &Noted) -> Result<String, String> {
         kube_version: Some("1.30.0".to_owned()),
         ..Options::default()
     };
-    let done =
-        build_documents_with_charts(&Reader::new(&tree), &TreePath::root(), &options, charts);
+    let (reader, root) = (Reader::new(&tree), TreePath::root());
+    let build = Build::new(&reader, &root).options(&options);
+    let done = build.charts(charts).documents();
     done.map(|documents| documents_to_yaml(&documents))
         .map_err(|error| error.to_string())
 }
@@ -132,7 +131,8 @@ fn refusals_name_the_file_and_the_reason() {
         (Options::default(), "--enable-helm"),
         (enabled, "HelmRelease"),
     ] {
-        let done = build_documents(&Reader::new(&tree), &TreePath::root(), &options);
+        let (reader, root) = (Reader::new(&tree), TreePath::root());
+        let done = Build::new(&reader, &root).options(&options).documents();
         let error = done.unwrap_err().to_string();
         assert!(error.contains(want), "{error}");
     }

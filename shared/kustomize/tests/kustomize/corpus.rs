@@ -1,6 +1,6 @@
 //! The cases of `tests/corpus/kustomize`, whose answers kustomize v5.8.2 has written (see `tests/oracle/kustomize-corpus`).
 
-use driftless_kustomize::{Options, build_documents, documents_to_yaml};
+use driftless_kustomize::{Build, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn check(case: &Path) -> Option<String> {
     } else {
         TreePath::root()
     };
-    let got = build_documents(&Reader::new(&tree), &dir, &Options::default());
+    let got = Build::new(&Reader::new(&tree), &dir).documents();
     match (got, std::fs::read_to_string(case.join("want.yaml"))) {
         (Ok(documents), Ok(want)) => {
             let got = documents_to_yaml(&documents);

@@ -1,8 +1,6 @@
 //! Input that wants to cost more than it may, or to read what it may not.
 
-use driftless_kustomize::{
-    ErrorKind, Limits, LoadRestrictor, Options, build, build_with, kustomization_of,
-};
+use driftless_kustomize::{Build, ErrorKind, Limits, LoadRestrictor, Options, kustomization_of};
 use driftless_manifest::{EntryKind, FileTree, Object, Reader, TreePath};
 use serde_json::json;
 
@@ -13,7 +11,9 @@ fn tree(files: &[(&str, &str)]) -> FileTree {
 }
 
 fn render(tree: &FileTree, dir: &str, options: &Options) -> Result<Vec<Object>, String> {
-    build(&Reader::new(tree), &TreePath::new(dir).unwrap(), options)
+    Build::new(&Reader::new(tree), &TreePath::new(dir).unwrap())
+        .options(options)
+        .objects()
         .map_err(|error| error.to_string())
 }
 
@@ -476,7 +476,8 @@ fn every_question_is_recorded() {
         ("a/r.yaml", CONFIG_MAP),
     ]);
     let reader = Reader::new(&before);
-    build(&reader, &TreePath::new("a").unwrap(), &Options::default()).unwrap();
+    let built = Build::new(&reader, &TreePath::new("a").unwrap()).objects();
+    built.unwrap();
     let read = reader.into_read_set();
     let with_second = tree(&[
         ("a/kustomization.yaml", "resources: [r.yaml]"),
@@ -527,13 +528,11 @@ fn a_kustomization_is_found_or_made_as_flux_does() {
             .contains("bad/values.yaml")
     );
     let empty = of("empty").unwrap();
-    let built = build_with(
-        &reader,
-        &TreePath::new("empty").unwrap(),
-        &empty,
-        &Options::flux(),
-    )
-    .unwrap();
+    let built = Build::new(&reader, &TreePath::new("empty").unwrap())
+        .kustomization(&empty)
+        .options(&Options::flux())
+        .objects()
+        .unwrap();
     assert!(built.is_empty());
 }
 
@@ -550,12 +549,9 @@ fn errors_name_file_and_object() {
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}",
         ),
     ]);
-    let error = build(
-        &Reader::new(&tree),
-        &TreePath::new("a").unwrap(),
-        &Options::default(),
-    )
-    .unwrap_err();
+    let error = Build::new(&Reader::new(&tree), &TreePath::new("a").unwrap())
+        .objects()
+        .unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Patch(_)));
     let text = error.to_string();
     assert!(
