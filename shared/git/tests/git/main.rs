@@ -1,7 +1,9 @@
 //! Reads repositories that the real git made, from the real git's server side, and from servers that lie.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tests make repositories with git"
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "the tests make repositories with git, and fail where that fails"
 )]
 
 mod clone;

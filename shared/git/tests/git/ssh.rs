@@ -46,8 +46,7 @@ impl Keys {
 fn is_here() -> bool {
     let found = Command::new("ssh-keygen").arg("-?").output().is_ok();
     if !found {
-        use std::io::Write;
-        writeln!(std::io::stderr(), "skipped: there is no ssh-keygen here").unwrap();
+        eprintln!("skipped: there is no ssh-keygen here");
     }
     found && is_git_here()
 }
@@ -73,9 +72,11 @@ impl Network for Server {
         assert_eq!(host, "git.example");
         assert!([22, 2222].contains(&port));
         let (here, there) = tokio::io::duplex(1 << 16);
-        let mut config = server::Config::default();
-        config.auth_rejection_time = std::time::Duration::ZERO;
-        config.keys = vec![decode_secret_key(&self.host, None).unwrap()];
+        let config = server::Config {
+            auth_rejection_time: std::time::Duration::ZERO,
+            keys: vec![decode_secret_key(&self.host, None).unwrap()],
+            ..server::Config::default()
+        };
         let session = ServerSession {
             server: self.clone(),
             channel: None,

@@ -17,8 +17,7 @@ use tempfile::TempDir;
 pub fn is_git_here() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok();
     if !found {
-        use std::io::Write;
-        writeln!(std::io::stderr(), "skipped: there is no git here").unwrap();
+        eprintln!("skipped: there is no git here");
     }
     found
 }
