@@ -481,13 +481,13 @@ impl Repositories {
     ) -> PortResult<T> {
         let mut all = self.0.lock().expect("the repositories");
         let found = index::repository(url).and_then(|name| all.get_mut(&name));
-        let token = match auth {
+        let token = match auth.login() {
             GitAuth::Basic { password, .. } => password.expose_str().unwrap_or_default(),
             _ => "",
         };
         let may = |one: &&mut Repository| {
             let is_known = one.tokens.as_ref().is_none_or(|all| all.contains(token));
-            is_known || (*auth == GitAuth::Installation && one.installation)
+            is_known || (*auth.login() == GitAuth::Installation && one.installation)
         };
         found
             .filter(may)

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::flux::{GitRepository, reason};
 use crate::hub::Hub;
 use crate::ports::{Connection, ErrorKind, GitAuth, GitServer, PortError, Secret, SshKey};
-use crate::repository::{Location, Repository, place};
+use crate::repository::{Location, Repository, is_github, place};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
@@ -57,10 +57,15 @@ pub fn keys(object: &Object) -> Vec<String> {
 /// How a GitRepository is read: with the login in its Secret; without one, as
 /// [`Settings::source_auth`](crate::hub::Settings::source_auth) says. A deploy key (`identity`) is a login of an `ssh://` address;
 /// at github.com it is used where there is no other one.
+/// `proxy` is the address in the Secret of `spec.proxySecretRef`.
 ///
 /// # Errors
 /// The Secret is missing or has none of the keys.
-pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> {
+pub async fn git(
+    hub: &Hub,
+    source: &GitRepository,
+    proxy: Option<Secret>,
+) -> Result<GitAuth, Failure> {
     let mut found = match &source.spec.secret_ref {
         Some(reference) => git_login(hub, &source.id.namespace, &reference.name).await?,
         None => Found::default(),
@@ -78,7 +83,9 @@ pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> 
     }
     let mut connection = found.connection;
     connection.allow_local = hub.settings.allow_local_clusters;
-    if found.ssh.is_none() && connection == Connection::default() {
+    connection.proxy = proxy;
+    let submodules = source.spec.recurse_submodules;
+    if found.ssh.is_none() && connection == Connection::default() && !submodules {
         return Ok(login);
     }
     connection.timeout = GIT_TIMEOUT;
@@ -86,6 +93,7 @@ pub async fn git(hub: &Hub, source: &GitRepository) -> Result<GitAuth, Failure> 
         login,
         ssh: found.ssh,
         connection,
+        submodules,
     })))
 }
 
@@ -146,11 +154,6 @@ async fn git_login(hub: &Hub, namespace: &str, name: &str) -> Result<Found, Fail
         )),
         false => Ok(found),
     }
-}
-
-/// Whether this is a repository of github.com, which is asked over its API.
-fn is_github(url: &str) -> bool {
-    matches!(place(url), Ok(Location::Hosted(repository)) if repository.host == "github.com")
 }
 
 /// A repository that was read without a login and could not be: what may be done about it.

@@ -110,6 +110,11 @@ pub fn place(url: &str) -> Result<Location> {
     }))
 }
 
+/// Whether this is a repository of github.com, which is asked over its API.
+pub fn is_github(url: &str) -> bool {
+    matches!(place(url), Ok(Location::Hosted(repository)) if repository.host == GITHUB)
+}
+
 /// The operator's word that objects of a namespace may read a repository with the installation's own credentials:
 /// `NAMESPACE=OWNER/NAME` for GitHub, `NAMESPACE=HOST/OWNER/NAME` for another host. `*` stands for any text within
 /// `NAMESPACE`, `OWNER` and `NAME`, and never reaches beyond its part: `team-a=acme/*`, `*=acme/public-*`.

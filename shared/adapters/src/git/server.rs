@@ -170,6 +170,7 @@ impl GitHost for GitServers {
             name if name.starts_with("refs/") => vec![name.to_owned()],
             name => vec![format!("refs/heads/{name}"), format!("refs/tags/{name}")],
         };
+        options.submodules = matches!(auth, GitAuth::Server(server) if server.submodules);
         let fetched = remote.fetch(id, &options).await;
         let fetched = fetched.map_err(|error| port_error(error, "clone", url))?;
         Ok(fetched.files)

@@ -1,5 +1,6 @@
 use super::kustomization::LocalRef;
 use super::{FluxKind, Source, SourceSpec};
+use crate::repository::is_github;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -108,10 +109,10 @@ impl GitRepository {
         let spec = &self.spec;
         let field = if spec.verify.is_some() {
             "spec.verify (signature verification)"
-        } else if spec.proxy_secret_ref.is_some() {
-            "spec.proxySecretRef"
-        } else if spec.recurse_submodules {
-            "spec.recurseSubmodules"
+        } else if is_github(&spec.url) && spec.proxy_secret_ref.is_some() {
+            "spec.proxySecretRef of a repository at github.com"
+        } else if is_github(&spec.url) && spec.recurse_submodules {
+            "spec.recurseSubmodules of a repository at github.com"
         } else if !spec.include.is_empty() {
             "spec.include"
         } else if !matches!(
@@ -125,5 +126,37 @@ impl GitRepository {
         Some(format!(
             "{field} is not supported yet: remove the field, or keep this source with Flux's source-controller"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_only_servers_without_an_api_have() {
+        let told = |url: &str, field: &str, value: Value| {
+            let mut spec = json!({"url": url, "interval": "1m"});
+            spec[field] = value;
+            let object = json!({
+                "apiVersion": "source.toolkit.fluxcd.io/v1",
+                "kind": "GitRepository",
+                "metadata": {"name": "fleet", "namespace": "team-a"},
+                "spec": spec,
+            });
+            let object = driftless_manifest::Object::new(object).unwrap();
+            GitRepository::from_object(object).unwrap().unsupported()
+        };
+        for (field, value) in [
+            ("recurseSubmodules", json!(true)),
+            ("proxySecretRef", json!({"name": "proxy"})),
+        ] {
+            let ours = told("https://git.example/acme/fleet", field, value.clone());
+            assert_eq!(ours, None, "{field}");
+            let github = told("https://github.com/acme/fleet", field, value).unwrap();
+            let lead = format!("spec.{field} of a repository at github.com is not supported yet");
+            assert!(github.starts_with(&lead), "{github}");
+        }
     }
 }

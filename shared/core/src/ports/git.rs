@@ -50,6 +50,8 @@ pub struct GitServer {
     pub ssh: Option<SshKey>,
     /// Certificates and the proxy, which addresses may be reached, and how long one reading may take. Its login is not used.
     pub connection: Connection,
+    /// Read the submodules, too.
+    pub submodules: bool,
 }
 
 /// A login over SSH.
@@ -104,14 +106,18 @@ impl GitAuth {
                 part(private_key.expose());
                 part(base_url.as_deref().unwrap_or_default().as_bytes());
             }
-            // Which addresses may be reached says nothing of who reads.
+            // Which addresses may be reached says nothing of who reads; what is read besides does of the files.
             Self::Server(server) => {
                 let how = &server.connection;
                 let certificate = how.client_certificate.as_ref();
-                if server.ssh.is_none() && certificate.is_none() {
+                if server.ssh.is_none() && certificate.is_none() && !server.submodules {
                     return server.login.identity();
                 }
-                part(b"server");
+                part(if server.submodules {
+                    b"submodules"
+                } else {
+                    b"server"
+                });
                 part(server.login.identity().as_bytes());
                 if let Some(key) = &server.ssh {
                     part(b"ssh");

@@ -239,7 +239,7 @@ fn denied(what: String) -> Failure {
 }
 
 /// The proxy of a `proxySecretRef`, if there is one.
-async fn proxy(
+pub(super) async fn proxy(
     context: &Context<'_>,
     namespace: &str,
     reference: Option<&LocalRef>,

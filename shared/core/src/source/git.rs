@@ -9,7 +9,7 @@ use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
 use crate::source::reconciler::{self, Found, SourceReconciler};
-use crate::source::{artifact, ignore, index};
+use crate::source::{artifact, connection, ignore, index};
 use crate::state;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -72,7 +72,15 @@ async fn follow(
         let hub = &context.hub.settings.name;
         index::forget_others(context.ports, hub, &source.id, Some(url)).await?;
     }
-    let auth = credentials::git(&context.hub, source).await?;
+    let (namespace, proxy) = (&source.id.namespace, source.spec.proxy_secret_ref.as_ref());
+    let proxy = connection::proxy(
+        context,
+        namespace,
+        proxy,
+        "failed to configure proxy options",
+    )
+    .await?;
+    let auth = credentials::git(&context.hub, source, proxy).await?;
 
     let question = format!("{url} {}", status::to_value(&reference)?);
     let known = memory

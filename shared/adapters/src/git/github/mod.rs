@@ -67,7 +67,22 @@ impl GitHost for GitHub {
         auth: &GitAuth,
         known: Option<&Commit>,
     ) -> Result<Commit> {
-        let session = self.session(hosted(place)?, auth);
+        let repository = hosted(place)?;
+        if let GitAuth::Server(server) = auth {
+            let field = match (server.submodules, &server.connection.proxy) {
+                (true, _) => "spec.recurseSubmodules",
+                (_, Some(_)) => "spec.proxySecretRef",
+                _ => "",
+            };
+            if !field.is_empty() {
+                let what = format!(
+                    "{field} is not supported yet for {}, which is read over GitHub's API",
+                    repository.host
+                );
+                return Err(PortError::new(ErrorKind::Unsupported, what));
+            }
+        }
+        let session = self.session(repository, auth);
         session.resolve(reference, known).await
     }
 
