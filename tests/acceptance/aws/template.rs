@@ -318,15 +318,19 @@ fn the_webhook_is_public_and_the_timer_runs_each_minute() {
     assert!(public.contains("lambda:InvokeFunctionUrl"), "{public:?}");
 
     let rules = of_type("AWS::Events::Rule");
-    assert_eq!(rules.len(), 1);
-    assert_eq!(
-        rules[0].1["Properties"]["ScheduleExpression"],
-        "rate(1 minute)"
-    );
-    let timeout = properties("DriftFunction")["Timeout"]
-        .as_u64()
-        .expect("a timeout");
-    assert!(timeout < 60, "a run ends before the next one begins");
+    assert_eq!(rules.len(), 2);
+    for (name, rule) in rules {
+        let schedule = &rule["Properties"]["ScheduleExpression"];
+        assert_eq!(schedule, "rate(1 minute)", "{name}");
+    }
+    for function in ["DriftFunction", "CapsuleFunction"] {
+        let timeout = properties(function)["Timeout"].as_u64();
+        let timeout = timeout.expect("a timeout");
+        assert!(
+            timeout < 60,
+            "{function}: a run ends before the next one begins"
+        );
+    }
 }
 
 #[test]
