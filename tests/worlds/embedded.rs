@@ -635,8 +635,11 @@ impl Node for Server {
 }
 
 /// The way from kubeconfigs to the servers. Each server has one client, as in a function that stays warm.
-/// The servers, with a client for each user by its name.
-struct Links(Vec<(Arc<Server>, Mutex<BTreeMap<String, KubeCluster>>)>);
+/// A client for each user, by its name.
+type Clients = Mutex<BTreeMap<String, KubeCluster>>;
+
+/// The servers with their clients.
+struct Links(Vec<(Arc<Server>, Clients)>);
 
 impl Links {
     fn to(servers: &BTreeMap<String, Arc<Server>>) -> Self {

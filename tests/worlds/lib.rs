@@ -3,6 +3,7 @@
 
 pub mod bad_input;
 pub mod buckets;
+pub mod capsule;
 pub mod charts;
 pub mod embedded;
 mod recorded;

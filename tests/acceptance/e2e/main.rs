@@ -3,6 +3,7 @@
 mod bad_input;
 mod binaries;
 mod buckets;
+mod capsule;
 mod charts;
 mod kamaji;
 mod killed;

@@ -35,6 +35,8 @@ pub struct World {
     pub remotes: BTreeMap<String, Cluster>,
     repositories: Mutex<BTreeMap<String, Arc<Repository>>>,
     driver: Driver,
+    /// What the command is told of the installation.
+    environment: Vec<(String, String)>,
 }
 
 impl World {
@@ -48,10 +50,15 @@ impl World {
             ("WebhookFunction", "webhook"),
             ("ReconcileFunction", "reconcile"),
             ("DriftFunction", "drift"),
+            ("CapsuleFunction", "capsule"),
         ]
         .map(|(id, name)| (id, functions.join(name)));
         let template = tools::workspace().join("infra/template.yaml");
-        let parameters = [("GitHubApi", github.url()), ("LogLevel", "info")];
+        let parameters = [
+            ("GitHubApi", github.url()),
+            ("LogLevel", "info"),
+            ("Capsule", "true"),
+        ];
         let stack = ministack.deploy("driftless", &template, &parameters, &bootstraps);
         let aws = ministack.aws();
         aws.put_secret("driftless/github/webhook", WEBHOOK_SECRET);
@@ -72,7 +79,7 @@ impl World {
             ("DRIFTLESS_GITHUB_API".to_owned(), github.url().to_owned()),
         ]);
         for hub in hubs {
-            bootstrap(hub, &clusters[hub.name], &environment);
+            bootstrap(hub, &clusters[hub.name], &environment, &[]);
         }
         let driver = if watch {
             let environment: Vec<(&str, &str)> = environment
@@ -91,6 +98,7 @@ impl World {
             remotes,
             repositories: Mutex::default(),
             driver,
+            environment,
         };
         let url = match &world.driver {
             Driver::Deployed => world.ministack.reach(world.stack.output("WebhookUrl")),
@@ -139,6 +147,26 @@ impl World {
             Driver::Watch(functions) => {
                 functions.invoke("drift", &event).expect("drift");
             }
+        }
+    }
+
+    /// Registers a hub anew, with more flags.
+    pub fn bootstrap(&self, hub: &HubSpec<'_>, flags: &[&str]) {
+        bootstrap(hub, self.hub(hub.name), &self.environment, flags);
+    }
+
+    /// Runs the event of the timer that looks at Capsule's Tenants; what the function answers.
+    pub fn capsule(&self) -> Value {
+        let file = tools::workspace().join("events/capsule-schedule.json");
+        let text = std::fs::read_to_string(file).expect("read the event");
+        let event: Value = serde_json::from_str(&text).expect("JSON");
+        match &self.driver {
+            Driver::Deployed => {
+                let aws = self.ministack.aws();
+                let answer = aws.invoke(self.stack.output("CapsuleFunction"), &event);
+                answer.expect("capsule")
+            }
+            Driver::Watch(functions) => functions.invoke("capsule", &event).expect("capsule"),
         }
     }
 
@@ -339,7 +367,12 @@ impl Site for World {
 }
 
 /// What `driftless bootstrap` does, by the command itself.
-fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, String)]) {
+fn bootstrap(
+    hub: &HubSpec<'_>,
+    cluster: &Cluster,
+    environment: &[(String, String)],
+    flags: &[&str],
+) {
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
@@ -350,6 +383,7 @@ fn bootstrap(hub: &HubSpec<'_>, cluster: &Cluster, environment: &[(String, Strin
         command.args(["--path", hub.path]);
     }
     command
+        .args(flags)
         .args(["--allow-local-clusters", "--kubeconfig"])
         .arg(&kubeconfig);
     command.envs(environment.iter().map(|(key, value)| (key, value)));

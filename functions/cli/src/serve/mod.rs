@@ -117,6 +117,8 @@ async fn serve(args: &Args) -> Result<(), Error> {
         queue: installation.queue,
         metrics: metrics::Metrics::default(),
     });
+    // Before anybody is told that it can be ended.
+    let mut end = End::new()?;
     announce(args, address, &installation.server);
     // Locked until the end.
     let _data = installation.data;
@@ -125,7 +127,6 @@ async fn serve(args: &Args) -> Result<(), Error> {
     let timer = worker::timer(&shared, &[&args.name], args.sweep_interval);
     let garbage = garbage::timer(shared.ports.clone(), installation.store, args.name.clone());
     let site = http::router(shared.clone(), args.name.clone());
-    let mut end = End::new()?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let metrics = shared.clone();
     let count: connections::Count = Arc::new(move |result| metrics.metrics.crowded(result));

@@ -1,6 +1,5 @@
 use super::kustomization::LocalRef;
 use super::{FluxKind, Source, SourceSpec};
-use crate::repository::is_github;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -104,14 +103,15 @@ impl GitRepository {
         Ok(reference)
     }
 
-    /// A field that asks for something this version cannot do, as a sentence; nothing is silently ignored.
-    pub fn unsupported(&self) -> Option<String> {
+    /// A field that asks for something this version cannot do, as a sentence; nothing is silently ignored. `is_github`: the
+    /// repository is read over GitHub's API, and not in git's own protocol.
+    pub fn unsupported(&self, is_github: bool) -> Option<String> {
         let spec = &self.spec;
         let field = if spec.verify.is_some() {
             "spec.verify (signature verification)"
-        } else if is_github(&spec.url) && spec.proxy_secret_ref.is_some() {
+        } else if is_github && spec.proxy_secret_ref.is_some() {
             "spec.proxySecretRef of a repository at github.com"
-        } else if is_github(&spec.url) && spec.recurse_submodules {
+        } else if is_github && spec.recurse_submodules {
             "spec.recurseSubmodules of a repository at github.com"
         } else if !spec.include.is_empty() {
             "spec.include"
@@ -146,7 +146,8 @@ mod tests {
                 "spec": spec,
             });
             let object = driftless_manifest::Object::new(object).unwrap();
-            GitRepository::from_object(object).unwrap().unsupported()
+            let repository = GitRepository::from_object(object).unwrap();
+            repository.unsupported(url.contains("github.com"))
         };
         for (field, value) in [
             ("recurseSubmodules", json!(true)),

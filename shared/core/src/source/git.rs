@@ -8,6 +8,7 @@ use crate::kernel::status;
 use crate::ports::{
     Cause, Commit, ErrorKind, FetchLimits, GitAuth, PortError, Ports, Precondition,
 };
+use crate::repository::is_github;
 use crate::source::reconciler::{self, Found, SourceReconciler};
 use crate::source::{artifact, connection, ignore, index};
 use crate::state;
@@ -55,7 +56,7 @@ async fn follow(
     memory: &mut Memory,
 ) -> Result<(), Failure> {
     let invalid = |what: String| Failure::terminal(reason::URL_INVALID, what);
-    if let Some(what) = source.unsupported() {
+    if let Some(what) = source.unsupported(is_github(&source.spec.url)) {
         return Err(Failure::terminal(reason::UNSUPPORTED, what));
     }
     let reference = source.reference().map_err(invalid)?;
