@@ -1,4 +1,4 @@
-//! What a scenario works with, whichever world plays it: the real parts ([`crate::world`]) or all of it in this process
+//! What a scenario works with, whichever world plays it: the real parts (`crate::world`) or all of it in this process
 //! ([`crate::embedded`]).
 
 use driftless_harness::cluster::{Cluster, Refused, Request};

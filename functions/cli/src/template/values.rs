@@ -16,8 +16,7 @@ pub struct Args {
         value_delimiter = ','
     )]
     files: Vec<String>,
-    /// A value: a.b=1,c[0]=x
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", help = "A value: a.b=1,c[0]=x")]
     set: Vec<String>,
     /// A value that is a text, whatever it looks like
     #[arg(long, value_name = "KEY=TEXT")]

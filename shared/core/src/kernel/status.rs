@@ -109,10 +109,10 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Changes our fields of the object's status from `before` to `now`, as [`write`] does.
+/// Changes our fields of the object's status from `before` to `now`, as [`write()`] does.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub async fn update(
     context: &Context<'_>,
     object: &Object,

@@ -43,7 +43,7 @@ pub async fn build(
 /// The variables that a Kustomization's build names and that have neither a value nor a default.
 ///
 /// # Errors
-/// As [`build`].
+/// As [`build()`].
 pub async fn unset(
     context: &Context<'_>,
     tree: Arc<FileTree>,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub enum ArtifactKind {
     /// The packed files of a source.
     Tree,
-    /// A packed chart (`.tgz`, one folder with the chart's name in it), or a layer as it came: [`bytes`] are what
+    /// A packed chart (`.tgz`, one folder with the chart's name in it), or a layer as it came: [`bytes()`] are what
     /// `Chart::from_archive` reads. A [`ArtifactKind::Tree`] of an OCIRepository that extracts a chart's layer is read by it as well.
     Chart,
     /// A repository's `index.yaml`.
@@ -105,7 +105,7 @@ pub async fn index(ports: &Ports, artifact: &ArtifactStatus) -> Result<TreeIndex
 /// The files of an artifact, checked against its digest. They are unpacked once for all objects that build from them.
 ///
 /// # Errors
-/// As [`bytes`], or the files are refused.
+/// As [`bytes()`], or the files are refused.
 pub async fn load(ports: &Ports, artifact: &ArtifactStatus) -> Result<Arc<FileTree>> {
     let hash = hash_of(artifact)?;
     if let Some(tree) = ports.unpacked.get(hash)
@@ -192,7 +192,7 @@ pub async fn load_of(
     or_ask(context, source, found).await
 }
 
-/// [`bytes`] for an object that follows a source. What is missing is asked of the source.
+/// [`bytes()`] for an object that follows a source. What is missing is asked of the source.
 ///
 /// # Errors
 /// As [`load_of`].

@@ -1,6 +1,6 @@
 //! Webhooks of Git hosts: verified before they are read, and believed in one thing alone: that it is worth a look.
 //!
-//! Each kind of host is a [`Sender`] of its own, in a module of its own.
+//! Each kind of host is a `Sender` of its own, in a module of its own.
 
 mod github;
 

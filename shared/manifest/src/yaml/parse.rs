@@ -22,7 +22,7 @@ pub fn parse(text: &[u8], file: &str, limits: &Limits) -> Result<Vec<Node>, Yaml
     parse_each(text, file, limits, None, false).map(|read| read.0)
 }
 
-/// As [`parse`], charged to a fuel that the caller has for more than this text, too: [`STEPS_PER_NODE`] steps for every node
+/// As [`parse`], charged to a fuel that the caller has for more than this text, too: `STEPS_PER_NODE` steps for every node
 /// that is made, copies for aliases included, whether the text turns out to be sound or not, and the nodes themselves.
 /// Whoever lets the nodes go gives them back.
 ///

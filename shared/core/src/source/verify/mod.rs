@@ -1,8 +1,8 @@
 //! Who signed an artifact: `spec.verify` of OCIRepository and HelmChart, as source-controller 1.9 checks it.
 //!
-//! [`Trust`] is what the object trusts, from its Secrets and the hub's settings. [`Trust::check`] looks for signatures beside the
+//! `Trust` is what the object trusts, from its Secrets and the hub's settings. `Trust::check` looks for signatures beside the
 //! artifact in its registry and checks them against the digest of its manifest. Whoever downloads the artifact takes the layers of
-//! that very manifest, so a tag that moves between check and download changes nothing. The checks themselves ([`cosign`], [`notation`], [`key`]) are functions of
+//! that very manifest, so a tag that moves between check and download changes nothing. The checks themselves (`cosign`, `notation`, `key`) are functions of
 //! bytes; whatever a registry serves is taken for hostile.
 
 mod cosign;
