@@ -72,6 +72,45 @@ fn files_of_the_api_server_are_a_dag() {
     refuse_cycles("the API server's files", &imports);
 }
 
+/// Tests and generated tables aside.
+#[test]
+fn every_module_says_what_it_is() {
+    let mut count = 0;
+    let mut silent = Vec::new();
+    for group in ["shared", "functions"] {
+        let crates = fs::read_dir(tools::workspace().join(group)).expect("a folder of crates");
+        for source in crates.map(|entry| entry.expect("an entry").path().join("src")) {
+            if source.is_dir() {
+                read_heads(&source, &mut count, &mut silent);
+            }
+        }
+    }
+    assert!(count > 500, "only {count} modules were read");
+    assert!(silent.is_empty(), "modules without //!: {silent:#?}");
+}
+
+fn read_heads(folder: &Path, count: &mut usize, silent: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let stem = path.file_stem().expect("a name").to_string_lossy();
+        if stem == "tests" {
+            continue;
+        }
+        if path.is_dir() {
+            read_heads(&path, count, silent);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = fs::read_to_string(&path).expect("a source");
+            *count += 1;
+            if !text.starts_with("//!")
+                && !text.starts_with("#![doc")
+                && !text.starts_with("// Written by")
+            {
+                silent.push(path.display().to_string());
+            }
+        }
+    }
+}
+
 fn refuse_cycles(of: &str, imports: &Imports) {
     if let Some(cycle) = cycle(imports) {
         let steps: Vec<String> = cycle

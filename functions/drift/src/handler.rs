@@ -1,3 +1,5 @@
+//! The drift function: the timer's event becomes a message for each hub, and each message a sweep.
+
 use aws_lambda_events::sqs::SqsEvent;
 use driftless_core::ports::{Ports, SweepRequest};
 use driftless_core::sweep::{self, Report, Started};

@@ -1,3 +1,5 @@
+//! The reconcile function: each message of a batch is one step.
+
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use driftless_core::ports::{Ports, Request};
 use driftless_core::step;

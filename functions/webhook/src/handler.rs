@@ -1,3 +1,5 @@
+//! The webhook function: a delivery of a Git host becomes messages of the queue.
+
 use driftless_core::ports::Ports;
 use driftless_core::webhook::{self, Delivery, DeliveryResult, Entrance, Refusal};
 use lambda_http::{Body, Error, Request, Response};

@@ -1,3 +1,5 @@
+//! Computations that block, on threads of their own.
+
 use async_trait::async_trait;
 use driftless_core::ports::Compute;
 use std::thread::available_parallelism;

@@ -1,3 +1,5 @@
+//! Why a repository was not read.
+
 use std::time::Duration;
 
 /// What the caller's client or connector failed with.

@@ -1,3 +1,5 @@
+//! The steps of one read: list references, choose a commit, fetch its objects, write its files.
+
 use crate::checkout::{Checkout, Gitlink};
 use crate::connection::{Connection, Reference};
 use crate::error::{Error, Limit, Result, protocol};

@@ -1,3 +1,5 @@
+//! Limits of one read of a repository.
+
 use crate::error::{Error, Limit, Result};
 use std::time::Duration;
 use tokio::time::Instant;

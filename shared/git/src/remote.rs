@@ -1,3 +1,5 @@
+//! A remote repository: its URL, the login, and the connections that the caller gives.
+
 use crate::error::{BoxError, Error, Result};
 use crate::limits::Limits;
 use crate::packets::Body;

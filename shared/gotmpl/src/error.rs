@@ -1,3 +1,5 @@
+//! Errors of templates, worded as Go words them.
+
 /// Why a template was not parsed or executed. Shown as Go words it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

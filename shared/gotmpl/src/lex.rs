@@ -95,9 +95,9 @@ impl std::fmt::Display for Token<'_> {
             k if k.is_keyword() => write!(f, "<{}>", self.text),
             _ if self.text.len() > 10 => {
                 let head: String = self.text.chars().take(10).collect();
-                write!(f, "{}...", crate::fmt::quote(head.as_bytes()))
+                write!(f, "{}...", driftless_go::quote::quote(head.as_bytes()))
             }
-            _ => f.write_str(&crate::fmt::quote(self.text.as_bytes())),
+            _ => f.write_str(&driftless_go::quote::quote(self.text.as_bytes())),
         }
     }
 }
@@ -372,7 +372,7 @@ impl<'t> Lexer<'t> {
             c if c.is_ascii_graphic() => self.emit(Kind::Char),
             c => self.fail(format!(
                 "unrecognized character in action: {}",
-                crate::fmt::unicode(c)
+                driftless_go::quote::unicode(c)
             )),
         }
     }
@@ -425,7 +425,7 @@ impl<'t> Lexer<'t> {
 
     fn bad_character(&mut self) -> Token<'t> {
         let c = self.peek().unwrap_or('\u{fffd}');
-        self.fail(format!("bad character {}", crate::fmt::unicode(c)))
+        self.fail(format!("bad character {}", driftless_go::quote::unicode(c)))
     }
 
     fn identifier(&mut self) -> Token<'t> {
@@ -490,7 +490,7 @@ impl<'t> Lexer<'t> {
             kind = Kind::Complex;
         }
         if !ok {
-            let text = crate::fmt::quote(&self.input.as_bytes()[self.start..self.pos]);
+            let text = driftless_go::quote::quote(&self.input.as_bytes()[self.start..self.pos]);
             return self.fail(format!("bad number syntax: {text}"));
         }
         self.emit(kind)

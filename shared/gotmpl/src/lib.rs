@@ -17,6 +17,7 @@
 //! bytes and variables; deep templates need stack, so that a host that allows 1,000 levels runs them on a thread with some 256 MiB.
 //!
 //! Not there: channels, functions as values, delimiters other than `{{` and `}}`.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod builtin;
 mod error;

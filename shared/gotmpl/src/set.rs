@@ -146,7 +146,7 @@ impl Clone for Layer {
 }
 
 pub(crate) fn no_template(name: &str) -> Error {
-    let quoted = crate::fmt::quote(name.as_bytes());
+    let quoted = driftless_go::quote::quote(name.as_bytes());
     Error {
         kind: ErrorKind::NoTemplate,
         message: format!("template: no template {quoted} associated with template \"gotpl\""),

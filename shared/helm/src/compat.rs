@@ -1,3 +1,5 @@
+//! Which version of Helm is followed where two of them differ.
+
 /// Which Helm is followed, where the two differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compat {

@@ -1,6 +1,7 @@
 //! JSON <-> template values.
 
-use driftless_gotmpl::fmt::{display, format_float};
+use driftless_go::float;
+use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Elem, IntType, Map as GoMap, Object, Str, Value};
 use driftless_manifest::yaml::Limits;
 use driftless_manifest::{Fuel, FuelLimits};
@@ -80,24 +81,10 @@ pub(crate) fn text_of(value: &Json) -> Option<String> {
         Json::Number(n) => {
             // It goes through 32 bits there.
             let short = format!("{}", n.as_f64().unwrap_or_default() as f32);
-            format_float(short.parse().unwrap_or_default(), 'g', None)
+            float::format(short.parse().unwrap_or_default(), 'g', None)
         }
         Json::Array(_) | Json::Object(_) => return None,
     })
-}
-
-/// What Go's `encoding/json` writes for a float64.
-pub(crate) fn json_float(f: f64) -> String {
-    let abs = f.abs();
-    if abs != 0.0 && !(1e-6..1e21).contains(&abs) {
-        let text = format_float(f, 'e', None);
-        // One digit less in small negative exponents: e-09 -> e-9.
-        return match text.split_once("e-0") {
-            Some((mantissa, digit)) => format!("{mantissa}e-{digit}"),
-            None => text,
-        };
-    }
-    format_float(f, 'f', None)
 }
 
 /// Nesting that is written; Go would not end with a value that holds itself.
@@ -167,7 +154,7 @@ fn number(f: f64) -> Result<Number, String> {
             display(&Value::Float(f))
         ));
     }
-    let text = json_float(f);
+    let text = float::json(f);
     if !text.contains(['.', 'e']) {
         if let Ok(i) = text.parse::<i64>() {
             return Ok(i.into());

@@ -36,6 +36,7 @@
 //! assert_eq!(place, Some(("web/templates/config.yaml".to_owned(), 2)));
 //! # Ok::<(), HelmError>(())
 //! ```
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod chart;
 mod chart_tree;
@@ -43,7 +44,6 @@ mod compat;
 mod convert;
 mod error;
 mod funcs;
-pub mod gojson;
 pub mod hooks;
 pub mod index;
 mod manifest_head;

@@ -9,7 +9,7 @@ use crate::objects::{
     Capabilities, VALUES3, VALUES4, capabilities_object, chart_value, files_value,
 };
 use crate::render_context::RenderContext;
-use driftless_gotmpl::fmt::quote;
+use driftless_go::quote::quote;
 use driftless_gotmpl::{
     Exec, Limits, Map, MissingKey, Templates, TypeInfo, Value, freeing_cycles, lossy,
 };

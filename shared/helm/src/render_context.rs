@@ -3,7 +3,7 @@
 
 use crate::message::warn_wrap;
 use crate::render::{Lookup, Options, without_no_value};
-use driftless_gotmpl::fmt::quote;
+use driftless_go::quote::quote;
 use driftless_gotmpl::{Exec, FuncError, Function, Functions, Param, Str, Value};
 use serde_json::Value as Json;
 use std::cell::RefCell;

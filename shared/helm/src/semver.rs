@@ -303,7 +303,7 @@ impl Group {
         let quoted = || {
             format!(
                 "improper constraint: {}",
-                driftless_gotmpl::fmt::quote(text.as_bytes())
+                driftless_go::quote::quote(text.as_bytes())
             )
         };
         if !patterns.valid.is_match(text) {
@@ -337,7 +337,7 @@ impl Condition {
         let Some(m) = patterns.one.captures(text) else {
             return Err(format!(
                 "improper constraint: {}",
-                driftless_gotmpl::fmt::quote(text.as_bytes())
+                driftless_go::quote::quote(text.as_bytes())
             ));
         };
         let part = |i: usize| m.get(i).map_or("", |g| g.as_str());

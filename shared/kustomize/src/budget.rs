@@ -1,9 +1,10 @@
 //! What a build has spent: charged where memory is made and where work is done, so that no input costs more than it may.
 
 use crate::error::{Error, ErrorKind};
-use crate::node::{Node, text_size};
+use crate::node::Node;
 use crate::options::Limits;
-use driftless_manifest::{Fuel, FuelKind, FuelLimits, OutOfFuel, yaml};
+use driftless_manifest::fuel::text_nodes;
+use driftless_manifest::{Fuel, FuelKind, FuelLimits, JsonPatch, JsonPatchError, OutOfFuel, yaml};
 use serde_json::Value;
 use std::cell::Cell;
 
@@ -88,7 +89,7 @@ impl Budget {
 
     /// Counts a text that is about to be made: a long one is several values.
     pub fn spend_text(&self, length: usize) -> Result<(), Error> {
-        self.spend_nodes(text_size(length))
+        self.spend_nodes(text_nodes(length))
     }
 
     /// Counts a field that is about to be made.
@@ -117,19 +118,15 @@ impl Budget {
 
     /// Refuses a value that is nested too deeply where it goes.
     pub fn check_levels(&self, above: usize, value: &Value) -> Result<(), Error> {
-        self.fuel.depth(above)?;
-        match value {
-            Value::Array(items) => items
-                .iter()
-                .try_for_each(|item| self.check_levels(above + 1, item)),
-            Value::Object(map) => map
-                .values()
-                .try_for_each(|item| self.check_levels(above + 1, item)),
-            _ => Ok(()),
-        }
+        Ok(self.fuel.depth_of(above, value)?)
     }
 
-    /// As [`Budget::check_levels`], of a tree.
+    /// Applies a JSON patch.
+    pub fn patch(&self, patch: &JsonPatch, document: &mut Value) -> Result<(), JsonPatchError> {
+        patch.apply(document, &self.fuel)
+    }
+
+    /// Refuses a tree that is nested too deeply where it goes.
     pub fn check_node_levels(&self, above: usize, node: &Node) -> Result<(), Error> {
         self.fuel.depth(above)?;
         match node {

@@ -1,7 +1,11 @@
+//! Field specs: which field of which kind a transformer changes.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, MAP_VALUES, Node, Scalar, Style, Tag};
+use crate::kustomization::{Declared, Type, declare};
+use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resid::{Gvk, GvkFilter};
+use driftless_manifest::fuel::MAP_NODES;
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -16,14 +20,18 @@ pub(crate) struct FieldSpec {
     pub create: bool,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Written {
-    group: Cow<'static, str>,
-    version: Cow<'static, str>,
-    kind: Cow<'static, str>,
-    path: Cow<'static, str>,
-    create: bool,
+declare! {
+    struct Written {
+        "group" group: Cow<'static, str>,
+        "version" version: Cow<'static, str>,
+        "kind" kind: Cow<'static, str>,
+        "path" path: Cow<'static, str>,
+        "create" create: bool,
+    }
+}
+
+impl Declared for FieldSpec {
+    const TYPE: Type = Written::TYPE;
 }
 
 impl From<Written> for FieldSpec {
@@ -124,7 +132,7 @@ impl FieldSpec {
                 if create != CreateKind::Nothing && !is_list {
                     if map.get(name).is_none() {
                         budget.spend_field(name, "")?;
-                        budget.spend_nodes(MAP_VALUES)?;
+                        budget.spend_nodes(MAP_NODES)?;
                     }
                     prepare(
                         map,

@@ -14,6 +14,7 @@
 //! What runs something is refused with a reason: plugins other than the built-in ones. Remote resources and bases are
 //! refused, too, unless [`Options::remote`] allows them: then the caller fetches them ([`ErrorKind::Needs`]). Charts of
 //! the tree are rendered by the caller ([`Charts`]).
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod budget;
 mod build;
@@ -23,7 +24,6 @@ mod error;
 mod fieldspec;
 mod generate;
 mod kustomization;
-mod labels;
 mod loader;
 mod merge;
 mod node;

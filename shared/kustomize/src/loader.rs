@@ -1,3 +1,5 @@
+//! The files that a kustomization may read, relative to its folder.
+
 use crate::budget::{Budget, EMBEDDED};
 use crate::charts::Charts;
 use crate::error::{Error, ErrorKind};

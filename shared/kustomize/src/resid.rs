@@ -1,18 +1,21 @@
+//! Ids of objects: group, version, kind, name and namespace, and filters on them.
+
+use crate::kustomization::declare;
 use crate::schema::Schema;
-use serde::Deserialize;
 use std::borrow::Cow;
 
 /// The namespace that stands for "has none".
 pub(crate) const CLUSTER: &str = "_non_namespaceable_";
 const DEFAULT: &str = "default";
 
-/// Group, version and kind, where empty means any.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(crate) struct GvkFilter {
-    pub group: Cow<'static, str>,
-    pub version: Cow<'static, str>,
-    pub kind: Cow<'static, str>,
+declare! {
+    /// Group, version and kind, where empty means any.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct GvkFilter {
+        "group" pub group: Cow<'static, str>,
+        "version" pub version: Cow<'static, str>,
+        "kind" pub kind: Cow<'static, str>,
+    }
 }
 
 impl GvkFilter {

@@ -1,3 +1,5 @@
+//! The objects of a build, in order, with unique ids.
+
 use crate::error::{Error, ErrorKind};
 use crate::node::{Node, Scalar, Style};
 use crate::resid::Id;

@@ -1,3 +1,5 @@
+//! An object in a build, with its previous ids and options.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::node::{self, Map, Node, Scalar, SharedScalars, Style};

@@ -1,3 +1,5 @@
+//! The kustomization that `kustomize create --autodetect --recursive` would write for a folder, as Flux makes it.
+
 use crate::budget::Budget;
 use crate::error::{Error, InFile as _};
 use crate::kustomization;

@@ -1,28 +1,32 @@
+//! Selectors of patches and replacements: anchored regular expressions and label selectors.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::labels;
+use crate::kustomization::declare;
 use crate::node::Node;
 use crate::options::Limits;
 use crate::resid::{Gvk, Id};
 use crate::resource::Resource;
 use crate::schema::Schema;
-use driftless_manifest::{Object, re2};
+use driftless_go::re2;
+use driftless_manifest::Object;
+use driftless_manifest::labels::LabelSelector;
 use regex::{Regex, RegexBuilder};
-use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Which objects a patch or replacement is for. Group to namespace are regular expressions that must match as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Selector {
-    pub group: String,
-    pub version: String,
-    pub kind: String,
-    pub name: String,
-    pub namespace: String,
-    pub annotation_selector: String,
-    pub label_selector: String,
+declare! {
+    /// Which objects a patch or replacement is for. Group to namespace are regular expressions that must match as a whole.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Selector {
+        "group" pub group: String,
+        "version" pub version: String,
+        "kind" pub kind: String,
+        "name" pub name: String,
+        "namespace" pub namespace: String,
+        "annotationSelector" pub annotation_selector: String,
+        "labelSelector" pub label_selector: String,
+    }
 }
 
 /// A selector, ready to match.
@@ -32,8 +36,8 @@ pub(crate) struct Matcher {
     kind: Pattern,
     name: Pattern,
     namespace: Pattern,
-    pub labels: labels::Selector,
-    pub annotations: labels::Selector,
+    pub labels: LabelSelector,
+    pub annotations: LabelSelector,
     /// Whether it says nothing of kind, name and namespace.
     pub no_id: bool,
     /// Steps that an object costs, whatever its names.
@@ -148,6 +152,14 @@ fn compile(pattern: &str) -> Result<Regex, String> {
 }
 
 /// The beginning of a long expression, for messages.
+fn label_selector(text: &str) -> Result<LabelSelector, Error> {
+    LabelSelector::parse(text).map_err(|reason| {
+        let selector = shortened(text);
+        let reason = shortened(&reason);
+        ErrorKind::Selector { selector, reason }.into()
+    })
+}
+
 pub(crate) fn shortened(text: &str) -> String {
     const SHOWN: usize = 200;
     match text.char_indices().nth(SHOWN) {
@@ -231,8 +243,8 @@ impl Selector {
             kind: pattern(&self.kind)?,
             name: pattern(&self.name)?,
             namespace: pattern(&self.namespace)?,
-            labels: labels::Selector::parse(&self.label_selector)?,
-            annotations: labels::Selector::parse(&self.annotation_selector)?,
+            labels: label_selector(&self.label_selector)?,
+            annotations: label_selector(&self.annotation_selector)?,
             steps: 2 + marks / 8,
             no_id: [
                 &self.group,
@@ -262,7 +274,7 @@ impl Matcher {
     /// Labels and annotations.
     pub fn matches_metadata(&self, resource: &Resource) -> bool {
         let metadata = resource.node.get("metadata");
-        let fits = |selector: &labels::Selector, field: &str| {
+        let fits = |selector: &LabelSelector, field: &str| {
             let map = metadata.and_then(|metadata| metadata.get(field));
             selector.matches(|key| map?.get(key).map(Node::text))
         };
@@ -333,7 +345,8 @@ impl ObjectSelector {
     /// A field that is not a string, an expression or selector that cannot be read, or expressions that cost more than
     /// the budget has left.
     pub fn new(target: &serde_json::Value, budget: &SelectorBudget) -> Result<Self, String> {
-        let selector = Selector::deserialize(target).map_err(|error| error.to_string())?;
+        let selector = <Selector as serde::Deserialize>::deserialize(target)
+            .map_err(|error| error.to_string())?;
         selector
             .compile(&budget.patterns, &budget.budget)
             .map(Self)
@@ -343,7 +356,7 @@ impl ObjectSelector {
     /// Whether the rule is for this object.
     pub fn matches(&self, object: &Object) -> bool {
         let Self(matcher) = self;
-        let fits = |selector: &labels::Selector, field: &str| {
+        let fits = |selector: &LabelSelector, field: &str| {
             let map = object.meta_map(field);
             selector.matches(|key| map?.get(key)?.as_str())
         };

@@ -25,6 +25,7 @@
 //! | the documents that a chart renders | 25,000,000 | | 5,000,000, with a post-renderer 1,000,000 | 1,000 | |
 //! | one SOPS file | 20,000,000 | 16 MiB | 500,000 | 1,000 | 512 keys, a rule of 4 KiB |
 
+use serde_json::Value;
 use std::cell::Cell;
 use std::fmt;
 
@@ -83,6 +84,31 @@ pub struct OutOfFuel {
     pub which: FuelKind,
     /// How much of it there was.
     pub limit: usize,
+}
+
+/// Bytes of text that count as one more node.
+const TEXT_PER_NODE: usize = 64;
+
+/// The nodes that a map counts as, beside itself: in JSON its table has room for eleven fields, however few there are.
+pub const MAP_NODES: usize = 4;
+
+/// The nodes that a scalar with a text of `length` bytes counts as.
+pub fn text_nodes(length: usize) -> usize {
+    1 + length / TEXT_PER_NODE
+}
+
+/// The nodes that a JSON value counts as, with all that is in it.
+pub fn value_nodes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => text_nodes(text.len()),
+        Value::Array(items) => 1 + items.iter().map(value_nodes).sum::<usize>(),
+        Value::Object(map) => {
+            let field =
+                |(key, value): (&String, &Value)| key.len() / TEXT_PER_NODE + value_nodes(value);
+            1 + MAP_NODES + map.iter().map(field).sum::<usize>()
+        }
+    }
 }
 
 /// What one piece of work has spent of its [`FuelLimits`]. Charged through a shared reference, so that everything that takes
@@ -165,6 +191,23 @@ impl Fuel {
     pub fn room_for_nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
         let all = self.nodes.get().saturating_add(nodes);
         check(all, self.limits.nodes, FuelKind::Nodes)
+    }
+
+    /// Refuses a value that is nested too deeply below `above` levels.
+    ///
+    /// # Errors
+    /// [`FuelKind::Depth`].
+    pub fn depth_of(&self, above: usize, value: &Value) -> Result<(), OutOfFuel> {
+        self.depth(above)?;
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .try_for_each(|item| self.depth_of(above + 1, item)),
+            Value::Object(map) => map
+                .values()
+                .try_for_each(|item| self.depth_of(above + 1, item)),
+            _ => Ok(()),
+        }
     }
 
     /// The bytes that are left.

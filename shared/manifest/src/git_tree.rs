@@ -1,3 +1,5 @@
+//! Git's id of a tree of files.
+
 use crate::{BlobId, EntryKind, TreeIndex};
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;

@@ -3,23 +3,27 @@
 //! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's window on it: it follows links that
 //!   stay inside, refuses everything else and records what it was asked for in a [`ReadSet`].
 //! - [`yaml`]: YAML read and written as Go's `sigs.k8s.io/yaml` and kyaml do.
-//! - [`re2`]: regular expressions as Go reads them.
 //! - [`Fuel`]: what hostile input may cost, counted the same way by every engine; [`fuel`] has the table of all limits.
-//! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity.
+//! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity; [`names`] and [`labels`]: Kubernetes' rules for names, and label
+//!   selectors; [`JsonPatch`].
 //!
 //! Nothing here touches a disk, a clock or a network.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod fuel;
 mod git_tree;
+mod json_patch;
+pub mod labels;
+pub mod names;
 mod object;
 mod path;
-pub mod re2;
 mod reader;
 mod tree;
 pub mod yaml;
 
 pub use fuel::{Fuel, FuelKind, FuelLimits, OutOfFuel};
 pub use git_tree::git_tree_id;
+pub use json_patch::{JsonPatch, JsonPatchError, JsonPatchOperation};
 pub use object::{Gvk, InvalidObject, Object, ObjectId};
 pub use path::{PathError, TreePath};
 pub use reader::{Fingerprint, Kind, ReadError, ReadFilter, ReadSet, Reader};

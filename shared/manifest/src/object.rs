@@ -1,3 +1,5 @@
+//! Kubernetes objects as JSON maps, and their ids.
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;

@@ -1,3 +1,5 @@
+//! Clean relative paths inside a file tree.
+
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;

@@ -1,3 +1,5 @@
+//! One build's view of a file tree: it follows links inside the tree, and records what was read.
+
 use crate::{BlobId, EntryKind, FileTree, PathError, TreeIndex, TreePath};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! The files of one revision in memory, and their ids.
+
 use crate::{PathError, TreePath};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

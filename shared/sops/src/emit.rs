@@ -1,5 +1,6 @@
 //! The plain file.
 
+use driftless_go::{float, json};
 use driftless_manifest::yaml;
 use serde_json::Number;
 
@@ -83,7 +84,7 @@ fn json(out: &mut String, tree: &Tree, depth: usize) {
         Tree::Null | Tree::Bytes(_) | Tree::Comment(_) => out.push_str("null"),
         Tree::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         Tree::Number(n) => out.push_str(&json_number(n)),
-        Tree::Text(text) => json_string(out, text),
+        Tree::Text(text) => json::push_string(out, text.as_bytes(), true),
         Tree::List(items) => {
             let items: Vec<_> = items
                 .iter()
@@ -99,7 +100,7 @@ fn json(out: &mut String, tree: &Tree, depth: usize) {
                 .filter(|(_, value)| !matches!(value, Tree::Comment(_)))
                 .collect();
             json_collection(out, depth, ('{', '}'), &entries, |out, (key, value)| {
-                json_string(out, key);
+                json::push_string(out, key.as_bytes(), true);
                 out.push_str(": ");
                 json(out, value, depth + 1);
             });
@@ -127,41 +128,9 @@ fn json_collection<T>(
     out.push(marks.1);
 }
 
-/// `encoding/json` writes small and large numbers with an exponent, others without.
 fn json_number(n: &Number) -> String {
     match n.as_f64().filter(|_| n.is_f64()) {
-        Some(f) if f != 0.0 && !(1e-6..1e21).contains(&f.abs()) => {
-            let text = format!("{f:e}");
-            match text.split_once('e') {
-                Some((digits, exponent)) if !exponent.starts_with('-') => {
-                    format!("{digits}e+{exponent}")
-                }
-                _ => text,
-            }
-        }
-        Some(f) => yaml::plain_float(f),
+        Some(f) => float::json(f),
         None => n.to_string(),
     }
-}
-
-/// `encoding/json` escapes what HTML would take for markup, and the line breaks of JavaScript.
-fn json_string(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)))
-            }
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }

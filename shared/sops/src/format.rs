@@ -1,3 +1,5 @@
+//! The formats of files that SOPS encrypts.
+
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {

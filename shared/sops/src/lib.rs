@@ -30,6 +30,7 @@
 //! open one hands the result to [`Keyring::add_opened`].
 //!
 //! Nothing here touches a disk, an environment, a clock or a network, and no identity runs a plugin.
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod cipher;
 mod dotenv;

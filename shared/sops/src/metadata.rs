@@ -1,6 +1,7 @@
 //! What stands under `sops`.
 
-use driftless_manifest::{Fuel, re2};
+use driftless_go::re2;
+use driftless_manifest::Fuel;
 use regex::{Regex, RegexBuilder};
 
 use crate::SopsError;

@@ -1,7 +1,7 @@
 //! Decrypts the values of a file in their order, and holds the MAC over them.
 
+use driftless_go::float;
 use driftless_manifest::Fuel;
-use driftless_manifest::yaml::plain_float;
 use serde_json::Number;
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;
@@ -183,7 +183,7 @@ impl Walk<'_> {
 
 fn number_text(n: &Number) -> String {
     match n.as_f64().filter(|_| n.is_f64()) {
-        Some(f) => plain_float(f),
+        Some(f) => float::format(f, 'f', None),
         None => n.to_string(),
     }
 }

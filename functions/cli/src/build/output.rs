@@ -1,3 +1,5 @@
+//! Writes built objects into a file, or a file each.
+
 use crate::error::Error;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+//! Errors of AWS SDKs as errors of ports.
+
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use driftless_core::ports::{ErrorKind, PortError};

@@ -1,3 +1,5 @@
+//! Secrets on AWS Secrets Manager.
+
 use super::error::{said, to_error};
 use async_trait::async_trait;
 use aws_config::SdkConfig;

@@ -1,3 +1,5 @@
+//! A queue on SQS.
+
 use super::error::to_error;
 use async_trait::async_trait;
 use aws_config::SdkConfig;

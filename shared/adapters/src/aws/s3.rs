@@ -1,3 +1,5 @@
+//! Blobs on S3.
+
 use super::error::{said, to_error};
 use crate::blob_key;
 use async_trait::async_trait;

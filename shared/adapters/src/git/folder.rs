@@ -1,3 +1,5 @@
+//! Plain folders in place of Git repositories, for `check` and `demo`.
+
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{Commit, ErrorKind, FetchLimits, Git, GitAuth, PortError, Result};

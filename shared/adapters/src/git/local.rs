@@ -1,3 +1,5 @@
+//! Git repositories in folders of this machine, which the operator names.
+
 use super::{GitHost, RefSpec, highest};
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;

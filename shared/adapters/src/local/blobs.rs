@@ -1,3 +1,5 @@
+//! Blobs in files of a folder.
+
 use super::folder::{Folder, age, present};
 use super::names;
 use async_trait::async_trait;

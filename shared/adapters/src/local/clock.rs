@@ -1,3 +1,5 @@
+//! The machine's clock and random numbers.
+
 use async_trait::async_trait;
 use driftless_core::ports::Clock;
 use std::collections::hash_map::RandomState;

@@ -1,3 +1,5 @@
+//! Secrets of one machine: given by name, or files of a folder.
+
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+//! A queue of files, for functions that run alone with `cargo lambda invoke`.
+
 use super::folder::write_whole;
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};

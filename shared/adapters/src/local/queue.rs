@@ -1,3 +1,5 @@
+//! A queue in this process.
+
 use async_trait::async_trait;
 use driftless_core::flux::ObjectRef;
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};

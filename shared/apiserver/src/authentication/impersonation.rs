@@ -11,7 +11,7 @@ use crate::authorization::{Attributes, authorize, forbidden};
 use crate::error::ApiError;
 use crate::store::state::State;
 use crate::user::User;
-use crate::values::names;
+use driftless_manifest::names;
 
 const GROUP: &str = "authentication.k8s.io";
 const ANONYMOUS: &str = "system:anonymous";

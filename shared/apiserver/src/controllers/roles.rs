@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::selector::Labels;
 use crate::request::answer;
 use crate::request::api::Api;
 use crate::request::message::Request;
@@ -11,6 +10,7 @@ use crate::store::state::State;
 use crate::store::{Key, Name};
 use crate::user::User;
 use crate::values::clock::Clock;
+use driftless_manifest::labels::LabelSelector;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const MANAGER: &str = "clusterrole-aggregation-controller";
@@ -84,9 +84,9 @@ fn rules(state: &State, key: &Key, name: &Name, role: &Value) -> Option<Vec<Valu
     let mut out: Vec<Value> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for selector in selectors.into_iter().flatten() {
-        let selector = Labels::of_object(selector).ok()?;
+        let selector = LabelSelector::of_object(selector).ok()?;
         for (of, other) in state.store.list(key, "", None) {
-            if of == name || !selector.matches(other) {
+            if of == name || !selector.matches_object(other) {
                 continue;
             }
             for rule in other["rules"].as_array().into_iter().flatten() {

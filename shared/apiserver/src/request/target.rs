@@ -182,6 +182,6 @@ impl Target {
 pub(crate) fn selected_name(query: &Query) -> Option<String> {
     let fields = Fields::parse(query.get("fieldSelector")).ok()?;
     let name = fields.name()?;
-    let is_name = !name.is_empty() && crate::values::names::path_segment(name).is_empty();
+    let is_name = !name.is_empty() && driftless_manifest::names::path_segment(name).is_empty();
     is_name.then(|| name.to_owned())
 }

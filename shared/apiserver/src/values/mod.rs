@@ -2,7 +2,6 @@
 
 pub(crate) mod clock;
 pub(crate) mod json;
-pub(crate) mod names;
 pub(crate) mod quantity;
 
 use serde_json::{Value, json};

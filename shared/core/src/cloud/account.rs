@@ -1,3 +1,5 @@
+//! The service account that an object acts as towards a cloud.
+
 use crate::credentials;
 use crate::failure::Failure;
 use crate::failure::TargetError;

@@ -1,3 +1,5 @@
+//! Conditions of a status, and their reasons.
+
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;

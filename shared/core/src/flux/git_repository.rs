@@ -1,3 +1,5 @@
+//! `GitRepository` of source.toolkit.fluxcd.io.
+
 use super::kustomization::LocalRef;
 use super::{FluxKind, Source, SourceSpec};
 use schemars::JsonSchema;

@@ -1,3 +1,5 @@
+//! `HelmChart` of source.toolkit.fluxcd.io.
+
 use super::{FluxKind, ObjectRef, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

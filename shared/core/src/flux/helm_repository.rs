@@ -1,3 +1,5 @@
+//! `HelmRepository` of source.toolkit.fluxcd.io.
+
 use super::kustomization::LocalRef;
 use super::{FluxKind, Source, SourceSpec};
 use driftless_manifest::Object;

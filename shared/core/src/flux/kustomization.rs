@@ -1,3 +1,5 @@
+//! `Kustomization` of kustomize.toolkit.fluxcd.io.
+
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
 use driftless_manifest::Object;
 use schemars::JsonSchema;

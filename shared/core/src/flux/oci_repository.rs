@@ -1,3 +1,5 @@
+//! `OCIRepository` of source.toolkit.fluxcd.io.
+
 use super::kustomization::LocalRef;
 use super::{FluxKind, Source, SourceSpec, Verification};
 use schemars::JsonSchema;

@@ -1,9 +1,10 @@
 //! Go's durations (`10m0s`) and Kubernetes' times (RFC 3339, whole seconds).
 
+use driftless_go::duration;
 use std::time::Duration;
 
 /// The longest duration that is taken: ten years. More is a slip, and Go's own limit is 292 years.
-const MAX_SECONDS: f64 = 10.0 * 365.25 * 86_400.0;
+const LONGEST: Duration = Duration::from_secs(3_652 * 86_400 + 43_200);
 
 /// Reads a duration as Go's `time.ParseDuration` does: `1h30m`, `1.5s`, `300ms`; never negative.
 ///
@@ -15,58 +16,18 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             "'{text}' is not a valid duration: expected numbers with units such as 30s, 10m or 1h30m"
         )
     };
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    if rest.is_empty() || rest.starts_with('-') {
-        return Err(wrong());
-    }
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let unit = rest
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(rest.len());
-        seconds += number
-            * match &rest[..unit] {
-                "ns" => 1e-9,
-                "us" | "µs" | "μs" => 1e-6,
-                "ms" => 1e-3,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return Err(wrong()),
-            };
-        rest = &rest[unit..];
-    }
-    if !seconds.is_finite() || seconds > MAX_SECONDS {
+    let nanos = u64::try_from(duration::parse(text).map_err(|_| wrong())?).map_err(|_| wrong())?;
+    let time = Duration::from_nanos(nanos);
+    if time > LONGEST {
         return Err(format!("'{text}' is too long: at most ten years"));
     }
-    Ok(Duration::from_secs_f64(seconds))
+    Ok(time)
 }
 
 /// Writes a duration as Go's `Duration.String` does, to the millisecond: `1h0m0s`, `2.5s`, `300ms`.
 pub fn duration_text(time: Duration) -> String {
-    let millis = time.as_millis();
-    if millis == 0 {
-        return "0s".to_owned();
-    }
-    if millis < 1000 {
-        return format!("{millis}ms");
-    }
-    let (hours, minutes) = (millis / 3_600_000, millis / 60_000 % 60);
-    let mut seconds = format!("{}.{:03}", millis / 1000 % 60, millis % 1000);
-    seconds.truncate(seconds.trim_end_matches('0').trim_end_matches('.').len());
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m{seconds}s"),
-        _ => format!("{hours}h{minutes}m{seconds}s"),
-    }
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    duration::format(millis.saturating_mul(1_000_000))
 }
 
 /// `2026-03-01T12:00:00Z`.

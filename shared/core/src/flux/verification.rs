@@ -1,3 +1,5 @@
+//! `spec.verify` of artifacts: who must have signed them.
+
 use super::kustomization::LocalRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

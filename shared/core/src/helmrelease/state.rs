@@ -2,7 +2,7 @@
 
 use super::history;
 use crate::flux::{CommonMetadata, HelmRelease, PostRenderer};
-use driftless_helm::gojson;
+use driftless_go::json;
 use driftless_helm::record::{Release, Status, digest_text, same_values};
 use driftless_helm::values::{Table, merge};
 use serde::Serialize;
@@ -132,7 +132,7 @@ pub fn common_metadata_digest(metadata: Option<&CommonMetadata>) -> String {
 
 /// The digest of what Go's `json.Encoder` writes. What cannot be written has none, as there.
 fn encoded<T: Serialize + ?Sized>(value: &T) -> String {
-    gojson::to_string(value)
+    json::to_string(value)
         .map(|text| digest_text(format!("{text}\n").as_bytes()))
         .unwrap_or_default()
 }

@@ -1,3 +1,5 @@
+//! Evaluates the expressions of a substitution.
+
 use super::glob::trim_prefix;
 use super::parse::{Expansion, Piece};
 use driftless_manifest::{Fuel, FuelKind, OutOfFuel};

@@ -1,3 +1,5 @@
+//! Parses the text of a substitution into literals and expressions.
+
 use super::SyntaxError;
 
 /// How deep `${A:-${B:-…}}` may nest.

@@ -20,7 +20,7 @@ impl Exec<'_> {
     ) -> Result<Slot> {
         if matches!(receiver.value, Value::NoValue) {
             if self.missing == MissingKey::Error {
-                let key = crate::fmt::quote(name);
+                let key = driftless_go::quote::quote(name);
                 return Err(frame.error(format!("nil data; no entry for key {key}")));
             }
             return Ok(Slot::plain(Value::NoValue));
@@ -54,7 +54,7 @@ impl Exec<'_> {
                         MissingKey::Default => return Ok(Slot::plain(Value::NoValue)),
                         MissingKey::Zero => map.info().zero(),
                         MissingKey::Error => {
-                            let key = crate::fmt::quote(name);
+                            let key = driftless_go::quote::quote(name);
                             return Err(frame.error(format!("map has no entry for key {key}")));
                         }
                     },

@@ -1,10 +1,10 @@
 //! One template's variables, and where it is.
 
 use crate::error::{Error, ErrorKind, shortened};
-use crate::fmt::quote;
 use crate::parse::{Branch, Command, Pipe, Term, Tree};
 use crate::scope::Scope;
 use crate::value::Value;
+use driftless_go::quote::quote;
 
 /// A value, and whether Go holds it as an `interface {}`: it matters to what messages call its type.
 #[derive(Clone)]

@@ -480,7 +480,7 @@ impl<'h> Exec<'h> {
     ) -> Result<()> {
         frame.at = At::Template(pos, name, pipe);
         let Some(tree) = self.templates.tree(name) else {
-            let quoted = fmt::quote(name.as_bytes());
+            let quoted = driftless_go::quote::quote(name.as_bytes());
             return Err(frame.error(format!("template {quoted} not defined")));
         };
         let data = match pipe {

@@ -1,12 +1,7 @@
 //! Go's `fmt` on template values.
 
-mod float;
 mod print;
-mod quote;
 mod spec;
-
-pub use float::format_float;
-pub use quote::{is_print, quote, quote_ascii, unicode};
 
 use crate::value::{Kind, Value};
 use print::Printer;

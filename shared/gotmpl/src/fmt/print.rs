@@ -1,8 +1,8 @@
 //! One value under one verb.
 
-use super::float::format_float;
-use super::quote::{is_print, quoted};
 use crate::value::{Complex, Elem, IntType, Kind, List, Map, Object, Value};
+use driftless_go::float;
+use driftless_go::quote::{is_print, quote_with};
 
 /// How deep values are printed; a value that holds itself ends there.
 const MAX_DEPTH: usize = 200;
@@ -118,7 +118,7 @@ impl Printer {
             }
             'q' => {
                 let c = rune(i);
-                let text = quoted(c.encode_utf8(&mut [0; 4]).as_bytes(), '\'', self.flags.plus);
+                let text = quote_with(c.encode_utf8(&mut [0; 4]).as_bytes(), '\'', self.flags.plus);
                 self.pad(text.as_bytes());
             }
             'U' => self.code_point(i as u64),
@@ -206,7 +206,7 @@ impl Printer {
         };
         let flags = self.flags;
         let precision = flags.precision.or(default);
-        let mut text = format_float(f, form, precision);
+        let mut text = float::format(f, form, precision);
         if !text.starts_with(['-', '+']) {
             text.insert(0, '+');
         }
@@ -269,7 +269,7 @@ impl Printer {
             let text = [b"`", s, b"`"].concat();
             return self.pad(&text);
         }
-        let text = quoted(s, '"', self.flags.plus);
+        let text = quote_with(s, '"', self.flags.plus);
         self.pad(text.as_bytes());
     }
 

@@ -111,7 +111,7 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
         if !text.contains(['.', 'e', 'E', 'p', 'P']) {
             return Err(format!(
                 "integer overflow: {}",
-                crate::fmt::quote(text.as_bytes())
+                driftless_go::quote::quote(text.as_bytes())
             ));
         }
         n.float = Some(f);
@@ -125,7 +125,7 @@ pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
     if n.int.is_none() && n.uint.is_none() && n.float.is_none() {
         return Err(format!(
             "illegal number syntax: {}",
-            crate::fmt::quote(text.as_bytes())
+            driftless_go::quote::quote(text.as_bytes())
         ));
     }
     Ok(n)
@@ -136,7 +136,7 @@ fn complex(mut n: Number) -> Result<Number, String> {
     let bad = || {
         format!(
             "illegal number syntax: {}",
-            crate::fmt::quote(n.text.as_bytes())
+            driftless_go::quote::quote(n.text.as_bytes())
         )
     };
     let body = n.text.strip_suffix('i').ok_or_else(bad)?;

@@ -226,7 +226,7 @@ impl<'t> Parser<'t> {
         match self.trees.get(&name) {
             Some(old) if !old.is_empty() => {
                 if !tree.is_empty() {
-                    let quoted = crate::fmt::quote(name.as_bytes());
+                    let quoted = driftless_go::quote::quote(name.as_bytes());
                     return self.error(format!(
                         "template: multiple definition of template {quoted}"
                     ));
@@ -589,7 +589,7 @@ impl<'t> Parser<'t> {
             | TermKind::Number(_)
             | TermKind::Nil
             | TermKind::Dot => {
-                let quoted = crate::fmt::quote(term.to_string().as_bytes());
+                let quoted = driftless_go::quote::quote(term.to_string().as_bytes());
                 return self.error(format!("unexpected . after term {quoted}"));
             }
             _ => {
@@ -610,7 +610,7 @@ impl<'t> Parser<'t> {
             Kind::Identifier => match self.functions.entry(token.text) {
                 Some((name, function)) => TermKind::Function { name, function },
                 None => {
-                    let quoted = crate::fmt::quote(token.text.as_bytes());
+                    let quoted = driftless_go::quote::quote(token.text.as_bytes());
                     return self.error(format!("function {quoted} not defined"));
                 }
             },
@@ -659,7 +659,7 @@ impl<'t> Parser<'t> {
         match self.vars.get(token.text) {
             Some((name, ())) => Ok(TermKind::Variable(name.clone(), Vec::new())),
             None => {
-                let quoted = crate::fmt::quote(token.text.as_bytes());
+                let quoted = driftless_go::quote::quote(token.text.as_bytes());
                 self.error(format!("undefined variable {quoted}"))
             }
         }

@@ -138,7 +138,7 @@ impl Display for Term {
             TermKind::Number(n) => f.write_str(&n.text),
             TermKind::Text { written, text } => match written {
                 Some(written) => f.write_str(written),
-                None => f.write_str(&crate::fmt::quote(text)),
+                None => f.write_str(&driftless_go::quote::quote(text)),
             },
             TermKind::Pipe(pipe) => write!(f, "{pipe}"),
             TermKind::Chain(term, fields) => {

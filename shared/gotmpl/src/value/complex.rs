@@ -1,3 +1,5 @@
+//! Go's complex numbers.
+
 use super::{Kind, Object, Value};
 use std::any::Any;
 use std::borrow::Cow;

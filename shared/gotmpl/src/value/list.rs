@@ -1,3 +1,5 @@
+//! Go's slices: shared, and dropped without recursion.
+
 use super::{TypeInfo, Value};
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;

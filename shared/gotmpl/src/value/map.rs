@@ -1,3 +1,5 @@
+//! Go's maps with string keys: shared, and dropped without recursion.
+
 use super::{Str, TypeInfo, Value};
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;

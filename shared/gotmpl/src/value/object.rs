@@ -1,3 +1,5 @@
+//! Kinds of Go values, and host types with fields and methods.
+
 use super::{IntType, Value};
 use crate::exec::Exec;
 use crate::function::{FuncError, Param};

@@ -1,3 +1,5 @@
+//! Go's strings: bytes, most often UTF-8.
+
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;

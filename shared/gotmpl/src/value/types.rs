@@ -1,3 +1,5 @@
+//! Go's integer types.
+
 use super::Method;
 
 /// Go's integer types that templates meet.

@@ -3,7 +3,7 @@
 use crate::convert;
 use crate::error::HelmError;
 use crate::semver::Version;
-use driftless_gotmpl::fmt::{is_print, quote};
+use driftless_go::quote::{is_print, quote};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};

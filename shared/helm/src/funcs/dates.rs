@@ -2,10 +2,10 @@
 
 use super::arg::{any, bytes, out, text};
 use super::cast::saturating_int;
-use super::duration;
 use super::time::{SECOND, Time};
 use super::{A, Entry, NONE, Out, SA, SS, layout, layout_read};
 use crate::render_context::RenderContext;
+use driftless_go::duration;
 use driftless_gotmpl::{Exec, FuncError, IntType, Param, Value};
 use jiff::tz::TimeZone;
 

@@ -1,6 +1,6 @@
 //! Decimal arithmetic of the functions on floats, as `shopspring/decimal` does it.
 
-use driftless_gotmpl::fmt::format_float;
+use driftless_go::float;
 use num_bigint::{BigInt, Sign};
 
 /// Digits behind the point that a division has.
@@ -23,7 +23,7 @@ impl Decimal {
         if !f.is_finite() {
             return None;
         }
-        let text = format_float(f, 'e', None);
+        let text = float::format(f, 'e', None);
         let (mantissa, exp) = text.split_once('e')?;
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         Some(Decimal {

@@ -3,7 +3,7 @@
 use super::arg::{MAP, PIECE, any, bytes, out, text};
 use super::json_write::Form;
 use super::{A, Entry, Out, S, json_read, json_write, pretty, toml_write};
-use crate::gojson;
+use driftless_go::json;
 use driftless_gotmpl::{Exec, FuncError, Map, TypeInfo, Value};
 use serde_json::Value as Json;
 
@@ -156,7 +156,7 @@ fn has_long_key(json: &Json) -> bool {
 fn is_long(key: &str) -> bool {
     // A byte becomes an escape of six at most.
     key.len() * 6 + 2 > LONG_KEY
-        && gojson::to_string(key).is_ok_and(|text| text.chars().count() > LONG_KEY)
+        && json::to_string(key).is_ok_and(|text| text.chars().count() > LONG_KEY)
 }
 
 fn read_yaml(exec: &mut Exec<'_>, text: &[u8]) -> Result<Result<Value, String>, FuncError> {

@@ -57,7 +57,7 @@ impl Reader<'_> {
             Some(b'"') => "'\"'".to_owned(),
             Some(b) => {
                 let c = char::from(b).to_string();
-                let quoted = driftless_gotmpl::fmt::quote(c.as_bytes());
+                let quoted = driftless_go::quote::quote(c.as_bytes());
                 format!("'{}'", &quoted[1..quoted.len() - 1])
             }
         };

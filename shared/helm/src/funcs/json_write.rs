@@ -1,8 +1,8 @@
 //! Values -> JSON as Go's `encoding/json` writes it.
 
 use super::equal::{MAX_DEPTH, too_deep};
-use crate::convert::json_float;
 use base64::Engine as _;
+use driftless_go::{float, json};
 use driftless_gotmpl::fmt::display;
 use driftless_gotmpl::{Exec, FuncError, Value};
 
@@ -60,7 +60,7 @@ impl Writer {
             Value::Bool(b) => self.out.push_str(if *b { "true" } else { "false" }),
             Value::Int(i, t) if t.unsigned() => self.out.push_str(&(*i as u64).to_string()),
             Value::Int(i, _) => self.out.push_str(&i.to_string()),
-            Value::Float(f) if f.is_finite() => self.out.push_str(&json_float(*f)),
+            Value::Float(f) if f.is_finite() => self.out.push_str(&float::json(*f)),
             Value::Float(_) => {
                 return Err(format!("json: unsupported value: {}", display(value)).into());
             }
@@ -149,36 +149,7 @@ impl Writer {
         exec.ensure_capacity(
             (self.out.len() - self.paid).saturating_add(s.len().saturating_mul(6)),
         )?;
-        self.out.push('"');
-        for chunk in s.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                self.char(c);
-            }
-            for _ in chunk.invalid() {
-                self.out.push_str("\\ufffd");
-            }
-        }
-        self.out.push('"');
+        json::push_string(&mut self.out, s, !self.form.raw);
         Ok(())
-    }
-
-    fn char(&mut self, c: char) {
-        match c {
-            '"' => self.out.push_str("\\\""),
-            '\\' => self.out.push_str("\\\\"),
-            '\n' => self.out.push_str("\\n"),
-            '\r' => self.out.push_str("\\r"),
-            '\t' => self.out.push_str("\\t"),
-            '\u{8}' => self.out.push_str("\\b"),
-            '\u{c}' => self.out.push_str("\\f"),
-            '<' | '>' | '&' if !self.form.raw => self.escaped(c),
-            '\u{2028}' | '\u{2029}' => self.escaped(c),
-            c if c < ' ' => self.escaped(c),
-            c => self.out.push(c),
-        }
-    }
-
-    fn escaped(&mut self, c: char) {
-        self.out.push_str(&format!("\\u{:04x}", u32::from(c)));
     }
 }

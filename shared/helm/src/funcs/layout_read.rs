@@ -2,7 +2,7 @@
 
 use super::layout::{DAYS, Element, MONTHS, Offset, next};
 use super::time::{Time, days};
-use driftless_gotmpl::fmt::quote;
+use driftless_go::quote::quote;
 use jiff::tz::TimeZone;
 
 /// Go's `time.Parse`, UTC where the text names no zone.

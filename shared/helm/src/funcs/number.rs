@@ -101,7 +101,7 @@ fn over(a: &[Value], operation: Operation) -> Out {
 fn decimal(first: f64, rest: &[Value], operation: Operation) -> Out {
     let read = |f: f64| {
         Decimal::new(f).ok_or_else(|| {
-            let shown = driftless_gotmpl::fmt::format_float(f, 'g', None);
+            let shown = driftless_go::float::format(f, 'g', None);
             FuncError::new(format!("Cannot create a Decimal from {shown}"))
         })
     };

@@ -1,7 +1,7 @@
 //! Values -> YAML as go-yaml v3 writes it with two spaces: lists stand indented below their key, nothing is folded.
 
 use super::equal::{MAX_DEPTH, too_deep};
-use driftless_gotmpl::fmt::format_float;
+use driftless_go::float;
 use driftless_gotmpl::{Exec, FuncError, Str, Value};
 use serde_json::Value as Json;
 use std::cmp::Ordering;
@@ -104,7 +104,7 @@ impl Writer {
             Value::Float(f) => self.push(&match *f {
                 f if f.is_nan() => ".nan".to_owned(),
                 f if f.is_infinite() => if f < 0.0 { "-.inf" } else { ".inf" }.to_owned(),
-                f => format_float(f, 'g', None),
+                f => float::format(f, 'g', None),
             }),
             Value::List(_) => self.push("[]"),
             Value::Map(_) => self.push("{}"),

@@ -1,8 +1,8 @@
 //! Go's regular expressions: compiled once a thread, paid for once a render.
 
 use crate::render_context::RenderContext;
+use driftless_go::re2;
 use driftless_gotmpl::{Exec, FuncError};
-use driftless_manifest::re2;
 use regex::bytes::{CaptureMatches, Match, Matches, Regex, RegexBuilder};
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -84,7 +84,7 @@ fn must_compile(exec: &mut Exec<'_>, a: &[Value]) -> Result<Regexp, FuncError> {
     let pattern = text(a, 0);
     compile(exec, &pattern)?.map_err(|m| {
         let quoted = if pattern.contains('`') || pattern.contains(char::is_control) {
-            driftless_gotmpl::fmt::quote(pattern.as_bytes())
+            driftless_go::quote::quote(pattern.as_bytes())
         } else {
             format!("`{pattern}`")
         };

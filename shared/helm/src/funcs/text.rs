@@ -2,7 +2,7 @@
 
 use super::arg::{any, bytes, int, out, string, strings, text};
 use super::{A, Entry, IIS, IS, Out, S, SA, SS, SSS};
-use driftless_gotmpl::fmt::quote;
+use driftless_go::quote::quote;
 use driftless_gotmpl::{Exec, FuncError, Param, Value};
 
 pub(super) const TABLE: &[Entry] = &[

@@ -2,6 +2,7 @@
 
 use super::arg::{int, text};
 use super::{Out, layout};
+use driftless_go::duration;
 use driftless_gotmpl::{FuncError, IntType, Kind, Method, Object, Param, Value};
 use jiff::tz::TimeZone;
 use std::any::Any;
@@ -202,12 +203,12 @@ impl Object for Named {
 }
 
 /// A `time.Duration` of so many nanoseconds.
-pub(super) fn duration(nanos: i64) -> Value {
+pub(super) fn duration_value(nanos: i64) -> Value {
     Value::Object(Rc::new(Named {
         type_name: "time.Duration",
         int: IntType::Int64,
         number: nanos,
-        text: super::duration::format(nanos),
+        text: duration::format(nanos),
         methods: DURATION_METHODS,
     }))
 }
@@ -341,7 +342,7 @@ const TIME_METHODS: &[Method] = &[
     method!("Compare", OTHER, time, |t, a| Ok(Value::int(
         t.order(time(&a[0])?) as i64
     ))),
-    method!("Sub", OTHER, time, |t, a| Ok(duration(
+    method!("Sub", OTHER, time, |t, a| Ok(duration_value(
         t.since(time(&a[0])?)
     ))),
     method!("Add", SPAN, time, |t, a| Ok(t.plus(nanos(&a[0])?).value())),
@@ -352,7 +353,7 @@ const TIME_METHODS: &[Method] = &[
 
 const DURATION_METHODS: &[Method] = &[
     method!("String", &[], nanos, |n, _a| Ok(Value::str(
-        super::duration::format(n)
+        duration::format(n)
     ))),
     method!("Nanoseconds", &[], nanos, |n, _a| Ok(Value::int64(n))),
     method!("Microseconds", &[], nanos, |n, _a| Ok(Value::int64(
@@ -362,20 +363,22 @@ const DURATION_METHODS: &[Method] = &[
         n / 1_000_000
     ))),
     method!("Seconds", &[], nanos, |n, _a| Ok(Value::Float(
-        super::duration::float(n, SECOND)
+        duration::float(n, SECOND)
     ))),
     method!("Minutes", &[], nanos, |n, _a| {
-        Ok(Value::Float(super::duration::float(n, 60 * SECOND)))
+        Ok(Value::Float(duration::float(n, 60 * SECOND)))
     }),
     method!("Hours", &[], nanos, |n, _a| {
-        Ok(Value::Float(super::duration::float(n, 3_600 * SECOND)))
+        Ok(Value::Float(duration::float(n, 3_600 * SECOND)))
     }),
-    method!("Abs", &[], nanos, |n, _a| Ok(duration(n.saturating_abs()))),
+    method!("Abs", &[], nanos, |n, _a| Ok(duration_value(
+        n.saturating_abs()
+    ))),
     method!("Round", SPAN, nanos, |n, a| {
-        Ok(duration(super::duration::round(n, nanos(&a[0])?)))
+        Ok(duration_value(duration::round(n, nanos(&a[0])?)))
     }),
     method!("Truncate", SPAN, nanos, |n, a| {
-        Ok(duration(super::duration::truncate(n, nanos(&a[0])?)))
+        Ok(duration_value(duration::truncate(n, nanos(&a[0])?)))
     }),
 ];
 

@@ -1,7 +1,7 @@
 //! Values -> TOML as `BurntSushi/toml` writes it.
 
 use super::equal::{MAX_DEPTH, too_deep};
-use driftless_gotmpl::fmt::format_float;
+use driftless_go::float;
 use driftless_gotmpl::{Exec, FuncError, Str, Value};
 use std::fmt::Write as _;
 
@@ -226,7 +226,7 @@ impl Writer {
         let text = match f {
             f if f.is_nan() => "nan".to_owned(),
             f if f.is_infinite() => if f < 0.0 { "-inf" } else { "inf" }.to_owned(),
-            f => format_float(f, 'g', None),
+            f => float::format(f, 'g', None),
         };
         self.out.push_str(&text);
         if f.is_finite() && !text.contains(['e', '.']) {

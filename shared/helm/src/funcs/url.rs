@@ -2,7 +2,7 @@
 
 use super::arg::{bytes, map, text};
 use super::{Entry, M, Out, S};
-use driftless_gotmpl::fmt::quote;
+use driftless_go::quote::quote;
 use driftless_gotmpl::{Exec, Map, Value};
 
 pub(super) const TABLE: &[Entry] = &[

@@ -353,7 +353,7 @@ fn find_key<'n>(node: &'n Node, error: &YamlError) -> Option<(&'n Node, &'n Node
 fn go_syntax(value: &Json) -> String {
     match value {
         Json::Null => "interface {}(nil)".to_owned(),
-        Json::String(s) => driftless_gotmpl::fmt::quote(s.as_bytes()),
+        Json::String(s) => driftless_go::quote::quote(s.as_bytes()),
         Json::Array(items) => {
             let items: Vec<String> = items.iter().map(go_syntax).collect();
             format!("[]interface {{}}{{{}}}", items.join(", "))
@@ -364,7 +364,7 @@ fn go_syntax(value: &Json) -> String {
                 .map(|(k, v)| {
                     format!(
                         "{}:{}",
-                        driftless_gotmpl::fmt::quote(k.as_bytes()),
+                        driftless_go::quote::quote(k.as_bytes()),
                         go_syntax(v)
                     )
                 })

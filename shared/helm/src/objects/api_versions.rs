@@ -1,3 +1,5 @@
+//! The API versions that `helm template` assumes where no cluster is asked.
+
 /// What `helm template` takes the cluster to serve: the versions known to Helm 3.22 and 4.3, in their order.
 pub(super) const API_VERSIONS: &[&str] = &[
     "v1",

@@ -2,8 +2,8 @@
 
 use super::{Info, RecordedHook, Release};
 use crate::chart::Metadata;
-use crate::gojson;
 use crate::values::{Table, with_floats};
+use driftless_go::json;
 use driftless_manifest::yaml::{self, Document, View};
 use serde::Serialize;
 use serde_json::{Number, Value as Json};
@@ -54,7 +54,7 @@ pub fn observation_digest(
         namespace: &release.namespace,
         oci_digest,
     };
-    let mut text = gojson::to_string(&observation)?;
+    let mut text = json::to_string(&observation)?;
     text.push('\n');
     Ok(digest_text(text.as_bytes()))
 }

@@ -1,9 +1,9 @@
 //! A release <-> the Secret that Helm keeps it in.
 
 use super::Release;
-use crate::gojson;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driftless_go::json;
 use driftless_manifest::Object;
 use flate2::Compression;
 use flate2::read::{GzEncoder, MultiGzDecoder};
@@ -167,7 +167,7 @@ impl Release {
             secret: format!("{namespace}/{name}"),
             reason,
         };
-        let text = gojson::to_string(self).map_err(|e| unwritable(e.to_string()))?;
+        let text = json::to_string(self).map_err(|e| unwritable(e.to_string()))?;
         let mut packed = Vec::new();
         GzEncoder::new(text.as_bytes(), Compression::best())
             .read_to_end(&mut packed)

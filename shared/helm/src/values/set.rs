@@ -4,7 +4,7 @@ use super::Table;
 use crate::compat::Compat;
 use crate::convert::floats;
 use crate::error::HelmError;
-use driftless_gotmpl::fmt::quote;
+use driftless_go::quote::quote;
 use serde_json::Value as Json;
 
 /// Which flag an override came with.

@@ -9,13 +9,14 @@
 //! the dev profile, 200 in release).
 
 use crate::hostile::process::{peak, used};
+use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
 use driftless_helm::{
     Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo, values,
 };
 use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBudget};
 use driftless_manifest::yaml::{self, Dialect};
-use driftless_manifest::{EntryKind, FileTree, Fuel, FuelLimits, Object, Reader, TreePath, re2};
+use driftless_manifest::{EntryKind, FileTree, Fuel, FuelLimits, Object, Reader, TreePath};
 use serde_json::json;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Release records against what Helm 3.22, Helm 4.3 and Flux's helm-controller 1.6 have written: see `tests/oracle/helm-record` and
 //! `tests/oracle/helm-controller`.
 
-use driftless_helm::gojson;
+use driftless_go::json;
 use driftless_helm::record::{
     RecordLimits, Release, Stamp, Time, config_digest, observation_digest, same_values,
 };
@@ -135,7 +135,7 @@ fn both_helms_read_ours() {
     for (case, answer) in cases.iter().zip(&answers) {
         let release = given(case);
         // The Secret that they have read is the one that is still written.
-        let text = gojson::to_string(&release).unwrap();
+        let text = json::to_string(&release).unwrap();
         let written: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(written, answer["written"], "{}", case["name"]);
         let labels = json!(release.labels);

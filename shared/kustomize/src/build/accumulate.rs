@@ -1,8 +1,10 @@
+//! One folder's build: accumulates resources, generates, transforms.
+
 use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
 use crate::error::{Error, ErrorKind, InFile as _};
 use crate::generate;
-use crate::kustomization::{COMPONENT, ConfigKind, Kustomization, Var, normalize_config};
+use crate::kustomization::{COMPONENT, Kustomization, Var, read_config};
 use crate::loader::Loader;
 use crate::resid::IdFilter;
 use crate::resmap::ResMap;
@@ -162,13 +164,8 @@ impl Target<'_> {
             let fault = |reason: String| {
                 ErrorKind::Kustomization(format!("configurations: '{path}': {reason}"))
             };
-            let value = normalize_config(
-                self.yaml_value(path, "configurations")?,
-                ConfigKind::Configuration,
-            )
-            .map_err(fault)?;
-            let mut config: Config =
-                serde_json::from_value(value).map_err(|error| fault(error.to_string()))?;
+            let value = self.yaml_value(path, "configurations")?;
+            let mut config: Config = read_config(value, true).map_err(fault)?;
             config.sort();
             added.merge(&config, budget)?;
         }

@@ -1,9 +1,12 @@
+//! The steps at the end of a build: hashes, name references, vars, order, clean-up.
+
 use super::{Accumulator, Target};
 use crate::error::{Error, ErrorKind};
-use crate::node::{self, MAP_VALUES};
+use crate::node;
 use crate::options::Reorder;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
 use crate::transform::{self, Transformer};
+use driftless_manifest::fuel::MAP_NODES;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -28,7 +31,7 @@ pub(crate) fn finish(mut all: Accumulator, top: &Target<'_>) -> Result<Vec<Value
         order.sort(&mut all.map);
     }
     if context.options.managed_by_label || top.kustomization.has_build_metadata("managedByLabel") {
-        let labels = 1 + MAP_VALUES;
+        let labels = 1 + MAP_NODES;
         budget.spend_nodes(labels * all.map.list().len())?;
         all.map.list_mut().iter_mut().try_for_each(add_managed_by)?;
     }

@@ -1,3 +1,5 @@
+//! Where an object comes from, for `buildMetadata`.
+
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::node::Node;

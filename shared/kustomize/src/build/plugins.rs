@@ -6,8 +6,8 @@ use crate::error::{Error, ErrorKind, InFile as _};
 use crate::fieldspec::FieldSpec;
 use crate::generate;
 use crate::kustomization::{
-    ConfigKind, Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts,
-    normalize_config,
+    Declared, Generator, HelmChart, HelmGlobals, Image, Patch, ReplacementEntry, Replica, Texts,
+    declare, read_config,
 };
 use crate::node::{self, Map, Node};
 use crate::resource::{self, ORIGIN, Resource};
@@ -15,7 +15,6 @@ use crate::transform::{
     Affix, Images, Json6902, Labels, Namespace, Patch as PatchTransformer, Replacements, Replicas,
     Strategic, Subjects, Transformer, ValueAdd, ValueTarget,
 };
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// The objects that `generators` make, with where they come from.
@@ -34,24 +33,20 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
         };
         let resource = match kind {
             "HelmChartInflationGenerator" => {
-                let chart: HelmChart = read(&config, ConfigKind::Helm)?;
-                let globals: HelmGlobals = read(&config, ConfigKind::Helm)?;
+                let chart: HelmChart = read(&config)?;
+                let globals: HelmGlobals = read(&config)?;
                 let made = generate::chart(&chart, &globals, target.loader)?;
                 let origin = Origin::of_plugin(&config);
                 generated.extend(made.into_iter().map(|resource| (resource, origin.clone())));
                 continue;
             }
-            "ConfigMapGenerator" => generate::config_map(
-                &named(read(&config, ConfigKind::Generator)?, &config),
-                None,
-                target.loader,
-            )?,
-            "SecretGenerator" => generate::secret(
-                &named(read(&config, ConfigKind::Generator)?, &config),
-                None,
-                target.loader,
-            )?,
-            "IAMPolicyGenerator" => iam_account(read(&config, ConfigKind::Iam)?)?,
+            "ConfigMapGenerator" => {
+                generate::config_map(&named(read(&config)?, &config), None, target.loader)?
+            }
+            "SecretGenerator" => {
+                generate::secret(&named(read(&config)?, &config), None, target.loader)?
+            }
+            "IAMPolicyGenerator" => iam_account(read(&config)?)?,
             kind => {
                 let what = format!("generators: {kind}");
                 return Err(unsupported(&what, "it is not a built-in generator"));
@@ -62,26 +57,26 @@ pub(super) fn generate(target: &Target<'_>) -> Result<Vec<(Resource, Option<Orig
     Ok(generated)
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct IamConfig {
-    cloud: String,
-    kubernetes_service: KubernetesService,
-    service_account: CloudAccount,
+declare! {
+    struct IamConfig {
+        "cloud" cloud: String,
+        "kubernetesService" kubernetes_service: KubernetesService,
+        "serviceAccount" service_account: CloudAccount,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct KubernetesService {
-    name: String,
-    namespace: String,
+declare! {
+    struct KubernetesService {
+        "name" name: String,
+        "namespace" namespace: String,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct CloudAccount {
-    name: String,
-    project_id: String,
+declare! {
+    struct CloudAccount {
+        "name" name: String,
+        "projectId" project_id: String,
+    }
 }
 
 /// A service account that stands for one of Google's cloud.
@@ -176,79 +171,77 @@ fn builtin_kind<'c>(config: &'c Resource, field: &str) -> Result<&'c str, Error>
 }
 
 /// A plugin's fields; unknown ones are ignored, as in kustomize.
-fn read<T: DeserializeOwned>(config: &Resource, kind_of_config: ConfigKind) -> Result<T, Error> {
+fn read<T: Declared + DeserializeOwned>(config: &Resource) -> Result<T, Error> {
     let fault = |reason: String| {
         ErrorKind::Kustomization(format!("{} {}: {reason}", config.kind(), config.name()))
     };
-    let value = normalize_config(node::to_value(&config.node)?, kind_of_config).map_err(fault)?;
-    Ok(serde_json::from_value(value).map_err(|error| fault(error.to_string()))?)
+    Ok(read_config(node::to_value(&config.node)?, false).map_err(fault)?)
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct NamespaceConfig {
-    field_specs: Vec<FieldSpec>,
-    unset_only: bool,
-    set_role_binding_subjects: String,
+declare! {
+    struct NamespaceConfig {
+        "fieldSpecs" field_specs: Vec<FieldSpec>,
+        "unsetOnly" unset_only: bool,
+        "setRoleBindingSubjects" set_role_binding_subjects: String,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AffixConfig {
-    prefix: String,
-    suffix: String,
-    field_specs: Option<Vec<FieldSpec>>,
+declare! {
+    struct AffixConfig {
+        "prefix" prefix: String,
+        "suffix" suffix: String,
+        "fieldSpecs" field_specs: Option<Vec<FieldSpec>>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct LabelConfig {
-    labels: Texts,
-    annotations: Texts,
-    field_specs: Vec<FieldSpec>,
+declare! {
+    struct LabelConfig {
+        "labels" labels: Texts,
+        "annotations" annotations: Texts,
+        "fieldSpecs" field_specs: Vec<FieldSpec>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Json6902Config {
-    #[serde(flatten)]
-    patch: Patch,
-    json_op: String,
+declare! {
+    struct Json6902Config {
+        embedded patch: Patch,
+        "jsonOp" json_op: String,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct StrategicConfig {
-    paths: Vec<String>,
-    patches: String,
+declare! {
+    struct StrategicConfig {
+        "paths" paths: Vec<String>,
+        "patches" patches: String,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ReplicaConfig {
-    replica: Replica,
-    field_specs: Vec<FieldSpec>,
+declare! {
+    struct ReplicaConfig {
+        "replica" replica: Replica,
+        "fieldSpecs" field_specs: Vec<FieldSpec>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ImageConfig {
-    image_tag: Image,
-    field_specs: Vec<FieldSpec>,
+declare! {
+    struct ImageConfig {
+        "imageTag" image_tag: Image,
+        "fieldSpecs" field_specs: Vec<FieldSpec>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ReplacementConfig {
-    replacements: Vec<ReplacementEntry>,
+declare! {
+    struct ReplacementConfig {
+        "replacements" replacements: Vec<ReplacementEntry>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ValueAddConfig {
-    value: String,
-    targets: Vec<ValueTarget>,
-    target_file_path: String,
+declare! {
+    struct ValueAddConfig {
+        "value" value: String,
+        "targets" targets: Vec<ValueTarget>,
+        "targetFilePath" target_file_path: String,
+    }
 }
 
 fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Transformer, Error> {
@@ -259,7 +252,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 annotations,
                 field_specs,
                 ..
-            } = read(config, ConfigKind::Transformer)?;
+            } = read(config)?;
             Transformer::Annotations(Labels::new(annotations, field_specs))
         }
         "LabelTransformer" => {
@@ -267,7 +260,7 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
                 labels,
                 field_specs,
                 ..
-            } = read(config, ConfigKind::Transformer)?;
+            } = read(config)?;
             Transformer::Labels(Labels::new(labels, field_specs))
         }
         "HashTransformer" => Transformer::Hash,
@@ -275,43 +268,40 @@ fn transformer(config: &Resource, target: &Target<'_>, field: &str) -> Result<Tr
             let ImageConfig {
                 image_tag,
                 field_specs,
-            } = read(config, ConfigKind::Transformer)?;
+            } = read(config)?;
             Transformer::Images(Images::new(image_tag, field_specs.into(), loader.context)?)
         }
         "NamespaceTransformer" => {
-            let own: NamespaceConfig = read(config, ConfigKind::Transformer)?;
+            let own: NamespaceConfig = read(config)?;
             let subjects = Subjects::new(&own.set_role_binding_subjects)?;
             let namespace = Namespace::new(config.namespace(), own.field_specs);
             Transformer::Namespace(namespace.with(own.unset_only, subjects))
         }
         "PatchJson6902Transformer" => {
-            let Json6902Config { mut patch, json_op } = read(config, ConfigKind::Transformer)?;
+            let Json6902Config { mut patch, json_op } = read(config)?;
             patch.patch = json_op;
             Transformer::Json6902(Json6902::new(&patch, loader)?)
         }
         "PatchStrategicMergeTransformer" => {
-            let StrategicConfig { paths, patches } = read(config, ConfigKind::Transformer)?;
+            let StrategicConfig { paths, patches } = read(config)?;
             Transformer::Strategic(Strategic::new(&paths, &patches, loader)?)
         }
-        "PatchTransformer" => Transformer::Patch(PatchTransformer::new(
-            &read(config, ConfigKind::Transformer)?,
-            loader,
-        )?),
+        "PatchTransformer" => Transformer::Patch(PatchTransformer::new(&read(config)?, loader)?),
         kind @ ("PrefixTransformer" | "SuffixTransformer" | "PrefixSuffixTransformer") => {
-            affix(kind, read(config, ConfigKind::Transformer)?)?
+            affix(kind, read(config)?)?
         }
         "ReplacementTransformer" => {
-            let ReplacementConfig { replacements } = read(config, ConfigKind::Transformer)?;
+            let ReplacementConfig { replacements } = read(config)?;
             Transformer::Replacements(Replacements::new(&replacements, loader)?)
         }
         "ReplicaCountTransformer" => {
             let ReplicaConfig {
                 replica,
                 field_specs,
-            } = read(config, ConfigKind::Transformer)?;
+            } = read(config)?;
             Transformer::Replicas(Replicas::new(replica, field_specs.into()))
         }
-        "ValueAddTransformer" => value_add(read(config, ConfigKind::Transformer)?, target)?,
+        "ValueAddTransformer" => value_add(read(config)?, target)?,
         kind => {
             let what = format!("{field}: {kind}");
             return Err(unsupported(&what, "it is not a built-in transformer"));
@@ -339,10 +329,8 @@ fn value_add(mut config: ValueAddConfig, target: &Target<'_>) -> Result<Transfor
     };
     if !config.target_file_path.is_empty() {
         let more = target.yaml_value(&config.target_file_path, "targetFilePath")?;
-        let more =
-            normalize_config(more, ConfigKind::Transformer).map_err(ErrorKind::Kustomization)?;
-        let more: ValueAddConfig = serde_json::from_value(more).map_err(|error| {
-            ErrorKind::Kustomization(format!("'{}': {error}", config.target_file_path))
+        let more: ValueAddConfig = read_config(more, false).map_err(|reason| {
+            ErrorKind::Kustomization(format!("'{}': {reason}", config.target_file_path))
         })?;
         config.targets.extend(more.targets);
     }

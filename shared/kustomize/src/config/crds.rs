@@ -1,3 +1,5 @@
+//! Field paths that the OpenAPI definitions of `crds` declare.
+
 use super::{BackReferences, Config, merge_one};
 use crate::budget::Budget;
 use crate::error::Error;

@@ -8,36 +8,36 @@ pub(crate) use crds::from_crds;
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::FieldSpec;
+use crate::kustomization::declare;
 use crate::resid::{Gvk, GvkFilter};
-use serde::Deserialize;
 use std::sync::{Arc, LazyLock};
 
-/// The field paths of every transformer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Config {
-    pub name_prefix: Vec<FieldSpec>,
-    pub name_suffix: Vec<FieldSpec>,
-    pub namespace: Vec<FieldSpec>,
-    pub common_labels: Vec<FieldSpec>,
-    pub labels: Vec<FieldSpec>,
-    pub template_labels: Vec<FieldSpec>,
-    pub volume_claim_template_labels: Vec<FieldSpec>,
-    pub common_annotations: Vec<FieldSpec>,
-    pub name_reference: Vec<BackReferences>,
-    pub var_reference: Vec<FieldSpec>,
-    pub images: Vec<FieldSpec>,
-    pub replicas: Vec<FieldSpec>,
+declare! {
+    /// The field paths of every transformer.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Config {
+        "namePrefix" pub name_prefix: Vec<FieldSpec>,
+        "nameSuffix" pub name_suffix: Vec<FieldSpec>,
+        "namespace" pub namespace: Vec<FieldSpec>,
+        "commonLabels" pub common_labels: Vec<FieldSpec>,
+        "labels" pub labels: Vec<FieldSpec>,
+        "templateLabels" pub template_labels: Vec<FieldSpec>,
+        "volumeClaimTemplateLabels" pub volume_claim_template_labels: Vec<FieldSpec>,
+        "commonAnnotations" pub common_annotations: Vec<FieldSpec>,
+        "nameReference" pub name_reference: Vec<BackReferences>,
+        "varReference" pub var_reference: Vec<FieldSpec>,
+        "images" pub images: Vec<FieldSpec>,
+        "replicas" pub replicas: Vec<FieldSpec>,
+    }
 }
 
-/// Where the names of one kind of object stand in others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct BackReferences {
-    #[serde(flatten)]
-    pub target: GvkFilter,
-    #[serde(rename = "fieldSpecs")]
-    pub referrers: Vec<FieldSpec>,
+declare! {
+    /// Where the names of one kind of object stand in others.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct BackReferences {
+        embedded pub target: GvkFilter,
+        "fieldSpecs" pub referrers: Vec<FieldSpec>,
+    }
 }
 
 impl Config {

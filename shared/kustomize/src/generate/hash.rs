@@ -1,7 +1,10 @@
+//! The hash suffix of generated objects' names.
+
 use crate::error::{Error, ErrorKind};
 use crate::loader::Context;
-use crate::node::{self, GoJson, Node};
+use crate::node::{self, Node};
 use crate::resmap::ResMap;
+use driftless_go::json;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
@@ -59,7 +62,7 @@ fn hash(node: &Node, kind: &str) -> Result<String, Error> {
         _ => take("binaryData", false)?,
     }
     let mut digest = Digested(Sha256::new());
-    serde_json::to_writer(GoJson(&mut digest), &Value::Object(fields))
+    json::to_writer(&mut digest, &Value::Object(fields))
         .map_err(|error| ErrorKind::Object(format!("a {kind} cannot be hashed: {error}")))?;
     let digest = hex::encode(digest.0.finalize());
     Ok(digest.chars().take(10).map(readable).collect())

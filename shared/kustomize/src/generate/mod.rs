@@ -10,9 +10,10 @@ pub(crate) use hash::add_hashes;
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{Generator, GeneratorOptions, Texts};
 use crate::loader::Loader;
-use crate::node::{MAP_VALUES, Map, Node, Scalar, Style, Tag};
+use crate::node::{Map, Node, Scalar, Style, Tag};
 use crate::resmap::{data_map, encode_base64};
 use crate::resource::{Behavior, Resource, text_map};
+use driftless_manifest::fuel::MAP_NODES;
 use std::collections::BTreeMap;
 
 /// The ConfigMap that an entry describes.
@@ -71,7 +72,7 @@ pub(crate) fn secret(
 /// Counts what is about to become an object's data; in base64 it is a third longer.
 fn spend(pairs: &BTreeMap<String, Vec<u8>>, loader: &Loader<'_>) -> Result<(), Error> {
     let budget = &loader.context.budget;
-    budget.spend_nodes(2 * (1 + MAP_VALUES))?;
+    budget.spend_nodes(2 * (1 + MAP_NODES))?;
     pairs
         .iter()
         .try_for_each(|(key, bytes)| budget.spend_text(key.len() + bytes.len() + bytes.len() / 2))

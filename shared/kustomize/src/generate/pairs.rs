@@ -1,3 +1,5 @@
+//! The keys and contents of generated ConfigMaps and Secrets.
+
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::Generator;
 use crate::loader::Loader;

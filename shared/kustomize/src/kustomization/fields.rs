@@ -1,328 +1,126 @@
-//! The fields of a kustomization file, as Go's JSON decoder takes them: names in any case, null as absent, types strict.
+//! The types of a kustomization's fields, and how values are brought to them as Go's JSON decoder does (`encoding/json`,
+//! src/encoding/json/decode.go of Go 1.26): names in any case, null as absent, types strict.
 
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// What a field holds.
-pub(super) enum Type {
+pub(crate) enum Type {
     Text,
     Bool,
     Int,
     /// Texts by name; the names are the user's.
     Texts,
     List(&'static Type),
-    Struct(&'static [(&'static str, Type)]),
+    Struct(&'static [Field]),
     /// A map of anything.
     Map,
 }
 
 use Type::{Bool, Int, List, Struct, Text, Texts};
 
-static FIELD_SPEC: [(&str, Type); 5] = [
-    ("group", Text),
-    ("version", Text),
-    ("kind", Text),
-    ("path", Text),
-    ("create", Bool),
-];
+/// A field of a struct.
+pub(crate) enum Field {
+    Named(&'static str, Type),
+    /// The fields of another struct, as if they were this one's (an embedded struct in Go).
+    Embedded(&'static Type),
+}
 
-static SELECTOR: [(&str, Type); 7] = [
-    ("group", Text),
-    ("version", Text),
-    ("kind", Text),
-    ("name", Text),
-    ("namespace", Text),
-    ("annotationSelector", Text),
-    ("labelSelector", Text),
-];
+/// A type whose JSON form is known.
+pub(crate) trait Declared {
+    const TYPE: Type;
+}
 
-static PATCH: [(&str, Type); 4] = [
-    ("path", Text),
-    ("patch", Text),
-    ("target", Struct(&SELECTOR)),
-    ("options", Struct(&PATCH_OPTIONS)),
-];
+impl Declared for String {
+    const TYPE: Type = Text;
+}
 
-static IMAGE: [(&str, Type); 5] = [
-    ("name", Text),
-    ("newName", Text),
-    ("tagSuffix", Text),
-    ("newTag", Text),
-    ("digest", Text),
-];
+impl Declared for Cow<'static, str> {
+    const TYPE: Type = Text;
+}
 
-static GENERATOR_OPTIONS: [(&str, Type); 4] = [
-    ("labels", Texts),
-    ("annotations", Texts),
-    ("disableNameSuffixHash", Bool),
-    ("immutable", Bool),
-];
+impl Declared for bool {
+    const TYPE: Type = Bool;
+}
 
-static CONFIG_MAP: [(&str, Type); 8] = [
-    ("namespace", Text),
-    ("name", Text),
-    ("behavior", Text),
-    ("literals", List(&Text)),
-    ("files", List(&Text)),
-    ("envs", List(&Text)),
-    ("env", Text),
-    ("options", Struct(&GENERATOR_OPTIONS)),
-];
+impl Declared for i64 {
+    const TYPE: Type = Int;
+}
 
-static SECRET: [(&str, Type); 9] = [
-    ("namespace", Text),
-    ("name", Text),
-    ("behavior", Text),
-    ("literals", List(&Text)),
-    ("files", List(&Text)),
-    ("envs", List(&Text)),
-    ("env", Text),
-    ("options", Struct(&GENERATOR_OPTIONS)),
-    ("type", Text),
-];
+impl Declared for BTreeMap<String, String> {
+    const TYPE: Type = Texts;
+}
 
-static HELM_GLOBALS: [(&str, Type); 2] = [("chartHome", Text), ("configHome", Text)];
+impl Declared for Map<String, Value> {
+    const TYPE: Type = Type::Map;
+}
 
-static OLD_HELM_CHART: [(&str, Type); 13] = [
-    ("chartName", Text),
-    ("chartVersion", Text),
-    ("chartRepoUrl", Text),
-    ("chartHome", Text),
-    ("chartRepoName", Text),
-    ("helmBin", Text),
-    ("helmHome", Text),
-    ("values", Text),
-    ("valuesLocal", Type::Map),
-    ("valuesMerge", Text),
-    ("releaseName", Text),
-    ("releaseNamespace", Text),
-    ("extraArgs", List(&Text)),
-];
+impl<T: Declared> Declared for Option<T> {
+    const TYPE: Type = T::TYPE;
+}
 
-/// A chart, and the configuration of the `HelmChartInflationGenerator`, which has the fields that charts have in common, too.
-pub(super) static HELM: [(&str, Type); 19] = [
-    ("chartHome", Text),
-    ("configHome", Text),
-    ("name", Text),
-    ("version", Text),
-    ("repo", Text),
-    ("releaseName", Text),
-    ("namespace", Text),
-    ("additionalValuesFiles", List(&Text)),
-    ("valuesFile", Text),
-    ("valuesInline", Type::Map),
-    ("valuesMerge", Text),
-    ("includeCRDs", Bool),
-    ("skipHooks", Bool),
-    ("apiVersions", List(&Text)),
-    ("kubeVersion", Text),
-    ("nameTemplate", Text),
-    ("skipTests", Bool),
-    ("debug", Bool),
-    ("devel", Bool),
-];
+impl<T: Declared + 'static> Declared for Vec<T> {
+    const TYPE: Type = List(&T::TYPE);
+}
 
-static FIELD_OPTIONS: [(&str, Type); 4] = [
-    ("delimiter", Text),
-    ("index", Int),
-    ("encoding", Text),
-    ("create", Bool),
-];
-
-pub(super) static REPLACEMENT: [(&str, Type); 4] = [
+/// Declares a struct of kustomize's API: each field with its name in JSON. `embedded` fields are those of another struct;
+/// `unused` ones are accepted and have no effect on a build.
+macro_rules! declare {
     (
-        "source",
-        Struct(&[
-            ("group", Text),
-            ("version", Text),
-            ("kind", Text),
-            ("name", Text),
-            ("namespace", Text),
-            ("fieldPath", Text),
-            ("options", Struct(&FIELD_OPTIONS)),
-        ]),
-    ),
-    (
-        "targets",
-        List(&Struct(&[
-            ("select", Struct(&SELECTOR)),
-            ("reject", List(&Struct(&SELECTOR))),
-            ("fieldPaths", List(&Text)),
-            ("options", Struct(&FIELD_OPTIONS)),
-        ])),
-    ),
-    ("sourceValue", Text),
-    ("path", Text),
-];
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $(embedded $flat_vis:vis $flat:ident: $flat_type:ty,)*
+            $($(#[$field_meta:meta])* $key:literal $field_vis:vis $field:ident: $type:ty,)*
+            $(unused { $($unused:literal: $unused_type:ty,)* })?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default)]
+        $vis struct $name {
+            $(#[serde(flatten)] $flat_vis $flat: $flat_type,)*
+            $($(#[$field_meta])* #[serde(rename = $key)] $field_vis $field: $type,)*
+        }
 
-static LABEL: [(&str, Type); 5] = [
-    ("pairs", Texts),
-    ("includeSelectors", Bool),
-    ("includeTemplates", Bool),
-    ("includeVolumeClaimTemplates", Bool),
-    ("fields", List(&Struct(&FIELD_SPEC))),
-];
-
-static VAR: [(&str, Type); 3] = [
-    ("name", Text),
-    (
-        "objref",
-        Struct(&[
-            ("apiVersion", Text),
-            ("group", Text),
-            ("version", Text),
-            ("kind", Text),
-            ("name", Text),
-            ("namespace", Text),
-        ]),
-    ),
-    ("fieldref", Struct(&[("fieldPath", Text)])),
-];
-
-static METADATA: [(&str, Type); 4] = [
-    ("name", Text),
-    ("namespace", Text),
-    ("labels", Texts),
-    ("annotations", Texts),
-];
-
-/// The fields of a kustomization.
-pub(super) static KUSTOMIZATION: [(&str, Type); 34] = [
-    ("kind", Text),
-    ("apiVersion", Text),
-    ("metadata", Struct(&METADATA)),
-    ("openapi", Texts),
-    ("namePrefix", Text),
-    ("nameSuffix", Text),
-    ("namespace", Text),
-    ("commonLabels", Texts),
-    ("labels", List(&Struct(&LABEL))),
-    ("commonAnnotations", Texts),
-    ("patchesStrategicMerge", List(&Text)),
-    ("patchesJson6902", List(&Struct(&PATCH))),
-    ("patches", List(&Struct(&PATCH))),
-    ("images", List(&Struct(&IMAGE))),
-    ("imageTags", List(&Struct(&IMAGE))),
-    ("replacements", List(&Struct(&REPLACEMENT))),
-    ("replicas", List(&Struct(&REPLICA))),
-    ("vars", List(&Struct(&VAR))),
-    (
-        "sortOptions",
-        Struct(&[
-            ("order", Text),
-            (
-                "legacySortOptions",
-                Struct(&[("orderFirst", List(&Text)), ("orderLast", List(&Text))]),
-            ),
-        ]),
-    ),
-    ("resources", List(&Text)),
-    ("components", List(&Text)),
-    ("crds", List(&Text)),
-    ("bases", List(&Text)),
-    ("configMapGenerator", List(&Struct(&CONFIG_MAP))),
-    ("secretGenerator", List(&Struct(&SECRET))),
-    ("helmGlobals", Struct(&HELM_GLOBALS)),
-    ("helmCharts", List(&Struct(&HELM))),
-    (
-        "helmChartInflationGenerator",
-        List(&Struct(&OLD_HELM_CHART)),
-    ),
-    ("generatorOptions", Struct(&GENERATOR_OPTIONS)),
-    ("configurations", List(&Text)),
-    ("generators", List(&Text)),
-    ("transformers", List(&Text)),
-    ("validators", List(&Text)),
-    ("buildMetadata", List(&Text)),
-];
+        impl $crate::kustomization::Declared for $name {
+            const TYPE: $crate::kustomization::Type = $crate::kustomization::Type::Struct(&[
+                $($crate::kustomization::Field::Embedded(
+                    &<$flat_type as $crate::kustomization::Declared>::TYPE,
+                ),)*
+                $($crate::kustomization::Field::Named(
+                    $key,
+                    <$type as $crate::kustomization::Declared>::TYPE,
+                ),)*
+                $($($crate::kustomization::Field::Named(
+                    $unused,
+                    <$unused_type as $crate::kustomization::Declared>::TYPE,
+                ),)*)?
+            ]);
+        }
+    };
+}
+pub(crate) use declare;
 
 /// How strictly values are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mode {
+pub(crate) struct Mode {
     /// Whether unknown fields are refused; else they are dropped.
     pub strict: bool,
     /// Whether numbers and booleans become texts where a text is expected, as when Go reads YAML into a known type.
     pub coerce: bool,
 }
 
-static BACK_REFERENCES: [(&str, Type); 4] = [
-    ("group", Text),
-    ("version", Text),
-    ("kind", Text),
-    ("fieldSpecs", List(&Struct(&FIELD_SPEC))),
-];
-
-/// A file under `configurations`.
-pub(super) static CONFIGURATION: [(&str, Type); 12] = [
-    ("namePrefix", List(&Struct(&FIELD_SPEC))),
-    ("nameSuffix", List(&Struct(&FIELD_SPEC))),
-    ("namespace", List(&Struct(&FIELD_SPEC))),
-    ("commonLabels", List(&Struct(&FIELD_SPEC))),
-    ("labels", List(&Struct(&FIELD_SPEC))),
-    ("templateLabels", List(&Struct(&FIELD_SPEC))),
-    ("volumeClaimTemplateLabels", List(&Struct(&FIELD_SPEC))),
-    ("commonAnnotations", List(&Struct(&FIELD_SPEC))),
-    ("nameReference", List(&Struct(&BACK_REFERENCES))),
-    ("varReference", List(&Struct(&FIELD_SPEC))),
-    ("images", List(&Struct(&FIELD_SPEC))),
-    ("replicas", List(&Struct(&FIELD_SPEC))),
-];
-
-/// The configuration of any built-in generator.
-pub(super) static GENERATOR: &[(&str, Type)] = &SECRET;
-
-/// The configuration of the `IAMPolicyGenerator`.
-pub(super) static IAM: [(&str, Type); 3] = [
-    ("cloud", Text),
-    (
-        "kubernetesService",
-        Struct(&[("name", Text), ("namespace", Text)]),
-    ),
-    (
-        "serviceAccount",
-        Struct(&[("name", Text), ("projectId", Text)]),
-    ),
-];
-
-/// The configuration of any built-in transformer.
-pub(super) static TRANSFORMER: [(&str, Type); 20] = [
-    ("annotations", Texts),
-    ("labels", Texts),
-    ("fieldSpecs", List(&Struct(&FIELD_SPEC))),
-    ("imageTag", Struct(&IMAGE)),
-    ("unsetOnly", Bool),
-    ("setRoleBindingSubjects", Text),
-    ("target", Struct(&SELECTOR)),
-    ("path", Text),
-    ("patch", Text),
-    ("jsonOp", Text),
-    ("options", Struct(&PATCH_OPTIONS)),
-    ("paths", List(&Text)),
-    ("patches", Text),
-    ("prefix", Text),
-    ("suffix", Text),
-    ("replacements", List(&Struct(&REPLACEMENT))),
-    ("replica", Struct(&REPLICA)),
-    ("value", Text),
-    ("targetFilePath", Text),
-    (
-        "targets",
-        List(&Struct(&[
-            ("selector", Struct(&SELECTOR)),
-            ("fieldPath", Text),
-            ("filePathPosition", Int),
-        ])),
-    ),
-];
-
-static PATCH_OPTIONS: [(&str, Type); 2] = [("allowNameChange", Bool), ("allowKindChange", Bool)];
-static REPLICA: [(&str, Type); 2] = [("name", Text), ("count", Int)];
-
 /// Brings a value into the form that the model reads.
 ///
 /// # Errors
 /// `field.path: what was expected`, for an unknown field or a value of another type.
-pub(super) fn normalize(value: Value, kind: &Type, at: &str, mode: Mode) -> Result<Value, String> {
+pub(crate) fn normalize(
+    value: Value,
+    kind: &'static Type,
+    at: &str,
+    mode: Mode,
+) -> Result<Value, String> {
     let expected = |what: &str| Err(format!("'{at}' is {}, expected {what}", what_is(&value)));
     match (kind, &value) {
         (Type::Map, Value::Object(_)) | (Text, Value::String(_)) | (Bool, Value::Bool(_)) => {
@@ -366,7 +164,7 @@ pub(super) fn normalize(value: Value, kind: &Type, at: &str, mode: Mode) -> Resu
 
 fn object(
     map: Map<String, Value>,
-    fields: &[(&str, Type)],
+    fields: &'static [Field],
     at: &str,
     mode: Mode,
 ) -> Result<Value, String> {
@@ -377,22 +175,30 @@ fn object(
         } else {
             Cow::from(format!("{at}.{key}"))
         };
-        let exact = fields.iter().find(|(name, _)| *name == key);
-        let field = exact.or_else(|| {
-            fields
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(&key))
-        });
+        let exact = find(fields, &|name| name == key);
+        let field = exact.or_else(|| find(fields, &|name| name.eq_ignore_ascii_case(&key)));
         match field {
             Some(_) if value.is_null() => {}
             Some((name, kind)) => {
-                result.insert((*name).to_owned(), normalize(value, kind, &path, mode)?);
+                result.insert(name.to_owned(), normalize(value, kind, &path, mode)?);
             }
             None if !mode.strict => {}
             None => return Err(format!("unknown field '{path}'{}", nearest(&key, fields))),
         }
     }
     Ok(Value::Object(result))
+}
+
+/// The first field whose name is as wanted.
+fn find(
+    fields: &'static [Field],
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Option<(&'static str, &'static Type)> {
+    fields.iter().find_map(|field| match field {
+        Field::Named(name, kind) => is_wanted(name).then_some((*name, kind)),
+        Field::Embedded(Struct(fields)) => find(fields, is_wanted),
+        Field::Embedded(_) => None,
+    })
 }
 
 fn texts(value: Value, at: &str, mode: Mode) -> Result<Value, String> {
@@ -427,7 +233,7 @@ fn what_is(value: &Value) -> &'static str {
 }
 
 /// A field that differs by a plural or a letter, as a hint.
-fn nearest(key: &str, fields: &[(&str, Type)]) -> String {
+fn nearest(key: &str, fields: &'static [Field]) -> String {
     let lower = key.to_lowercase();
     let close = |name: &str| {
         let name = name.to_lowercase();
@@ -435,7 +241,7 @@ fn nearest(key: &str, fields: &[(&str, Type)]) -> String {
             || lower.starts_with(&name)
             || name.trim_end_matches('s') == lower.trim_end_matches('s')
     };
-    match fields.iter().find(|(name, _)| close(name)) {
+    match find(fields, &close) {
         Some((name, _)) if lower.len() > 3 => format!(", did you mean '{name}'?"),
         _ => String::new(),
     }

@@ -3,171 +3,210 @@
 mod fields;
 mod parse;
 
-pub(crate) use parse::{ConfigKind, Source, normalize_config, parse, to_document};
+pub(crate) use fields::{Declared, Field, Type, declare};
+pub(crate) use parse::{Source, parse, read_config, to_document};
 
 use crate::fieldspec::FieldSpec;
 use crate::resid::GvkFilter;
 use crate::selector::Selector;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Texts by name.
 pub(crate) type Texts = BTreeMap<String, String>;
 
-/// A kustomization, with old field names already moved to the new ones.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Kustomization {
-    pub kind: String,
-    pub api_version: String,
-    pub openapi: Option<Texts>,
-    pub name_prefix: String,
-    pub name_suffix: String,
-    pub namespace: String,
-    pub common_labels: Texts,
-    pub labels: Vec<Label>,
-    pub common_annotations: Texts,
-    pub patches_strategic_merge: Vec<String>,
-    #[serde(rename = "patchesJson6902")]
-    pub patches_json6902: Vec<Patch>,
-    pub patches: Vec<Patch>,
-    pub images: Vec<Image>,
-    pub image_tags: Vec<Image>,
-    pub replacements: Vec<ReplacementEntry>,
-    pub replicas: Vec<Replica>,
-    pub vars: Vec<Var>,
-    pub sort_options: Option<SortOptions>,
-    pub resources: Vec<String>,
-    pub components: Vec<String>,
-    pub crds: Vec<String>,
-    pub bases: Vec<String>,
-    pub config_map_generator: Vec<Generator>,
-    pub secret_generator: Vec<Generator>,
-    pub helm_globals: Option<HelmGlobals>,
-    pub helm_charts: Vec<HelmChart>,
-    pub helm_chart_inflation_generator: Vec<OldHelmChart>,
-    pub generator_options: Option<GeneratorOptions>,
-    pub configurations: Vec<String>,
-    pub generators: Vec<String>,
-    pub transformers: Vec<String>,
-    pub validators: Vec<String>,
-    pub build_metadata: Vec<String>,
+declare! {
+    /// A kustomization, with old field names already moved to the new ones.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Kustomization {
+        "kind" pub kind: String,
+        "apiVersion" pub api_version: String,
+        "openapi" pub openapi: Option<Texts>,
+        "namePrefix" pub name_prefix: String,
+        "nameSuffix" pub name_suffix: String,
+        "namespace" pub namespace: String,
+        "commonLabels" pub common_labels: Texts,
+        "labels" pub labels: Vec<Label>,
+        "commonAnnotations" pub common_annotations: Texts,
+        "patchesStrategicMerge" pub patches_strategic_merge: Vec<String>,
+        "patchesJson6902" pub patches_json6902: Vec<Patch>,
+        "patches" pub patches: Vec<Patch>,
+        "images" pub images: Vec<Image>,
+        "imageTags" pub image_tags: Vec<Image>,
+        "replacements" pub replacements: Vec<ReplacementEntry>,
+        "replicas" pub replicas: Vec<Replica>,
+        "vars" pub vars: Vec<Var>,
+        "sortOptions" pub sort_options: Option<SortOptions>,
+        "resources" pub resources: Vec<String>,
+        "components" pub components: Vec<String>,
+        "crds" pub crds: Vec<String>,
+        "bases" pub bases: Vec<String>,
+        "configMapGenerator" pub config_map_generator: Vec<Generator>,
+        "secretGenerator" pub secret_generator: Vec<Generator>,
+        "helmGlobals" pub helm_globals: Option<HelmGlobals>,
+        "helmCharts" pub helm_charts: Vec<HelmChart>,
+        "helmChartInflationGenerator" pub helm_chart_inflation_generator: Vec<OldHelmChart>,
+        "generatorOptions" pub generator_options: Option<GeneratorOptions>,
+        "configurations" pub configurations: Vec<String>,
+        "generators" pub generators: Vec<String>,
+        "transformers" pub transformers: Vec<String>,
+        "validators" pub validators: Vec<String>,
+        "buildMetadata" pub build_metadata: Vec<String>,
+        unused {
+            "metadata": Metadata,
+        }
+    }
+}
+
+declare! {
+    /// What a kustomization says of itself.
+    struct Metadata {
+        unused {
+            "name": String,
+            "namespace": String,
+            "labels": Texts,
+            "annotations": Texts,
+        }
+    }
 }
 
 /// The kind of a component.
 pub(crate) const COMPONENT: &str = "Component";
 const KUSTOMIZATION: &str = "Kustomization";
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Label {
-    pub pairs: Texts,
-    pub include_selectors: bool,
-    pub include_templates: bool,
-    pub include_volume_claim_templates: bool,
-    pub fields: Vec<FieldSpec>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct Label {
+        "pairs" pub pairs: Texts,
+        "includeSelectors" pub include_selectors: bool,
+        "includeTemplates" pub include_templates: bool,
+        "includeVolumeClaimTemplates" pub include_volume_claim_templates: bool,
+        "fields" pub fields: Vec<FieldSpec>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Patch {
-    pub path: String,
-    pub patch: String,
-    pub target: Option<Selector>,
-    pub options: Option<PatchOptions>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct Patch {
+        "path" pub path: String,
+        "patch" pub patch: String,
+        "target" pub target: Option<Selector>,
+        "options" pub options: Option<PatchOptions>,
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct PatchOptions {
-    pub allow_name_change: bool,
-    pub allow_kind_change: bool,
+declare! {
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct PatchOptions {
+        "allowNameChange" pub allow_name_change: bool,
+        "allowKindChange" pub allow_kind_change: bool,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Image {
-    pub name: String,
-    pub new_name: String,
-    pub tag_suffix: String,
-    pub new_tag: String,
-    pub digest: String,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct Image {
+        "name" pub name: String,
+        "newName" pub new_name: String,
+        "tagSuffix" pub tag_suffix: String,
+        "newTag" pub new_tag: String,
+        "digest" pub digest: String,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Replica {
-    pub name: String,
-    pub count: i64,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct Replica {
+        "name" pub name: String,
+        "count" pub count: i64,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Generator {
-    pub namespace: String,
-    pub name: String,
-    pub behavior: String,
-    pub literals: Vec<String>,
-    pub files: Vec<String>,
-    pub envs: Vec<String>,
-    pub env: String,
-    pub options: Option<GeneratorOptions>,
-    /// Of Secrets.
-    #[serde(rename = "type")]
-    pub secret_type: String,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct Generator {
+        "namespace" pub namespace: String,
+        "name" pub name: String,
+        "behavior" pub behavior: String,
+        "literals" pub literals: Vec<String>,
+        "files" pub files: Vec<String>,
+        "envs" pub envs: Vec<String>,
+        "env" pub env: String,
+        "options" pub options: Option<GeneratorOptions>,
+        /// Of Secrets.
+        "type" pub secret_type: String,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct GeneratorOptions {
-    pub labels: Texts,
-    pub annotations: Texts,
-    pub disable_name_suffix_hash: bool,
-    pub immutable: bool,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct GeneratorOptions {
+        "labels" pub labels: Texts,
+        "annotations" pub annotations: Texts,
+        "disableNameSuffixHash" pub disable_name_suffix_hash: bool,
+        "immutable" pub immutable: bool,
+    }
 }
 
-/// What all charts have in common.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct HelmGlobals {
-    pub chart_home: String,
+declare! {
+    /// What all charts have in common.
+    #[derive(Clone, Debug)]
+    pub(crate) struct HelmGlobals {
+        "chartHome" pub chart_home: String,
+        unused {
+            "configHome": String,
+        }
+    }
 }
 
-/// A chart and its values.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct HelmChart {
-    pub name: String,
-    pub version: String,
-    pub repo: String,
-    pub release_name: String,
-    pub namespace: String,
-    pub additional_values_files: Vec<String>,
-    pub values_file: String,
-    pub values_inline: Option<Map<String, Value>>,
-    pub values_merge: String,
-    #[serde(rename = "includeCRDs")]
-    pub include_crds: bool,
-    pub skip_hooks: bool,
-    pub api_versions: Option<Vec<String>>,
-    pub kube_version: String,
-    pub name_template: String,
-    pub skip_tests: bool,
+declare! {
+    /// A chart and its values.
+    #[derive(Clone, Debug)]
+    pub(crate) struct HelmChart {
+        "name" pub name: String,
+        "version" pub version: String,
+        "repo" pub repo: String,
+        "releaseName" pub release_name: String,
+        "namespace" pub namespace: String,
+        "additionalValuesFiles" pub additional_values_files: Vec<String>,
+        "valuesFile" pub values_file: String,
+        "valuesInline" pub values_inline: Option<Map<String, Value>>,
+        "valuesMerge" pub values_merge: String,
+        "includeCRDs" pub include_crds: bool,
+        "skipHooks" pub skip_hooks: bool,
+        "apiVersions" pub api_versions: Option<Vec<String>>,
+        "kubeVersion" pub kube_version: String,
+        "nameTemplate" pub name_template: String,
+        "skipTests" pub skip_tests: bool,
+        unused {
+            "chartHome": String,
+            "configHome": String,
+            "debug": bool,
+            "devel": bool,
+        }
+    }
 }
 
-/// A chart in the deprecated field `helmChartInflationGenerator`. kustomize leaves what is not here out.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct OldHelmChart {
-    chart_name: String,
-    chart_version: String,
-    chart_repo_url: String,
-    chart_home: String,
-    values: String,
-    values_local: Option<Map<String, Value>>,
-    values_merge: String,
-    release_name: String,
+declare! {
+    /// A chart in the deprecated field `helmChartInflationGenerator`. kustomize leaves what is not here out.
+    #[derive(Clone, Debug)]
+    pub(crate) struct OldHelmChart {
+        "chartName" chart_name: String,
+        "chartVersion" chart_version: String,
+        "chartRepoUrl" chart_repo_url: String,
+        "chartHome" chart_home: String,
+        "values" values: String,
+        "valuesLocal" values_local: Option<Map<String, Value>>,
+        "valuesMerge" values_merge: String,
+        "releaseName" release_name: String,
+        unused {
+            "chartRepoName": String,
+            "helmBin": String,
+            "helmHome": String,
+            "releaseNamespace": String,
+            "extraArgs": Vec<String>,
+        }
+    }
 }
 
 impl From<OldHelmChart> for HelmChart {
@@ -185,87 +224,97 @@ impl From<OldHelmChart> for HelmChart {
     }
 }
 
-/// A replacement, or a file with replacements.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ReplacementEntry {
-    #[serde(flatten)]
-    pub replacement: Replacement,
-    pub path: String,
+declare! {
+    /// A replacement, or a file with replacements.
+    #[derive(Clone, Debug)]
+    pub(crate) struct ReplacementEntry {
+        embedded pub replacement: Replacement,
+        "path" pub path: String,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Replacement {
-    pub source: Option<ReplacementSource>,
-    pub targets: Option<Vec<ReplacementTarget>>,
-    pub source_value: Option<String>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct Replacement {
+        "source" pub source: Option<ReplacementSource>,
+        "targets" pub targets: Option<Vec<ReplacementTarget>>,
+        "sourceValue" pub source_value: Option<String>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct ReplacementSource {
-    #[serde(flatten)]
-    pub gvk: GvkFilter,
-    pub name: String,
-    pub namespace: String,
-    pub field_path: String,
-    pub options: Option<FieldOptions>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct ReplacementSource {
+        embedded pub gvk: GvkFilter,
+        "name" pub name: String,
+        "namespace" pub namespace: String,
+        "fieldPath" pub field_path: String,
+        "options" pub options: Option<FieldOptions>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct ReplacementTarget {
-    pub select: Option<Selector>,
-    pub reject: Vec<Selector>,
-    pub field_paths: Vec<String>,
-    pub options: Option<FieldOptions>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct ReplacementTarget {
+        "select" pub select: Option<Selector>,
+        "reject" pub reject: Vec<Selector>,
+        "fieldPaths" pub field_paths: Vec<String>,
+        "options" pub options: Option<FieldOptions>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct FieldOptions {
-    pub delimiter: String,
-    pub index: i64,
-    pub create: bool,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct FieldOptions {
+        "delimiter" pub delimiter: String,
+        "index" pub index: i64,
+        "create" pub create: bool,
+        unused {
+            "encoding": String,
+        }
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(crate) struct Var {
-    pub name: String,
-    pub objref: VarTarget,
-    pub fieldref: VarField,
+declare! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct Var {
+        "name" pub name: String,
+        "objref" pub objref: VarTarget,
+        "fieldref" pub fieldref: VarField,
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct VarTarget {
-    pub api_version: String,
-    #[serde(flatten)]
-    pub gvk: GvkFilter,
-    pub name: String,
-    pub namespace: String,
+declare! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct VarTarget {
+        embedded pub gvk: GvkFilter,
+        "apiVersion" pub api_version: String,
+        "name" pub name: String,
+        "namespace" pub namespace: String,
+    }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct VarField {
-    pub field_path: String,
+declare! {
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct VarField {
+        "fieldPath" pub field_path: String,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct SortOptions {
-    pub order: String,
-    pub legacy_sort_options: Option<LegacySortOptions>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct SortOptions {
+        "order" pub order: String,
+        "legacySortOptions" pub legacy_sort_options: Option<LegacySortOptions>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct LegacySortOptions {
-    pub order_first: Vec<String>,
-    pub order_last: Vec<String>,
+declare! {
+    #[derive(Clone, Debug)]
+    pub(crate) struct LegacySortOptions {
+        "orderFirst" pub order_first: Vec<String>,
+        "orderLast" pub order_last: Vec<String>,
+    }
 }
 
 impl Kustomization {

@@ -1,10 +1,13 @@
-use super::fields::{self, Mode, Type, normalize};
+//! How kustomizations and plugin configurations are read.
+
+use super::fields::{Declared, Mode, normalize};
 use super::{COMPONENT, KUSTOMIZATION, Kustomization};
 use crate::budget::{Budget, KUSTOMIZATION as KUSTOMIZATION_TEXT};
 use crate::error::{Error, ErrorKind};
-use crate::node::value_size;
 use driftless_manifest::Fuel;
+use driftless_manifest::fuel::value_nodes;
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -26,7 +29,7 @@ pub(crate) fn parse(source: &Source<'_>, budget: &Budget) -> Result<Kustomizatio
         Source::File(text, file) => budget.reading(|fuel| read(text, file, fuel))?,
         Source::Value(value) => (*value).clone(),
     };
-    budget.spend_nodes(value_size(&document))?;
+    budget.spend_nodes(value_nodes(&document))?;
     let document = normalized(
         document,
         Mode {
@@ -68,47 +71,30 @@ pub(crate) fn to_document(
     }
 }
 
-/// Files and plugin configurations that are not kustomizations.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConfigKind {
-    /// A file under `configurations`, the only one where unknown fields are refused.
-    Configuration,
-    Generator,
-    Transformer,
-    Replacement,
-    /// The configuration of the `IAMPolicyGenerator`.
-    Iam,
-    /// The configuration of the `HelmChartInflationGenerator`.
-    Helm,
-}
-
-/// Brings such a value into the kind_of_config that the models read.
+/// Reads a file or a plugin's configuration that is not a kustomization; null is an empty one. Numbers and booleans become
+/// texts where a text is expected. Unknown fields are refused where `strict` says so, else dropped.
 ///
 /// # Errors
-/// A value of another type than expected.
-pub(crate) fn normalize_config(value: Value, kind_of_config: ConfigKind) -> Result<Value, String> {
-    let fields: &'static [(&str, Type)] = match kind_of_config {
-        ConfigKind::Configuration => &fields::CONFIGURATION,
-        ConfigKind::Generator => fields::GENERATOR,
-        ConfigKind::Transformer => &fields::TRANSFORMER,
-        ConfigKind::Replacement => &fields::REPLACEMENT,
-        ConfigKind::Iam => &fields::IAM,
-        ConfigKind::Helm => &fields::HELM,
-    };
-    let mode = Mode {
-        strict: kind_of_config == ConfigKind::Configuration,
-        coerce: true,
-    };
+/// What was expected at which field.
+pub(crate) fn read_config<T>(value: Value, strict: bool) -> Result<T, String>
+where
+    T: Declared + DeserializeOwned,
+{
     let value = if value.is_null() {
         Value::Object(Map::new())
     } else {
         value
     };
-    normalize(value, &Type::Struct(fields), "", mode)
+    let mode = Mode {
+        strict,
+        coerce: true,
+    };
+    let value = normalize(value, &T::TYPE, "", mode)?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 fn normalized(document: Value, mode: Mode) -> Result<Value, Error> {
-    normalize(document, &Type::Struct(&fields::KUSTOMIZATION), "", mode)
+    normalize(document, &Kustomization::TYPE, "", mode)
         .map_err(|reason| ErrorKind::Kustomization(reason).into())
 }
 

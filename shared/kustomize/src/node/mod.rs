@@ -16,38 +16,9 @@ pub(crate) use path::{first_part, is_list_item, lookup, lookup_mut, parts, smart
 pub(crate) use read::{documents, first_document, from_value};
 pub(crate) use shared_scalars::{SharedScalars, unshare};
 pub(crate) use typing::resolve;
-pub(crate) use write::{GoJson, into_value, to_text, to_value};
+pub(crate) use write::{into_value, to_text, to_value};
 
-use serde_json::Value;
-
-/// Bytes of text that count as one more value in a budget.
-const TEXT_PER_VALUE: usize = 64;
-
-/// Values that a map counts as, beside itself: in JSON its table has room for eleven fields, however few there are.
-pub(crate) const MAP_VALUES: usize = 4;
-
-/// How many values a text of this length counts as, beside the first.
-fn more_text(length: usize) -> usize {
-    length / TEXT_PER_VALUE
-}
-
-/// How many values a scalar with a text of this length counts as.
-pub(crate) fn text_size(length: usize) -> usize {
-    1 + more_text(length)
-}
-
-/// How many values a JSON value counts as: see [`Node::size`].
-pub(crate) fn value_size(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => text_size(text.len()),
-        Value::Array(items) => 1 + items.iter().map(value_size).sum::<usize>(),
-        Value::Object(map) => {
-            let field = |(key, value): (&String, &Value)| more_text(key.len()) + value_size(value);
-            1 + MAP_VALUES + map.iter().map(field).sum::<usize>()
-        }
-    }
-}
+use driftless_manifest::fuel::{MAP_NODES, text_nodes};
 
 /// A map, list or scalar.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,11 +239,12 @@ impl Node {
     /// How many values it holds, itself included: long texts count as several, and so do maps.
     pub fn size(&self) -> usize {
         match self {
-            Node::Scalar(scalar) => text_size(scalar.text.len()),
+            Node::Scalar(scalar) => text_nodes(scalar.text.len()),
             Node::Seq(items) => 1 + items.iter().map(Node::size).sum::<usize>(),
             Node::Map(map) => {
-                let field = |(key, value): &(String, Node)| more_text(key.len()) + value.size();
-                1 + MAP_VALUES + map.fields().iter().map(field).sum::<usize>()
+                let field =
+                    |(key, value): &(String, Node)| text_nodes(key.len()) - 1 + value.size();
+                1 + MAP_NODES + map.fields().iter().map(field).sum::<usize>()
             }
         }
     }

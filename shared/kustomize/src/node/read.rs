@@ -1,3 +1,5 @@
+//! YAML texts as nodes, split into documents as kyaml splits them.
+
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use crate::selector::shortened;

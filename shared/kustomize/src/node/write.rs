@@ -1,9 +1,10 @@
+//! Nodes as JSON values and as YAML text.
+
 use super::typing::plain;
 use super::{Map, Node, Scalar, Style, Tag, resolve};
 use crate::error::{Error, ErrorKind};
 use driftless_manifest::yaml::{self, Dialect, NodeKind};
 use serde_json::{Number, Value};
-use std::io::{self, Write};
 
 /// The value that kustomize prints: scalars typed as YAML types them, whole floats as integers.
 ///
@@ -46,34 +47,6 @@ pub(crate) fn into_value(node: Node) -> Result<Value, Error> {
                 .collect::<Result<_, Error>>()?,
         ),
     })
-}
-
-/// Writes JSON as Go does: `<`, `>`, `&` and the two line separators are escaped.
-pub(crate) struct GoJson<W>(pub W);
-
-impl<W: Write> Write for GoJson<W> {
-    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
-        let mut from = 0;
-        for at in 0..json.len() {
-            let (escaped, length) = match json[at..] {
-                [b'<', ..] => ("\\u003c", 1),
-                [b'>', ..] => ("\\u003e", 1),
-                [b'&', ..] => ("\\u0026", 1),
-                [0xe2, 0x80, 0xa8, ..] => ("\\u2028", 3),
-                [0xe2, 0x80, 0xa9, ..] => ("\\u2029", 3),
-                _ => continue,
-            };
-            self.0.write_all(&json[from..at])?;
-            self.0.write_all(escaped.as_bytes())?;
-            from = at + length;
-        }
-        self.0.write_all(&json[from..])?;
-        Ok(json.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
 }
 
 /// A value as YAML text that keeps the order of keys.
@@ -308,16 +281,5 @@ mod tests {
             let node = first_document(text, &EMBEDDED, &fuel).unwrap().unwrap();
             assert_eq!(to_text(&node), text);
         }
-    }
-
-    #[test]
-    fn json_is_escaped_as_go_does() {
-        let mut json = Vec::new();
-        let value = serde_json::json!({"a": "<b> & \u{2028}\u{2029} \u{e9}"});
-        serde_json::to_writer(GoJson(&mut json), &value).unwrap();
-        assert_eq!(
-            String::from_utf8(json).unwrap(),
-            "{\"a\":\"\\u003cb\\u003e \\u0026 \\u2028\\u2029 \u{e9}\"}"
-        );
     }
 }

@@ -7,7 +7,7 @@ mod table;
 
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
-use crate::node::value_size;
+use driftless_manifest::fuel::value_nodes;
 use driftless_manifest::yaml::{self, Dialect};
 use serde_json::Value;
 use std::cell::Cell;
@@ -290,7 +290,7 @@ impl Custom {
             yaml::documents_within(text.as_bytes(), file, Dialect::V2, &limits, fuel)
         })?;
         let document = documents.into_iter().next().unwrap_or(Value::Null);
-        budget.spend_nodes(value_size(&document))?;
+        budget.spend_nodes(value_nodes(&document))?;
         if !document.is_object() {
             return Err(ErrorKind::Kustomization(format!(
                 "openapi: '{file}' is no OpenAPI document"

@@ -1,3 +1,5 @@
+//! The `images` field.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{CreateKind, FieldSpec};

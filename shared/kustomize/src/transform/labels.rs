@@ -1,3 +1,5 @@
+//! Labels and annotations: adds pairs to the maps that field specs select.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{CreateKind, FieldSpec};

@@ -1,3 +1,5 @@
+//! The `namePrefix` and `nameSuffix` fields.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{CreateKind, FieldSpec};

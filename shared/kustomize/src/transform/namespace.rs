@@ -1,3 +1,5 @@
+//! The `namespace` field: sets namespaces and the subjects of role bindings.
+
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{CreateKind, FieldSpec};

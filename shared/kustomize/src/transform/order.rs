@@ -1,3 +1,5 @@
+//! The order of the output: `sortOptions`.
+
 use crate::config::{FIRST, LAST};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::SortOptions;

@@ -1,3 +1,5 @@
+//! The `patches` and `patchesJson6902` fields: strategic and JSON patches of selected objects.
+
 use super::json_patch::JsonPatch;
 use super::strategic::{Flags, SmPatch, apply_selected};
 use crate::budget::Budget;

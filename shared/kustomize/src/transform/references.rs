@@ -1,3 +1,5 @@
+//! Name references: follows renamed objects in the fields that name them.
+
 use crate::config::BackReferences;
 use crate::error::{Error, ErrorKind};
 use crate::fieldspec::{CreateKind, FieldSpec};

@@ -1,3 +1,5 @@
+//! The `patchesStrategicMerge` field, and what a strategic merge patch may change.
+
 use crate::error::{Error, ErrorKind};
 use crate::loader::{Context, Loader};
 use crate::merge::merge;

@@ -1,12 +1,15 @@
+//! The `ValueAddTransformer` plugin.
+
 use super::namespace::Namespace;
 use super::patches::select;
 use crate::budget::Budget;
 use crate::error::{Error, ErrorKind};
+use crate::kustomization::declare;
 use crate::loader::Context;
-use crate::node::{self, MAP_VALUES, Map, Node};
+use crate::node::{self, Map, Node};
 use crate::resmap::ResMap;
 use crate::selector::Selector;
-use serde::Deserialize;
+use driftless_manifest::fuel::MAP_NODES;
 
 /// The `ValueAddTransformer` plugin: writes one value into fields, or into a part of a file path.
 pub(crate) struct ValueAdd {
@@ -14,14 +17,15 @@ pub(crate) struct ValueAdd {
     pub targets: Vec<Target>,
 }
 
-/// Where the value goes.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Target {
-    pub selector: Option<Selector>,
-    pub field_path: String,
-    /// From 1: the part of a file path that the value becomes. 0 replaces the whole text.
-    pub file_path_position: i64,
+declare! {
+    /// Where the value goes.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Target {
+        "selector" pub selector: Option<Selector>,
+        "fieldPath" pub field_path: String,
+        /// From 1: the part of a file path that the value becomes. 0 replaces the whole text.
+        "filePathPosition" pub file_path_position: i64,
+    }
 }
 
 fn fault(reason: String) -> Error {
@@ -81,7 +85,7 @@ impl ValueAdd {
                 return Err(wrong(what));
             };
             budget.spend_field(part, "")?;
-            budget.spend_nodes(MAP_VALUES)?;
+            budget.spend_nodes(MAP_NODES)?;
             at = field(map, part, last).ok_or_else(|| wrong("nothing"))?;
         }
         match at {

@@ -7,6 +7,7 @@ use crate::kustomization::Var;
 use crate::loader::Context;
 use crate::node::{self, Node, Scalar, Style, Tag};
 use crate::resmap::ResMap;
+use driftless_go::float;
 use std::collections::{BTreeMap, HashMap};
 
 fn fault(reason: String) -> Error {
@@ -102,18 +103,12 @@ fn shown(value: &Scalar) -> String {
     const LARGEST: f64 = 1e21;
     const SMALLEST: f64 = 1e-4;
     match value.text.parse::<f64>() {
-        Ok(float)
+        Ok(number)
             if value.tag == Tag::Float
-                && float != 0.0
-                && !(SMALLEST..LARGEST).contains(&float.abs()) =>
+                && number != 0.0
+                && !(SMALLEST..LARGEST).contains(&number.abs()) =>
         {
-            let short = format!("{float:e}");
-            let (digits, exponent) = short.split_once('e').unwrap_or((&short, "0"));
-            let (sign, exponent) = match exponent.strip_prefix('-') {
-                Some(exponent) => ('-', exponent),
-                None => ('+', exponent),
-            };
-            format!("{digits}e{sign}{exponent:0>2}")
+            float::format(number, 'e', None)
         }
         _ => value.text.clone(),
     }

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use super::error::{Fault, YamlError, YamlErrorKind};
 use super::node::{Limits, Node, NodeKind, ScalarStyle};
 use super::resolve::{Resolved, resolve};
-use super::{Dialect, float, time};
+use super::{Dialect, number, time};
 use crate::fuel::Fuel;
+use driftless_go::float;
 
 /// Turns a node into the JSON value that the dialect's library and Go's `encoding/json` make of it.
 ///
@@ -152,7 +153,7 @@ fn scalar(node: &Node, text: &str, style: ScalarStyle, dialect: Dialect) -> Resu
         Resolved::Bool(b) => Ok(Value::Bool(b)),
         Resolved::Int(i) => Ok(Value::Number(i.into())),
         Resolved::Uint(u) => Ok(Value::Number(u.into())),
-        Resolved::Float(f) => match float::json_number(f) {
+        Resolved::Float(f) => match number::json_number(f) {
             Some(n) => Ok(Value::Number(n)),
             None => Err(fault(node, YamlErrorKind::NotFinite)),
         },
@@ -293,7 +294,7 @@ fn key(node: &Node, keys: Keys) -> Result<String, Fault> {
 }
 
 fn float_key(f: f64) -> String {
-    match float::general32(f) {
+    match float::format_float32(f) {
         Some(text) => text,
         None if f.is_nan() => ".nan".to_owned(),
         None if f < 0.0 => "-.inf".to_owned(),

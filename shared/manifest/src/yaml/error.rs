@@ -1,3 +1,5 @@
+//! Errors of YAML texts, with file, line and column.
+
 use crate::fuel::{FuelKind, OutOfFuel};
 use std::fmt;
 

@@ -7,9 +7,9 @@ mod convert;
 mod emit;
 mod error;
 mod events;
-mod float;
 mod keysort;
 mod node;
+mod number;
 mod parse;
 mod resolve;
 mod scan;
@@ -18,7 +18,6 @@ mod time;
 pub use convert::{documents, documents_within, node_to_value};
 pub use emit::{Document, View, to_string, write};
 pub use error::{Budget, YamlError, YamlErrorKind};
-pub use float::plain_float;
 pub use node::{Comment, Limits, Node, NodeKind, ScalarStyle};
 pub use parse::{parse, parse_path, parse_with_comments, parse_within};
 

@@ -1,3 +1,5 @@
+//! The parsed form of a YAML text, with order, styles, tags and positions, and the limits of parsing one.
+
 use crate::fuel::{Fuel, FuelLimits};
 
 /// What one text may cost. Tenants are hostile, so every parse has a limit.

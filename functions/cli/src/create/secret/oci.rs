@@ -6,7 +6,8 @@ use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driftless_helm::{gojson, scheme_and_host};
+use driftless_go::json;
+use driftless_helm::scheme_and_host;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -66,7 +67,7 @@ impl Args {
         let config = Config {
             auths: BTreeMap::from([(url, login)]),
         };
-        let text = gojson::to_string(&config).map_err(Error::new)?;
+        let text = json::to_string(&config).map_err(Error::new)?;
         let text = indented(&text);
         let labels = names::labels(&self.named.labels)?;
         let mut secret =

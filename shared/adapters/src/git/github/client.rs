@@ -1,3 +1,5 @@
+//! Requests to GitHub's API through octocrab.
+
 use bytes::Bytes;
 use driftless_core::ports::{ErrorKind, PortError, Result};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};

@@ -1,3 +1,5 @@
+//! The files of a commit: one tarball from GitHub.
+
 use super::Session;
 use super::client::ApiRequest;
 use crate::git::is_sha;

@@ -1,3 +1,5 @@
+//! Logins at GitHub: the installation's App or token, and those of Secrets.
+
 use super::Session;
 use super::client::{Api, ApiRequest, ApiResponse, NOT_VALID};
 use driftless_core::flux::parse_rfc3339;

@@ -1,3 +1,5 @@
+//! The commit that a reference of a GitHub repository leads to.
+
 use super::Session;
 use super::client::{ApiRequest, ApiResponse};
 use crate::git::{RefSpec, highest, is_sha};

@@ -1,6 +1,6 @@
-//! JSON Patch (RFC 6902).
+//! JSON Patch (RFC 6902), applied as the real server does: see [`JsonPatch`].
 
-use json_patch::{AddOperation, Patch, PatchOperation};
+use driftless_manifest::{Fuel, FuelLimits, JsonPatch, JsonPatchOperation};
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -9,6 +9,14 @@ const MOST_OPERATIONS: usize = 10_000;
 
 /// The most bytes that the copies of one patch may add: the real server's `JSONPatchMaxCopyBytes`.
 const MOST_COPIED: usize = 3 << 20;
+
+/// What the operations of one patch may cost.
+const COST: FuelLimits = FuelLimits {
+    steps: 20_000_000,
+    bytes: 0,
+    nodes: 4_000_000,
+    depth: 1_000,
+};
 
 pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
     let raw: Value = serde_json::from_slice(body)
@@ -25,34 +33,28 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
         );
         return Err(ApiError::new(413, "RequestEntityTooLarge", message));
     }
-    let patch: Patch = serde_json::from_value(raw).map_err(|_| refused())?;
+    let patch = JsonPatch::new(raw).map_err(|_| refused())?;
+    let fuel = Fuel::new(COST);
     let mut out = live.clone();
     let mut copied = 0;
-    for operation in patch.0 {
-        let of_root = operation.path().is_root()
-            || matches!(&operation, PatchOperation::Copy(copy) if copy.from.is_root())
-            || matches!(&operation, PatchOperation::Move(moved) if moved.from.is_root());
-        if of_root {
-            // The real server does not find the root.
+    for operation in patch.operations() {
+        // The real server does not find the root.
+        if operation.names_root() {
             return Err(refused());
         }
-        let operation = as_the_real_server(operation, &out);
-        copied += copied_bytes(&operation, &out)?;
+        copied += copied_bytes(operation, &out)?;
         if copied > MOST_COPIED {
             return Err(refused());
         }
-        json_patch::patch(&mut out, &[operation]).map_err(|_| refused())?;
+        operation.apply(&mut out, &fuel).map_err(|_| refused())?;
     }
     Ok(out)
 }
 
 /// The bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
 /// times as large.
-fn copied_bytes(operation: &PatchOperation, document: &Value) -> Result<usize, ApiError> {
-    let PatchOperation::Copy(copy) = operation else {
-        return Ok(0);
-    };
-    let Some(value) = document.pointer(copy.from.as_str()) else {
+fn copied_bytes(operation: &JsonPatchOperation, document: &Value) -> Result<usize, ApiError> {
+    let Some(value) = operation.copied(document) else {
         return Ok(0);
     };
     let mut length = Length(0);
@@ -71,19 +73,6 @@ impl std::io::Write for Length {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
-}
-
-/// Turns a replacement of a missing field into an addition, as evanphx/json-patch does.
-fn as_the_real_server(operation: PatchOperation, document: &Value) -> PatchOperation {
-    match operation {
-        PatchOperation::Replace(replace) if document.pointer(replace.path.as_str()).is_none() => {
-            PatchOperation::Add(AddOperation {
-                path: replace.path,
-                value: replace.value,
-            })
-        }
-        other => other,
     }
 }
 

@@ -1,12 +1,11 @@
 //! Label and field selectors of lists, watches and collection deletes.
 
 mod fields;
-mod labels;
 
+use driftless_manifest::labels::LabelSelector;
 use serde_json::Value;
 
 pub(crate) use fields::Fields;
-pub(crate) use labels::Labels;
 
 use crate::error::ApiError;
 use crate::resources::Resource;
@@ -14,7 +13,7 @@ use crate::resources::Resource;
 /// A label selector and a field selector, both of which must match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selector {
-    labels: Labels,
+    labels: LabelSelector,
     fields: Fields,
 }
 
@@ -25,7 +24,7 @@ impl Selector {
     /// 400 for a text that is not a selector.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, ApiError> {
         Ok(Self {
-            labels: Labels::parse(labels).map_err(ApiError::bad_request)?,
+            labels: LabelSelector::parse(labels).map_err(ApiError::bad_request)?,
             fields: Fields::parse(fields).map_err(ApiError::bad_request)?,
         })
     }
@@ -56,6 +55,6 @@ impl Selector {
 
     /// Whether an object is selected.
     pub fn matches(&self, object: &Value) -> bool {
-        self.labels.matches(object) && self.fields.matches(object)
+        self.labels.matches_object(object) && self.fields.matches(object)
     }
 }

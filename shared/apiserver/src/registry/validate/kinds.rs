@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::error::FieldError;
-use crate::objects::selector::Labels;
 use crate::resources::Resource;
-use crate::values::{is_zero, names, text, texts};
+use crate::values::{is_zero, text, texts};
+use driftless_manifest::labels::LabelSelector;
+use driftless_manifest::names;
 
 /// The errors of a new or changed object.
 pub(super) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
@@ -449,7 +450,7 @@ fn aggregation(selectors: &Value, out: &mut Vec<FieldError>) {
     for (index, selector) in selectors.as_array().into_iter().flatten().enumerate() {
         let at = format!("{AT}[{index}]");
         label_selector(selector, &at, out);
-        if Labels::of_object(selector).is_err() {
+        if LabelSelector::of_object(selector).is_err() {
             let why = "invalid label selector.";
             out.push(FieldError::invalid(&at, &Value::Null, why));
         }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::error::FieldError;
 use crate::objects::crd;
 use crate::resources::Resource;
-use crate::values::{is_zero, names, text};
+use crate::values::{is_zero, text};
+use driftless_manifest::names;
 
 /// The rule of a resource's names.
 fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {

@@ -1,3 +1,5 @@
+//! The `spec` of a HelmRelease's actions: install, upgrade, test, rollback, uninstall.
+
 use super::super::kustomization::is_false;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

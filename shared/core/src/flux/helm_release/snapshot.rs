@@ -1,3 +1,5 @@
+//! The history entries in a HelmRelease's status.
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,3 +1,5 @@
+//! `spec` of a HelmRelease.
+
 use super::super::kustomization::{
     CommonMetadata, DependsOn, HealthCheckExpr, IgnoreRule, Image, Json6902Patch, KubeConfigRef,
     LocalRef, Patch, is_false,

@@ -1,3 +1,5 @@
+//! `status` of a HelmRelease.
+
 use super::super::Conditions;
 use super::snapshot::Snapshot;
 use schemars::JsonSchema;

@@ -5,16 +5,17 @@ mod paths;
 use crate::budget::{Budget, KUSTOMIZATION};
 use crate::error::{Error, ErrorKind};
 use crate::kustomization::{
-    ConfigKind, FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget,
-    normalize_config,
+    FieldOptions, Replacement, ReplacementEntry, ReplacementSource, ReplacementTarget, read_config,
 };
 use crate::loader::{Context, Loader};
-use crate::node::{self, GoJson, Node, Scalar};
+use crate::node::{self, Node, Scalar};
 use crate::resid::{Id, IdFilter};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::selector::{Matcher, Selector};
+use driftless_go::json;
+use driftless_manifest::fuel::value_nodes;
 use driftless_manifest::yaml::{self, Dialect};
 use paths::{Found, Miss, Visit};
 use serde_json::Value as Json;
@@ -128,10 +129,7 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
     let bad = |reason: String| fault(format!("'{path}': {reason}"));
     let list = match documents.into_iter().next() {
         Some(value @ (Json::Array(_) | Json::Object(_))) => {
-            loader
-                .context
-                .budget
-                .spend_nodes(node::value_size(&value))?;
+            loader.context.budget.spend_nodes(value_nodes(&value))?;
             match value {
                 Json::Array(list) => list,
                 one => vec![one],
@@ -139,10 +137,7 @@ fn read(path: &str, loader: &Loader<'_>) -> Result<Vec<Replacement>, Error> {
         }
         _ => return Err(bad("expected a replacement or a list of them".to_owned())),
     };
-    let one = |value: Json| {
-        let value = normalize_config(value, ConfigKind::Replacement).map_err(bad)?;
-        serde_json::from_value(value).map_err(|error| bad(error.to_string()))
-    };
+    let one = |value: Json| read_config(value, false).map_err(bad);
     list.into_iter().map(one).collect()
 }
 
@@ -438,12 +433,9 @@ fn write_text(inner: &Node, old: &str) -> Option<String> {
         return Some(node::to_text(inner).trim().to_owned());
     }
     let value = node::to_value(inner).ok()?;
-    let mut json = Vec::with_capacity(old.len());
-    let written = if old.contains('\n') && old.contains("  ") {
-        serde_json::to_writer_pretty(GoJson(&mut json), &value)
+    if old.contains('\n') && old.contains("  ") {
+        json::to_string_indent(&value, "  ").ok()
     } else {
-        serde_json::to_writer(GoJson(&mut json), &value)
-    };
-    written.ok()?;
-    String::from_utf8(json).ok()
+        json::to_string(&value).ok()
+    }
 }

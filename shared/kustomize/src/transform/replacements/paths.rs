@@ -1,6 +1,9 @@
+//! Field paths of replacements: finds, creates and writes the fields they select.
+
 use crate::error::Error;
 use crate::loader::Context;
-use crate::node::{MAP_VALUES, Map, Node, Scalar};
+use crate::node::{Map, Node, Scalar};
+use driftless_manifest::fuel::MAP_NODES;
 
 /// What a path leads to.
 pub(super) enum Found<'n> {
@@ -66,7 +69,7 @@ impl Visit<'_> {
 
     /// Pays for a value that is missing, and makes it empty.
     fn blank(self, next: Option<&String>, make: &Node) -> Result<Node, Miss> {
-        self.context.budget.spend_nodes(1 + MAP_VALUES)?;
+        self.context.budget.spend_nodes(1 + MAP_NODES)?;
         Ok(blank(next, make))
     }
 
@@ -162,7 +165,7 @@ impl Visit<'_> {
         if count > 0 || self.make.is_none() {
             return Ok(());
         }
-        budget.spend_nodes(1 + MAP_VALUES)?;
+        budget.spend_nodes(1 + MAP_NODES)?;
         budget.spend_field(key, pattern)?;
         let value = Node::Scalar(Scalar::plain(pattern));
         let mut item = match key {

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 
 use self::scalar::{Style, is_break, is_multiline, is_printable, style};
-use super::{float, keysort};
+use super::{keysort, number};
+use driftless_go::float;
 
 /// Writes a value as `sigs.k8s.io/yaml` v1.6 `Marshal` does, byte for byte: keys in go-yaml v2's order, lists not
 /// indented under their key, strings folded at the first space after column 80, a line break at the end.
@@ -123,14 +124,14 @@ impl Emitter {
 
     fn number(&mut self, n: &Number) {
         let whole = if n.is_f64() {
-            n.as_f64().and_then(float::json_number)
+            n.as_f64().and_then(number::json_number)
         } else {
             None
         };
         let n = whole.as_ref().unwrap_or(n);
         // Writing to a String cannot fail.
         let _ = match n.as_f64() {
-            Some(f) if n.is_f64() => write!(self.out, "{}", float::general(f)),
+            Some(f) if n.is_f64() => write!(self.out, "{}", float::format(f, 'g', None)),
             _ => write!(self.out, "{n}"),
         };
     }

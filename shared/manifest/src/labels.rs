@@ -1,13 +1,26 @@
-//! Label selectors: their text, as `labels.Parse` of apimachinery 0.36 reads it, and their object form in
-//! `matchLabels` and `matchExpressions`.
+//! Label selectors: their text, as `labels.Parse` of k8s.io/apimachinery 0.36 reads it (pkg/labels/selector.go), and their
+//! object form in `matchLabels` and `matchExpressions`.
 
 use serde_json::Value;
 
-use crate::values::names;
+use crate::names;
 
 /// The requirements of one selector, all of which must hold.
+///
+/// ```
+/// use driftless_manifest::labels::LabelSelector;
+///
+/// let selector = LabelSelector::parse("app=web,tier in (a, b),!old")?;
+/// let labels = |key: &str| match key {
+///     "app" => Some("web"),
+///     "tier" => Some("a"),
+///     _ => None,
+/// };
+/// assert!(selector.matches(labels));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Labels(Vec<Requirement>);
+pub struct LabelSelector(Vec<Requirement>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Requirement {
@@ -25,7 +38,7 @@ enum Test {
     Below(i64),
 }
 
-impl Labels {
+impl LabelSelector {
     /// Reads a text such as `app=x,tier in (a,b),!old`.
     ///
     /// # Errors
@@ -58,7 +71,10 @@ impl Labels {
                 other => return Err(format!("{other:?} is not a valid label selector operator")),
             };
             let key = expression["key"].as_str().unwrap_or_default();
-            let values = crate::values::texts(&expression["values"]);
+            let values = expression["values"].as_array().into_iter().flatten();
+            let values = values
+                .map(|value| value.as_str().unwrap_or_default().to_owned())
+                .collect();
             out.push(requirement(key, operator, values)?);
         }
         Ok(Self(out))
@@ -69,17 +85,23 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Whether an object has labels that are selected.
-    pub fn matches(&self, object: &Value) -> bool {
+    /// Whether a set of labels is selected; `value` finds a label's value by its key.
+    pub fn matches<'l>(&self, value: impl Fn(&str) -> Option<&'l str>) -> bool {
+        self.0
+            .iter()
+            .all(|requirement| requirement.test.holds(value(&requirement.key)))
+    }
+
+    /// Whether an object, as JSON, has labels that are selected.
+    pub fn matches_object(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        self.0.iter().all(|requirement| requirement.matches(labels))
+        self.matches(|key| labels.get(key).and_then(Value::as_str))
     }
 }
 
-impl Requirement {
-    fn matches(&self, labels: &Value) -> bool {
-        let value = labels.get(&self.key).and_then(Value::as_str);
-        match (&self.test, value) {
+impl Test {
+    fn holds(&self, value: Option<&str>) -> bool {
+        match (self, value) {
             (Test::In(values), Some(value)) => values.iter().any(|known| known == value),
             (Test::NotIn(values), Some(value)) => values.iter().all(|known| known != value),
             (Test::NotIn(_) | Test::Absent, None) | (Test::Exists, Some(_)) => true,
@@ -261,7 +283,7 @@ impl Parser {
         token
     }
 
-    fn selector(mut self) -> Result<Labels, String> {
+    fn selector(mut self) -> Result<LabelSelector, String> {
         let mut out = Vec::new();
         loop {
             let (kind, text) = self.peek();
@@ -293,7 +315,7 @@ impl Parser {
             }
         }
         out.sort_by(|a: &Requirement, b| a.key.cmp(&b.key));
-        Ok(Labels(out))
+        Ok(LabelSelector(out))
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
@@ -399,6 +421,50 @@ impl Parser {
         match kind {
             Kind::Identifier => Ok(text),
             _ => Err(format!("found '{text}', expected: identifier")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selects() {
+        let labels = |key: &str| match key {
+            "app" => Some("web"),
+            "size" => Some("3"),
+            _ => None,
+        };
+        for (selector, want) in [
+            ("", true),
+            ("app", true),
+            ("!app", false),
+            ("!none", true),
+            ("app=web,size==3", true),
+            ("app != web", false),
+            ("none!=x", true),
+            ("app in (api, web)", true),
+            ("app notin (api,web)", false),
+            ("size > 2, size<4", true),
+            ("in in (in)", false),
+            ("app in (,web)", true),
+            ("app=", false),
+        ] {
+            let parsed = LabelSelector::parse(selector).unwrap();
+            assert_eq!(parsed.matches(labels), want, "{selector}");
+        }
+        for bad in [
+            "a b",
+            "app in web",
+            "app,",
+            "-x=1",
+            "app in (a b)",
+            "a/b/c",
+            "app=a b",
+            "size>x",
+        ] {
+            assert!(LabelSelector::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Go's quoted strings.
+//! Strings in quotes, as Go's `strconv.Quote` writes them.
 
 /// Go's `strconv.IsPrint`.
 pub fn is_print(c: char) -> bool {
@@ -14,15 +14,16 @@ pub fn is_print(c: char) -> bool {
 
 /// Go's `%q` of a string.
 pub fn quote(text: &[u8]) -> String {
-    quoted(text, '"', false)
+    quote_with(text, '"', false)
 }
 
 /// Go's `%+q` of a string.
 pub fn quote_ascii(text: &[u8]) -> String {
-    quoted(text, '"', true)
+    quote_with(text, '"', true)
 }
 
-pub(super) fn quoted(text: &[u8], mark: char, ascii: bool) -> String {
+/// The text between two marks, of which those inside are escaped. `ascii` escapes whatever is not ASCII.
+pub fn quote_with(text: &[u8], mark: char, ascii: bool) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len() + 2);
     out.push(mark);

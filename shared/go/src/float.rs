@@ -1,11 +1,12 @@
-//! Go's `strconv.FormatFloat`.
+//! Floating-point numbers as Go's `strconv.FormatFloat` and `encoding/json` write them.
 
 /// Digits behind the point that a float64 can have; Rust's formatting takes no precision above 65,535.
 const EXACT: usize = 1_100;
 
-/// Formats as `strconv.FormatFloat(f, verb, precision, 64)`: `e`, `E`, `f`, `g`, `G`, `b`, `x`, `X`; no precision means as
-/// many digits as are needed to read the same number again.
-pub fn format_float(f: f64, verb: char, precision: Option<usize>) -> String {
+/// The text of `strconv.FormatFloat(f, verb, precision, 64)` for the verbs `e`, `E`, `f`, `F`, `g`, `G`, `b`, `x` and `X`. No
+/// precision means as many digits as are needed to read the same number again. An unknown verb gives `%` and the verb, as Go
+/// does.
+pub fn format(f: f64, verb: char, precision: Option<usize>) -> String {
     if f.is_nan() {
         return "NaN".to_owned();
     }
@@ -18,7 +19,7 @@ pub fn format_float(f: f64, verb: char, precision: Option<usize>) -> String {
                 let kept = p.min(EXACT);
                 format!("{f:.kept$}{}", "0".repeat(p - kept))
             }
-            None => format!("{f}"),
+            None => plain(&scientific(f, None)),
         },
         'e' | 'E' => exponent(&scientific(f, precision), verb),
         'g' | 'G' => general(f, verb, precision),
@@ -26,6 +27,28 @@ pub fn format_float(f: f64, verb: char, precision: Option<usize>) -> String {
         'x' | 'X' => hexadecimal(f, verb, precision),
         _ => format!("%{verb}"),
     }
+}
+
+/// The text of `strconv.FormatFloat(f, 'g', -1, 32)` for the nearest float32; `None` where that is not finite.
+pub fn format_float32(f: f64) -> Option<String> {
+    let narrow = f as f32;
+    narrow
+        .is_finite()
+        .then(|| general_text(&format!("{narrow:e}"), 'g', None))
+}
+
+/// The text that `encoding/json` writes for a finite number: an exponent only below 1e-6 and from 1e21 on.
+pub fn json(f: f64) -> String {
+    let abs = f.abs();
+    if abs != 0.0 && !(1e-6..1e21).contains(&abs) {
+        let text = format(f, 'e', None);
+        // One digit less in small negative exponents: e-09 becomes e-9.
+        return match text.split_once("e-0") {
+            Some((mantissa, digit)) => format!("{mantissa}e-{digit}"),
+            None => text,
+        };
+    }
+    format(f, 'f', None)
 }
 
 /// `d.ddde±x` as Rust writes it.
@@ -41,8 +64,44 @@ fn scientific(f: f64, precision: Option<usize>) -> String {
                 _ => text,
             }
         }
-        None => format!("{f:e}"),
+        None => shortest(f),
     }
+}
+
+/// The fewest digits that read back as the same number. Where two numbers of that length are equally near, Go takes the even
+/// digit.
+fn shortest(f: f64) -> String {
+    let text = format!("{f:e}");
+    let mantissa = text.split('e').next().unwrap_or(&text);
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    let even = format!("{f:.*e}", digits.saturating_sub(1));
+    if even != text && even.parse() == Ok(f) {
+        even
+    } else {
+        text
+    }
+}
+
+/// `d.ddde±x` without an exponent.
+fn plain(scientific: &str) -> String {
+    let (mantissa, exp) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let sign = if mantissa.starts_with('-') { "-" } else { "" };
+    format!("{sign}{}", pointed(&digits, exp.parse().unwrap_or(0)))
+}
+
+/// Digits with a point behind the first `exp + 1` of them, and zeros where there are fewer.
+fn pointed(digits: &str, exp: i32) -> String {
+    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let point = exp.saturating_add(1);
+    if point <= 0 {
+        return format!("0.{}{digits}", "0".repeat(point.unsigned_abs() as usize));
+    }
+    if point >= count {
+        return format!("{digits}{}", "0".repeat((point - count) as usize));
+    }
+    let (whole, fraction) = digits.split_at(point as usize);
+    format!("{whole}.{fraction}")
 }
 
 /// Rust's `1.5e7` -> Go's `1.5e+07`.
@@ -56,10 +115,14 @@ fn exponent(text: &str, verb: char) -> String {
 }
 
 fn general(f: f64, verb: char, precision: Option<usize>) -> String {
-    let shortest = precision.is_none();
     let wanted = precision.map(|p| p.max(1));
-    let text = scientific(f, wanted.map(|p| p - 1));
-    let (mantissa, exp) = text.split_once('e').unwrap_or((&text, "0"));
+    general_text(&scientific(f, wanted.map(|p| p - 1)), verb, wanted)
+}
+
+/// The form `g` of digits in the form `e`; `wanted` is how many digits were asked for.
+fn general_text(text: &str, verb: char, wanted: Option<usize>) -> String {
+    let shortest = wanted.is_none();
+    let (mantissa, exp) = text.split_once('e').unwrap_or((text, "0"));
     let exp: i32 = exp.parse().unwrap_or(0);
     let negative = mantissa.starts_with('-');
     let mut digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
@@ -82,16 +145,7 @@ fn general(f: f64, verb: char, precision: Option<usize>) -> String {
         let exp_sign = if exp < 0 { '-' } else { '+' };
         return format!("{sign}{head}{dot}{tail}{e}{exp_sign}{:02}", exp.abs());
     }
-    let point = exp + 1;
-    let body = if point <= 0 {
-        format!("0.{}{digits}", "0".repeat(point.unsigned_abs() as usize))
-    } else if point >= count {
-        format!("{digits}{}", "0".repeat((point - count) as usize))
-    } else {
-        let (head, tail) = digits.split_at(point as usize);
-        format!("{head}.{tail}")
-    };
-    format!("{sign}{body}")
+    format!("{sign}{}", pointed(&digits, exp))
 }
 
 fn parts(f: f64) -> (bool, u64, i32) {
@@ -156,5 +210,48 @@ fn hexadecimal(f: f64, verb: char, precision: Option<usize>) -> String {
         text.to_uppercase()
     } else {
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_go_formats() {
+        for (f, verb, precision, text) in [
+            (0.0, 'g', None, "0"),
+            (-0.0, 'g', None, "-0"),
+            (123456.0, 'g', None, "123456"),
+            (1234567.0, 'g', None, "1.234567e+06"),
+            (1e-5, 'g', None, "1e-05"),
+            (0.0001, 'g', None, "0.0001"),
+            (1e21, 'f', None, "1000000000000000000000"),
+            (2.5e-7, 'f', None, "0.00000025"),
+            (-1.5, 'f', Some(0), "-2"),
+            (9007199254740993.0, 'e', None, "9.007199254740992e+15"),
+            (5e-324, 'e', None, "5e-324"),
+            (1.0, 'b', None, "4503599627370496p-52"),
+            (f64::NAN, 'g', None, "NaN"),
+            (f64::INFINITY, 'f', None, "+Inf"),
+        ] {
+            assert_eq!(format(f, verb, precision), text, "{f} as {verb}");
+        }
+    }
+
+    #[test]
+    fn as_go_writes_in_json() {
+        for (f, text) in [
+            (1e-7, "1e-7"),
+            (1.5e-10, "1.5e-10"),
+            (1e-6, "0.000001"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-0.0, "-0"),
+        ] {
+            assert_eq!(json(f), text);
+        }
+        assert_eq!(format_float32(0.1).as_deref(), Some("0.1"));
+        assert_eq!(format_float32(1e39), None);
     }
 }

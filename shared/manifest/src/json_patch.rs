@@ -1,0 +1,360 @@
+//! JSON patches as `gopkg.in/evanphx/json-patch.v4` 4.13 applies them, which kustomize and the API server use. It is laxer
+//! than RFC 6902: `replace` sets a map's field that is missing, indexes of lists may count from the end, `test` of a missing
+//! field passes against null, and an operation without a value has the value null.
+
+use crate::fuel::{Fuel, OutOfFuel, value_nodes};
+use serde_json::Value;
+
+/// The operations of a patch, in their order.
+#[derive(Clone, Debug)]
+pub struct JsonPatch(Vec<JsonPatchOperation>);
+
+/// One operation. What is wrong with it shows when it is applied.
+#[derive(Clone, Debug)]
+pub struct JsonPatchOperation {
+    op: String,
+    path: Option<String>,
+    from: Option<String>,
+    value: Value,
+}
+
+/// Why a patch is not applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonPatchError {
+    /// The patch is not a list of operations.
+    #[error("a JSON patch must be a list of operations")]
+    NotOperations,
+    /// An operation cannot be applied; why.
+    #[error("{0}")]
+    Failed(String),
+    /// An operation costs more than is left.
+    #[error(transparent)]
+    OutOfFuel(#[from] OutOfFuel),
+}
+
+impl JsonPatch {
+    /// The patch that a JSON value holds.
+    ///
+    /// # Errors
+    /// [`JsonPatchError::NotOperations`].
+    pub fn new(operations: Value) -> Result<Self, JsonPatchError> {
+        let Value::Array(operations) = operations else {
+            return Err(JsonPatchError::NotOperations);
+        };
+        operations
+            .into_iter()
+            .map(JsonPatchOperation::new)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The operations, in their order.
+    pub fn operations(&self) -> &[JsonPatchOperation] {
+        &self.0
+    }
+
+    /// Applies all operations to a document. After an error the document is half changed.
+    ///
+    /// # Errors
+    /// A path that does not exist, a test that fails, an unknown operation, or more than is left of the fuel.
+    ///
+    /// ```
+    /// use driftless_manifest::{Fuel, FuelLimits, JsonPatch};
+    /// use serde_json::json;
+    ///
+    /// let patch = JsonPatch::new(json!([{"op": "add", "path": "/ports/-1", "value": 2}]))?;
+    /// let mut document = json!({"ports": [1, 3]});
+    /// patch.apply(&mut document, &Fuel::new(FuelLimits::NONE))?;
+    /// assert_eq!(document, json!({"ports": [1, 3, 2]}));
+    /// # Ok::<(), driftless_manifest::JsonPatchError>(())
+    /// ```
+    pub fn apply(&self, document: &mut Value, fuel: &Fuel) -> Result<(), JsonPatchError> {
+        self.0
+            .iter()
+            .try_for_each(|operation| operation.apply(document, fuel))
+    }
+}
+
+impl JsonPatchOperation {
+    fn new(value: Value) -> Result<Self, JsonPatchError> {
+        let Value::Object(mut fields) = value else {
+            return Err(JsonPatchError::NotOperations);
+        };
+        let text = |field: Option<&Value>| field.and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            op: text(fields.get("op")).unwrap_or_default(),
+            path: text(fields.get("path")),
+            from: text(fields.get("from")),
+            value: fields.remove("value").unwrap_or(Value::Null),
+        })
+    }
+
+    /// Whether it names the whole document, in `path` or `from`.
+    pub fn names_root(&self) -> bool {
+        let is_root = |path: &Option<String>| path.as_deref() == Some("");
+        is_root(&self.path) || is_root(&self.from)
+    }
+
+    /// The value that it copies; `None` for other operations, and where nothing exists at `from`.
+    pub fn copied<'v>(&self, document: &'v Value) -> Option<&'v Value> {
+        let from = self.from.as_deref().filter(|_| self.op == "copy")?;
+        document.pointer(from)
+    }
+
+    fn path(&self) -> Result<&str, JsonPatchError> {
+        self.path.as_deref().ok_or_else(|| self.lacks("path"))
+    }
+
+    fn from(&self) -> Result<&str, JsonPatchError> {
+        self.from.as_deref().ok_or_else(|| self.lacks("from"))
+    }
+
+    fn lacks(&self, field: &str) -> JsonPatchError {
+        JsonPatchError::Failed(format!("operation '{}' has no {field}", self.op))
+    }
+
+    /// Applies it to a document.
+    ///
+    /// # Errors
+    /// Those of [`JsonPatch::apply`].
+    pub fn apply(&self, document: &mut Value, fuel: &Fuel) -> Result<(), JsonPatchError> {
+        let path = self.path()?;
+        let from = self.from.as_ref().map_or(0, String::len);
+        fuel.steps(1 + (path.len() + from) / 8)?;
+        let edit = Edit { fuel };
+        match self.op.as_str() {
+            "add" => edit.add(document, path, edit.copy(&self.value)?),
+            "remove" => edit.remove(document, path).map(|_| ()),
+            "replace" => edit.replace(document, path, edit.copy(&self.value)?),
+            "move" => {
+                let value = edit.remove(document, self.from()?)?;
+                fuel.steps(value_nodes(&value))?;
+                edit.add(document, path, value)
+            }
+            "copy" => {
+                let found = get(document, self.from()?).map_err(JsonPatchError::Failed)?;
+                let value = match found {
+                    Some(value) => edit.copy(value)?,
+                    None => Value::Null,
+                };
+                edit.add(document, path, value)
+            }
+            "test" => {
+                fuel.steps(value_nodes(&self.value))?;
+                test(document, path, &self.value).map_err(JsonPatchError::Failed)
+            }
+            other => Err(JsonPatchError::Failed(format!(
+                "'{other}' is not an operation: use add, remove, replace, move, copy or test"
+            ))),
+        }
+    }
+}
+
+/// Changes of a document, charged before they are made.
+struct Edit<'f> {
+    fuel: &'f Fuel,
+}
+
+/// Items of a list that are moved for a step.
+const MOVED: usize = 32;
+
+impl Edit<'_> {
+    fn copy(&self, value: &Value) -> Result<Value, JsonPatchError> {
+        let size = value_nodes(value);
+        self.fuel.steps(size)?;
+        self.fuel.nodes(size)?;
+        Ok(value.clone())
+    }
+
+    fn add(&self, document: &mut Value, path: &str, value: Value) -> Result<(), JsonPatchError> {
+        self.fuel.depth_of(path.matches('/').count(), &value)?;
+        let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
+        match parent {
+            Value::Array(items) if key == "-" => items.push(value),
+            Value::Array(items) => {
+                let at = index(&key, items.len(), items.len() + 1)
+                    .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
+                self.fuel.steps((items.len() - at) / MOVED)?;
+                items.insert(at, value);
+            }
+            Value::Object(map) => {
+                map.insert(key, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn remove(&self, document: &mut Value, path: &str) -> Result<Value, JsonPatchError> {
+        let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
+        match parent {
+            Value::Array(items) => {
+                let at = index(&key, items.len(), items.len())
+                    .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
+                self.fuel.steps((items.len() - at) / MOVED)?;
+                Ok(items.remove(at))
+            }
+            Value::Object(map) => map.remove(&key).ok_or_else(|| {
+                JsonPatchError::Failed(format!("path '{path}': the field to remove does not exist"))
+            }),
+            _ => Ok(Value::Null),
+        }
+    }
+
+    fn replace(
+        &self,
+        document: &mut Value,
+        path: &str,
+        value: Value,
+    ) -> Result<(), JsonPatchError> {
+        self.fuel.depth_of(path.matches('/').count(), &value)?;
+        if path.is_empty() {
+            if !value.is_object() && !value.is_array() {
+                return Err(JsonPatchError::Failed(
+                    "the whole object can only be replaced by a map".to_owned(),
+                ));
+            }
+            *document = value;
+            return Ok(());
+        }
+        let (parent, key) = parent(document, path).map_err(JsonPatchError::Failed)?;
+        match parent {
+            Value::Array(items) => {
+                let at = index(&key, items.len(), items.len())
+                    .map_err(|reason| JsonPatchError::Failed(format!("path '{path}': {reason}")))?;
+                items[at] = value;
+            }
+            Value::Object(map) => {
+                map.insert(key, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The map or list that holds the last part of a path, and that part.
+fn parent<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value, String), String> {
+    let missing = || format!("path '{path}' does not exist");
+    let mut parts = path
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"));
+    let mut last = parts.next().ok_or_else(missing)?;
+    let mut at = document;
+    for part in parts {
+        at = match at {
+            Value::Object(map) => map.get_mut(&last),
+            Value::Array(items) => index(&last, items.len(), items.len())
+                .ok()
+                .and_then(|at| items.get_mut(at)),
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+        last = part;
+    }
+    match at {
+        Value::Object(_) | Value::Array(_) => Ok((at, last)),
+        _ => Err(missing()),
+    }
+}
+
+/// An index, which may count from the end; `limit` is the first one that is too high.
+fn index(text: &str, length: usize, limit: usize) -> Result<usize, String> {
+    let fault = || format!("'{text}' is not a valid index of a list of length {length}");
+    let number: i64 = text.parse().map_err(|_| fault())?;
+    let at = match usize::try_from(number) {
+        Ok(at) => at,
+        Err(_) => usize::try_from(number.unsigned_abs())
+            .ok()
+            .and_then(|back| limit.checked_sub(back))
+            .ok_or_else(fault)?,
+    };
+    if at < limit { Ok(at) } else { Err(fault()) }
+}
+
+fn get<'v>(document: &'v mut Value, path: &str) -> Result<Option<&'v Value>, String> {
+    let (parent, key) = parent(document, path)?;
+    match parent {
+        Value::Array(items) => {
+            let at = index(&key, items.len(), items.len())
+                .map_err(|reason| format!("path '{path}': {reason}"))?;
+            Ok(items.get(at))
+        }
+        Value::Object(map) => Ok(map.get(&key)),
+        _ => Ok(None),
+    }
+}
+
+fn test(document: &mut Value, path: &str, wanted: &Value) -> Result<(), String> {
+    let found = if path.is_empty() {
+        Some(&*document)
+    } else {
+        get(document, path)?
+    };
+    if found.unwrap_or(&Value::Null) == wanted {
+        Ok(())
+    } else {
+        Err(format!("the test of '{path}' fails"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuel::FuelLimits;
+    use serde_json::json;
+
+    fn apply(patch: Value, mut document: Value) -> Result<Value, JsonPatchError> {
+        JsonPatch::new(patch)?.apply(&mut document, &Fuel::new(FuelLimits::NONE))?;
+        Ok(document)
+    }
+
+    #[test]
+    fn applies_as_evanphx() {
+        let document = json!({"a": {"b": [1, 2]}, "n": 8080});
+        for (patch, want) in [
+            (
+                json!([{"op": "replace", "path": "/new", "value": 1}]),
+                json!({"a": {"b": [1, 2]}, "n": 8080, "new": 1}),
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/-", "value": 3}]),
+                json!({"a": {"b": [1, 2, 3]}, "n": 8080}),
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/-1", "value": 3}]),
+                json!({"a": {"b": [1, 2, 3]}, "n": 8080}),
+            ),
+            (
+                json!([{"op": "remove", "path": "/a/b/-1"}]),
+                json!({"a": {"b": [1]}, "n": 8080}),
+            ),
+            (
+                json!([{"op": "test", "path": "/none", "value": null}]),
+                document.clone(),
+            ),
+            (
+                json!([{"op": "move", "from": "/n", "path": "/a/~0~1"}]),
+                json!({"a": {"b": [1, 2], "~/": 8080}}),
+            ),
+        ] {
+            assert_eq!(
+                apply(patch.clone(), document.clone()).unwrap(),
+                want,
+                "{patch}"
+            );
+        }
+        for patch in [
+            json!([{"op": "remove", "path": "/none"}]),
+            json!([{"op": "add", "path": "/none/x", "value": 1}]),
+            json!([{"op": "add", "path": "/a/b/9", "value": 1}]),
+            json!([{"op": "test", "path": "/n", "value": 1}]),
+            json!([{"op": "frob", "path": "/n"}]),
+            json!({"op": "add"}),
+        ] {
+            assert!(apply(patch.clone(), document.clone()).is_err(), "{patch}");
+        }
+    }
+}
