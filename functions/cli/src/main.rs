@@ -6,6 +6,7 @@ mod build;
 mod check;
 mod create;
 mod demo;
+mod doctor;
 mod embedded;
 mod error;
 mod fleet;
@@ -48,6 +49,7 @@ enum Command {
     Check(check::Args),
     Create(create::Args),
     Demo(demo::Args),
+    Doctor(doctor::Args),
     Get(get::Args),
     #[command(hide = true)]
     GotemplateVectors(gotemplate_vectors::Args),
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Check(args) => block_on(check::run(args)),
         Command::Create(args) => block_on(create::run(args)),
         Command::Demo(args) => demo::run(args),
+        Command::Doctor(args) => block_on(doctor::run(args)),
         Command::Get(args) => block_on(get::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
         Command::Reconcile(args) => block_on(reconcile::run(args)),

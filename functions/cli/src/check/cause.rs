@@ -55,6 +55,16 @@ impl Cause {
         }
     }
 
+    /// `HUBS: OBJECT: MESSAGE` in one line, as far as there is each of them.
+    pub fn text(&self, met: &Met) -> String {
+        let hubs = met.hubs.iter().map(String::as_str).collect::<Vec<_>>();
+        let message = self.message.replace('\n', " ");
+        let about = self.about.clone().unwrap_or_default();
+        let parts = [hubs.join(", "), about, message + &met.text(self)];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(": ")
+    }
+
     /// Whether it is about something that was not checked.
     pub fn is_unchecked(&self) -> bool {
         self.message.starts_with(UNCHECKED)

@@ -4,6 +4,7 @@ mod assume;
 mod cause;
 mod define;
 mod drive;
+mod formats;
 mod gates;
 mod hosts;
 mod lenient;
@@ -37,6 +38,7 @@ const EXAMPLES: &str = "Examples:
   driftless check                                  # the repository in the working folder
   driftless check fleet --path clusters/staging
   driftless check fleet --source https://github.com/acme/apps=../apps -o json
+  driftless check --output github                  # annotations in a workflow of GitHub Actions
   driftless check fleet --with cluster-vars.yaml   # a Secret that the cluster has and Git has not
   driftless check fleet --allow-remote-bases --feature-gates ExternalArtifact=true --kube-version 1.33
 
@@ -84,6 +86,12 @@ enum Format {
     Text,
     /// A JSON document
     Json,
+    /// Workflow commands of GitHub Actions: each error and note becomes an annotation of its line
+    Github,
+    /// JUnit XML: a test suite for each hub, a test case for each Flux object
+    Junit,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
 }
 
 /// Reads `1.33`, `v1.33.2`, or such a version with a suffix.
@@ -132,7 +140,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let mut drive = Drive::new(&world, plan, queue, clock);
     drive.run().await?;
     let report = drive.report().await?;
-    report.print(args.output == Format::Json, args.strict, start.elapsed())
+    report.print(args.output, args.strict, start.elapsed())
 }
 
 impl Args {

@@ -1,7 +1,9 @@
 //! What a check found, for people and for programs.
 
+use super::Format;
 use super::assume::ASSUMED;
 use super::cause::{Cause, Causes, Met};
+use super::formats;
 use crate::embedded::{Finding, Row, World};
 use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
@@ -13,7 +15,9 @@ use std::time::Duration;
 pub struct Report {
     /// What a reader should know and that is no error.
     pub notes: Causes,
-    hubs: Vec<Value>,
+    /// The hubs, without their objects: for JSON.
+    hubs: Vec<(String, String, Vec<String>)>,
+    objects: Vec<Checked>,
     steps: usize,
     ready: usize,
     unchecked: usize,
@@ -22,16 +26,31 @@ pub struct Report {
     errors: Causes,
 }
 
+/// An object that was checked, and its state in the end.
+pub struct Checked {
+    /// The hub's name.
+    pub hub: String,
+    /// `KIND/NAMESPACE/NAME`.
+    pub object: String,
+    /// The cluster that it applies to.
+    pub cluster: String,
+    /// `Ready`, [`ASSUMED`] or another state.
+    pub state: &'static str,
+}
+
 impl Report {
     /// Nothing found yet.
     pub fn new(rows: &[Row], world: &World, fleet: &Fleet, steps: usize) -> Self {
-        let hub = |plan: &HubPlan| {
-            let of_hub = rows.iter().filter(|row| row.hub == plan.name);
-            let objects = of_hub.map(|row| json!({"object": row.id.to_string(), "cluster": row.cluster, "state": state(row)}));
-            json!({"name": plan.name, "path": plan.path, "more": plan.more, "objects": objects.collect::<Vec<_>>()})
+        let hub = |plan: &HubPlan| (plan.name.clone(), plan.path.clone(), plan.more.clone());
+        let checked = |row: &Row| Checked {
+            hub: row.hub.clone(),
+            object: row.id.to_string(),
+            cluster: row.cluster.clone(),
+            state: state(row),
         };
         Self {
             hubs: fleet.hubs.iter().map(hub).collect(),
+            objects: rows.iter().map(checked).collect(),
             steps,
             ready: rows.iter().filter(|row| state(row) == "Ready").count(),
             unchecked: rows.iter().filter(|row| state(row) == ASSUMED).count(),
@@ -59,17 +78,18 @@ impl Report {
     ///
     /// # Errors
     /// When there is an error in the fleet, or with `strict` something that was not checked.
-    pub fn print(self, as_json: bool, strict: bool, took: Duration) -> Result<(), Error> {
-        if as_json {
-            let all = |found: &Causes| found.iter().map(json).collect::<Vec<_>>();
-            output::print_json(&json!({
-                "hubs": self.hubs, "clusters": self.clusters, "seconds": took.as_secs_f64(), "steps": self.steps,
-                "errors": all(&self.errors), "notes": all(&self.notes),
-            }))?;
-        } else {
-            let errors = self.errors.iter().map(|error| line("error", error));
-            let notes = self.notes.iter().map(|note| line("note", note));
-            term::result(&errors.chain(notes).collect::<String>())?;
+    pub fn print(self, format: Format, strict: bool, took: Duration) -> Result<(), Error> {
+        let (objects, errors, notes) = (&self.objects, &self.errors, &self.notes);
+        match format {
+            Format::Text => {
+                let errors = errors.iter().map(|error| line("error", error));
+                let notes = notes.iter().map(|note| line("note", note));
+                term::result(&errors.chain(notes).collect::<String>())?;
+            }
+            Format::Json => output::print_json(&self.json(took))?,
+            Format::Github => term::result(&formats::github(errors, notes))?,
+            Format::Junit => term::result(&formats::junit(objects, errors, took))?,
+            Format::Sarif => output::print_json(&formats::sarif(errors, notes))?,
         }
         let text = self.summary(took);
         let unchecked = self.notes.keys().any(Cause::is_unchecked);
@@ -83,6 +103,22 @@ impl Report {
         }
         term::success(&text);
         Ok(())
+    }
+
+    fn json(&self, took: Duration) -> Value {
+        let hub = |(name, path, more): &(String, String, Vec<String>)| {
+            let of_hub = self.objects.iter().filter(|checked| checked.hub == *name);
+            let objects = of_hub.map(|checked| {
+                json!({"object": checked.object, "cluster": checked.cluster, "state": checked.state})
+            });
+            json!({"name": name, "path": path, "more": more, "objects": objects.collect::<Vec<_>>()})
+        };
+        let all = |found: &Causes| found.iter().map(json).collect::<Vec<_>>();
+        json!({
+            "hubs": self.hubs.iter().map(hub).collect::<Vec<_>>(), "clusters": self.clusters,
+            "seconds": took.as_secs_f64(), "steps": self.steps,
+            "errors": all(&self.errors), "notes": all(&self.notes),
+        })
     }
 
     fn summary(&self, took: Duration) -> String {
@@ -112,21 +148,9 @@ fn state(row: &Row) -> &'static str {
 
 /// `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, as far as there is each of them.
 fn line(word: &str, (cause, met): (&Cause, &Met)) -> String {
-    let hubs = met.hubs.iter().map(String::as_str).collect::<Vec<_>>();
-    let message = cause.message.replace('\n', " ");
-    let parts = [
-        cause.place.as_ref().map(ToString::to_string),
-        Some(word.to_owned()),
-        Some(hubs.join(", ")),
-        cause.about.clone(),
-        Some(message + &met.text(cause)),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .flatten()
-        .filter(|part| !part.is_empty())
-        .collect();
-    parts.join(": ") + "\n"
+    let place = cause.place.as_ref().map(ToString::to_string);
+    let parts = place.into_iter().chain([word.to_owned(), cause.text(met)]);
+    parts.collect::<Vec<_>>().join(": ") + "\n"
 }
 
 fn json((cause, met): (&Cause, &Met)) -> Value {

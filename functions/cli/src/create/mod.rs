@@ -19,6 +19,8 @@ use flags::{List, Time};
 use object::Made;
 use serde_json::{Map, Value};
 
+pub use secret::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
+
 const EXAMPLES: &str = "Examples:
   driftless create kustomization apps --source GitRepository/fleet --path ./apps --prune --interval 10m
   driftless create kustomization apps --source fleet --path ./apps --prune --export > apps.yaml";

@@ -155,6 +155,7 @@ impl World {
             url: fleet.url.clone(),
             branch: fleet.branch.clone(),
             path: plan.path.clone(),
+            secret: None,
         };
         bootstrap::create_root(hub.cluster.as_ref(), &root).await?;
         for path in &plan.more {

@@ -81,6 +81,7 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
             url: url.clone(),
             branch: args.branch.clone(),
             path: args.path.clone(),
+            secret: None,
         };
         follow(hub.cluster.as_ref(), &root).await?;
         remember_repository(&store, url).await?;
@@ -126,7 +127,7 @@ pub async fn follow(cluster: &dyn Cluster, root: &Root) -> Result<(), Error> {
 }
 
 /// Says what was made or changed on the hub.
-fn tell(report: &Report) {
+pub fn tell(report: &Report) {
     for made in &report.made {
         term::success(&format!("created {made}"));
     }

@@ -419,3 +419,87 @@ fn real_fleets() {
         );
     }
 }
+
+/// A fleet with two errors, whose file and message have characters that formats must escape.
+fn broken() -> tempfile::TempDir {
+    fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", "")),
+        ("apps/config.yaml", config_map("Not_<Valid>")),
+        ("clusters/one/more.yaml", kustomization("more", "")),
+        (
+            "more/kustomization.yaml",
+            "resources:\n- a,b%.yaml\n".to_owned(),
+        ),
+        ("more/a,b%.yaml", "kind: ConfigMap\ndata: [\n".to_owned()),
+    ])
+}
+
+#[test]
+fn annotations_of_github_actions() {
+    let folder = broken();
+    let done = check(folder.path(), &["-o", "github"]);
+    let errors = done
+        .out
+        .lines()
+        .filter(|line| line.starts_with("::error file="));
+    let errors: Vec<&str> = errors.collect();
+    assert_eq!(errors.len(), 2, "{}", done.out);
+    for words in [
+        "more/a%2Cb%25.yaml,line=",
+        ",title=driftless check::one: Kustomization/flux-system/more: ",
+    ] {
+        let has = |line: &&str| line.contains(words);
+        assert!(errors.iter().any(has), "'{words}' is not in:\n{}", done.out);
+    }
+    refuses(&done, "2 errors and");
+}
+
+#[test]
+fn test_cases_of_junit() {
+    let folder = broken();
+    let done = check(folder.path(), &["-o", "junit"]);
+    for words in [
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"driftless check\" tests=\"4\" failures=\"2\" skipped=\"0\"",
+        "<testcase name=\"Kustomization/flux-system/flux-system\" classname=\"one\"/>",
+        "<testcase name=\"Kustomization/flux-system/apps\" classname=\"one\">\n      <failure message=\"",
+        "Not_&lt;Valid&gt;",
+    ] {
+        assert!(
+            done.out.contains(words),
+            "'{words}' is not in:\n{}",
+            done.out
+        );
+    }
+    refuses(&done, "2 errors and");
+}
+
+#[test]
+fn results_of_sarif() {
+    let folder = broken();
+    let done = check(folder.path(), &["-o", "sarif"]);
+    assert_eq!(done.code, 1, "{}", done.err);
+    let found: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(found["version"], "2.1.0");
+    let run = &found["runs"][0];
+    assert_eq!(run["tool"]["driver"]["name"], "driftless");
+    let results = run["results"].as_array().expect("results");
+    let errors = results.iter().filter(|result| result["level"] == "error");
+    let errors: Vec<&Value> = errors.collect();
+    assert_eq!(errors.len(), 2, "{found:#}");
+    let location = |error: &Value| error["locations"][0]["physicalLocation"].clone();
+    let ends = |error: &&&Value| {
+        let uri = location(error)["artifactLocation"]["uri"].clone();
+        uri.as_str()
+            .is_some_and(|uri| uri.ends_with("more/a,b%25.yaml"))
+    };
+    let error = errors.iter().find(ends).expect("an error of the file");
+    assert_eq!(error["ruleId"], "reconciliation-failed");
+    let location = location(error);
+    assert!(location["region"]["startLine"].is_u64(), "{location}");
+    let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
+    let known = |id: &Value| rules.iter().any(|rule| rule["id"] == *id);
+    assert!(
+        results.iter().all(|result| known(&result["ruleId"])),
+        "{found:#}"
+    );
+}

@@ -140,7 +140,7 @@ fn objects_are_applied_and_waited_for() {
 }
 
 /// An API server in this process.
-struct Server {
+pub struct Server {
     home: tempfile::TempDir,
     kubeconfig: PathBuf,
     cluster: KubeCluster,
@@ -149,7 +149,7 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -174,23 +174,25 @@ impl Server {
     }
 
     /// Installs what `driftless bootstrap` installs.
-    fn install(&self) {
+    pub fn install(&self) {
         let install = bootstrap::install(&self.cluster, &SystemClock);
         self.runtime
             .block_on(install)
             .expect("install the definitions");
     }
 
-    fn run(&self, line: &str) -> Done {
-        let args: Vec<&str> = line.split(' ').collect();
-        run_in(
-            self.home.path(),
-            &args,
-            &[("KUBECONFIG", text(&self.kubeconfig))],
-        )
+    pub fn run(&self, line: &str) -> Done {
+        self.run_with(line, &[])
     }
 
-    fn get(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+    /// As [`Server::run`], with more variables.
+    pub fn run_with(&self, line: &str, more: &[(&str, &str)]) -> Done {
+        let args: Vec<&str> = line.split(' ').collect();
+        let variables = [&[("KUBECONFIG", text(&self.kubeconfig))], more].concat();
+        run_in(self.home.path(), &args, &variables)
+    }
+
+    pub fn get(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Value {
         let found = self.runtime.block_on(async {
             let resource = self.cluster.resource(&Gvk::new(version, kind)).await?;
             let resource = resource.expect("the kind is served");
@@ -202,7 +204,7 @@ impl Server {
     }
 
     /// The texts of a Secret's keys.
-    fn secret(&self, namespace: &str, name: &str) -> String {
+    pub fn secret(&self, namespace: &str, name: &str) -> String {
         let mut found = self.get("v1", "Secret", namespace, name);
         let data = found["data"].as_object_mut().expect("data");
         for value in data.values_mut() {

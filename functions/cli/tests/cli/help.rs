@@ -19,12 +19,14 @@ fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 15] = [
         &["bootstrap"],
+        &["bootstrap", "github"],
         &["check"],
         &["create"],
         &["create", "kustomization"],
         &["demo"],
+        &["doctor"],
         &["get"],
         &["get", "kustomizations"],
         &["get", "sources"],
@@ -55,6 +57,7 @@ fn the_first_words() {
         "check",
         "create",
         "demo",
+        "doctor",
         "get",
         "reconcile",
         "resume",

@@ -7,6 +7,7 @@
     reason = "tests fail by a panic that says what was expected, and tell how long things took"
 )]
 
+mod bootstrap_github;
 mod check;
 mod check_on_public_shapes;
 mod create;

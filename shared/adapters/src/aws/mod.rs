@@ -12,7 +12,7 @@ mod s3;
 pub use buckets::S3Buckets;
 pub use keys::SecretsManager;
 pub use logins::AwsLogins;
-pub use queue::SqsQueue;
+pub use queue::{QueueState, SqsQueue};
 pub use s3::S3Blobs;
 
 use aws_config::timeout::TimeoutConfig;

@@ -4,10 +4,11 @@ use super::error::to_error;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result, SweepRequest};
 use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Messages of one call.
@@ -28,6 +29,30 @@ pub struct SqsQueue {
     sweeps: Option<String>,
 }
 
+/// How a queue stands. Numbers of messages are approximate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// Messages that can be received.
+    pub waiting: u64,
+    /// Messages that were received and not deleted.
+    pub in_flight: u64,
+    /// The visibility time-out.
+    pub visibility_seconds: u64,
+    /// Messages in the dead-letter queue; `None` where there is no such queue.
+    pub dead_letters: Option<u64>,
+}
+
+fn number(
+    attributes: &HashMap<QueueAttributeName, String>,
+    name: QueueAttributeName,
+) -> Result<u64> {
+    let value = attributes.get(&name).and_then(|text| text.parse().ok());
+    value.ok_or_else(|| {
+        let what = format!("the queue's attribute {} is not a number", name.as_str());
+        PortError::new(ErrorKind::Unreadable, what)
+    })
+}
+
 impl SqsQueue {
     /// The queue at an address.
     pub fn new(settings: &SdkConfig, url: impl Into<String>) -> Self {
@@ -45,6 +70,60 @@ impl SqsQueue {
             sweeps: Some(url.into()),
             ..self
         }
+    }
+
+    /// How the queue stands, and its dead-letter queue.
+    ///
+    /// # Errors
+    /// The service's, and attributes that cannot be read.
+    pub async fn state(&self) -> Result<QueueState> {
+        let attributes = self.attributes(&self.url).await?;
+        let dead = attributes.get(&QueueAttributeName::RedrivePolicy);
+        let dead_letters = match dead {
+            None => None,
+            Some(policy) => Some(self.dead_letters(policy).await?),
+        };
+        Ok(QueueState {
+            waiting: number(&attributes, QueueAttributeName::ApproximateNumberOfMessages)?,
+            in_flight: number(
+                &attributes,
+                QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+            )?,
+            visibility_seconds: number(&attributes, QueueAttributeName::VisibilityTimeout)?,
+            dead_letters,
+        })
+    }
+
+    /// Messages in the queue that a redrive policy names.
+    async fn dead_letters(&self, policy: &str) -> Result<u64> {
+        let unreadable = || {
+            PortError::new(
+                ErrorKind::Unreadable,
+                "the queue's redrive policy has no target",
+            )
+        };
+        let policy: serde_json::Value = serde_json::from_str(policy).map_err(|_| unreadable())?;
+        let target = policy["deadLetterTargetArn"].as_str();
+        let name = target.and_then(|arn| arn.rsplit(':').next());
+        let request = self.client.get_queue_url();
+        let found = request
+            .queue_name(name.ok_or_else(unreadable)?)
+            .send()
+            .await;
+        let found = found.map_err(|error| to_error("find the dead-letter queue", &error))?;
+        let url = found.queue_url().ok_or_else(unreadable)?;
+        let attributes = self.attributes(url).await?;
+        number(&attributes, QueueAttributeName::ApproximateNumberOfMessages)
+    }
+
+    async fn attributes(&self, url: &str) -> Result<HashMap<QueueAttributeName, String>> {
+        let request = self.client.get_queue_attributes().queue_url(url);
+        let answer = request
+            .attribute_names(QueueAttributeName::All)
+            .send()
+            .await;
+        let answer = answer.map_err(|error| to_error("read the state of the queue", &error))?;
+        Ok(answer.attributes.unwrap_or_default())
     }
 
     /// Sends messages with their delays until the queue has them all.

@@ -8,7 +8,7 @@ mod server;
 mod versions;
 
 pub use folder::{BASE_NOT_FETCHED, FolderGit};
-pub use github::{GitHub, Hosts};
+pub use github::{GitHub, Hosts, NewFile, Outcome, RepositorySetup};
 pub use local::LocalGit;
 pub use server::GitServers;
 

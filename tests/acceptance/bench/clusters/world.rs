@@ -89,6 +89,7 @@ impl World {
             url: URL.to_owned(),
             branch: "main".to_owned(),
             path: "hub".to_owned(),
+            secret: None,
         };
         bootstrap::create_root(server, &root)
             .await

@@ -13,11 +13,12 @@ mod pulls;
 mod repository;
 mod routes;
 mod server;
+mod setup;
 mod smart;
 mod webhook;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -26,6 +27,7 @@ pub use access::App;
 pub use faults::Fault;
 pub use pulls::PullRequest;
 pub use repository::{Change, Repository};
+pub use setup::DeployKey;
 pub use webhook::{Delivery, NO_COMMIT, Push, sign};
 
 use self::access::Access;
@@ -63,6 +65,8 @@ pub struct Call {
 pub(crate) struct Shared {
     pub(crate) url: String,
     pub(crate) codeload: String,
+    /// Where the repositories are.
+    pub(crate) folder: PathBuf,
     state: Mutex<State>,
 }
 
@@ -78,6 +82,7 @@ pub(crate) struct State {
     pub(crate) pulls: BTreeMap<String, Vec<pulls::Pull>>,
     pub(crate) last_comment: u64,
     pub(crate) hooks: Vec<Hook>,
+    pub(crate) deploy_keys: Vec<DeployKey>,
     pub(crate) deliveries: Vec<Delivery>,
 }
 
@@ -101,6 +106,7 @@ impl GitHub {
         let shared = Arc::new(Shared {
             url: api.url(),
             codeload: codeload.url(),
+            folder: folder.path().to_owned(),
             state: Mutex::default(),
         });
         let identity = Identity::new();
@@ -208,6 +214,17 @@ impl GitHub {
             .iter()
             .filter(|c| c.endpoint == endpoint)
             .count()
+    }
+
+    /// The deploy keys of all repositories, in the order in which they were added.
+    pub fn deploy_keys(&self) -> Vec<DeployKey> {
+        self.shared.state().deploy_keys.clone()
+    }
+
+    /// A repository that exists, also one that was created over the API.
+    pub fn find(&self, full_name: &str) -> Option<Arc<Repository>> {
+        let state = self.shared.state();
+        state.repositories.get(&full_name.to_lowercase()).cloned()
     }
 
     /// The statuses posted on a commit, oldest first.

@@ -202,6 +202,28 @@ impl Repository {
         output.status.success().then_some(output.stdout)
     }
 
+    /// A tree with the files of another one and these in addition; `None` where that one is not a tree.
+    pub(super) fn write_tree(&self, base: &str, files: &[(&str, &str)]) -> Option<String> {
+        let folder = tempfile::tempdir().expect("a folder for an index");
+        let index = folder.path().join("index");
+        let git = |args: &[&str]| {
+            let mut git = self.command();
+            let output = git.args(args).env("GIT_INDEX_FILE", &index).output();
+            let output = output.expect("run git");
+            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            output.status.success().then_some(text)
+        };
+        git(&["read-tree", base])?;
+        for (path, content) in files {
+            let file = folder.path().join("file");
+            std::fs::write(&file, content).expect("write a file");
+            let blob = git(&["hash-object", "-w", file.to_str()?])?;
+            let entry = format!("100644,{blob},{path}");
+            git(&["update-index", "--add", "--cacheinfo", &entry])?;
+        }
+        git(&["write-tree"])
+    }
+
     /// One exchange of Git's protocol without a connection that lasts.
     pub(super) fn upload_pack(&self, options: &[&str], request: &[u8]) -> Vec<u8> {
         let mut child = self
@@ -264,6 +286,8 @@ impl Repository {
             .arg(&self.folder)
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_AUTHOR_NAME", "A Tester")
+            .env("GIT_AUTHOR_EMAIL", "tester@example.com")
             .env("GIT_COMMITTER_NAME", "A Tester")
             .env("GIT_COMMITTER_EMAIL", "tester@example.com")
             .env("GIT_COMMITTER_DATE", format!("{FIRST_COMMIT} +0000"));

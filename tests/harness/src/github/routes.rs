@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::access::Caller;
 use super::repository::Repository;
 use super::server::{Incoming, Service};
+use super::setup::{self, Written};
 use super::{Shared, State, codeload, faults, json as shape, pulls};
 
 /// What an endpoint answers, before the headers that every answer has.
@@ -22,11 +23,23 @@ enum Reply {
     Error(u16, String),
 }
 
+impl From<Written> for Reply {
+    fn from(written: Written) -> Self {
+        match written {
+            Ok((status, body)) => Self::Json(status, body),
+            Err((status, why)) => error(status, why),
+        }
+    }
+}
+
 const SHA: &str = "application/vnd.github.sha";
 const RAW: [&str; 2] = [
     "application/vnd.github.raw",
     "application/vnd.github.raw+json",
 ];
+/// The host's key, as the API tells it.
+const SSH_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 /// Requests an hour for an authenticated caller, and for anyone.
 const LIMITS: (usize, usize) = (5000, 60);
 
@@ -56,6 +69,11 @@ fn answer(shared: &Shared, request: &Incoming) -> Response {
             }
         }
         (_, ["app", "installations", id, "access_tokens"]) => access_token(shared, &caller, id),
+        (_, ["orgs", owner, "repos"]) if request.method == "POST" => {
+            let body = serde_json::from_slice(&request.body).unwrap_or_default();
+            Reply::from(setup::create(shared, &caller, owner, &body))
+        }
+        (_, ["meta"]) => Reply::Json(200, serde_json::json!({"ssh_keys": [SSH_KEY]})),
         _ => error(404, "Not Found"),
     };
     let limit = if matches!(caller, Caller::Anonymous) {
@@ -139,6 +157,30 @@ impl Call<'_> {
             ("GET", ["tarball"]) => self.tarball("HEAD"),
             ("GET", ["tarball", reference @ ..]) => self.tarball(&reference.join("/")),
             ("GET", ["installation"]) => self.installation(),
+            ("POST", ["git", "trees"]) => self.set(|_, body| setup::tree(&self.repository, body)),
+            ("POST", ["git", "commits"]) => {
+                self.set(|_, body| setup::commit(&self.repository, body))
+            }
+            ("POST", ["git", "refs"]) => {
+                self.set(|_, body| setup::create_reference(&self.repository, self.url(), body))
+            }
+            ("PATCH", ["git", "refs", name @ ..]) => self.set(|_, body| {
+                setup::update_reference(&self.repository, self.url(), &name.join("/"), body)
+            }),
+            ("PUT", ["contents", path @ ..]) => {
+                self.set(|_, body| setup::put_file(&self.repository, &path.join("/"), body))
+            }
+            ("GET", ["hooks"]) => Reply::Json(200, setup::hooks(&self.shared.state())),
+            ("POST", ["hooks"]) => self.set(|state, body| setup::set_hook(state, None, body)),
+            ("PATCH", ["hooks", id]) => {
+                self.set(|state, body| setup::set_hook(state, id.parse().ok(), body))
+            }
+            ("GET", ["keys"]) => {
+                Reply::Json(200, setup::keys(&self.shared.state(), &self.repository))
+            }
+            ("POST", ["keys"]) => {
+                self.set(|state, body| setup::add_key(state, &self.repository, body))
+            }
             ("POST", ["statuses", sha]) => self.post_status(sha),
             ("GET", ["pulls", number]) => self.pull(number, pulls::describe),
             ("GET", ["pulls", number, "files"]) => self.pull(number, pulls::files),
@@ -201,6 +243,14 @@ impl Call<'_> {
                 200,
                 shape::reference(self.url(), &self.repository, &full, &hash),
             ),
+            None if self
+                .repository
+                .ask(["rev-list", "--all", "--max-count=1"])
+                .as_deref()
+                == Some("") =>
+            {
+                error(409, "Git Repository is empty.")
+            }
             None => error(404, "Not Found"),
         }
     }
@@ -438,6 +488,18 @@ impl Call<'_> {
         match work(&mut state, &body) {
             Some(answer) => Reply::Json(status, answer),
             None => error(404, "Not Found"),
+        }
+    }
+
+    /// As [`Call::write`], with what GitHub says against it.
+    fn set(&self, work: impl FnOnce(&mut State, &Value) -> Written) -> Reply {
+        let mut state = self.shared.state();
+        if !state.access.may_write(self.caller, &self.repository) {
+            return error(403, "Resource not accessible by personal access token");
+        }
+        match serde_json::from_slice::<Value>(&self.request.body) {
+            Ok(body) => Reply::from(work(&mut state, &body)),
+            Err(_) => error(400, "Problems parsing JSON"),
         }
     }
 

@@ -11,9 +11,20 @@ use crate::http::Http;
 /// Where a webhook goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Hook {
-    url: String,
+    pub(super) url: String,
     secret: String,
     headers: Vec<(String, String)>,
+}
+
+impl Hook {
+    /// One without headers of its own.
+    pub(super) fn new(url: String, secret: String) -> Self {
+        Self {
+            url,
+            secret,
+            headers: Vec::new(),
+        }
+    }
 }
 
 /// One sent webhook, also when nobody took it.

@@ -47,6 +47,14 @@ pub struct KeyPair {
 type Result<T> = std::result::Result<T, String>;
 
 impl KeyPair {
+    /// A new key as Flux makes it where nothing else is said: ECDSA on P-384.
+    ///
+    /// # Errors
+    /// Those of [`KeyPair::generate`].
+    pub fn new() -> Result<Self> {
+        Self::generate(Algorithm::Ecdsa, Curve::P384, 0)
+    }
+
     /// A new key.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ mod git;
 mod githubapp;
 pub mod helm;
 mod key;
-mod known_hosts;
+pub mod known_hosts;
 mod notation;
 mod oci;
 mod proxy;
@@ -21,7 +21,8 @@ use clap::Subcommand;
 use driftless_manifest::yaml;
 use serde_json::{Map, Value, json};
 
-pub use git::{CREDENTIALS, Login, Remote};
+pub use git::{CREDENTIALS, KNOWN_HOSTS, Login, PUBLIC_KEY, Remote};
+pub use key::KeyPair;
 
 const EXAMPLES: &str = "Examples:
   driftless create secret git fleet-login --url https://github.com/acme/fleet --username git --password TOKEN

@@ -294,7 +294,7 @@ fn jwt(app: &App) -> Result<HeaderValue> {
     bearer(&Secret::new(token))
 }
 
-fn bearer(token: &Secret) -> Result<HeaderValue> {
+pub(super) fn bearer(token: &Secret) -> Result<HeaderValue> {
     let bad = || {
         PortError::new(
             ErrorKind::Invalid,

@@ -7,6 +7,9 @@ mod client;
 mod fetch;
 mod login;
 mod resolve;
+mod setup;
+
+pub use setup::{NewFile, Outcome, RepositorySetup};
 
 use super::GitHost;
 use async_trait::async_trait;

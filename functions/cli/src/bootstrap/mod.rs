@@ -1,13 +1,16 @@
-//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS.
+//! `driftless bootstrap`: makes a cluster a hub of an installation on AWS, and sets up its fleet repository.
+
+mod github;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
 use crate::serve::setup::{follow, install, repository};
 use crate::term;
+use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
 use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
-use driftless_core::hub::{self, CapsuleProxy, Registered, Settings};
+use driftless_core::hub::{self, CapsuleProxy, Hub, Registered, Settings};
 use driftless_core::ports::Secret;
 use driftless_core::repository::Grant;
 use driftless_core::source::verify;
@@ -15,6 +18,7 @@ use driftless_core::source::verify;
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
   driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub whose sources are there already
+  driftless bootstrap github --owner acme --repository fleet --path clusters/staging   # commits, webhook and deploy key, too
 
 Environment:
   DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL  outputs of the stack in infra/template.yaml
@@ -26,13 +30,15 @@ The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME. It must not need
 
 /// Register a hub with an installation on AWS, and install what it lacks
 #[derive(clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    host: Option<Host>,
     #[command(flatten)]
     connection: Connection,
     /// The hub's name
-    #[arg(long)]
-    name: String,
+    #[arg(long, required = true)]
+    name: Option<String>,
     #[command(flatten)]
     rules: Rules,
     /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own GitHub App or token. Without
@@ -45,6 +51,11 @@ pub struct Args {
     /// The folder in it that leads to everything else
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
+}
+
+#[derive(Subcommand)]
+enum Host {
+    Github(Box<github::Args>),
 }
 
 /// The rules of a hub.
@@ -163,53 +174,84 @@ fn trusted_root(file: &str) -> Result<String, String> {
 
 /// Runs the command.
 pub async fn run(args: Args) -> Result<(), Error> {
-    if args
-        .repository
-        .as_deref()
-        .is_some_and(|url| url.starts_with("file://"))
-    {
-        return Err(
-            Error::usage("--repository: a function on AWS reads no local folder")
-                .next("give OWNER/NAME, or use driftless serve"),
-        );
-    }
-    let config = Config::from_env().map_err(|error| {
-        Error::new(error.to_string())
-            .next("take them from the outputs of the stack (infra/template.yaml)")
-    })?;
-    let kubeconfig = load(
-        args.connection.kubeconfig.as_deref(),
-        args.connection.context.as_deref(),
-    )?;
-    // A kubeconfig that a function cannot use is not stored.
-    access(&kubeconfig)?;
-    let keys = SecretsManager::new(&aws::settings().await, config.secrets_prefix.as_str());
-    keys.store(&format!("hubs/{}", args.name), &Secret::new(kubeconfig))
-        .await?;
-    let ports = config::aws_ports(&config).await?;
-    let settings = args.rules.settings(&args.name, args.repository.as_deref());
-    if hub::register(&ports, &settings).await? == Registered::Restored {
-        term::failure(&format!(
-            "the registration of hub {} was damaged: it has the settings of this command's flags now",
-            args.name
-        ));
-    }
-    let hub = hub::connect(&ports, &args.name).await?;
-    install(&hub, &ports).await?;
-    if let Some(url) = args.repository {
-        follow(
-            hub.cluster.as_ref(),
-            &Root {
+    let name = match (&args.host, &args.name) {
+        (Some(Host::Github(github)), _) => return github.run(&args.connection).await,
+        (None, Some(name)) => name.clone(),
+        (None, None) => return Err(Error::usage("--name is required")),
+    };
+    args.register(&name).await
+}
+
+impl Args {
+    async fn register(self, name: &str) -> Result<(), Error> {
+        let is_local = |url: &String| url.starts_with("file://");
+        if self.repository.as_ref().is_some_and(is_local) {
+            return Err(
+                Error::usage("--repository: a function on AWS reads no local folder")
+                    .next("give OWNER/NAME, or use driftless serve"),
+            );
+        }
+        let settings = self.rules.settings(name, self.repository.as_deref());
+        let installation = Installation::from_env()?;
+        let hub = installation.register(&self.connection, &settings).await?;
+        if let Some(url) = self.repository {
+            let root = Root {
                 url,
-                branch: args.branch,
-                path: args.path,
-            },
-        )
-        .await?;
+                branch: self.branch,
+                path: self.path,
+                secret: None,
+            };
+            follow(hub.cluster.as_ref(), &root).await?;
+        }
+        tell(&hub);
+        Ok(())
     }
+}
+
+fn tell(hub: &Hub) {
     term::success(&format!(
         "hub {} at {} is registered; the timer looks at it within a minute",
-        args.name, hub.access.server
+        hub.settings.name, hub.access.server
     ));
-    Ok(())
+}
+
+/// The installation on AWS that the environment names.
+struct Installation(Config);
+
+impl Installation {
+    fn from_env() -> Result<Self, Error> {
+        let config = Config::from_env().map_err(|error| {
+            Error::new(error.to_string())
+                .next("take them from the outputs of the stack (infra/template.yaml)")
+        })?;
+        Ok(Self(config))
+    }
+
+    async fn secrets(&self) -> SecretsManager {
+        SecretsManager::new(&aws::settings().await, self.0.secrets_prefix.as_str())
+    }
+
+    /// Stores the kubeconfig, registers the hub and installs what it lacks.
+    async fn register(&self, connection: &Connection, settings: &Settings) -> Result<Hub, Error> {
+        let kubeconfig = load(
+            connection.kubeconfig.as_deref(),
+            connection.context.as_deref(),
+        )?;
+        // A kubeconfig that a function cannot use is not stored.
+        access(&kubeconfig)?;
+        let name = &settings.name;
+        let secrets = self.secrets().await;
+        secrets
+            .store(&format!("hubs/{name}"), &Secret::new(kubeconfig))
+            .await?;
+        let ports = config::aws_ports(&self.0).await?;
+        if hub::register(&ports, settings).await? == Registered::Restored {
+            term::failure(&format!(
+                "the registration of hub {name} was damaged: it has the settings of this command's flags now"
+            ));
+        }
+        let hub = hub::connect(&ports, name).await?;
+        install(&hub, &ports).await?;
+        Ok(hub)
+    }
 }

@@ -1,0 +1,230 @@
+//! The result of a check in the formats of CI systems.
+
+use super::assume::ASSUMED;
+use super::cause::{Cause, Causes, Met};
+use super::report::Checked;
+use driftless_go::quote::is_print;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Workflow commands of GitHub Actions (GitHub documentation, "Workflow commands for GitHub Actions": `error` and `notice`).
+pub fn github(errors: &Causes, notes: &Causes) -> String {
+    let errors = errors.iter().map(|error| command("error", error));
+    let notes = notes.iter().map(|note| command("notice", note));
+    errors.chain(notes).collect()
+}
+
+fn command(name: &str, (cause, met): (&Cause, &Met)) -> String {
+    let mut properties = Vec::new();
+    if let Some(place) = &cause.place {
+        properties.push(format!("file={}", property(&path(&place.file))));
+        if let Some(line) = place.line {
+            properties.push(format!("line={line}"));
+        }
+    }
+    properties.push("title=driftless check".to_owned());
+    let message = escaped(&cause.text(met));
+    format!("::{name} {}::{message}\n", properties.join(","))
+}
+
+/// The text of a command, as the runner of GitHub Actions reads it back.
+fn escaped(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// The value of a command's property.
+fn property(text: &str) -> String {
+    escaped(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// A path with `/` between its parts, without a leading `./`.
+fn path(file: &Path) -> String {
+    let text = file.to_string_lossy().replace('\\', "/");
+    text.strip_prefix("./").unwrap_or(&text).to_owned()
+}
+
+/// A path as a relative reference of RFC 3986.
+fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'/'
+            | b'-'
+            | b'.'
+            | b'_'
+            | b'~'
+            | b'+'
+            | b','
+            | b'@' => {
+                out.push(char::from(byte));
+            }
+            // Writing to a String cannot fail.
+            byte => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// JUnit's XML as Jenkins, GitLab and GitHub's reporters read it: a suite for each hub, a case for each Flux object. Errors of
+/// no object are cases of their own.
+pub fn junit(objects: &[Checked], errors: &Causes, took: Duration) -> String {
+    let mut suites: BTreeMap<&str, Vec<Case>> = BTreeMap::new();
+    for checked in objects {
+        suites.entry(&checked.hub).or_default().push(Case {
+            name: checked.object.clone(),
+            failures: Vec::new(),
+            is_skipped: checked.state == ASSUMED,
+        });
+    }
+    for (cause, met) in errors {
+        for hub in &met.hubs {
+            add_failure(suites.entry(hub).or_default(), cause, met);
+        }
+    }
+    let cases = || suites.values().flatten();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(
+        out,
+        "<testsuites name=\"driftless check\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{:.3}\">",
+        cases().count(),
+        cases().filter(|case| !case.failures.is_empty()).count(),
+        cases().filter(|case| case.is_skipped).count(),
+        took.as_secs_f64()
+    );
+    for (hub, cases) in &suites {
+        suite(&mut out, hub, cases);
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+/// A test case.
+struct Case {
+    name: String,
+    failures: Vec<String>,
+    is_skipped: bool,
+}
+
+fn add_failure(cases: &mut Vec<Case>, cause: &Cause, met: &Met) {
+    let place = cause.place.as_ref().map(ToString::to_string);
+    let mut text = cause.message.clone() + &met.text(cause);
+    if let Some(place) = &place {
+        text = format!("{place}: {text}");
+    }
+    let name = cause.about.clone().or(place).unwrap_or_default();
+    match cases.iter_mut().find(|case| case.name == name) {
+        Some(case) => case.failures.push(text),
+        None => cases.push(Case {
+            name,
+            failures: vec![text],
+            is_skipped: false,
+        }),
+    }
+}
+
+fn suite(out: &mut String, hub: &str, cases: &[Case]) {
+    let failed = cases.iter().filter(|case| !case.failures.is_empty());
+    let skipped = cases.iter().filter(|case| case.is_skipped);
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">",
+        xml(hub),
+        cases.len(),
+        failed.count(),
+        skipped.count()
+    );
+    for case in cases {
+        let (name, hub) = (xml(&case.name), xml(hub));
+        let _ = write!(out, "    <testcase name=\"{name}\" classname=\"{hub}\"");
+        if case.failures.is_empty() && !case.is_skipped {
+            out.push_str("/>\n");
+            continue;
+        }
+        out.push_str(">\n");
+        if let Some(first) = case.failures.first() {
+            let first = xml(first.lines().next().unwrap_or_default());
+            let all = xml(&case.failures.join("\n"));
+            let _ = writeln!(out, "      <failure message=\"{first}\">{all}</failure>");
+        } else {
+            out.push_str("      <skipped message=\"not checked\"/>\n");
+        }
+        out.push_str("    </testcase>\n");
+    }
+    out.push_str("  </testsuite>\n");
+}
+
+/// Text of XML 1.0: marks escaped, characters that XML cannot hold replaced.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push_str("&#10;"),
+            c if is_print(c) || c == '\t' => out.push(c),
+            _ => out.push('\u{fffd}'),
+        }
+    }
+    out
+}
+
+/// SARIF 2.1.0 (OASIS): one run, a result for each error and note.
+pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
+    let errors = errors.iter().map(|error| ("error", error));
+    let notes = notes.iter().map(|note| ("note", note));
+    let mut rules = BTreeSet::new();
+    let results: Vec<Value> = errors
+        .chain(notes)
+        .map(|(level, (cause, met))| {
+            let rule = rule(level, cause);
+            rules.insert(rule);
+            result(level, rule, cause, met)
+        })
+        .collect();
+    let rules = rules.into_iter().map(|id| {
+        let text = match id {
+            "reconciliation-failed" => "A Flux object does not become ready",
+            "not-checked" => "Something could not be checked offline",
+            _ => "Something stands in for what Git does not have",
+        };
+        json!({"id": id, "shortDescription": {"text": text}})
+    });
+    let driver = json!({
+        "name": "driftless", "version": env!("CARGO_PKG_VERSION"), "rules": rules.collect::<Vec<_>>(),
+    });
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    })
+}
+
+fn rule(level: &str, cause: &Cause) -> &'static str {
+    match level {
+        "error" => "reconciliation-failed",
+        _ if cause.is_unchecked() => "not-checked",
+        _ => "stand-in",
+    }
+}
+
+fn result(level: &str, rule: &str, cause: &Cause, met: &Met) -> Value {
+    let mut result = json!({"ruleId": rule, "level": level, "message": {"text": cause.text(met)}});
+    if let Some(place) = &cause.place {
+        let mut location = json!({"artifactLocation": {"uri": encoded(&path(&place.file))}});
+        if let Some(line) = place.line {
+            location["region"] = json!({"startLine": line});
+        }
+        result["locations"] = json!([{"physicalLocation": location}]);
+    }
+    result
+}

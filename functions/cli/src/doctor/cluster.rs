@@ -1,0 +1,178 @@
+//! The checks of one cluster.
+
+use super::report::Report;
+use crate::ready::ready;
+use driftless_core::bootstrap::{Definitions, definitions};
+use driftless_core::flux::{FluxKind, parse_rfc3339};
+use driftless_core::hub::Hub;
+use driftless_core::ports::{Apply, Cluster, ErrorKind, PortError, Result};
+use driftless_manifest::Object;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The oldest version that driftless is tested with: server-side apply, CEL in definitions, selectable fields.
+const OLDEST: (u64, u64) = (1, 31);
+/// How far a cluster's clock may differ. Times of annotations, leases and tokens are compared with it.
+const SKEW: Duration = Duration::from_secs(30);
+/// Names that a line lists.
+const LISTED: usize = 5;
+/// The field manager of dry runs.
+const MANAGER: &str = "driftless";
+
+/// Checks a cluster; `of` names it.
+pub async fn check(hub: &Hub, of: &str, report: &mut Report) {
+    let cluster = hub.cluster.as_ref();
+    match cluster.abilities().await {
+        Ok(found) => version(&found.version, of, report),
+        Err(error) => {
+            let next = "check that the API server can be reached from here, and the kubeconfig's credentials";
+            report.fail(&format!("{of}: reachable"), error, next);
+            return;
+        }
+    }
+    rights(cluster, of, report).await;
+    clock(cluster, of, report).await;
+    installed(cluster, of, report).await;
+    objects(hub, of, report).await;
+}
+
+fn version(found: &str, of: &str, report: &mut Report) {
+    let check = format!("{of}: version");
+    let plain = found.strip_prefix('v').unwrap_or(found);
+    let mut parts = plain.split(['.', '-', '+']).map(str::parse::<u64>);
+    let (oldest, minor) = OLDEST;
+    match (parts.next(), parts.next()) {
+        (Some(Ok(a)), Some(Ok(b))) if (a, b) < OLDEST => {
+            let next =
+                format!("driftless is tested with {oldest}.{minor} and later: upgrade the cluster");
+            report.fail(&check, found, &next);
+        }
+        _ => report.pass(&check, found),
+    }
+}
+
+/// Whether the user has the rights of cluster-admin, as the identity of Flux's controllers has: nobody else may bind that role.
+async fn rights(cluster: &dyn Cluster, of: &str, report: &mut Report) {
+    let check = format!("{of}: rights");
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "driftless-doctor"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
+    match dry_run(cluster, binding).await {
+        Ok(_) => report.pass(&check, "those of cluster-admin"),
+        Err(error) => {
+            let next = "bind the kubeconfig's user to the cluster role cluster-admin; tenants act as their service accounts";
+            report.fail(&check, error, next);
+        }
+    }
+}
+
+/// What the server would make of an object.
+async fn dry_run(cluster: &dyn Cluster, object: Value) -> Result<Object> {
+    let invalid = |what: String| PortError::new(ErrorKind::Invalid, what);
+    let object = Object::new(object).map_err(|error| invalid(error.to_string()))?;
+    let resource = cluster.resource(&object.gvk()).await?;
+    let resource = resource.ok_or_else(|| invalid(format!("{} is not served", object.kind())))?;
+    let how = Apply {
+        manager: MANAGER,
+        force: false,
+        dry_run: true,
+    };
+    cluster.apply(&resource, &object, how).await
+}
+
+/// The cluster's clock, by the time of creation in the answer to a dry run.
+async fn clock(cluster: &dyn Cluster, of: &str, report: &mut Report) {
+    let check = format!("{of}: clock");
+    let next = "set both clocks by NTP";
+    let now = SystemTime::now();
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    match server_time(cluster).await {
+        Ok(Some(time)) => {
+            let skew = now.abs_diff(time);
+            let found = format!("it differs by {} s", skew.as_secs());
+            match skew > SKEW {
+                true => report.fail(&check, found, next),
+                false => report.pass(&check, found),
+            }
+        }
+        Ok(None) => report.note(&check, "the answer has no time", next),
+        Err(error) => report.note(&check, error, "check the rights of the user"),
+    }
+}
+
+async fn server_time(cluster: &dyn Cluster) -> Result<Option<Duration>> {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "driftless-doctor", "namespace": "default"}});
+    let answer = dry_run(cluster, object).await?;
+    let time = answer.meta("creationTimestamp");
+    Ok(parse_rfc3339(time))
+}
+
+async fn installed(cluster: &dyn Cluster, of: &str, report: &mut Report) {
+    let check = format!("{of}: definitions");
+    let next = "run driftless bootstrap, or start driftless serve: both install them";
+    match definitions(cluster).await {
+        Err(error) => report.fail(&check, error, next),
+        Ok(Definitions {
+            missing,
+            old,
+            foreign,
+        }) => {
+            if !missing.is_empty() {
+                report.fail(
+                    &check,
+                    format!("not installed: {}", missing.join(", ")),
+                    next,
+                );
+            } else if !old.is_empty() {
+                report.fail(
+                    &check,
+                    format!("of an older version: {}", old.join(", ")),
+                    next,
+                );
+            } else if foreign > 0 {
+                report.pass(&check, format!("installed, {foreign} of them by Flux"));
+            } else {
+                report.pass(&check, "installed");
+            }
+        }
+    }
+}
+
+/// What is not ready.
+async fn objects(hub: &Hub, of: &str, report: &mut Report) {
+    let check = format!("{of}: objects");
+    let (mut all, mut open) = (0, BTreeSet::new());
+    for kind in FluxKind::ALL {
+        let Ok(found) = hub.list(kind).await else {
+            // Told by the check of the definitions.
+            continue;
+        };
+        all += found.len();
+        for object in found {
+            let (status, message) = ready(&object);
+            if status != "True" && object.pointer("/spec/suspend") != Some(&Value::Bool(true)) {
+                let id = format!("{kind}/{}/{}", object.namespace(), object.name());
+                open.insert(format!("{id}: {message}"));
+            }
+        }
+    }
+    if open.is_empty() {
+        report.pass(
+            &check,
+            format!("{all} Flux objects, all ready or suspended"),
+        );
+        return;
+    }
+    let mut found = format!("{} of {all} Flux objects are not ready", open.len());
+    for line in open.iter().take(LISTED) {
+        found.push_str("\n    ");
+        found.push_str(line);
+    }
+    report.note(
+        &check,
+        found,
+        "driftless get all -A --status-selector ready=false",
+    );
+}

@@ -1,0 +1,74 @@
+//! `driftless doctor`: checks a cluster, and an installation on AWS with its hubs; each failure with its remedy.
+
+mod cluster;
+mod installation;
+mod report;
+
+use crate::error::{EXIT_CODES, Error};
+use crate::hub::Connection;
+use clap::ValueEnum;
+use driftless_adapters::config::Config;
+use report::Report;
+use std::env;
+
+const EXAMPLES: &str = "Examples:
+  driftless doctor                        # the cluster of the kubeconfig, before or after `driftless serve`
+  driftless doctor --context staging -o json
+  driftless doctor --installation         # the installation on AWS, and every hub as its functions reach it
+
+A cluster: it answers, its version, the user's rights, its clock, Flux's definitions, objects that are not ready.
+An installation: the bucket and its conditional writes, both queues and their dead letters, the webhook's secret, GitHub's login, and
+each registered hub with the checks of a cluster. A probe is written to doctor/probe of the bucket and deleted; nothing else is changed.
+
+Environment of --installation: as for `driftless bootstrap`; it also needs sqs:GetQueueAttributes on the queues, and
+s3:PutObject and DeleteObject on doctor/*.";
+
+/// Check a cluster or an installation, and tell what to do about what is wrong
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub struct Args {
+    #[command(flatten)]
+    connection: Connection,
+    /// Check the installation on AWS that the environment names, and its hubs, instead of the kubeconfig's cluster
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    installation: bool,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for each check
+    Text,
+    /// A JSON document
+    Json,
+}
+
+/// Runs the checks.
+///
+/// # Errors
+/// A check that fails.
+pub async fn run(args: Args) -> Result<(), Error> {
+    let mut report = Report::new(args.output == Format::Text);
+    if args.installation {
+        match Config::from(|name| env::var(name).ok()) {
+            Ok(config) => installation::check(&config, &mut report).await,
+            Err(error) => {
+                let next = "take it from the outputs of the stack (infra/template.yaml)";
+                report.fail("environment", error, next);
+            }
+        }
+    } else {
+        match args.connection.connect().await {
+            Ok(hub) => cluster::check(&hub, "cluster", &mut report).await,
+            Err(error) => {
+                let next = error.next.clone();
+                let next =
+                    next.unwrap_or_else(|| "check the kubeconfig and its context".to_owned());
+                report.fail("cluster", &error.message, &next);
+            }
+        }
+    }
+    report.finish()
+}
