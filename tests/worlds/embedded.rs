@@ -127,6 +127,7 @@ impl Embedded {
             url: format!("https://github.com/{}", spec.repository),
             branch: spec.branch.to_owned(),
             path: spec.path.to_owned(),
+            secret: None,
         };
         let settings = Settings {
             name: spec.name.to_owned(),

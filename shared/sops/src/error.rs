@@ -63,7 +63,7 @@ pub enum SopsError {
     NoKey {
         /// The file.
         file: String,
-        /// The age recipients that the file is encrypted for.
+        /// The recipients that the file is encrypted for: of age, and `PGP FINGERPRINT`.
         recipients: Vec<String>,
         /// The other entries, for which there is no support.
         unsupported: Vec<String>,
@@ -88,6 +88,14 @@ pub enum SopsError {
         /// The file.
         file: String,
     },
+    /// A text that is not of OpenPGP secret keys that can be used.
+    #[error("{source_name}: not OpenPGP secret keys: {what}")]
+    PgpKey {
+        /// Where the text came from.
+        source_name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A key file with something else in it than age identities.
     #[error("{source_name}:{line}: not an age identity, expected a line AGE-SECRET-KEY-1...")]
     Identity {
@@ -104,11 +112,8 @@ fn no_key(recipients: &[String], unsupported: &[String], groups: Option<(usize, 
         text.push_str(&format!(" ({opened} of {needed} needed key groups opened)"));
     }
     match recipients {
-        [] => text.push_str("; it has no age recipient"),
-        some => text.push_str(&format!(
-            "; it is encrypted for the age recipients {}",
-            some.join(", ")
-        )),
+        [] => text.push_str("; it has no age or PGP recipient"),
+        some => text.push_str(&format!("; it is encrypted for {}", some.join(", "))),
     }
     if !unsupported.is_empty() {
         text.push_str(&format!("; not supported yet: {}", unsupported.join(", ")));

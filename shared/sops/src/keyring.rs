@@ -10,12 +10,14 @@ use zeroize::Zeroizing;
 use crate::SopsError;
 use crate::cipher::DataKey;
 use crate::metadata::{KeyService, MasterKey, Metadata};
+use crate::openpgp::{self, PgpKey};
 use crate::shamir;
 
 /// The keys of one tenant. `Debug` shows the public recipients only; the secret parts are wiped when dropped.
 #[derive(Default)]
 pub struct Keyring {
     identities: Vec<Identity>,
+    pgp: Vec<PgpKey>,
     opened: Vec<(String, Zeroizing<Vec<u8>>)>,
 }
 
@@ -62,6 +64,21 @@ impl Keyring {
         Ok(count)
     }
 
+    /// Adds OpenPGP secret keys as `gpg --export-secret-keys --armor` writes them, one armored block or more, and as they stand
+    /// in the entries of a Flux decryption Secret that end in `.asc`. Says how many there were.
+    ///
+    /// # Errors
+    /// [`SopsError::PgpKey`]: a text without such a block, and keys with a passphrase.
+    pub fn add_pgp(&mut self, text: &str, source_name: &str) -> Result<usize, SopsError> {
+        let mut found = PgpKey::read_all(text).map_err(|what| SopsError::PgpKey {
+            source_name: source_name.to_owned(),
+            what,
+        })?;
+        let count = found.len();
+        self.pgp.append(&mut found);
+        Ok(count)
+    }
+
     /// Adds what another key service made of a [`MasterKey`]'s encrypted data key.
     pub fn add_opened(&mut self, key: &MasterKey, data_key: Zeroizing<Vec<u8>>) {
         self.opened.push((key.encrypted.clone(), data_key));
@@ -69,14 +86,14 @@ impl Keyring {
 
     /// Whether there is no key at all.
     pub fn is_empty(&self) -> bool {
-        self.identities.is_empty() && self.opened.is_empty()
+        self.identities.is_empty() && self.pgp.is_empty() && self.opened.is_empty()
     }
 
-    /// The public age recipients that this keyring can open files for.
+    /// The recipients that this keyring can open files for: public age recipients, and fingerprints of OpenPGP keys.
     pub fn recipients(&self) -> Vec<String> {
-        self.identities
-            .iter()
-            .map(|identity| identity.to_public().to_string())
+        let age = self.identities.iter();
+        age.map(|identity| identity.to_public().to_string())
+            .chain(self.pgp.iter().map(PgpKey::fingerprint))
             .collect()
     }
 
@@ -118,9 +135,14 @@ impl Keyring {
         if let Some((_, data_key)) = opened {
             return Some(data_key.clone());
         }
-        if key.service != KeyService::Age || self.identities.is_empty() {
-            return None;
+        match key.service {
+            KeyService::Age if !self.identities.is_empty() => self.open_age(key),
+            KeyService::Pgp if !self.pgp.is_empty() => openpgp::open(&self.pgp, &key.encrypted),
+            _ => None,
         }
+    }
+
+    fn open_age(&self, key: &MasterKey) -> Option<Zeroizing<Vec<u8>>> {
         let decryptor = age::Decryptor::new(ArmoredReader::new(key.encrypted.as_bytes())).ok()?;
         let identities = self
             .identities
@@ -139,6 +161,7 @@ fn no_key(metadata: &Metadata, opened: usize, file: &str) -> SopsError {
     for key in metadata.groups.iter().flatten() {
         match key.service {
             KeyService::Age => recipients.push(key.name.clone()),
+            KeyService::Pgp => recipients.push(format!("PGP {}", key.name)),
             service => unsupported.push(format!("{service:?} {}", key.name)),
         }
     }

@@ -26,8 +26,8 @@
 //! # Ok::<(), SopsError>(())
 //! ```
 //!
-//! Only age keys are opened here. The entries for PGP, KMS and the other key services are known as [`MasterKey`]s: who can
-//! open one hands the result to [`Keyring::add_opened`].
+//! age and OpenPGP keys are opened here. The entries for KMS and the other key services are known as [`MasterKey`]s: a caller
+//! that can open one hands the result to [`Keyring::add_opened`].
 //!
 //! Nothing here touches a disk, an environment, a clock or a network, and no identity runs a plugin.
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -39,6 +39,7 @@ mod error;
 mod format;
 mod keyring;
 mod metadata;
+mod openpgp;
 mod shamir;
 mod tree;
 mod walk;

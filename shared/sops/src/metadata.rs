@@ -55,9 +55,9 @@ impl Rule {
 /// The service that a data key was encrypted with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyService {
-    /// age, the one that this crate opens.
+    /// age, which this crate opens.
     Age,
-    /// OpenPGP.
+    /// OpenPGP, which this crate opens.
     Pgp,
     /// AWS KMS.
     AwsKms,

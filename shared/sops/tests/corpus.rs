@@ -26,7 +26,11 @@ fn keyring(names: &[&str]) -> Keyring {
     let mut keys = Keyring::new();
     for name in names {
         let text = String::from_utf8(read(name)).expect("text");
-        assert_eq!(keys.add_age(&text, name), Ok(1));
+        let added = match name.ends_with(".asc") {
+            true => keys.add_pgp(&text, name),
+            false => keys.add_age(&text, name),
+        };
+        assert_eq!(added, Ok(1));
     }
     keys
 }
@@ -47,7 +51,7 @@ fn case(name: &str) -> (Vec<u8>, Format) {
 
 #[test]
 fn decrypts_as_sops_does() {
-    let keys = keyring(&["one.agekey", "two.agekey"]);
+    let keys = keyring(&["one.agekey", "two.agekey", "pgp-rsa.asc", "pgp-ed25519.asc"]);
     for name in cases() {
         let (bytes, format) = case(&name);
         let want = read(&format!("cases/{}", name.replace(".enc.", ".plain.")));
@@ -144,6 +148,99 @@ fn only_the_right_keys_open_a_file() {
 }
 
 #[test]
+fn openpgp_keys_open_files() {
+    for (name, key) in [
+        ("pgp-rsa.enc.yaml", "pgp-rsa.asc"),
+        ("pgp-and-age.enc.yaml", "pgp-rsa.asc"),
+        ("pgp-and-age.enc.yaml", "two.agekey"),
+        ("pgp-ed25519.enc.yaml", "pgp-ed25519.asc"),
+        ("pgp-json.enc.json", "pgp-ed25519.asc"),
+    ] {
+        let (bytes, format) = case(name);
+        decrypt(&bytes, format, &keyring(&[key]), name).unwrap_or_else(|e| panic!("{key}: {e}"));
+        for other in ["pgp-stranger.asc", "stranger.agekey"] {
+            let error = decrypt(&bytes, format, &keyring(&[other]), name).expect_err("no key");
+            assert!(matches!(error, SopsError::NoKey { .. }), "{error}");
+        }
+    }
+    let (bytes, format) = case("pgp-rsa.enc.yaml");
+    let error = decrypt(&bytes, format, &Keyring::new(), "f").expect_err("no key");
+    let recipient = &keyring(&["pgp-rsa.asc"]).recipients()[0];
+    assert_eq!(
+        error.to_string(),
+        format!("f: no key opens the file; it is encrypted for PGP {recipient}")
+    );
+    // A part of a key in each of two groups, of two kinds of keys.
+    let (groups, format) = case("pgp-groups.enc.yaml");
+    for pair in [
+        ["pgp-rsa.asc", "pgp-ed25519.asc"],
+        ["pgp-rsa.asc", "stranger.agekey"],
+    ] {
+        decrypt(&groups, format, &keyring(&pair), "f").unwrap_or_else(|e| panic!("{pair:?}: {e}"));
+    }
+    let one = decrypt(&groups, format, &keyring(&["pgp-rsa.asc"]), "f");
+    assert!(
+        matches!(
+            one,
+            Err(SopsError::NoKey {
+                groups: Some((1, 2)),
+                ..
+            })
+        ),
+        "{one:?}"
+    );
+}
+
+#[test]
+fn a_damaged_message_of_openpgp_opens_nothing() {
+    let (bytes, format) = case("pgp-ed25519.enc.yaml");
+    let text = String::from_utf8(bytes).expect("text");
+    let keys = keyring(&["pgp-ed25519.asc"]);
+    let start = text.find("-----BEGIN PGP MESSAGE-----").expect("a message");
+    let end = text.find("-----END PGP MESSAGE-----").expect("its end");
+    let body = start + "-----BEGIN PGP MESSAGE-----".len();
+    for at in (body..end).filter(|at| text.as_bytes()[*at].is_ascii_alphanumeric()) {
+        let other = if text.as_bytes()[at] == b'A' {
+            "B"
+        } else {
+            "A"
+        };
+        let damaged = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+        if let Ok(plain) = decrypt(damaged.as_bytes(), format, &keys, "f") {
+            // The armor's checksum is no protection: only what decrypts to the same is left.
+            assert!(!plain.is_empty());
+        }
+    }
+}
+
+#[test]
+fn texts_that_are_not_secret_keys_of_openpgp() {
+    let locked = String::from_utf8(read("pgp-locked.asc")).expect("text");
+    let rsa = String::from_utf8(read("pgp-rsa.asc")).expect("text");
+    let mut keys = Keyring::new();
+    for (text, words) in [
+        ("", "expected a block"),
+        ("AGE-SECRET-KEY-1", "expected a block"),
+        (&rsa[..rsa.len() / 2], "cannot be read"),
+        (&locked, "has a passphrase"),
+    ] {
+        let error = keys
+            .add_pgp(text, "sops.asc")
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            error.starts_with("sops.asc: not OpenPGP secret keys: "),
+            "{error}"
+        );
+        assert!(error.contains(words), "{error}");
+    }
+    assert!(keys.is_empty());
+    let two = rsa + &String::from_utf8(read("pgp-ed25519.asc")).expect("text");
+    assert_eq!(keys.add_pgp(&two, "sops.asc"), Ok(2));
+    assert!(!format!("{keys:?}").contains("Plain"), "{keys:?}");
+}
+
+#[test]
 fn what_another_service_opened_opens_the_file() {
     let (bytes, format) = case("secret.enc.yaml");
     let entries = master_keys(&bytes, format, "f").expect("keys");
@@ -170,7 +267,7 @@ fn entries_of_other_services_are_named_when_nothing_opens_the_file() {
         decrypt(text.as_bytes(), Format::Yaml, &Keyring::new(), "f.yaml").expect_err("no key");
     assert_eq!(
         error.to_string(),
-        "f.yaml: no key opens the file; it has no age recipient; not supported yet: Pgp ABCD, AwsKms arn:aws:kms:eu"
+        "f.yaml: no key opens the file; it is encrypted for PGP ABCD; not supported yet: AwsKms arn:aws:kms:eu"
     );
 }
 
@@ -387,7 +484,7 @@ fn next(state: &mut u64) -> usize {
 
 #[test]
 fn truncated_and_flipped_files_end_in_errors() {
-    let keys = keyring(&["one.agekey", "two.agekey"]);
+    let keys = keyring(&["one.agekey", "two.agekey", "pgp-rsa.asc", "pgp-ed25519.asc"]);
     let mut state = 0x9e37_79b9_7f4a_7c15;
     for name in cases() {
         let (bytes, format) = case(&name);

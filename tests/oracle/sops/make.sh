@@ -3,8 +3,9 @@
 #
 #   make.sh CORPUS
 #
-# Needs sops (go install github.com/getsops/sops/v3/cmd/sops@v3.13.3) in the PATH. The keys of the corpus were made for it
-# and protect nothing.
+# Needs sops (go install github.com/getsops/sops/v3/cmd/sops@v3.13.3) and gpg in the PATH. The keys of the corpus were made for it
+# and protect nothing. Those of OpenPGP were made by gpg 2.2.40 (--quick-generate-key, --quick-add-key, --export-secret-keys --armor);
+# the passphrase of pgp-locked.asc is "secret".
 set -eu
 cd "$1"
 one=$(sed -n 's/^# public key: //p' one.agekey)
@@ -14,6 +15,15 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p cases
 cat one.agekey two.agekey > "$work/keys"
 export SOPS_AGE_KEY_FILE="$work/keys"
+
+export GNUPGHOME="$work/gnupg"
+mkdir -m 700 "$GNUPGHOME"
+fingerprint() {
+    gpg --batch --quiet --import "pgp-$1.asc"
+    gpg --batch --with-colons --list-keys "$1@example.com" | awk -F: '/^fpr/ { print $10; exit }'
+}
+rsa=$(fingerprint rsa)
+ed25519=$(fingerprint ed25519)
 
 three=$(sed -n 's/^# public key: //p' stranger.agekey)
 
@@ -51,3 +61,10 @@ make second-recipient secret.yaml "age: $two"
 make both-recipients secret.yaml "age: $two,$one"
 make groups secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$one]" "  - age: [$two]" "  - age: [$three]"
 make groups-env values.env "shamir_threshold: 2" "key_groups:" "  - age: [$one]" "  - age: [$three]" "  - age: [$two]"
+make pgp-rsa secret.yaml "pgp: $rsa"
+make pgp-ed25519 types.yaml "pgp: $ed25519"
+make pgp-json data.json "pgp: $ed25519"
+make pgp-dotenv values.env "pgp: $rsa"
+make pgp-binary blob.bin "pgp: $ed25519"
+make pgp-and-age secret.yaml "pgp: $rsa" "age: $two"
+make pgp-groups secret.yaml "shamir_threshold: 2" "key_groups:" "  - age: [$three]" "  - pgp: [$rsa]" "  - pgp: [$ed25519]"

@@ -134,6 +134,7 @@ fn prepared() -> &'static (Server, Server) {
                         url: format!("https://{FLEET}"),
                         branch: "main".to_owned(),
                         path: "clusters/hub".to_owned(),
+                        secret: None,
                     };
                     bootstrap::install(&cluster, clock.as_ref())
                         .await

@@ -1,7 +1,8 @@
-//! The keys that open the SOPS documents of a Kustomization: those of `spec.decryption.secretRef`, and the age identities that the
-//! secret manager has for the namespace. Each kind of key is a [`KeyKind`] of its own, in a module of its own.
+//! The keys that open the SOPS documents of a Kustomization: those of `spec.decryption.secretRef`, and those that the secret
+//! manager has for the namespace. Each kind of key is a [`KeyKind`] of its own, in a module of its own.
 
 mod age;
+mod pgp;
 
 use crate::credentials;
 use crate::failure::Failure;
@@ -10,7 +11,10 @@ use crate::kernel::Context;
 use driftless_sops::{Keyring, SopsError};
 
 /// The kinds of keys that are known.
-const KINDS: [&dyn KeyKind; 1] = [&age::Age];
+const KINDS: [&dyn KeyKind; 2] = [&age::Age, &pgp::Pgp];
+
+/// What OpenPGP keys begin with: the secret of a namespace has no name that tells their kind.
+const PGP_BLOCK: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----";
 
 /// A kind of key.
 trait KeyKind: Sync {
@@ -33,7 +37,7 @@ pub async fn keyring(
     decryption: &Decryption,
 ) -> Result<Keyring, Failure> {
     if decryption.service_account_name.is_some() {
-        let what = "spec.decryption.serviceAccountName (a cloud's key service) is not supported yet: use age keys";
+        let what = "spec.decryption.serviceAccountName (a cloud's key service) is not supported yet: use age or OpenPGP keys";
         return Err(Failure::terminal(reason::UNSUPPORTED, what));
     }
     let namespace = &from.id.namespace;
@@ -59,8 +63,11 @@ pub async fn keyring(
     let name = format!("tenants/{}/{namespace}", context.hub.settings.name);
     if let Some(entry) = context.ports.secrets.secret(&name).await? {
         let text = entry.expose_str().unwrap_or_default();
-        age::Age
-            .add(&mut keyring, text, &name)
+        let kind: &dyn KeyKind = match text.contains(PGP_BLOCK) {
+            true => &pgp::Pgp,
+            false => &age::Age,
+        };
+        kind.add(&mut keyring, text, &name)
             .map_err(|error| failed(&name, &error))?;
     }
     Ok(keyring)
