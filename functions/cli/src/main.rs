@@ -13,6 +13,7 @@ mod fleet;
 mod get;
 mod gotemplate_vectors;
 mod hub;
+mod layout;
 mod output;
 mod progress;
 mod ready;
@@ -50,6 +51,11 @@ enum Command {
     Create(create::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
+    App(layout::AppArgs),
+    Env(layout::EnvArgs),
+    Fleet(layout::FleetArgs),
+    ReleaseEnv(layout::ReleaseEnvArgs),
+    Tenant(layout::TenantArgs),
     Get(get::Args),
     #[command(hide = true)]
     GotemplateVectors(gotemplate_vectors::Args),
@@ -84,6 +90,11 @@ fn main() -> ExitCode {
         Command::Create(args) => block_on(create::run(args)),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => block_on(doctor::run(args)),
+        Command::App(args) => layout::app(&args),
+        Command::Env(args) => block_on(layout::env(args)),
+        Command::Fleet(args) => block_on(layout::fleet(args)),
+        Command::ReleaseEnv(args) => layout::release_env(&args),
+        Command::Tenant(args) => layout::tenant(&args),
         Command::Get(args) => block_on(get::run(args)),
         Command::GotemplateVectors(args) => gotemplate_vectors::run(&args),
         Command::Reconcile(args) => block_on(reconcile::run(args)),

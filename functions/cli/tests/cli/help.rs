@@ -3,7 +3,7 @@
 use driftless_harness::command::run;
 use std::path::Path;
 
-fn is_snapshot(name: &str, text: &str) {
+pub fn is_snapshot(name: &str, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
     let file = folder.join(name);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
@@ -19,7 +19,8 @@ fn is_snapshot(name: &str, text: &str) {
 
 #[test]
 fn help_of_every_command_of_a_hub() {
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 20] = [
+        &["app"],
         &["bootstrap"],
         &["bootstrap", "github"],
         &["check"],
@@ -27,10 +28,14 @@ fn help_of_every_command_of_a_hub() {
         &["create", "kustomization"],
         &["demo"],
         &["doctor"],
+        &["env"],
+        &["fleet"],
         &["get"],
         &["get", "kustomizations"],
         &["get", "sources"],
         &["reconcile"],
+        &["release-env"],
+        &["tenant"],
         &["reconcile", "kustomization"],
         &["suspend"],
         &["resume"],

@@ -16,6 +16,7 @@ mod demo_on_a_terminal;
 mod embedded;
 mod help;
 mod hostile;
+mod layout;
 mod login;
 mod names;
 mod picture;

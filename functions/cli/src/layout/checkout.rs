@@ -1,0 +1,224 @@
+//! The files of a checkout, changed in memory and written at once.
+
+use crate::error::Error;
+use similar::TextDiff;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What belongs to the layout, at the top of the repository.
+pub const ENV_NAME: &str = "ENV_NAME";
+const FOLDERS: [&str; 3] = ["clusters", "infra", "tenants"];
+/// Folders in each other.
+const DEPTH: usize = 32;
+
+/// A checkout as it is, and as it is to be.
+pub struct Checkout {
+    root: PathBuf,
+    before: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+/// A file that changes.
+pub struct Change {
+    /// Its path in the repository.
+    pub path: String,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
+impl Change {
+    /// What happens to it.
+    pub fn word(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            (None, _) => "created",
+            (_, None) => "removed",
+            _ => "changed",
+        }
+    }
+
+    /// A unified diff.
+    pub fn diff(&self) -> String {
+        let text = |content: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(content.as_deref().unwrap_or_default()).into_owned()
+        };
+        let (before, after) = (text(&self.before), text(&self.after));
+        let name = |content: &Option<Vec<u8>>, side: &str| match content {
+            Some(_) => format!("{side}/{}", self.path),
+            None => "/dev/null".to_owned(),
+        };
+        TextDiff::from_lines(&before, &after)
+            .unified_diff()
+            .header(&name(&self.before, "a"), &name(&self.after, "b"))
+            .to_string()
+    }
+}
+
+impl Checkout {
+    /// Reads the files of the layout.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be read.
+    pub fn read(root: &Path) -> Result<Self, Error> {
+        if !root.is_dir() {
+            return Err(Error::new(format!("{} is not a folder", root.display()))
+                .next("give the checkout with --dir"));
+        }
+        let mut files = BTreeMap::new();
+        let name = root.join(ENV_NAME);
+        if name.is_file() {
+            files.insert(ENV_NAME.to_owned(), read(&name)?);
+        }
+        for folder in FOLDERS {
+            walk(&root.join(folder), folder, DEPTH, &mut files)?;
+        }
+        Ok(Self {
+            root: root.to_owned(),
+            before: files.clone(),
+            files,
+        })
+    }
+
+    /// The text of a file; `None` where it does not exist.
+    ///
+    /// # Errors
+    /// A file that is not UTF-8.
+    pub fn text(&self, path: &str) -> Result<Option<String>, Error> {
+        let Some(content) = self.files.get(path) else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(content.clone());
+        text.map(Some)
+            .map_err(|_| Error::new(format!("{path}: the file is not UTF-8")))
+    }
+
+    /// The names of the folders in a folder, sorted.
+    pub fn folders(&self, folder: &str) -> BTreeSet<String> {
+        let prefix = format!("{folder}/");
+        let below = self
+            .files
+            .keys()
+            .filter_map(|path| path.strip_prefix(&prefix));
+        below
+            .filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()))
+            .collect()
+    }
+
+    /// Writes a file, whatever it was.
+    pub fn put(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.files.insert(path.into(), text.into().into_bytes());
+    }
+
+    /// Writes a file where it does not exist.
+    pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        let text: String = text.into();
+        self.files
+            .entry(path.into())
+            .or_insert_with(|| text.into_bytes());
+    }
+
+    /// Removes a folder. Whether there was one.
+    pub fn remove_folder(&mut self, folder: &str) -> bool {
+        let prefix = format!("{folder}/");
+        let count = self.files.len();
+        self.files.retain(|path, _| !path.starts_with(&prefix));
+        self.files.len() < count
+    }
+
+    /// What is different, in order of path.
+    pub fn changes(&self) -> Vec<Change> {
+        let paths: BTreeSet<&String> = self.before.keys().chain(self.files.keys()).collect();
+        let change = |path: &String| Change {
+            path: path.clone(),
+            before: self.before.get(path).cloned(),
+            after: self.files.get(path).cloned(),
+        };
+        let all = paths.into_iter().map(change);
+        all.filter(|change| change.before != change.after).collect()
+    }
+
+    /// Writes all changes. When one cannot be written, those before it are taken back.
+    ///
+    /// # Errors
+    /// A file that cannot be written or removed.
+    pub fn write(&self, changes: &[Change]) -> Result<(), Error> {
+        for (at, change) in changes.iter().enumerate() {
+            if let Err(error) = self.set(&change.path, change.after.as_deref()) {
+                let mut message = format!("{}: {error}", self.root.join(&change.path).display());
+                for done in &changes[..at] {
+                    if let Err(error) = self.set(&done.path, done.before.as_deref()) {
+                        message.push_str(&format!("; {} is changed: {error}", done.path));
+                    }
+                }
+                return Err(
+                    Error::new(message).next("correct the cause, and run the command again")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, path: &str, content: Option<&[u8]>) -> std::io::Result<()> {
+        let file = self.root.join(path);
+        match content {
+            Some(content) => {
+                if let Some(folder) = file.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                fs::write(&file, content)
+            }
+            None => {
+                fs::remove_file(&file)?;
+                // Git knows no empty folders; one that is not empty stays.
+                let folders = Path::new(path).ancestors().skip(1);
+                for folder in folders.filter(|folder| !folder.as_os_str().is_empty()) {
+                    if fs::remove_dir(self.root.join(folder)).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn walk(
+    folder: &Path,
+    path: &str,
+    depth: usize,
+    files: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<(), Error> {
+    let failed = |error| Error::new(format!("{}: {error}", folder.display()));
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    if depth == 0 {
+        return Err(Error::new(format!(
+            "{path}: more than {DEPTH} folders in each other"
+        )));
+    }
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let name = name
+            .to_str()
+            .ok_or_else(|| Error::new(format!("{path}: a file's name is not UTF-8")))?;
+        let path = format!("{path}/{name}");
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            walk(&entry.path(), &path, depth - 1, files)?;
+        } else if kind.is_symlink() {
+            return Err(Error::new(format!(
+                "{path} is a symbolic link, which the layout does not have"
+            ))
+            .next("replace it by a file"));
+        } else {
+            files.insert(path, read(&entry.path())?);
+        }
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(file).map_err(|error| Error::new(format!("{}: {error}", file.display())))
+}

@@ -1,0 +1,168 @@
+//! The texts of the files.
+
+use super::resources::kustomization;
+use driftless_manifest::yaml;
+use serde_json::{Value, json};
+
+/// The generation of Flux's API.
+#[derive(Clone, Copy, Debug)]
+pub struct Api {
+    is_old: bool,
+}
+
+/// The URL of a Git repository.
+pub fn url(text: &str) -> Result<String, String> {
+    let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    let is_known = ["https://", "http://", "ssh://"].iter().any(|scheme| {
+        text.strip_prefix(scheme)
+            .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+    });
+    match is_plain && is_known {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("expected https://HOST/PATH, http://HOST/PATH or ssh://USER@HOST/PATH".to_owned())
+        }
+    }
+}
+
+/// A branch, by the rules of `git check-ref-format` that matter in YAML and in a path.
+pub fn branch(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    let is_valid = !text.is_empty()
+        && text.chars().all(fits)
+        && !text.starts_with(['-', '/', '.'])
+        && !text.ends_with(['/', '.'])
+        && !text.contains("..")
+        && !text.contains("//");
+    match is_valid {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "expected the name of a branch: letters, digits, '-', '_', '.', '+' and '/'".to_owned(),
+        ),
+    }
+}
+
+impl Api {
+    /// The newest one, or that of the scripts.
+    pub fn new(is_old: bool) -> Self {
+        Self { is_old }
+    }
+
+    fn version(self, group: &str) -> String {
+        format!(
+            "{group}.toolkit.fluxcd.io/{}",
+            if self.is_old { "v1beta1" } else { "v1" }
+        )
+    }
+
+    /// A GitRepository that follows a branch.
+    pub fn git(self, name: &str, namespace: &str, url: &str, branch: &str) -> String {
+        text(
+            &json!({"apiVersion": self.version("source"), "kind": "GitRepository",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"interval": "1m0s", "url": url, "ref": {"branch": branch}}}),
+        )
+    }
+
+    /// A Kustomization of the fleet repository.
+    pub fn fleet(
+        self,
+        name: &str,
+        namespace: &str,
+        interval: &str,
+        path: &str,
+        remote: Option<&str>,
+    ) -> String {
+        let mut object = json!({"apiVersion": self.version("kustomize"), "kind": "Kustomization",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"interval": interval, "path": path, "prune": true,
+                "sourceRef": {"kind": "GitRepository", "name": namespace}}});
+        if self.is_old {
+            object["spec"]["validation"] = "client".into();
+        }
+        if let Some(remote) = remote {
+            object["spec"]["kubeConfig"] = kubeconfig_of(remote);
+        }
+        text(&object)
+    }
+
+    /// The Kustomization of an application.
+    pub fn app(self, app: &str, tenant: &str, namespace: &str, source: &str) -> String {
+        text(
+            &json!({"apiVersion": self.version("kustomize"), "kind": "Kustomization",
+            "metadata": {"name": app, "namespace": namespace},
+            "spec": {"targetNamespace": namespace, "interval": "1m0s", "path": format!("./{app}/manifest"),
+                "prune": false, "serviceAccountName": tenant,
+                "sourceRef": {"kind": "GitRepository", "name": source}}}),
+        )
+    }
+
+    /// The patch of an application for a cluster, in the API version of the application's own file: a patch in another version
+    /// would find nothing.
+    pub fn app_patch(
+        self,
+        app: &str,
+        namespace: &str,
+        cluster: &str,
+        remote: Option<&str>,
+        sync: &str,
+    ) -> String {
+        let version = sync
+            .lines()
+            .find_map(|line| line.strip_prefix("apiVersion: "));
+        let version =
+            version.map_or_else(|| self.version("kustomize"), |text| text.trim().to_owned());
+        let folder = remote.unwrap_or(cluster);
+        let mut object = json!({"apiVersion": version, "kind": "Kustomization",
+            "metadata": {"name": app, "namespace": namespace}, "spec": {"path": format!("./{app}/{folder}")}});
+        if let Some(remote) = remote {
+            object["spec"]["kubeConfig"] = kubeconfig_of(remote);
+        }
+        text(&object)
+    }
+
+    /// The kustomization with such a patch.
+    pub fn app_overlay(self, base: &str, remote: Option<&str>) -> String {
+        let patches = match self.is_old {
+            true => "patchesStrategicMerge:\n- sync-patch.yaml\n",
+            false => "patches:\n- path: sync-patch.yaml\n",
+        };
+        let prefix = remote.map(|remote| format!("namePrefix: {remote}-\n"));
+        kustomization(&[base]) + patches + &prefix.unwrap_or_default()
+    }
+}
+
+fn kubeconfig_of(remote: &str) -> Value {
+    json!({"secretRef": {"name": format!("{remote}-kubeconfig")}})
+}
+
+/// A document.
+pub fn text(object: &Value) -> String {
+    yaml::to_string(object)
+}
+
+/// A namespace.
+pub fn namespace(name: &str) -> String {
+    text(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+}
+
+/// What `flux create tenant NAME --with-namespace NAMESPACE --export` writes.
+pub fn tenant(name: &str, namespace: &str) -> String {
+    let labels = json!({"toolkit.fluxcd.io/tenant": name});
+    let group = "rbac.authorization.k8s.io";
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels}}),
+        json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": format!("{name}-reconciler"), "namespace": namespace, "labels": labels},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [
+            {"apiGroup": group, "kind": "User", "name": format!("gotk:{namespace}:reconciler")},
+            {"kind": "ServiceAccount", "name": name, "namespace": namespace},
+        ]}),
+    ];
+    objects
+        .iter()
+        .fold(String::new(), |all, object| all + "---\n" + &text(object))
+}

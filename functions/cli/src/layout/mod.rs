@@ -1,0 +1,363 @@
+//! Commands that edit the checkout of a fleet repository in which an environment is a branch: clusters, remote clusters, tenants,
+//! applications and releases.
+//!
+//! Folders, files and objects are those of the scripts of microsoft/multicluster-gitops (utils/*.sh, commit 644821b), in the newest
+//! API versions, or with `--api-compat` in the scripts' own. What the scripts write to a cluster (Secrets of kubeconfigs) goes where
+//! the flags say; everything else is left to Git.
+//!
+//! On purpose different: an environment's source follows the branch of its name (the script's follows `ENV-flux-system`); the
+//! kustomization of a hub lists its remote clusters, whose folders the script applies by kubectl; the namespace in the folder of a
+//! remote cluster is the environment's (the script's is always `dev-flux-system`); `infra/base` has a kustomization from the start;
+//! adding a remote cluster leaves the infrastructure of its hub as it is.
+
+mod checkout;
+mod cluster;
+mod environment;
+mod kubeconfig;
+mod manifests;
+mod resources;
+mod tenant;
+
+use crate::error::{EXIT_CODES, Error};
+use crate::{output, term};
+use checkout::{Change, Checkout};
+use clap::{Subcommand, ValueEnum};
+use driftless_manifest::names;
+use kubeconfig::Kubeconfig;
+use manifests::Api;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// What every such command takes.
+#[derive(clap::Args)]
+struct Common {
+    /// The checkout
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Print the changes as a diff, and write nothing
+    #[arg(long, global = true)]
+    dry_run: bool,
+    /// Write the API versions of the repository's scripts (v1beta1), for Flux before 2.0
+    #[arg(long, global = true)]
+    api_compat: bool,
+    /// How to print what was changed
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for each file
+    Text,
+    /// A JSON document
+    Json,
+}
+
+/// Add and remove clusters of a fleet, on the branch that all environments share
+#[derive(clap::Args)]
+#[command(after_help = format!("Examples:
+  driftless fleet add-cluster east-aks
+  driftless fleet add-cluster store-42 --group stores      # clusters of a group share their folders
+  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
+  driftless fleet remove-cluster east-aks --dry-run
+
+{EXIT_CODES}"))]
+pub struct FleetArgs {
+    #[command(subcommand)]
+    what: Fleet,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand)]
+enum Fleet {
+    /// Add the folders of a cluster: clusters/NAME and infra/NAME
+    AddCluster {
+        /// The cluster's name
+        #[arg(value_parser = name)]
+        name: String,
+        /// The group whose folders it uses instead of its own
+        #[arg(long, value_parser = name)]
+        group: Option<String>,
+    },
+    /// Add a remote cluster, which a hub's objects are applied to: clusters/HUB/NAME and infra/HUB/clusters/NAME
+    AddRemote {
+        /// The hub
+        #[arg(value_parser = name)]
+        hub: String,
+        /// The remote cluster's name
+        #[arg(value_parser = name)]
+        name: String,
+        #[command(flatten)]
+        kubeconfig: Kubeconfig,
+    },
+    /// Remove a cluster's folders; HUB/NAME removes a remote cluster
+    RemoveCluster {
+        /// NAME or HUB/NAME
+        #[arg(value_parser = cluster_name)]
+        name: String,
+    },
+}
+
+/// Create an environment on its branch, and add and remove its clusters
+#[derive(clap::Args)]
+#[command(after_help = format!("Examples:
+  git checkout -b qa && driftless env init qa
+  driftless env init dev --repo https://github.com/acme/fleet
+  driftless env add-cluster east-aks
+  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
+  driftless env remove-cluster east-aks/edge-1
+
+{EXIT_CODES}"))]
+pub struct EnvArgs {
+    #[command(subcommand)]
+    what: Env,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand)]
+enum Env {
+    /// Make the branch an environment. The folders of another environment that it was branched from are emptied
+    Init {
+        /// The environment's name, which is its branch
+        #[arg(value_parser = name)]
+        name: String,
+        /// The fleet repository's URL [default: that of clusters/base/sync.yaml]
+        #[arg(long, value_name = "URL", value_parser = manifests::url)]
+        repo: Option<String>,
+    },
+    /// Add a cluster with all tenants and applications: clusters/NAME, infra/NAME and tenants/NAME
+    AddCluster {
+        /// The cluster's name
+        #[arg(value_parser = name)]
+        name: String,
+    },
+    /// Add a remote cluster with all tenants and applications
+    AddRemote {
+        /// The hub
+        #[arg(value_parser = name)]
+        hub: String,
+        /// The remote cluster's name
+        #[arg(value_parser = name)]
+        name: String,
+        #[command(flatten)]
+        kubeconfig: Kubeconfig,
+    },
+    /// Remove a cluster's folders; HUB/NAME removes a remote cluster
+    RemoveCluster {
+        /// NAME or HUB/NAME
+        #[arg(value_parser = cluster_name)]
+        name: String,
+    },
+}
+
+/// Add tenants to an environment
+#[derive(clap::Args)]
+#[command(after_help = format!("Examples:
+  driftless tenant add shop --repo https://github.com/acme/shop-manifests --branch dev
+
+{EXIT_CODES}"))]
+pub struct TenantArgs {
+    #[command(subcommand)]
+    what: Tenant,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand)]
+enum Tenant {
+    /// Add a tenant to every cluster of the environment
+    Add {
+        /// The tenant's name
+        #[arg(value_parser = name)]
+        name: String,
+        /// The URL of the repository with the tenant's manifests
+        #[arg(long, value_name = "URL", value_parser = manifests::url)]
+        repo: String,
+        /// Its branch for this environment
+        #[arg(long, value_parser = manifests::branch)]
+        branch: String,
+    },
+}
+
+/// Add applications of a tenant to an environment
+#[derive(clap::Args)]
+#[command(after_help = format!("Examples:
+  driftless app add shop cart
+
+{EXIT_CODES}"))]
+pub struct AppArgs {
+    #[command(subcommand)]
+    what: App,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand)]
+enum App {
+    /// Add an application to every cluster of the environment. Its manifests are in APP/CLUSTER of the tenant's repository
+    Add {
+        /// The tenant
+        #[arg(value_parser = name)]
+        tenant: String,
+        /// The application's name
+        #[arg(value_parser = name)]
+        name: String,
+    },
+}
+
+/// Add release environments of a tenant, beside the environment's own
+#[derive(clap::Args)]
+#[command(after_help = format!("Examples:
+  driftless release-env add shop 1-0-x --repo https://github.com/acme/shop-manifests --branch release/1-0-x/dev
+
+{EXIT_CODES}"))]
+pub struct ReleaseEnvArgs {
+    #[command(subcommand)]
+    what: ReleaseEnv,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand)]
+enum ReleaseEnv {
+    /// Add a release environment with the tenant's applications, in the namespace ENV-NAME-TENANT
+    Add {
+        /// The tenant
+        #[arg(value_parser = name)]
+        tenant: String,
+        /// The release's name
+        #[arg(value_parser = name)]
+        name: String,
+        /// The URL of the repository with the tenant's manifests
+        #[arg(long, value_name = "URL", value_parser = manifests::url)]
+        repo: String,
+        /// Its branch for this release
+        #[arg(long, value_parser = manifests::branch)]
+        branch: String,
+    },
+}
+
+/// The name of a cluster, tenant, application or environment: it becomes a part of namespaces.
+fn name(text: &str) -> Result<String, String> {
+    if text == "base" || text == "clusters" || text == "releases" {
+        return Err(format!("'{text}' is a folder of the layout"));
+    }
+    match names::label(text).as_slice() {
+        [] => Ok(text.to_owned()),
+        problems => Err(problems.join("; ")),
+    }
+}
+
+fn cluster_name(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((hub, remote)) => Ok(format!("{}/{}", name(hub)?, name(remote)?)),
+        None => name(text),
+    }
+}
+
+/// Runs `fleet`.
+pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
+    let (mut checkout, api) = args.common.open()?;
+    match args.what {
+        Fleet::AddCluster { name, group } => {
+            cluster::add(&mut checkout, api, group.as_ref().unwrap_or(&name))?;
+        }
+        Fleet::AddRemote {
+            hub,
+            name,
+            kubeconfig,
+        } => {
+            let secrets = cluster::add_remote(&mut checkout, api, &hub, &name)?;
+            let written = kubeconfig.write(&mut checkout, &name, &secrets)?;
+            args.common.finish(&checkout)?;
+            return written.apply(args.common.dry_run).await;
+        }
+        Fleet::RemoveCluster { name } => cluster::remove(&mut checkout, &name)?,
+    }
+    args.common.finish(&checkout)
+}
+
+/// Runs `env`.
+pub async fn env(args: EnvArgs) -> Result<(), Error> {
+    let (mut checkout, api) = args.common.open()?;
+    match args.what {
+        Env::Init { name, repo } => environment::init(&mut checkout, api, &name, repo)?,
+        Env::AddCluster { name } => environment::add_cluster(&mut checkout, api, &name)?,
+        Env::AddRemote {
+            hub,
+            name,
+            kubeconfig,
+        } => {
+            let secrets = environment::add_remote(&mut checkout, api, &hub, &name)?;
+            let written = kubeconfig.write(&mut checkout, &name, &secrets)?;
+            args.common.finish(&checkout)?;
+            return written.apply(args.common.dry_run).await;
+        }
+        Env::RemoveCluster { name } => environment::remove_cluster(&mut checkout, &name)?,
+    }
+    args.common.finish(&checkout)
+}
+
+/// Runs `tenant`.
+pub fn tenant(args: &TenantArgs) -> Result<(), Error> {
+    let (mut checkout, api) = args.common.open()?;
+    let Tenant::Add { name, repo, branch } = &args.what;
+    tenant::add(&mut checkout, api, name, repo, branch)?;
+    args.common.finish(&checkout)
+}
+
+/// Runs `app`.
+pub fn app(args: &AppArgs) -> Result<(), Error> {
+    let (mut checkout, api) = args.common.open()?;
+    let App::Add { tenant, name } = &args.what;
+    tenant::add_app(&mut checkout, api, tenant, name)?;
+    args.common.finish(&checkout)
+}
+
+/// Runs `release-env`.
+pub fn release_env(args: &ReleaseEnvArgs) -> Result<(), Error> {
+    let (mut checkout, api) = args.common.open()?;
+    let ReleaseEnv::Add {
+        tenant,
+        name,
+        repo,
+        branch,
+    } = &args.what;
+    tenant::add_release(&mut checkout, api, tenant, name, repo, branch)?;
+    args.common.finish(&checkout)
+}
+
+impl Common {
+    fn open(&self) -> Result<(Checkout, Api), Error> {
+        Ok((Checkout::read(&self.dir)?, Api::new(self.api_compat)))
+    }
+
+    /// Writes the changes, or prints them.
+    fn finish(&self, checkout: &Checkout) -> Result<(), Error> {
+        let changes = checkout.changes();
+        if self.dry_run {
+            term::result(&changes.iter().map(Change::diff).collect::<String>())?;
+        } else {
+            checkout.write(&changes)?;
+        }
+        if self.output == Format::Json {
+            let change = |change: &Change| json!({"file": change.path, "change": change.word()});
+            let files: Vec<_> = changes.iter().map(change).collect();
+            let document = json!({"dir": self.dir, "written": !self.dry_run, "files": files});
+            return output::print_json(&document);
+        }
+        if changes.is_empty() {
+            term::success("nothing to change");
+        }
+        for change in &changes {
+            let would = if self.dry_run { "would be " } else { "" };
+            term::success(&format!("{} {would}{}", change.path, change.word()));
+        }
+        if !changes.is_empty() && !self.dry_run {
+            term::action("commit and push: the clusters follow the repository");
+        }
+        Ok(())
+    }
+}
