@@ -192,6 +192,27 @@ impl Server {
         run_in(self.home.path(), &args, &variables)
     }
 
+    /// The kubeconfig of its administrator.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The names of all objects of a kind, sorted.
+    pub fn names(&self, version: &str, kind: &str) -> Vec<String> {
+        let found = self.runtime.block_on(async {
+            let resource = self.cluster.resource(&Gvk::new(version, kind)).await?;
+            let resource = resource.expect("the kind is served");
+            self.cluster.list(&resource, "", "").await
+        });
+        let found = found.expect("ask the server");
+        let mut names: Vec<_> = found
+            .iter()
+            .map(|object| object.name().to_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
     pub fn get(&self, version: &str, kind: &str, namespace: &str, name: &str) -> Value {
         let found = self.runtime.block_on(async {
             let resource = self.cluster.resource(&Gvk::new(version, kind)).await?;

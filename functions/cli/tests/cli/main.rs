@@ -17,6 +17,7 @@ mod embedded;
 mod help;
 mod hostile;
 mod layout;
+mod layout_served;
 mod login;
 mod names;
 mod picture;

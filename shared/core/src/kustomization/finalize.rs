@@ -61,7 +61,8 @@ async fn clean_up(
         requeue_after: Some(AGAIN),
         ..Outcome::done("waiting for termination")
     };
-    Ok((pruned.terminating && waits).then(|| StepEnd::Done(outcome())))
+    let ends = !pruned.held && !(pruned.terminating && waits);
+    Ok((!ends).then(|| StepEnd::Done(outcome())))
 }
 
 /// Says what was pruned.

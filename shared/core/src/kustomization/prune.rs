@@ -4,13 +4,14 @@ use super::heirs::{Handed, Heirs};
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
-use crate::flux::{Kustomization, reason};
+use crate::flux::{FluxKind, Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::kernel::Context;
 use crate::ports::{Cluster, Deleted, PortError, Resource};
 use crate::target::Target;
 use crate::target::objects::{self, Item};
 use driftless_manifest::{Gvk, Object};
+use std::collections::BTreeSet;
 
 /// What a prune did.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub struct Pruned {
     pub others: Vec<Item>,
     /// Whether something is on its way out.
     pub terminating: bool,
+    /// Whether something was not deleted yet, because a Flux object that is on its way out needs it to clean up.
+    pub held: bool,
     /// What failed.
     pub failure: Option<Failure>,
 }
@@ -36,7 +39,8 @@ enum One {
     Terminating,
 }
 
-/// Deletes the stale entries in reverse order of applying. Each entry leaves the inventory only when its object is gone
+/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse order of applying, but for what the
+/// former need until they are gone. Each entry leaves the inventory only when its object is gone
 /// or proves not to be ours; nothing is deleted while it is not known who else has it.
 pub async fn prune(
     context: &Context<'_>,
@@ -56,8 +60,19 @@ pub async fn prune(
         }
     };
     let mut pruned = Pruned::default();
-    for entry in stale.in_deletion_order() {
+    let entries = stale.in_deletion_order().into_iter();
+    let (children, others): (Vec<_>, Vec<_>) = entries.partition(cleans_up);
+    // Namespaces with Flux objects that are not gone.
+    let mut needed = BTreeSet::new();
+    for entry in children.into_iter().chain(others) {
+        if is_needed(&entry, &needed) {
+            pruned.held = true;
+            pruned.terminating = true;
+            pruned.left.insert(entry);
+            continue;
+        }
         let id = entry.id.clone();
+        let child = cleans_up(&entry).then(|| id.namespace.clone());
         match prune_one(context, target, owner, &heirs, &entry).await {
             Ok(One::Deleted) => pruned.changes.push(id, Action::Deleted),
             Ok(One::Gone) => {}
@@ -70,8 +85,10 @@ pub async fn prune(
                 pruned.terminating = true;
                 pruned.changes.push(id, Action::Deleted);
                 pruned.left.insert(entry);
+                needed.extend(child);
             }
             Err(error) => {
+                needed.extend(child);
                 let failure = Failure::port(reason::PRUNE_FAILED, &error)
                     .context(format!("{id} delete failed"));
                 match &mut pruned.failure {
@@ -85,6 +102,28 @@ pub async fn prune(
         }
     }
     pruned
+}
+
+/// Whether an object deletes others before it goes: what it applied itself.
+fn cleans_up(entry: &Entry) -> bool {
+    [FluxKind::Kustomization, FluxKind::HelmRelease]
+        .iter()
+        .any(|kind| entry.id.group == kind.group() && entry.id.kind == kind.as_str())
+}
+
+/// Whether a Flux object of these namespaces may need an object to clean up: the way to its cluster and the rights of its service
+/// account. kustomize-controller 1.9 deletes them together, and what was applied to a remote cluster stays there.
+fn is_needed(entry: &Entry, namespaces: &BTreeSet<String>) -> bool {
+    let id = &entry.id;
+    match (&*id.group, &*id.kind) {
+        ("", "Namespace") => namespaces.contains(&id.name),
+        ("", "Secret" | "ConfigMap" | "ServiceAccount") => namespaces.contains(&id.namespace),
+        ("rbac.authorization.k8s.io", _) => {
+            !namespaces.is_empty()
+                && (id.namespace.is_empty() || namespaces.contains(&id.namespace))
+        }
+        _ => false,
+    }
 }
 
 /// The live object of an inventory's entry.
