@@ -46,7 +46,7 @@ impl Cause {
             ),
             Purpose::Keys => Self::note(
                 place,
-                "nothing that was applied makes it, encrypted values are placeholders (give --age-key)",
+                "nothing that was applied makes it, encrypted values are placeholders (give --sops-key)",
             ),
             Purpose::Login | Purpose::Certificates | Purpose::Cluster => Self::note(
                 place,

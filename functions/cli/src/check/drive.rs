@@ -207,7 +207,7 @@ impl<'a> Drive<'a> {
         let mut causes = Causes::new();
         self.assumed.tell(&rows, &mut causes);
         self.made
-            .tell(&rows, &objects, self.fleet.age_keys.is_some(), &mut causes);
+            .tell(&rows, &objects, self.fleet.sops_keys.is_some(), &mut causes);
         for row in &rows {
             match row.state {
                 State::Ready => {}
@@ -218,7 +218,7 @@ impl<'a> Drive<'a> {
             }
         }
         self.refused_objects(&rows, &mut causes);
-        if self.fleet.age_keys.is_none() {
+        if self.fleet.sops_keys.is_none() {
             self.encrypted(&mut causes)?;
         }
         report.notes = causes;
@@ -270,7 +270,7 @@ impl<'a> Drive<'a> {
         let Some((first, rest)) = places.split_first() else {
             return Ok(());
         };
-        let why = "it is encrypted, placeholders stand in for its values (give --age-key)";
+        let why = "it is encrypted, placeholders stand in for its values (give --sops-key)";
         let cause = Cause {
             place: Some(first.clone()),
             about: None,

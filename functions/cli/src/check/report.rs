@@ -98,7 +98,7 @@ impl Report {
         }
         if strict && unchecked {
             let next =
-                "leave --strict out, or give what is missing with --source, --with and --age-key";
+                "leave --strict out, or give what is missing with --source, --with and --sops-key";
             return Err(Error::new(text).next(next));
         }
         term::success(&text);

@@ -48,7 +48,7 @@ pub struct World {
     remotes: Mutex<Remotes>,
     clouds: Arc<Described>,
     clusters: Arc<EmbeddedClusters>,
-    age_keys: Option<Secret>,
+    sops_keys: Option<Secret>,
     kube_version: Option<[u64; 3]>,
     /// Clusters as an administrator has them.
     admins: Mutex<BTreeMap<String, KubeCluster>>,
@@ -127,7 +127,7 @@ impl World {
             remotes: Mutex::default(),
             clouds: described,
             clusters,
-            age_keys: fleet.age_keys.clone(),
+            sops_keys: fleet.sops_keys.clone(),
             kube_version: fleet.kube_version,
             admins: Mutex::default(),
             files: Mutex::default(),

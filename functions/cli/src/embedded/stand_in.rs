@@ -97,7 +97,8 @@ impl World {
     }
 
     fn keys(&self) -> Value {
-        match self.age_keys.as_ref().and_then(|keys| keys.expose_str()) {
+        match self.sops_keys.as_ref().and_then(|keys| keys.expose_str()) {
+            Some(keys) if keys.contains("-----BEGIN PGP") => json!({"sops.asc": keys}),
             Some(keys) => json!({"age.agekey": keys}),
             None => json!({}),
         }

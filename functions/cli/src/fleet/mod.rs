@@ -35,7 +35,7 @@ pub struct Fleet {
     /// What every hub is registered with, but for its name.
     pub rules: Settings,
     /// age keys for every namespace that asks for keys.
-    pub age_keys: Option<Secret>,
+    pub sops_keys: Option<Secret>,
     /// The version of Kubernetes that its clusters say they have; that of the embedded server when absent.
     pub kube_version: Option<[u64; 3]>,
     /// What was found out about the folder that its user should know, one line each.
@@ -81,7 +81,7 @@ impl Fleet {
                 more: Vec::new(),
             }],
             rules: Settings::default(),
-            age_keys: Some(Secret::new(key)),
+            sops_keys: Some(Secret::new(key)),
             kube_version: None,
             told: Vec::new(),
         })

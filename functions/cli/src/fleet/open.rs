@@ -29,9 +29,10 @@ pub struct Options {
     /// A folder in place of another repository (of one branch or tag: URL@NAME=DIR); may be given several times
     #[arg(long = "source", value_name = "URL=DIR", value_parser = source)]
     sources: Vec<Source>,
-    /// age keys for the SOPS files; without them encrypted values are replaced by placeholders
-    #[arg(long, value_name = "FILE")]
-    age_key: Option<PathBuf>,
+    /// Keys for the SOPS files, age identities or armored OpenPGP secret keys; without them encrypted values are replaced by
+    /// placeholders
+    #[arg(long, alias = "age-key", value_name = "FILE")]
+    sops_key: Option<PathBuf>,
     /// The service account of objects that name none
     #[arg(long, value_name = "NAME")]
     default_service_account: Option<String>,
@@ -75,12 +76,12 @@ impl Options {
         let none = self.paths.is_empty()
             && self.sources.is_empty()
             && self.url.is_none()
-            && self.age_key.is_none();
+            && self.sops_key.is_none();
         let rules = self.no_cross_namespace_refs || self.default_service_account.is_some();
         match none && !rules {
             true => Ok(()),
             false => Err(Error::usage(format!(
-                "--path, --url, --source, --age-key, --default-service-account and --no-cross-namespace-refs need {without}"
+                "--path, --url, --source, --sops-key, --default-service-account and --no-cross-namespace-refs need {without}"
             ))),
         }
     }
@@ -122,16 +123,16 @@ impl Options {
         beside: Option<&Beside>,
     ) -> Result<Fleet, Error> {
         let hubs = self.hubs(dir, documents, found.hubs)?;
-        let age_key = self
-            .age_key
+        let sops_key = self
+            .sops_key
             .as_ref()
-            .or(beside.and_then(|one| one.age_key.as_ref()));
-        let age_keys = age_key.map(|file| {
+            .or(beside.and_then(|one| one.sops_key.as_ref()));
+        let sops_keys = sops_key.map(|file| {
             std::fs::read(file).map_err(|error| Error::new(format!("{}: {error}", file.display())))
         });
-        let age_keys = age_keys.transpose()?;
+        let sops_keys = sops_keys.transpose()?;
         let mut git = FolderGit::new(quiet);
-        if age_keys.is_none() {
+        if sops_keys.is_none() {
             git = git.through(encrypted::hide);
         }
         let (url, branch) = match (&self.url, found.origin) {
@@ -163,7 +164,7 @@ impl Options {
                 no_cross_namespace_refs: self.no_cross_namespace_refs,
                 ..Settings::default()
             },
-            age_keys: age_keys.map(Secret::new),
+            sops_keys: sops_keys.map(Secret::new),
             kube_version: None,
             told,
         })
@@ -215,7 +216,7 @@ impl Options {
         Some(Beside {
             fleet: dir.join(fleet),
             others: others.map(|name| (name.clone(), dir.join(name))).collect(),
-            age_key: keys.map(|(name, _)| dir.join(name)),
+            sops_key: keys.map(|(name, _)| dir.join(name)),
         })
     }
 }
@@ -225,7 +226,7 @@ struct Beside {
     fleet: PathBuf,
     /// The other folders by name.
     others: BTreeMap<String, PathBuf>,
-    age_key: Option<PathBuf>,
+    sops_key: Option<PathBuf>,
 }
 
 impl Beside {

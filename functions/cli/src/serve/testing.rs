@@ -225,7 +225,7 @@ impl Site {
                 more: Vec::new(),
             }],
             rules: Settings::default(),
-            age_keys: None,
+            sops_keys: None,
             kube_version: None,
             told: Vec::new(),
         };

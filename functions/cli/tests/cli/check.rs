@@ -111,7 +111,7 @@ fn the_sample_is_sound() {
         done.out
     );
     done.ok();
-    args.extend(["--age-key", &key, "--strict"]);
+    args.extend(["--sops-key", &key, "--strict"]);
     let done = check(&sample.join("platform"), &args);
     assert!(!done.out.contains("not checked"), "{}", done.out);
     done.ok();
@@ -418,6 +418,34 @@ fn real_fleets() {
             done.out
         );
     }
+}
+
+/// A Secret that sops encrypted for OpenPGP, opened with the key that gpg exported.
+#[test]
+fn files_for_openpgp_keys_are_opened() {
+    let corpus = tools::tests().join("corpus/sops");
+    let read = |name: &str| std::fs::read_to_string(corpus.join(name)).expect("the corpus");
+    let decryption = "  targetNamespace: default\n  decryption:\n    provider: sops\n    secretRef:\n      name: sops-gpg\n";
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", decryption)),
+        ("apps/secret.yaml", read("cases/pgp-rsa.enc.yaml")),
+    ]);
+    let key = corpus.join("pgp-rsa.asc");
+    let done = check(folder.path(), &["--sops-key", key.to_str().expect("UTF-8")]);
+    assert!(!done.out.contains("encrypted"), "{}", done.out);
+    done.ok();
+    let other = corpus.join("pgp-ed25519.asc");
+    let done = check(
+        folder.path(),
+        &["--age-key", other.to_str().expect("UTF-8")],
+    );
+    assert!(
+        done.out
+            .contains("no key opens the file; it is encrypted for PGP "),
+        "{}",
+        done.out
+    );
+    refuses(&done, "1 error and");
 }
 
 /// A fleet with two errors, whose file and message have characters that formats must escape.
