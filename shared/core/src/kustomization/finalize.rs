@@ -61,8 +61,8 @@ async fn clean_up(
         requeue_after: Some(AGAIN),
         ..Outcome::done("waiting for termination")
     };
-    let ends = !pruned.held && !(pruned.terminating && waits);
-    Ok((!ends).then(|| StepEnd::Done(outcome())))
+    let lasts = pruned.held || pruned.terminating && waits;
+    Ok(lasts.then(|| StepEnd::Done(outcome())))
 }
 
 /// Says what was pruned.
