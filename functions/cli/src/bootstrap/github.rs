@@ -77,7 +77,7 @@ pub struct Args {
     /// The host, for GitHub Enterprise
     #[arg(long, default_value = "github.com", value_parser = plain)]
     hostname: String,
-    /// Where its API is [default: https://api.github.com; of another host https://HOSTNAME/api/v3]
+    /// Where its API is [default: that of github.com; api/v3 of another host]
     #[arg(long, value_name = "URL")]
     github_api: Option<String>,
     /// Register the cluster as a hub of this name with the installation on AWS
