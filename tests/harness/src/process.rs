@@ -19,7 +19,7 @@ const GUARD: &str = r#"
 exec 3<&0
 "$@" </dev/null 3<&- & child=$!
 trap '' TERM
-( cat <&3 >/dev/null; kill -TERM 0; sleep 0.1; kill -KILL $child; sleep 0.1; kill -KILL 0 ) &
+( PATH=/usr/bin:/bin; cat <&3 >/dev/null; kill -TERM 0; sleep 0.1; kill -KILL $child; sleep 0.1; kill -KILL 0 ) &
 wait $child
 "#;
 
