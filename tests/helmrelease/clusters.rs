@@ -249,7 +249,7 @@ fn a_chart_of_its_own() {
     assert_eq!(
         made["spec"],
         json!({"chart": "web", "version": "1.x", "interval": "10m0s", "valuesFiles": ["values.yaml"],
-            "sourceRef": {"kind": "HelmRepository", "name": "charts"}})
+            "reconcileStrategy": "ChartVersion", "sourceRef": {"kind": "HelmRepository", "name": "charts"}})
     );
     assert_eq!(made["metadata"]["labels"]["team"], "a");
     assert_eq!(

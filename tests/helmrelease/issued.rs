@@ -202,12 +202,14 @@ fn what_is_gone_and_what_is_refused() {
         says(reason, message);
     }
     assert_eq!((tokens(&world), logins(&world)), (0, 0));
-    let mut both = spec();
-    both["kubeConfig"]["secretRef"] = json!({"name": "remote"});
-    world.release(both);
-    let one =
-        "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set";
-    says("RESTClientError", one);
+    let both = json!({"spec": {"kubeConfig": {"secretRef": {"name": "remote"}}}});
+    let path = format!("{RELEASES}/web");
+    let refused = world
+        .hub()
+        .send("PATCH", &path, MERGE, Some(&both))
+        .expect_err("the definition wants one of them");
+    let one = "exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified";
+    assert!(refused.1.contains(one), "{refused:?}");
 }
 
 /// As after the end of a tenant: its service account and its ConfigMap are deleted with its releases.

@@ -10,16 +10,6 @@ pub fn number(variable: &str, default: u64) -> u64 {
     })
 }
 
-/// How many cases may differ: of a seed that is asked for none; of new ones, which may find what nobody has seen, one in a hundred.
-/// Each is printed with its seed either way.
-pub fn tolerated(variable: &str, cases: u64) -> usize {
-    let tolerated = match std::env::var_os(variable) {
-        Some(_) => 0,
-        None => cases / 100,
-    };
-    usize::try_from(tolerated).unwrap_or(usize::MAX)
-}
-
 /// The first seed: the one in the environment variable, or one of the clock. It is printed, so that a run can be repeated.
 pub fn first(variable: &str) -> u64 {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -3,6 +3,11 @@
 use driftless_core::failure::Failure;
 use driftless_core::ports::{ErrorKind, PortError};
 use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+/// The widest line of `--help`, in columns.
+pub const WIDEST: usize = 100;
 
 /// For `--help`.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
@@ -33,6 +38,16 @@ impl Error {
         Self {
             code: 2,
             ..Self::new(message)
+        }
+    }
+
+    /// A file that a flag names and that cannot be read; a wrong use of the command line where it does not exist.
+    pub fn unreadable(flag: &str, file: &Path, error: &io::Error) -> Self {
+        let shown = file.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::usage(format!("{flag}: {shown} does not exist"))
+                .next(format!("name a file that exists with {flag}")),
+            _ => Self::new(format!("{flag}: {shown}: {error}")),
         }
     }
 

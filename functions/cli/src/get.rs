@@ -58,15 +58,35 @@ enum Format {
 #[derive(Subcommand)]
 enum What {
     /// Everything
+    #[command(after_help = "Examples:
+  driftless get all -A
+  driftless get all -A --status-selector ready=false")]
     All,
     /// Kustomizations
-    #[command(alias = "ks", alias = "kustomization")]
+    #[command(
+        alias = "ks",
+        alias = "kustomization",
+        after_help = "Examples:
+  driftless get kustomizations -A
+  driftless get kustomizations apps -n team-a -o yaml"
+    )]
     Kustomizations(Name),
     /// Helm releases
-    #[command(alias = "hr", alias = "helmrelease")]
+    #[command(
+        alias = "hr",
+        alias = "helmrelease",
+        after_help = "Examples:
+  driftless get helmreleases -A
+  driftless get helmreleases podinfo -n team-a -o json"
+    )]
     Helmreleases(Name),
     /// Sources
-    #[command(alias = "source")]
+    #[command(
+        alias = "source",
+        after_help = "Examples:
+  driftless get sources all -A
+  driftless get sources git flux-system"
+    )]
     Sources(Sources),
 }
 
@@ -79,22 +99,45 @@ struct Sources {
 #[derive(Subcommand)]
 enum SourceKind {
     /// Sources of every kind
+    #[command(after_help = "Examples:
+  driftless get sources all -A")]
     All,
     /// Git repositories
-    #[command(alias = "gitrepository")]
+    #[command(
+        alias = "gitrepository",
+        after_help = "Examples:
+  driftless get sources git -A
+  driftless get sources git flux-system -o yaml"
+    )]
     Git(Name),
     /// OCI repositories
-    #[command(alias = "ocirepository")]
+    #[command(
+        alias = "ocirepository",
+        after_help = "Examples:
+  driftless get sources oci -A"
+    )]
     Oci(Name),
     /// Helm repositories
-    #[command(alias = "helmrepository")]
+    #[command(
+        alias = "helmrepository",
+        after_help = "Examples:
+  driftless get sources helm -n team-a"
+    )]
     Helm(Name),
     /// Helm charts
-    #[command(alias = "helmchart")]
+    #[command(
+        alias = "helmchart",
+        after_help = "Examples:
+  driftless get sources chart -A"
+    )]
     Chart(Name),
     /// Buckets
+    #[command(after_help = "Examples:
+  driftless get sources bucket -A")]
     Bucket(Name),
     /// Artifacts that others made
+    #[command(after_help = "Examples:
+  driftless get sources external -A")]
     External(Name),
 }
 

@@ -1,5 +1,6 @@
 //! The hub a command talks to: found as kubectl finds it.
 
+mod apply;
 mod kubeconfig;
 mod plugin;
 
@@ -12,6 +13,7 @@ use driftless_manifest::Object;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use apply::{apply, apply_as, resource};
 pub use kubeconfig::{access, load};
 
 /// Which hub.
@@ -31,7 +33,13 @@ pub struct Scope {
     #[command(flatten)]
     pub connection: Connection,
     /// The namespace
-    #[arg(short, long, value_name = "NAME", default_value = "flux-system")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "NAME",
+        default_value = "flux-system"
+    )]
     pub namespace: String,
 }
 

@@ -11,6 +11,7 @@ mod embedded;
 mod error;
 mod fleet;
 mod get;
+mod global;
 mod gotemplate_vectors;
 mod hub;
 mod layout;
@@ -23,11 +24,14 @@ mod suspend;
 mod table;
 mod template;
 mod term;
+mod usage;
 
-use clap::{Parser, Subcommand};
+use accepted::Accepted;
+use clap::{CommandFactory as _, Parser, Subcommand};
 use error::Error;
+use global::Global;
 use mimalloc::MiMalloc;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 /// Renders are mostly small allocations: a third of the time of a chart with the system's allocator.
@@ -36,11 +40,21 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Serverless GitOps for Kubernetes fleets: Flux's API without controllers.
 #[derive(Parser)]
-#[command(name = "driftless", version, arg_required_else_help = true, after_help = error::EXIT_CODES)]
+#[command(name = "driftless", version, arg_required_else_help = true, max_term_width = error::WIDEST,
+    after_help = format!("{EXAMPLES}\n\n{}", error::EXIT_CODES))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    _global: Accepted<Global>,
 }
+
+const EXAMPLES: &str = "Examples:
+  driftless demo                                       # see it work, without a cluster
+  driftless check fleet                                # every error of a fleet repository
+  driftless serve --repository acme/fleet --path clusters/staging
+  driftless -n apps get kustomizations
+  driftless doctor                                     # what a cluster lacks";
 
 #[derive(Subcommand)]
 enum Command {
@@ -75,14 +89,18 @@ enum Render {
 /// The command line when its first word is a [`Render`]: the options of all other commands would take as long to describe as a
 /// small kustomization takes to build.
 #[derive(Parser)]
-#[command(name = "driftless", version)]
+#[command(name = "driftless", version, max_term_width = error::WIDEST)]
 struct RenderCli {
     #[command(subcommand)]
     command: Render,
 }
 
 fn main() -> ExitCode {
-    let done = match command() {
+    let command = match command() {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
+    let done = match command {
         Command::Bootstrap(args) => block_on(bootstrap::run(args)),
         Command::Render(Render::Build(args)) => build::run(&args),
         Command::Render(Render::Template(args)) => template::run(&args),
@@ -112,13 +130,18 @@ fn main() -> ExitCode {
 }
 
 /// Reads the command line.
-fn command() -> Command {
-    let first = std::env::args_os().nth(1);
-    let first = first.as_deref().and_then(OsStr::to_str);
-    match first.is_some_and(Render::has_subcommand) {
-        true => Command::Render(RenderCli::parse().command),
-        false => Cli::parse().command,
-    }
+///
+/// # Errors
+/// The exit code, where there is nothing to run: help was asked for, or the line cannot be read.
+fn command() -> Result<Command, ExitCode> {
+    let line = global::behind_the_command(std::env::args_os().collect());
+    let first = line.get(1).map(OsString::as_os_str);
+    let first = first.and_then(OsStr::to_str);
+    let parsed = match first.is_some_and(Render::has_subcommand) {
+        true => RenderCli::try_parse_from(&line).map(|cli| Command::Render(cli.command)),
+        false => Cli::try_parse_from(&line).map(|cli| cli.command),
+    };
+    parsed.map_err(|error| usage::end(&error, Cli::command(), &line))
 }
 
 /// Runs a command that talks to a cluster.
@@ -134,7 +157,6 @@ fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     /// clap checks itself only where it is not optimised: two flags of one name, two groups of one name.
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(clap::Args)]
 pub struct Output {
     /// Write the objects as they are in the end to stdout
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 

@@ -35,18 +35,41 @@ const MANAGER: &str = "driftless";
 pub struct Args {
     #[command(subcommand)]
     what: What,
+    /// How long to wait
+    #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    timeout: Duration,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    scope: Scope,
 }
 
 #[derive(Subcommand)]
 enum What {
     /// A Kustomization
-    #[command(alias = "ks", alias = "kustomizations")]
+    #[command(
+        alias = "ks",
+        alias = "kustomizations",
+        after_help = "Examples:
+  driftless reconcile kustomization apps
+  driftless reconcile kustomization apps -n team-a --with-source"
+    )]
     Kustomization(WithSource),
     /// A HelmRelease
-    #[command(alias = "hr", alias = "helmreleases")]
+    #[command(
+        alias = "hr",
+        alias = "helmreleases",
+        after_help = "Examples:
+  driftless reconcile helmrelease podinfo -n team-a
+  driftless reconcile helmrelease podinfo -n team-a --force --reset"
+    )]
     Helmrelease(Release),
     /// A source
-    #[command(alias = "sources")]
+    #[command(
+        alias = "sources",
+        after_help = "Examples:
+  driftless reconcile source git flux-system"
+    )]
     Source(Source),
     // The kinds of sources by themselves.
     #[command(hide = true, alias = "gitrepository")]
@@ -91,18 +114,31 @@ struct Source {
 #[derive(Subcommand)]
 enum SourceKind {
     /// A GitRepository
-    #[command(alias = "gitrepository")]
+    #[command(
+        alias = "gitrepository",
+        after_help = "Examples:\n  driftless reconcile source git flux-system --timeout 1m"
+    )]
     Git(One),
     /// An OCIRepository
-    #[command(alias = "ocirepository")]
+    #[command(
+        alias = "ocirepository",
+        after_help = "Examples:\n  driftless reconcile source oci apps -n team-a"
+    )]
     Oci(One),
     /// A HelmRepository
-    #[command(alias = "helmrepository")]
+    #[command(
+        alias = "helmrepository",
+        after_help = "Examples:\n  driftless reconcile source helm podinfo"
+    )]
     Helm(One),
     /// A HelmChart
-    #[command(alias = "helmchart")]
+    #[command(
+        alias = "helmchart",
+        after_help = "Examples:\n  driftless reconcile source chart flux-system-podinfo --with-source"
+    )]
     Chart(WithSource),
     /// A Bucket
+    #[command(after_help = "Examples:\n  driftless reconcile source bucket apps")]
     Bucket(One),
 }
 
@@ -163,13 +199,6 @@ impl From<What> for ReconcileRequest {
 struct One {
     /// The object's name
     name: String,
-    /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
-    timeout: Duration,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    scope: Scope,
 }
 
 /// Annotates, waits and tells.
@@ -180,19 +209,19 @@ pub async fn run(args: Args) -> Result<(), Error> {
         with_source,
         more,
     } = args.what.into();
-    let hub = one.scope.connection.connect().await?;
+    let hub = args.scope.connection.connect().await?;
     let wait = Wait {
         hub: &hub,
-        deadline: Instant::now() + one.timeout,
+        deadline: Instant::now() + args.timeout,
     };
-    let id = ObjectRef::new(kind, &one.scope.namespace, &one.name);
+    let id = ObjectRef::new(kind, &args.scope.namespace, &one.name);
     if with_source {
         for source in sources(&hub, &id).await? {
             wait.reconcile(&source, &[]).await?;
         }
     }
     let object = wait.reconcile(&id, &more).await?;
-    one.output.print(vec![object], true)
+    args.output.print(vec![object], true)
 }
 
 /// The sources behind an object, each after its own: a release's chart comes from one, too.

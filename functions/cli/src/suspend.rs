@@ -28,6 +28,10 @@ const RESUME: &str = "Examples:
 pub struct SuspendArgs {
     #[command(subcommand)]
     what: What,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    scope: Scope,
 }
 
 /// Resume suspended objects, and wait for them
@@ -39,18 +43,39 @@ pub struct ResumeArgs {
     /// How long to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     timeout: Duration,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    scope: Scope,
 }
 
 #[derive(Subcommand)]
 enum What {
     /// Kustomizations
-    #[command(alias = "ks", alias = "kustomizations")]
+    #[command(
+        alias = "ks",
+        alias = "kustomizations",
+        after_help = "Examples:
+  driftless suspend kustomization apps infra -n team-a
+  driftless resume kustomization apps infra -n team-a"
+    )]
     Kustomization(Which),
     /// Helm releases
-    #[command(alias = "hr", alias = "helmreleases")]
+    #[command(
+        alias = "hr",
+        alias = "helmreleases",
+        after_help = "Examples:
+  driftless suspend helmrelease podinfo -n team-a
+  driftless resume helmrelease podinfo -n team-a"
+    )]
     Helmrelease(Which),
     /// Sources
-    #[command(alias = "sources")]
+    #[command(
+        alias = "sources",
+        after_help = "Examples:
+  driftless suspend source git flux-system
+  driftless resume source git flux-system"
+    )]
     Source(Source),
 }
 
@@ -63,18 +88,41 @@ struct Source {
 #[derive(Subcommand)]
 enum SourceKind {
     /// Git repositories
-    #[command(alias = "gitrepository")]
+    #[command(
+        alias = "gitrepository",
+        after_help = "Examples:
+  driftless suspend source git flux-system
+  driftless resume source git flux-system"
+    )]
     Git(Which),
     /// OCI repositories
-    #[command(alias = "ocirepository")]
+    #[command(
+        alias = "ocirepository",
+        after_help = "Examples:
+  driftless suspend source oci apps -n team-a
+  driftless resume source oci apps -n team-a"
+    )]
     Oci(Which),
     /// Helm repositories
-    #[command(alias = "helmrepository")]
+    #[command(
+        alias = "helmrepository",
+        after_help = "Examples:
+  driftless suspend source helm --all
+  driftless resume source helm --all"
+    )]
     Helm(Which),
     /// Helm charts
-    #[command(alias = "helmchart")]
+    #[command(
+        alias = "helmchart",
+        after_help = "Examples:
+  driftless suspend source chart flux-system-podinfo
+  driftless resume source chart flux-system-podinfo"
+    )]
     Chart(Which),
     /// Buckets
+    #[command(after_help = "Examples:
+  driftless suspend source bucket apps
+  driftless resume source bucket apps")]
     Bucket(Which),
 }
 
@@ -86,10 +134,6 @@ struct Which {
     /// All of the namespace
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    scope: Scope,
 }
 
 impl What {
@@ -110,19 +154,20 @@ impl What {
 
 impl Which {
     /// The names that were given, or all there are.
-    async fn names(&self, hub: &Hub, kind: FluxKind) -> Result<BTreeSet<String>, Error> {
+    async fn names(
+        &self,
+        hub: &Hub,
+        kind: FluxKind,
+        namespace: &str,
+    ) -> Result<BTreeSet<String>, Error> {
         if !self.all {
             return Ok(self.names.iter().cloned().collect());
         }
         let resource = hub.resource(kind).await?;
-        let objects = hub
-            .cluster
-            .list(&resource, &self.scope.namespace, "")
-            .await?;
+        let objects = hub.cluster.list(&resource, namespace, "").await?;
         if objects.is_empty() {
             return Err(Error::new(format!(
-                "no {kind} objects found in \"{}\" namespace",
-                self.scope.namespace
+                "no {kind} objects found in \"{namespace}\" namespace"
             )));
         }
         Ok(objects
@@ -135,11 +180,11 @@ impl Which {
 /// Sets `spec.suspend`.
 pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
     let (kind, which) = args.what.parts();
-    let hub = which.scope.connection.connect().await?;
-    let namespace = &which.scope.namespace;
+    let hub = args.scope.connection.connect().await?;
+    let namespace = &args.scope.namespace;
     let mut failed = Failed::default();
     let mut objects = Vec::new();
-    for name in which.names(&hub, kind).await? {
+    for name in which.names(&hub, kind, namespace).await? {
         let done = async {
             hub::object(&hub, kind, namespace, &name).await?;
             term::action(&format!(
@@ -159,15 +204,15 @@ pub async fn suspend(args: SuspendArgs) -> Result<(), Error> {
         };
         objects.extend(failed.note(done.await));
     }
-    which.output.print(objects, !which.all)?;
+    args.output.print(objects, !which.all)?;
     failed.end()
 }
 
 /// Takes `spec.suspend` off, then waits for each object.
 pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     let (kind, which) = args.what.parts();
-    let hub = which.scope.connection.connect().await?;
-    let namespace = &which.scope.namespace;
+    let hub = args.scope.connection.connect().await?;
+    let namespace = &args.scope.namespace;
     let wait = Wait {
         hub: &hub,
         deadline: Instant::now() + args.timeout,
@@ -175,7 +220,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
     let mut failed = Failed::default();
     let mut objects = Vec::new();
     let mut resumed = Vec::new();
-    for name in which.names(&hub, kind).await? {
+    for name in which.names(&hub, kind, namespace).await? {
         let done = async {
             hub::object(&hub, kind, namespace, &name).await?;
             term::action(&format!(
@@ -216,7 +261,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Error> {
         };
         objects.extend(failed.note(done.await));
     }
-    which.output.print(objects, !which.all)?;
+    args.output.print(objects, !which.all)?;
     failed.end()
 }
 

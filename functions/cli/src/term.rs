@@ -65,9 +65,14 @@ pub fn result(text: &str) -> Result<(), Error> {
 /// `Error: …`, and `Next: …` when a step is known.
 pub fn error(error: &Error) {
     note(&paint(colours(), "31", "Error:"), &error.message);
-    if let Some(next) = &error.next {
-        note(&paint(colours(), "36", "Next:"), next);
+    if let Some(step) = &error.next {
+        next(step);
     }
+}
+
+/// `Next: what to do`.
+pub fn next(step: &str) {
+    note(&paint(colours(), "36", "Next:"), step);
 }
 
 /// `► what is being done`.
@@ -93,6 +98,12 @@ pub fn failure(text: &str) {
 /// A line with its mark.
 pub fn marked(mark: Mark, text: &str) {
     note(&mark.shown(colours()), text);
+}
+
+/// A line for people without a mark, such as a command to copy.
+pub fn line(text: &str) {
+    // Nobody is left to tell when stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "{}", plain(text));
 }
 
 fn note(mark: &str, text: &str) {

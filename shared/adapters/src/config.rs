@@ -7,6 +7,7 @@ use crate::cluster::KubeClusters;
 use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
 use crate::local::{FolderBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
+use driftless_core::functions;
 use driftless_core::ports::{Clouds, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -112,34 +113,41 @@ pub fn hosts(
     Ok(hosts)
 }
 
-/// The ports of a function on AWS.
+/// The ports of a function on AWS, with the environment's region and credentials.
 ///
 /// # Errors
 /// An address of GitHub's API that is none.
 pub async fn aws_ports(config: &Config) -> Result<Ports> {
-    let settings = aws::settings().await;
+    aws_ports_with(config, &aws::settings().await)
+}
+
+/// The same, with settings that are loaded.
+///
+/// # Errors
+/// An address of GitHub's API that is none.
+pub fn aws_ports_with(config: &Config, settings: &aws::Settings) -> Result<Ports> {
     let secrets: Arc<dyn SecretStore> = Arc::new(SecretsManager::new(
-        &settings,
+        settings,
         config.secrets_prefix.as_str(),
     ));
     let github = GitHub::new(config.hosts.clone(), secrets.clone())?;
-    let mut queue = SqsQueue::new(&settings, config.queue_url.as_str());
+    let mut queue = SqsQueue::new(settings, config.queue_url.as_str());
     if let Some(url) = &config.sweep_queue_url {
         queue = queue.with_sweeps(url.as_str());
     }
     Ok(Ports {
         git: Arc::new(GitRouter::new().with(github).with(GitServers::new())),
         charts: Arc::new(HttpCharts::new()),
-        buckets: Arc::new(S3Buckets::with_role(&settings)),
+        buckets: Arc::new(S3Buckets::with_role(settings)),
         blobs: Arc::new(S3Blobs::new(
-            &settings,
+            settings,
             config.bucket.as_str(),
             config.path_style,
         )),
         queue: Arc::new(queue),
         secrets,
         clusters: Arc::new(KubeClusters::new()),
-        clouds: clouds(AwsLogins::with_role(&settings)),
+        clouds: clouds(AwsLogins::with_role(settings)),
         clock: Arc::new(SystemClock),
         compute: Arc::new(Threads::default()),
         unpacked: Arc::default(),
@@ -165,17 +173,28 @@ fn clouds(aws: AwsLogins) -> Clouds {
 ///
 /// # Errors
 /// What is missing or wrong in the environment; a folder that cannot be used.
-pub async fn function_ports() -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>>
-{
+pub async fn function_ports(
+    name: &'static str,
+) -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>> {
     let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let Some(folder) = get("DRIFTLESS_STORE") else {
-        return Ok(aws_ports(&Config::from_env()?).await?);
+    let ports = match get("DRIFTLESS_STORE") {
+        None => aws_ports(&Config::from_env()?).await?,
+        Some(folder) => {
+            let hosts = hosts(
+                get("DRIFTLESS_GITHUB_API").as_deref(),
+                get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
+            )?;
+            folder_ports(&PathBuf::from(folder), hosts)?
+        }
     };
-    let hosts = hosts(
-        get("DRIFTLESS_GITHUB_API").as_deref(),
-        get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
-    )?;
-    Ok(folder_ports(&PathBuf::from(folder), hosts)?)
+    // Beside the first event: nobody waits for it.
+    let blobs = ports.blobs.clone();
+    tokio::spawn(async move {
+        if let Err(error) = functions::register(blobs.as_ref(), name).await {
+            tracing::warn!("the version of this function was not written: {error}");
+        }
+    });
+    Ok(ports)
 }
 
 fn folder_ports(folder: &Path, hosts: Hosts) -> Result<Ports> {
@@ -200,7 +219,7 @@ pub struct LocalOptions {
     pub secrets: Option<PathBuf>,
     /// Secrets by name, which win over the folder's.
     pub given_secrets: BTreeMap<String, Secret>,
-    /// Folders of Git repositories that may be read as `file://`.
+    /// Folders of Git repositories that may be read, as [`driftless_core::repository::folder_url`] names them.
     pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
     pub hosts: Hosts,

@@ -106,6 +106,25 @@ impl FieldError {
         }
     }
 
+    /// What stands for the CEL rules of an object whose fields are not as they have to be.
+    pub fn rules_unchecked() -> Self {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                   complete validation";
+        Self::invalid_raw("<nil>", "null", why)
+    }
+
+    /// Whether CEL rules cannot be evaluated over the object.
+    pub fn is_structural(&self) -> bool {
+        matches!(
+            self.kind,
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
+        )
+    }
+
     /// A value of another type.
     pub fn type_invalid(field: &str, value: &str, why: &str) -> Self {
         Self {

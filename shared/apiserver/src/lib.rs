@@ -8,6 +8,7 @@ mod authorization;
 mod bootstrap;
 mod controllers;
 mod error;
+mod expressions;
 pub mod merge;
 mod objects;
 mod registry;

@@ -1,7 +1,10 @@
 //! What a hub needs before its first reconciliation: Flux's definitions, its namespace and identities, and the root that
 //! leads to everything else. Whatever is there already stays as it is.
 
-use crate::flux::{FLUX_SYSTEM, FluxKind, custom_resource_definitions, is_current};
+use crate::flux::{
+    FLUX_SYSTEM, FluxKind, KUSTOMIZE_CONTROLLER, custom_resource_definitions, is_current,
+    undeclared,
+};
 use crate::ports::{Apply, Clock, Cluster, ErrorKind, PortError, Resource, Result};
 use driftless_manifest::{Gvk, Object, yaml};
 use serde_json::{Value, json};
@@ -9,6 +12,8 @@ use std::time::Duration;
 
 /// The field manager of what is created here.
 const MANAGER: &str = "driftless";
+/// Objects that a sentence lists.
+const LISTED: usize = 5;
 /// How long the API server may take to serve a new definition.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
@@ -45,10 +50,12 @@ pub struct Report {
     pub updated: Vec<String>,
     /// There already, and not as asked for: left as it is.
     pub different: Vec<String>,
+    /// Definitions of ours that stay as they are: the newer ones do not declare fields of stored objects, which would lose them.
+    pub kept: Vec<String>,
 }
 
 /// Installs Flux's definitions, its namespace, the service accounts of its controllers and their role, each only when it is
-/// missing; definitions of ours are brought up to date.
+/// missing; definitions of ours are brought up to date, unless an object would lose a field by it.
 ///
 /// # Errors
 /// The cluster's.
@@ -68,6 +75,12 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
         {
             continue;
         }
+        if live.is_some()
+            && let Some(lost) = lost_fields(cluster, &definition).await?
+        {
+            report.kept.push(format!("{}: {lost}", name(&definition)));
+            continue;
+        }
         let now = apply(cluster, &resource, &definition, live.is_some()).await?;
         match live {
             None => report.made.push(name(&definition)),
@@ -85,6 +98,39 @@ pub async fn install(cluster: &dyn Cluster, clock: &dyn Clock) -> Result<Report>
         create_missing(cluster, &object, &mut report).await?;
     }
     Ok(report)
+}
+
+/// Fields of stored objects that a definition does not declare, as a sentence.
+async fn lost_fields(cluster: &dyn Cluster, definition: &Object) -> Result<Option<String>> {
+    let text = |path: &str| {
+        definition
+            .pointer(path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let version = format!("{}/{}", text("/spec/group"), text("/spec/versions/0/name"));
+    let gvk = Gvk::new(&version, text("/spec/names/kind"));
+    let Some(resource) = cluster.resource(&gvk).await? else {
+        return Ok(None);
+    };
+    let mut lost = Vec::new();
+    for object in cluster.list(&resource, "", "").await? {
+        let fields = undeclared(definition, &object);
+        if !fields.is_empty() {
+            lost.push(format!("{} has {}", name(&object), fields.join(", ")));
+        }
+    }
+    let count = lost.len();
+    lost.truncate(LISTED);
+    if count > LISTED {
+        lost.push(format!("and {} more", count - LISTED));
+    }
+    Ok((count > 0).then(|| {
+        format!(
+            "{}: the newer definition does not declare it, and the object would lose it: correct or remove the field",
+            lost.join("; ")
+        )
+    }))
 }
 
 /// Which of Flux's definitions a cluster has, by name.
@@ -160,15 +206,16 @@ fn identities() -> Vec<Value> {
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLUX_SYSTEM, "labels": labels}}),
         account("source-controller"),
-        account("kustomize-controller"),
+        account(KUSTOMIZE_CONTROLLER),
         account("helm-controller"),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": format!("cluster-reconciler-{FLUX_SYSTEM}"), "labels": labels},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [subject("kustomize-controller"), subject("helm-controller")]}),
+            "subjects": [subject(KUSTOMIZE_CONTROLLER), subject("helm-controller")]}),
     ]
 }
 
+/// The root acts as the account that [`install`] binds to `cluster-admin`, whatever the hub's default account may do.
 fn root_objects(root: &Root) -> Vec<Value> {
     let api_version = |kind: FluxKind| {
         format!(
@@ -188,6 +235,7 @@ fn root_objects(root: &Root) -> Vec<Value> {
         source,
         json!({"apiVersion": api_version(FluxKind::Kustomization), "kind": "Kustomization", "metadata": metadata,
             "spec": {"interval": "10m0s", "path": format!("./{path}"), "prune": true,
+                "serviceAccountName": KUSTOMIZE_CONTROLLER,
                 "sourceRef": {"kind": "GitRepository", "name": FLUX_SYSTEM}}}),
     ]
 }
@@ -326,6 +374,11 @@ mod tests {
         assert_eq!(objects[0].pointer("/spec/ref/branch").unwrap(), "main");
         assert_eq!(objects[1].api_version(), "kustomize.toolkit.fluxcd.io/v1");
         assert_eq!(objects[1].pointer("/spec/path").unwrap(), "./clusters/a");
+        // It is bound to cluster-admin, and is not what tenants act as on a hub that is locked down.
+        assert_eq!(
+            objects[1].pointer("/spec/serviceAccountName").unwrap(),
+            "kustomize-controller"
+        );
         let at_the_top = Root {
             path: "./".into(),
             ..root

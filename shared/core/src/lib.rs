@@ -6,7 +6,7 @@
 //! - [`source`] makes artifacts; [`kustomization`] builds and applies them. [`helmrelease`] knows what a release needs next.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
-//! ARCHITECTURE.md beside this crate has the invariants and three walkthroughs.
+//! ARCHITECTURE.md beside this crate has the invariants and the walkthroughs.
 
 pub mod address;
 pub mod apply;
@@ -19,6 +19,7 @@ mod dependencies;
 mod driver;
 pub mod failure;
 pub mod flux;
+pub mod functions;
 pub mod health;
 pub mod helmrelease;
 pub mod hub;

@@ -9,6 +9,22 @@ const GITHUB: &str = "github.com";
 const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * stands for any text \
                      in NAMESPACE, OWNER and NAME";
 
+/// The address of the root folder of this machine, in the form of a URL that Flux's definitions accept for a `GitRepository`
+/// (`http`, `https` or `ssh`). No host has this name: RFC 2606 reserves `invalid`.
+const FOLDERS: &str = "https://folder.invalid";
+
+/// Returns the URL by which a `GitRepository` names a folder of this machine, given by its absolute path.
+pub fn folder_url(path: &str) -> String {
+    format!("{FOLDERS}{path}")
+}
+
+/// Returns the path of the folder of this machine that a `GitRepository` names, when it names one.
+pub fn folder(url: &str) -> Option<&str> {
+    url.strip_prefix(FOLDERS)
+        .or_else(|| url.strip_prefix("file://"))
+        .filter(|path| path.starts_with('/'))
+}
+
 /// Where a repository is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
@@ -59,7 +75,7 @@ impl std::fmt::Display for Repository {
 /// # Errors
 /// Another scheme, a password in the URL, or, at github.com, no `owner/name`.
 pub fn place(url: &str) -> Result<Location> {
-    if let Some(path) = url.strip_prefix("file://") {
+    if let Some(path) = folder(url) {
         return Ok(Location::Folder(path.to_owned()));
     }
     let (rest, ssh) = match url.split_once("://") {
@@ -68,8 +84,7 @@ pub fn place(url: &str) -> Result<Location> {
         _ => {
             return Err(PortError::new(
                 ErrorKind::Unsupported,
-                "only repositories at https://HOST/PATH or ssh://git@HOST/PATH are supported (file:// where the operator \
-                 allows it)",
+                "only repositories at https://HOST/PATH or ssh://git@HOST/PATH are supported",
             ));
         }
     };
@@ -294,10 +309,10 @@ mod tests {
             };
             assert_eq!(repository.to_string(), "github.com/acme/fleet", "{url}");
         }
-        assert_eq!(
-            place("file:///srv/fleet").unwrap(),
-            Location::Folder("/srv/fleet".into())
-        );
+        for url in [&folder_url("/srv/fleet"), "file:///srv/fleet"] {
+            let folder = Location::Folder("/srv/fleet".into());
+            assert_eq!(place(url).unwrap(), folder);
+        }
         for url in [
             "https://git.example/group/subgroup/fleet.git",
             "https://git.example/fleet",

@@ -14,11 +14,14 @@ use crate::address;
 use crate::cloud;
 use crate::credentials;
 use crate::failure::{Failure, TargetError};
-use crate::flux::{HelmRelease, KubeConfigRef, Kustomization, SecretKeyRef, reason};
+use crate::flux::{
+    FLUX_SYSTEM, HelmRelease, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization, SecretKeyRef,
+    reason,
+};
 use crate::hub::Hub;
 use crate::kernel::Context;
 use crate::kubeconfig;
-use crate::ports::{Access, Cluster, Impersonation, Ports};
+use crate::ports::{Access, Cluster, ErrorKind, Impersonation, PortError, Ports};
 use std::sync::Arc;
 
 /// A cluster, as the user that the object acts as.
@@ -184,6 +187,28 @@ fn is_local(server: &str) -> bool {
         _ => authority,
     };
     address::is_local_host(host)
+}
+
+/// What to do about a refusal on the hub of an object that names no account there: it acts as the hub's default one, which may be
+/// meant for tenants alone. Nothing where that does not explain it.
+pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Option<String> {
+    let is_named = object
+        .service_account()
+        .is_some_and(|name| !name.is_empty());
+    let default = hub.settings.default_service_account.as_deref()?;
+    if is_named || object.kube_config().is_some() || error.kind != ErrorKind::Denied {
+        return None;
+    }
+    let namespace = object.namespace();
+    let acting = format!(
+        "; it acts as ServiceAccount {namespace}/{default}, the hub's --default-service-account, because it names no account"
+    );
+    Some(match namespace {
+        FLUX_SYSTEM => format!(
+            "{acting}: add 'serviceAccountName: {KUSTOMIZE_CONTROLLER}' to its spec, which makes it act as cluster administrator"
+        ),
+        _ => format!("{acting}: set spec.serviceAccountName, or give that account the rights"),
+    })
 }
 
 /// The account that an object acts as, when the hub does not have it (any more): nothing can be done in its name.

@@ -33,7 +33,7 @@ pub enum ErrorKind {
     #[error("the folder has no kustomization.yaml, kustomization.yml or Kustomization")]
     NoKustomization,
     /// A folder with more than one of them.
-    #[error("the folder has more than one kustomization file ({0}): keep one")]
+    #[error("found multiple kustomization files ({0}): keep one")]
     ManyKustomizations(String),
     /// A kustomization that is empty, of another kind, or has a field that is unknown or of another type.
     #[error("not a valid kustomization: {0}")]

@@ -40,6 +40,7 @@ mod transform;
 
 pub use charts::{ChartCall, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
+pub use loader::FILE_NAMES;
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
 pub use remote::{REMOTE_FOLDER, Remote};
 pub use selector::{ObjectSelector, SelectorBudget};

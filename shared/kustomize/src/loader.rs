@@ -13,8 +13,7 @@ use driftless_manifest::{Kind, ReadError, Reader, TreePath};
 use std::cell::RefCell;
 
 /// The names of a kustomization file, in kustomize's order.
-pub(crate) const FILE_NAMES: [&str; 3] =
-    ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What a build shares: the tree, the options, the schema, what has been spent.
 pub(crate) struct Context<'b, 't> {
@@ -258,19 +257,32 @@ impl<'c> Loader<'c> {
     /// # Errors
     /// None, or more than one.
     pub fn kustomization(&self) -> Result<(&'static str, Text), Error> {
-        let mut found = Vec::new();
-        for name in FILE_NAMES {
-            if self.kind(name)? == Some(Kind::File) {
-                found.push(name);
-            }
+        match kustomization_file(self.context.reader, &self.root)? {
+            Some(name) => Ok((name, self.text(name, "kustomization")?)),
+            None => Err(Error::from(ErrorKind::NoKustomization).in_file(&self.root)),
         }
-        match found.as_slice() {
-            [] => Err(Error::from(ErrorKind::NoKustomization).in_file(&self.root)),
-            [name] => Ok((name, self.text(name, "kustomization")?)),
-            many => {
-                Err(Error::from(ErrorKind::ManyKustomizations(many.join(", "))).in_file(&self.root))
-            }
+    }
+}
+
+/// The name of a folder's kustomization file, where it has one.
+///
+/// # Errors
+/// It has more than one.
+pub(crate) fn kustomization_file(
+    reader: &Reader<'_>,
+    dir: &TreePath,
+) -> Result<Option<&'static str>, Error> {
+    let mut found = Vec::new();
+    for name in FILE_NAMES {
+        let path = dir.join(name).map_err(ReadError::from)?;
+        if reader.kind(&path)? == Some(Kind::File) {
+            found.push(name);
         }
+    }
+    match found.as_slice() {
+        [] => Ok(None),
+        [name] => Ok(Some(name)),
+        many => Err(Error::from(ErrorKind::ManyKustomizations(many.join(", "))).in_file(dir)),
     }
 }
 

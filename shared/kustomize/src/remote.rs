@@ -80,22 +80,17 @@ impl Remote {
 
     fn repository(entry: &str, field: &'static str) -> Result<Self, Error> {
         refuse_login(entry, field)?;
-        let (address, query) = entry.split_once('?').unwrap_or((entry, ""));
+        let (address, _) = entry.split_once('?').unwrap_or((entry, ""));
         let (url, path) = split(address).ok_or_else(|| {
             let entry = without_credentials(entry);
             ErrorKind::Kustomization(format!(
                 "{field} entry '{entry}' does not name a repository: write https://HOST/OWNER/NAME//FOLDER?ref=TAG"
             ))
         })?;
-        let value = |wanted: &str| {
-            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(name, value)| *name == wanted && !value.is_empty())
-        };
-        let reference = value("ref").or_else(|| value("version"));
         Ok(Self::Repository {
             url,
             path,
-            reference: reference.map_or_else(String::new, |(_, value)| value.to_owned()),
+            reference: reference(entry).unwrap_or_default().to_owned(),
         })
     }
 
@@ -197,9 +192,25 @@ pub(crate) fn is_remote(entry: &str) -> bool {
     has_user || has_scheme || is_github || bare.len() < entry.len()
 }
 
+/// The reference that an entry's query names.
+fn reference(entry: &str) -> Option<&str> {
+    let (_, query) = entry.split_once('?')?;
+    let value = |wanted: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, value)| *name == wanted && !value.is_empty())
+    };
+    let found = value("ref").or_else(|| value("version"));
+    found.map(|(_, reference)| reference)
+}
+
 /// Refuses an entry of another host, where none are allowed.
 pub(crate) fn refuse(entry: &str, field: &'static str) -> Error {
-    let entry = without_credentials(entry);
+    let mut shown = without_credentials(entry);
+    // The reference says which base it is; another parameter may be a token.
+    if let Some(reference) = reference(entry) {
+        shown = format!("{shown}?ref={reference}");
+    }
+    let entry = shown;
     ErrorKind::Remote { field, entry }.into()
 }
 

@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::error::{Error, InFile as _};
 use crate::kustomization;
-use crate::loader::FILE_NAMES;
+use crate::loader::kustomization_file;
 use crate::options::Limits;
 use crate::remote::REMOTE_FOLDER;
 use crate::resource;
@@ -14,11 +14,8 @@ use serde_json::{Map, Value, json};
 /// See [`crate::kustomization_of`].
 pub(crate) fn kustomization_of(reader: &Reader<'_>, dir: &TreePath) -> Result<Value, Error> {
     let budget = Budget::new(Limits::default());
-    for name in FILE_NAMES {
+    if let Some(name) = kustomization_file(reader, dir)? {
         let path = join(dir, name)?;
-        if reader.kind(&path)? != Some(Kind::File) {
-            continue;
-        }
         let text = text(reader, &path)?;
         let mut fields =
             kustomization::to_document(&text, path.as_str(), &budget).in_file(&path)?;
@@ -86,7 +83,9 @@ fn scan(
             Kind::Dir if linked => {}
             // What was fetched for an earlier try is no part of the folder.
             Kind::Dir if path.as_str() == REMOTE_FOLDER => {}
-            Kind::Dir if has_kustomization(reader, &path)? => found.push(relative(base, &path)),
+            Kind::Dir if kustomization_file(reader, &path)?.is_some() => {
+                found.push(relative(base, &path))
+            }
             Kind::Dir => scan(reader, base, &path, budget, found)?,
             Kind::File if name.ends_with(".yaml") || name.ends_with(".yml") => {
                 let text = text(reader, &path)?;
@@ -98,15 +97,6 @@ fn scan(
         }
     }
     Ok(())
-}
-
-fn has_kustomization(reader: &Reader<'_>, dir: &TreePath) -> Result<bool, Error> {
-    for name in FILE_NAMES {
-        if reader.kind(&join(dir, name)?)? == Some(Kind::File) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 fn relative(base: &TreePath, path: &TreePath) -> String {

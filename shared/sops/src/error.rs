@@ -116,7 +116,10 @@ fn no_key(recipients: &[String], unsupported: &[String], groups: Option<(usize, 
         some => text.push_str(&format!("; it is encrypted for {}", some.join(", "))),
     }
     if !unsupported.is_empty() {
-        text.push_str(&format!("; not supported yet: {}", unsupported.join(", ")));
+        text.push_str(&format!(
+            "; the keys of these services are not supported: {}",
+            unsupported.join(", ")
+        ));
     }
     text
 }

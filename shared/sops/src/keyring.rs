@@ -162,7 +162,7 @@ fn no_key(metadata: &Metadata, opened: usize, file: &str) -> SopsError {
         match key.service {
             KeyService::Age => recipients.push(key.name.clone()),
             KeyService::Pgp => recipients.push(format!("PGP {}", key.name)),
-            service => unsupported.push(format!("{service:?} {}", key.name)),
+            service => unsupported.push(format!("{service} {}", key.name)),
         }
     }
     let several = metadata.groups.len() > 1;

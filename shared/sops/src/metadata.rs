@@ -71,6 +71,20 @@ pub enum KeyService {
     Vault,
 }
 
+impl std::fmt::Display for KeyService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Age => "age",
+            Self::Pgp => "OpenPGP",
+            Self::AwsKms => "AWS KMS",
+            Self::GcpKms => "Google Cloud KMS",
+            Self::HuaweiKms => "Huawei Cloud KMS",
+            Self::AzureKeyVault => "Azure Key Vault",
+            Self::Vault => "HashiCorp Vault",
+        })
+    }
+}
+
 /// One entry that can open a file: the data key, or a part of it, encrypted for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterKey {

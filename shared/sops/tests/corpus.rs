@@ -267,7 +267,7 @@ fn entries_of_other_services_are_named_when_nothing_opens_the_file() {
         decrypt(text.as_bytes(), Format::Yaml, &Keyring::new(), "f.yaml").expect_err("no key");
     assert_eq!(
         error.to_string(),
-        "f.yaml: no key opens the file; it is encrypted for PGP ABCD; not supported yet: AwsKms arn:aws:kms:eu"
+        "f.yaml: no key opens the file; it is encrypted for PGP ABCD; the keys of these services are not supported: AWS KMS arn:aws:kms:eu"
     );
 }
 

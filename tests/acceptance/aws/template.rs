@@ -118,7 +118,7 @@ fn what_the_operator_names_is_not_written() {
 }
 
 #[test]
-fn the_webhook_cannot_write_nor_read_cluster_credentials() {
+fn the_webhook_writes_its_version_alone_and_reads_no_cluster_credentials() {
     let allowed = allowed("WebhookRole");
     let actions: BTreeSet<&str> = allowed
         .iter()
@@ -129,10 +129,13 @@ fn the_webhook_cannot_write_nor_read_cluster_credentials() {
         "logs:PutLogEvents",
         "s3:GetObject",
         "s3:ListBucket",
+        "s3:PutObject",
         "secretsmanager:GetSecretValue",
         "sqs:SendMessage",
     ];
     assert_eq!(actions, expected.into());
+    let mut writes = allowed.iter().filter(|pair| pair.starts_with("s3:Put"));
+    assert!(writes.all(|pair| pair == "s3:PutObject ${Bucket.Arn}/versions/webhook.json"));
     let secrets: Vec<&String> = allowed
         .iter()
         .filter(|pair| pair.starts_with("secrets"))
@@ -175,10 +178,23 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
     };
     let (read, keep) = (&["GetObject"][..], &["GetObject", "PutObject"][..]);
     let all = &["GetObject", "PutObject", "DeleteObject"][..];
-    expect("WebhookRole", &[("index", read)]);
+    let write = &["PutObject"][..];
+    expect(
+        "WebhookRole",
+        &[("index", read), ("versions/webhook.json", write)],
+    );
     expect(
         "DriftRole",
-        &[("hubs", read), ("objects", read), ("schedule", keep)],
+        &[
+            ("hubs", read),
+            ("objects", read),
+            ("schedule", keep),
+            ("versions/drift.json", write),
+        ],
+    );
+    expect(
+        "CapsuleRole",
+        &[("hubs", read), ("versions/capsule.json", write)],
     );
     expect(
         "ReconcileRole",
@@ -190,6 +206,7 @@ fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
             ("index", all),
             ("objects", all),
             ("waits", &["PutObject", "DeleteObject"]),
+            ("versions/reconcile.json", write),
         ],
     );
 }

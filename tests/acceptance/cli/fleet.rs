@@ -81,6 +81,10 @@ impl World {
     }
 
     fn serve(&self) -> Serve {
+        self.serve_with(&[])
+    }
+
+    fn serve_with(&self, flags: &[&str]) -> Serve {
         let kubeconfig = self.kubeconfig.to_str().expect("UTF-8");
         let root = ["--repository", "acme/fleet", "--path", "clusters/staging"];
         let args = [
@@ -91,6 +95,7 @@ impl World {
                 self.github.url(),
             ],
             &root[..],
+            flags,
         ]
         .concat();
         let environment = [
@@ -148,6 +153,53 @@ fn one_process_is_a_whole_installation() {
     drop(serve);
     a_second_root_is_refused(&world);
     a_folder_is_a_source_and_the_end_is_graceful(&world);
+}
+
+/// What the documents say of a hub with tenants.
+#[test]
+fn a_locked_hub_has_a_root() {
+    let lock = [
+        "--default-service-account",
+        "default",
+        "--no-cross-namespace-refs",
+    ];
+    let line = "serviceAccountName: kustomize-controller";
+    for document in ["README.md", "SECURITY.md", "infra/README.md"] {
+        let text = std::fs::read_to_string(tools::workspace().join(document));
+        let text = text.expect("read a document");
+        assert!(text.contains(&lock.join(" ")), "{document}");
+    }
+    let world = World::start();
+    for name in ["infrastructure", "tenants"] {
+        let file = format!("clusters/staging/{name}.yaml");
+        let text = std::fs::read_to_string(tools::tests().join("fleet/platform").join(&file));
+        let text = text.expect("read the fleet");
+        let named = text.replacen("spec:\n", &format!("spec:\n  {line}\n"), 1);
+        assert_ne!(named, text);
+        let change = Change::write(&file, named);
+        world.github.push(&world.fleet, "main", &[change]);
+    }
+    let serve = world.serve_with(&lock);
+    serve.eventually("the fleet is ready", || {
+        for name in ["flux-system", "infrastructure", "tenants"] {
+            serve.is_ready("flux-system", name, &head(&world.fleet))?;
+        }
+        serve.is_ready("team-a", "apps", &head(&world.team_a))?;
+        serve.is_ready("team-b", "apps", &head(&world.team_b))
+    });
+    // A Kustomization of the platform that names no account, as a root of `flux bootstrap`: its message has the line that it lacks.
+    let nameless = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: nameless, namespace: flux-system}\n\
+                    spec: {interval: 10m, path: ./infrastructure, prune: false, sourceRef: {kind: GitRepository, name: flux-system}}\n";
+    world.push(&world.fleet, "clusters/staging/nameless.yaml", nameless);
+    let path =
+        "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/nameless";
+    serve.eventually("the message", || {
+        let object = world.hub.api().find(path).unwrap_or_default();
+        let conditions = object["status"]["conditions"].to_string();
+        let is_told = conditions.contains("(Forbidden)")
+            && conditions.contains(&format!("add '{line}' to its spec"));
+        is_told.then_some(()).ok_or(conditions)
+    });
 }
 
 fn an_empty_cluster_becomes_the_fleet(world: &World, serve: &Serve) {
@@ -520,6 +572,14 @@ fn a_folder_is_a_source_and_the_end_is_graceful(world: &World) {
         found.unwrap_or_default()["data"]["text"].clone()
     };
     wait("the folder is applied", || text() == "from a folder");
+    let root = world.edge.api().find(
+        "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flux-system",
+    );
+    let root = root.expect("the root source");
+    assert_eq!(
+        root["spec"]["url"],
+        format!("https://folder.invalid{}", folder.display())
+    );
     write("and again");
     let run = |args: &[&str]| run_in(world.home.path(), args, &[("KUBECONFIG", config)]);
     run(&["reconcile", "kustomization", "flux-system", "--with-source"]).ok();

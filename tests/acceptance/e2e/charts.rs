@@ -58,13 +58,20 @@ impl Charts {
 
     /// Commits objects to the fleet, and lets everything settle.
     pub fn push(&self, objects: &[Value]) {
-        let files = objects.iter().map(|object| {
-            let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
-            let path = format!("clusters/hub/{}-{}.yaml", text(kind), text(name));
-            Change::write(&path, object.to_string())
-        });
+        let files = objects
+            .iter()
+            .map(|object| Change::write(&file_of(object), object.to_string()));
         let changes: Vec<Change> = files.collect();
         self.commit(&changes);
+    }
+
+    /// Commits an object that the API server refuses, takes it out again, and returns what the root Kustomization said of it.
+    pub fn refusal(&self, object: &Value) -> String {
+        self.push(std::slice::from_ref(object));
+        let (status, message, _) = self.told("Kustomization", "flux-system");
+        assert_eq!(status, "False", "{object} was applied");
+        self.commit(&[Change::remove(&file_of(object))]);
+        message
     }
 
     fn commit(&self, changes: &[Change]) {
@@ -101,6 +108,12 @@ impl Charts {
             })
             .collect()
     }
+}
+
+/// The file of an object in the fleet's repository.
+fn file_of(object: &Value) -> String {
+    let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+    format!("clusters/hub/{}-{}.yaml", text(kind), text(name))
 }
 
 pub fn text(value: &Value) -> &str {

@@ -4,6 +4,7 @@ use driftless_harness::aws::{LocalFunctions, Messages, MiniStack, Stack};
 use driftless_harness::cluster::Cluster;
 use driftless_harness::github::{Change, Delivery, GitHub, Repository};
 use driftless_harness::http::Http;
+use driftless_harness::skip::has_material;
 use driftless_harness::tools;
 use driftless_tests::site::{HubSpec, LIMIT, Node, Site};
 use serde_json::{Value, json};
@@ -399,9 +400,5 @@ fn bootstrap(
 /// A real fleet beside the checkout; says so and gives nothing where it is absent.
 pub fn shared_fleet(name: &str) -> Option<PathBuf> {
     let folder = tools::workspace().join("../shared/fleets").join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("skipped: ../shared/fleets/{name} is absent");
-    None
+    has_material(&folder).then_some(folder)
 }

@@ -2,6 +2,7 @@
 //! server makes of it, and an uninstall takes it all away.
 
 use driftless_harness::cluster::Cluster;
+use driftless_harness::skip::has_material;
 use driftless_harness::tools;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use driftless_tests::releases::{JSON, RELEASES, World};
@@ -126,8 +127,7 @@ fn nothing_is_left(cluster: &Cluster, namespace: &str) {
 #[test]
 fn real_charts_do_not_drift() {
     let charts = tools::workspace().join("../shared/conformance/helm/charts");
-    if !charts.is_dir() {
-        eprintln!("skipped: ../shared/conformance/helm/charts is absent");
+    if !has_material(&charts) {
         return;
     }
     let cluster = Cluster::start("real");

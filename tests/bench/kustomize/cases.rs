@@ -1,5 +1,6 @@
 //! The kustomizations that are measured: the project's corpus, and the shared ones where they are.
 
+use driftless_harness::skip::has_material;
 use driftless_harness::tools;
 use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::collections::BTreeMap;
@@ -33,8 +34,7 @@ pub fn all() -> Vec<Case> {
         }
     }
     let shared = workspace.join("../shared/conformance/kustomize/cases");
-    if !shared.is_dir() {
-        println!("skipped: ../shared/conformance/kustomize is absent");
+    if !has_material(&shared) {
         return cases;
     }
     for folder in folders(&shared) {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A Kustomization of a folder, as a file of the fleet.
-fn child(name: &str, folder: &str, prune: bool) -> String {
+pub(super) fn child(name: &str, folder: &str, prune: bool) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\n\
          spec: {{interval: 10m, path: {folder}, prune: {prune}, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
@@ -11,7 +11,7 @@ fn child(name: &str, folder: &str, prune: bool) -> String {
 }
 
 #[track_caller]
-fn is_held(world: &Embedded, parts: &[&str]) {
+pub(super) fn is_held(world: &Embedded, parts: &[&str]) {
     let (status, reason, message) = told(world, "Kustomization", "flux-system", "flux-system");
     assert_eq!((&*status, &*reason), ("False", "PruneHeld"), "{message}");
     for part in parts {
@@ -19,7 +19,7 @@ fn is_held(world: &Embedded, parts: &[&str]) {
     }
 }
 
-fn apps(world: &Embedded) -> usize {
+pub(super) fn apps(world: &Embedded) -> usize {
     let path = "/api/v1/namespaces/team-b/configmaps";
     let list = world.cluster("hub").send("GET", path, "", None);
     let list = list.expect("a list");

@@ -1,8 +1,11 @@
 //! What a tenant can never do: read with another's access, inherit another's objects, make a prune take more than it says.
 
+mod a_rename_is_not_held;
 mod children;
 mod depends;
 mod heirs;
+mod locked;
+mod refused_entries_leave_the_inventory;
 mod sources;
 
 use driftless_harness::github::Change;

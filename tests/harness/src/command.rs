@@ -67,16 +67,20 @@ pub fn run(args: &[&str]) -> Done {
 /// Runs the command in this home and environment.
 pub fn run_in(home: &Path, args: &[&str], environment: &[(&str, &str)]) -> Done {
     let mut command = driftless(home);
-    command.args(args).envs(environment.iter().copied());
-    let output = command.output().expect("run driftless");
-    Done {
-        code: output.status.code().unwrap_or(-1),
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Done::of(command.args(args).envs(environment.iter().copied()))
 }
 
 impl Done {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("run driftless");
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Fails unless the command succeeded; what it wrote to stdout.
     pub fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.out, self.err);

@@ -40,5 +40,7 @@ pub mod process;
 pub mod proxy;
 pub mod random;
 pub mod serve;
+pub mod skip;
 mod tls;
 pub mod tools;
+pub mod usage;

@@ -1,13 +1,12 @@
 //! Every folder with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
 
+use driftless_harness::skip::has_material;
 use driftless_harness::tools;
-use driftless_kustomize::{Build, ErrorKind, documents_to_yaml};
+use driftless_kustomize::{Build, ErrorKind, FILE_NAMES, documents_to_yaml};
 use driftless_manifest::{EntryKind, FileTree, Reader, TreePath};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What came of the folders of one repository.
 #[derive(Default)]
@@ -27,8 +26,7 @@ fn renders_the_sample_fleet_as_kustomize_does() {
 #[test]
 fn renders_real_fleets_as_kustomize_does() {
     let fleets = tools::workspace().join("../shared/fleets");
-    if !fleets.is_dir() {
-        println!("skipped: ../shared/fleets is absent");
+    if !has_material(&fleets) {
         return;
     }
     let repositories = branches(&fleets);
@@ -132,7 +130,7 @@ fn read(root: &Path, below: &str, tree: &mut FileTree, dirs: &mut BTreeSet<TreeP
             read(root, &path, tree, dirs);
             continue;
         }
-        if KUSTOMIZATIONS.contains(&name.as_str()) {
+        if FILE_NAMES.contains(&name.as_str()) {
             dirs.insert(
                 TreePath::new(if below.is_empty() { "." } else { below })
                     .expect("a path of the fleet"),

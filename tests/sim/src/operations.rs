@@ -50,7 +50,7 @@ pub struct Users {
 }
 
 /// What can happen, and how often.
-const OPERATIONS: [(&str, usize); 28] = [
+const OPERATIONS: [(&str, usize); 29] = [
     ("change", 26),
     ("burst", 8),
     ("add", 10),
@@ -59,6 +59,7 @@ const OPERATIONS: [(&str, usize); 28] = [
     ("move", 8),
     ("new tenant", 3),
     ("drop tenant", 4),
+    ("rename tenant", 4),
     ("force push", 7),
     ("break", 5),
     ("fix", 6),
@@ -373,6 +374,7 @@ impl Users {
             "move" => self.move_object(),
             "new tenant" => self.new_tenant(),
             "drop tenant" => self.drop_tenant(),
+            "rename tenant" => self.rename_tenant(),
             "force push" => self.force_push(),
             "break" => self.break_tenant(),
             "fix" => self.fix(),
@@ -541,6 +543,43 @@ impl Users {
         });
         let own = dropped.filter(|one| one.own_repository);
         self.dropped.extend(own.map(|one| (tenant, one)));
+        Some(())
+    }
+
+    /// A Kustomization gets another name, with the same objects in the folder of that name.
+    fn rename_tenant(&mut self) -> Option<()> {
+        let (repository, tenant) = self.some_tenant()?;
+        let is_broken = self.fleet.state().broken.contains_key(&tenant);
+        if repository == APP || is_broken || !self.suspended.is_empty() {
+            return None;
+        }
+        self.next_object += 1;
+        let name = format!("t{}", self.next_object + 100);
+        self.commit(
+            FLEET,
+            &format!("rename tenant {tenant} to {name}"),
+            |state, _| {
+                if let Some(one) = state.tenants.remove(&tenant) {
+                    state.tenants.insert(name.clone(), one);
+                }
+                if let Some(objects) = state.objects.remove(&tenant) {
+                    state.objects.insert(name.clone(), objects);
+                }
+                if let Some(broken) = state.broken.remove(&tenant) {
+                    state.broken.insert(name.clone(), broken);
+                }
+                for other in state.tenants.values_mut() {
+                    let depends = other.depends_on.iter_mut();
+                    depends
+                        .filter(|on| **on == tenant)
+                        .for_each(|on| on.clone_from(&name));
+                }
+            },
+        );
+        // Who was in trouble still is.
+        if let Some(until) = self.trouble.get(&tenant).copied() {
+            self.trouble.insert(name, until);
+        }
         Some(())
     }
 

@@ -1,4 +1,5 @@
-//! The simulation in the ordinary test run: as many seeds as a minute has room for, and what shows that it can fail.
+//! The simulation in the test run: as many seeds as there is time for, and what shows that it can fail. The acceptance tier
+//! runs the same tests with more seeds, crash points and planted bugs.
 
 use driftless_sim::bugs::{Bug, Found, Search};
 use driftless_sim::crash;
@@ -8,10 +9,14 @@ use driftless_sim::run::{Options, Outcome, run};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many seeds the ordinary test run has.
-const SEEDS: u64 = 500;
+/// Whether this is the longer form of the acceptance tier.
+const IS_LONG: bool = matches!(env!("CARGO_PKG_NAME").as_bytes(), b"driftless-acceptance");
+/// How many seeds the run has.
+const SEEDS: u64 = if IS_LONG { 500 } else { 60 };
 /// Of all combinations of a call and a fault, every so many; `--crash-points` of the program runs all.
-const STRIDE: u64 = 23;
+const STRIDE: u64 = if IS_LONG { 23 } else { 199 };
+/// Of the planted bugs that few seeds find, every so many.
+const BUGS: usize = if IS_LONG { 1 } else { 4 };
 
 /// Seeds in which the core or a check was wrong once.
 const FOUND: [u64; 12] = [
@@ -112,7 +117,8 @@ fn a_seed_gives_the_same_run() {
 fn planted_bugs_are_found() {
     let quick = Bug::ALL
         .into_iter()
-        .filter_map(|bug| Some((bug, bug.quick()?)));
+        .filter_map(|bug| Some((bug, bug.quick()?)))
+        .step_by(BUGS);
     for (bug, seeds) in quick {
         let found = match bug.search() {
             Search::Seeds(_) => search(Some(bug), 0..seeds).and_then(|outcome| {

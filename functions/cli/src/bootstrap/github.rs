@@ -3,7 +3,7 @@
 use super::{Installation, Rules, tell};
 use crate::create::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
 use crate::error::{EXIT_CODES, Error};
-use crate::hub::Connection;
+use crate::hub::{Connection, apply};
 use crate::serve::setup::{WEBHOOK_SECRET, follow, tell as tell_report};
 use crate::term;
 use clap::{ArgAction, ValueEnum};
@@ -13,34 +13,36 @@ use driftless_core::bootstrap::{self, Root};
 use driftless_core::credentials;
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::hub::Hub;
-use driftless_core::ports::{Apply, Secret, SecretStore as _};
+use driftless_core::ports::{Secret, SecretStore as _};
 use driftless_core::webhook;
-use driftless_manifest::{Gvk, Object};
+use driftless_kustomize::FILE_NAMES;
 use serde_json::{Value, json};
 use std::env;
 
 const EXAMPLES: &str = "Examples:
   export GITHUB_TOKEN=...
   driftless bootstrap github --owner acme --repository fleet --path clusters/staging
-  driftless bootstrap github --owner me --personal --repository fleet --path clusters/staging --auth token
-  driftless bootstrap github --owner acme --repository fleet --path clusters/staging --name staging --webhook-url URL
+  driftless bootstrap github --owner me --personal --repository fleet --path clusters/staging \\
+    --auth token
+  driftless bootstrap github --owner acme --repository fleet --path clusters/staging \\
+    --name staging --webhook-url URL
 
-The repository is created where it does not exist. PATH/flux-system/gotk-sync.yaml, with the GitRepository and the Kustomization that
-follow PATH, is committed to it, and a kustomization.yaml beside it where there is none. The cluster gets Flux's definitions, the
+The repository is created where it does not exist. PATH/flux-system/gotk-sync.yaml, with the GitRepository and the Kustomization that \
+follow PATH, is committed to it, and a kustomization.yaml beside it where there is none. The cluster gets Flux's definitions, the \
 login and both objects. Running the command again changes nothing that is as it should be.
 
-Without --name the cluster is served by `driftless serve`. With --name it becomes a hub of the installation on AWS: the environment
+Without --name the cluster is served by `driftless serve`. With --name it becomes a hub of the installation on AWS: the environment \
 and rights are those of `driftless bootstrap --help`.
 
 Environment:
-  GITHUB_TOKEN              a token that may administer the repository: repo for a classic one; for a fine-grained one Administration,
-                            Contents and Webhooks (read and write)
-  DRIFTLESS_WEBHOOK_SECRET  the secret of the webhook, without --name; with it the secret is PREFIXgithub/webhook of Secrets Manager";
+  GITHUB_TOKEN              a token that may administer the repository
+  DRIFTLESS_WEBHOOK_SECRET  the secret of the webhook, without --name
+
+A classic token needs the scope repo, a fine-grained one Administration, Contents and Webhooks (read and write). With --name the \
+secret of the webhook is PREFIXgithub/webhook of Secrets Manager.";
 
 /// The variable with the token.
 const TOKEN: &str = "GITHUB_TOKEN";
-/// The field manager of what is applied here.
-const MANAGER: &str = "driftless";
 
 /// Set up a fleet repository on GitHub, and the cluster that follows it
 #[derive(clap::Args)]
@@ -255,13 +257,13 @@ impl Args {
             NewFile {
                 path: format!("{folder}/gotk-sync.yaml"),
                 text: root.manifest(),
-                keep: false,
+                unless: Vec::new(),
             },
             // One that Flux wrote lists its controllers, too, which are left alone.
             NewFile {
                 path: format!("{folder}/kustomization.yaml"),
                 text: list.to_owned(),
-                keep: true,
+                unless: FILE_NAMES.map(|name| format!("{folder}/{name}")).to_vec(),
             },
         ];
         let message = format!("Add the sync manifests of {folder}");
@@ -289,16 +291,7 @@ impl Args {
         };
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {"name": FLUX_SYSTEM, "namespace": FLUX_SYSTEM}, "stringData": data});
-        let gvk = Gvk::new("v1", "Secret");
-        let resource = hub.cluster.resource(&gvk).await?;
-        let resource = resource.ok_or_else(|| Error::new("the cluster does not serve Secrets"))?;
-        let secret = Object::new(secret).map_err(Error::new)?;
-        let how = Apply {
-            manager: MANAGER,
-            force: true,
-            dry_run: false,
-        };
-        hub.cluster.apply(&resource, &secret, how).await?;
+        apply(hub.cluster.as_ref(), secret, false).await?;
         term::success(&format!("applied Secret/{FLUX_SYSTEM}/{FLUX_SYSTEM}"));
         Ok(())
     }

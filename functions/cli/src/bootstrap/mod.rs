@@ -4,7 +4,7 @@ mod github;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::{Connection, access, load};
-use crate::serve::setup::{follow, install, repository};
+use crate::serve::setup::{self, follow, install};
 use crate::term;
 use clap::Subcommand;
 use driftless_adapters::aws::{self, SecretsManager};
@@ -12,19 +12,21 @@ use driftless_adapters::config::{self, Config};
 use driftless_core::bootstrap::Root;
 use driftless_core::hub::{self, CapsuleProxy, Hub, Registered, Settings};
 use driftless_core::ports::Secret;
-use driftless_core::repository::Grant;
+use driftless_core::repository::{self, Grant};
 use driftless_core::source::verify;
 
 const EXAMPLES: &str = "Examples:
   driftless bootstrap --name staging --repository acme/fleet --path clusters/staging
   driftless bootstrap --name staging --kubeconfig hub.yaml   # a hub whose sources are there already
-  driftless bootstrap github --owner acme --repository fleet --path clusters/staging   # commits, webhook and deploy key, too
+  driftless bootstrap github --owner acme --repository fleet --path clusters/staging
 
 Environment:
   DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL  outputs of the stack in infra/template.yaml
   DRIFTLESS_SECRETS_PREFIX               the stack's SecretsPrefix, driftless/ when absent
-  AWS_PROFILE, AWS_REGION and so on      as for every AWS tool; needs s3:ListBucket, s3:GetObject and PutObject on hubs/*,
-                                         secretsmanager:GetSecretValue, PutSecretValue and CreateSecret on PREFIXhubs/*
+  AWS_PROFILE, AWS_REGION and so on      as for every AWS tool
+
+The identity on AWS needs s3:ListBucket, s3:GetObject and s3:PutObject on hubs/*, and secretsmanager:GetSecretValue, PutSecretValue \
+and CreateSecret on PREFIXhubs/*.
 
 The kubeconfig goes into Secrets Manager under PREFIXhubs/NAME. It must not need a program: use a token or a certificate.";
 
@@ -43,7 +45,7 @@ pub struct Args {
     rules: Rules,
     /// The fleet repository: OWNER/NAME of GitHub, or a URL. It is read with the installation's own GitHub App or token. Without
     /// it the hub's own sources are served
-    #[arg(long, value_name = "REPOSITORY", value_parser = repository)]
+    #[arg(long, value_name = "REPOSITORY", value_parser = setup::repository)]
     repository: Option<String>,
     /// Its branch
     #[arg(long, default_value = "main", requires = "repository")]
@@ -184,8 +186,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
 
 impl Args {
     async fn register(self, name: &str) -> Result<(), Error> {
-        let is_local = |url: &String| url.starts_with("file://");
-        if self.repository.as_ref().is_some_and(is_local) {
+        let is_folder = |url: &String| repository::folder(url).is_some();
+        if self.repository.as_ref().is_some_and(is_folder) {
             return Err(
                 Error::usage("--repository: a function on AWS reads no local folder")
                     .next("give OWNER/NAME, or use driftless serve"),
@@ -221,7 +223,7 @@ struct Installation(Config);
 impl Installation {
     fn from_env() -> Result<Self, Error> {
         let config = Config::from_env().map_err(|error| {
-            Error::new(error.to_string())
+            Error::usage(error)
                 .next("take them from the outputs of the stack (infra/template.yaml)")
         })?;
         Ok(Self(config))

@@ -6,7 +6,7 @@
 use super::charts::DiskCharts;
 use super::remote::Client;
 use crate::error::Error;
-use driftless_kustomize::{Build, ErrorKind, Options};
+use driftless_kustomize::{Build, ErrorKind, FILE_NAMES, Options};
 use driftless_manifest::{EntryKind, FileTree, ReadError, Reader, TreePath};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -14,7 +14,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// Bytes of all files of a build: as many as the engine reads.
 const FILES_LIMIT: u64 = 64 << 20;
 /// Words that are looked for before the first build. What is named behind them is found by the builds.
@@ -113,9 +112,15 @@ impl BuildError {
             }
             _ => Error::new(&error),
         };
+        let folder = place.root.join(place.dir.as_str());
         match error.kind {
+            // The folder exists, and has no file that the engine was given.
+            ErrorKind::Read(ReadError::Missing(missing)) if missing == place.dir => {
+                Error::new(format!("{}: {}", folder.display(), ErrorKind::NoKustomization))
+                    .next("write a kustomization.yaml, or build another folder")
+            }
+            ErrorKind::Remote { .. } => text.next("give --allow-remote to fetch it"),
             ErrorKind::NoKustomization => {
-                let folder = place.root.join(place.dir.as_str());
                 text.next(format!("write a kustomization.yaml, or build one of the folders below {}", folder.display()))
             }
             ErrorKind::Restricted { .. } => {
@@ -199,10 +204,7 @@ impl<'r> Files<'r> {
             if !done.insert(folder.clone()) {
                 continue;
             }
-            for path in KUSTOMIZATIONS
-                .iter()
-                .filter_map(|name| folder.join(name).ok())
-            {
+            for path in FILE_NAMES.iter().filter_map(|name| folder.join(name).ok()) {
                 self.look(&path)?;
                 let Some(content) = self.tree.content(&path).cloned() else {
                     continue;
@@ -348,7 +350,7 @@ impl<'r> Files<'r> {
         if self.tree.index().is_dir(dir) {
             return Ok(());
         }
-        for name in KUSTOMIZATIONS {
+        for name in FILE_NAMES {
             if let Ok(path) = dir.join(name)
                 && self.take(&path)?
             {

@@ -20,8 +20,8 @@ const EXAMPLES: &str = "Examples:
   driftless build overlays/production -o out.yaml
   driftless build overlays/production -o out/   # a file an object, into a folder that exists
 
-Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN
-where it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are
+Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN \
+where it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are \
 refused.";
 
 /// Render a folder with a kustomization, as `kustomize build` does

@@ -3,12 +3,13 @@
 use super::cause::{Cause, Causes};
 use super::lenient::Refused;
 use super::make::MadeUp;
-use crate::embedded::{Objects, Row, State, World};
+use crate::embedded::{Objects, Row, State, World, without_wait};
 use crate::error::Error;
 use driftless_adapters::git::BASE_NOT_FETCHED;
 use driftless_adapters::offline::BEHIND_THE_NETWORK;
 use driftless_core::flux::{FluxKind, ObjectRef, reason};
 use driftless_core::ports::Patch;
+use driftless_core::repository;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The reason of what counts as ready because it cannot be looked at.
 pub const ASSUMED: &str = "NotChecked";
 const MANAGER: &str = "driftless-check";
+
+/// What is said of a repository that no folder is given for.
+const NO_FOLDER: &str = "no local folder is configured";
 
 type Id = (String, ObjectRef);
 
@@ -68,7 +72,7 @@ impl Assumed {
                 continue;
             }
             let why = self
-                .unreachable(row)
+                .unreachable(row, objects)
                 .or_else(|| self.unhealthy(row, made, refused));
             if let Some(why) = why {
                 self.assume(world, row, objects, why).await?;
@@ -102,8 +106,38 @@ impl Assumed {
         Ok(any)
     }
 
+    /// Forgets what was taken as ready and is not any more.
+    pub fn forget_open(&mut self, rows: &[Row]) {
+        for row in rows.iter().filter(|row| is_open(row)) {
+            self.all.remove(&(row.hub.clone(), row.id.clone()));
+        }
+    }
+
+    /// The same for sources that were asked of their hosts in vain.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn unreached(
+        &mut self,
+        world: &World,
+        rows: &[Row],
+        objects: &Objects,
+    ) -> Result<bool, Error> {
+        let mut any = false;
+        let is_source = |row: &&Row| {
+            let kind = row.id.kind;
+            (kind.is_source() || kind == FluxKind::HelmRepository) && row.state == State::Failed
+        };
+        for row in rows.iter().filter(is_source) {
+            let why = Why::Cause(Cause::unchecked(&row.id, &row.message));
+            self.assume(world, row, objects, why).await?;
+            any = true;
+        }
+        Ok(any)
+    }
+
     /// Why an object has nothing to be checked by.
-    fn unreachable(&self, row: &Row) -> Option<Why> {
+    fn unreachable(&self, row: &Row, objects: &Objects) -> Option<Why> {
         let artifact = FluxKind::ExternalArtifact;
         let source = row.source.as_ref();
         if source.is_some_and(|source| source.kind == artifact) {
@@ -126,15 +160,44 @@ impl Assumed {
                 let why = "it was not fetched (give --allow-remote-bases, or --source URL=DIR)";
                 Cause::unchecked(base, why)
             }
-            FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => not_served(row.id.kind),
-            FluxKind::ExternalArtifact => not_served(artifact),
-            FluxKind::GitRepository => {
-                let how = "give --source URL=DIR or URL@BRANCH=DIR";
-                Cause::unchecked(&row.id, format!("{} ({how})", row.message))
+            FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => {
+                Cause::unserved(row.id.kind, "nothing is done for objects of this kind")
             }
-            _ => of_host(&row.message).unwrap_or_else(|| Cause::unchecked(&row.id, &row.message)),
+            FluxKind::ExternalArtifact => not_served(artifact),
+            FluxKind::GitRepository if row.message.contains(NO_FOLDER) => {
+                let object = objects.get(&(row.hub.clone(), row.id.clone()));
+                match object.and_then(refused_address) {
+                    Some(why) => Cause::unserved(&row.id, why),
+                    None => {
+                        let how = "give --source URL=DIR or URL@BRANCH=DIR";
+                        Cause::unchecked(&row.id, format!("{} ({how})", row.message))
+                    }
+                }
+            }
+            // What an installation may allow is not known here.
+            _ if row.message.contains("--allow-") => Cause::unchecked(&row.id, &row.message),
+            _ => of_host(&row.message).unwrap_or_else(|| Cause::unserved(&row.id, &row.message)),
         };
         Some(Why::Cause(cause))
+    }
+
+    /// What driftless refuses to serve: by cause, the objects.
+    pub fn unserved(&self) -> BTreeMap<Cause, Vec<(&str, &ObjectRef)>> {
+        let mut all: BTreeMap<Cause, Vec<(&str, &ObjectRef)>> = BTreeMap::new();
+        for ((hub, id), why) in &self.all {
+            if let Why::Cause(cause) = why
+                && cause.is_unserved()
+            {
+                all.entry(cause.clone()).or_default().push((hub, id));
+            }
+        }
+        all
+    }
+
+    /// Whether something that was not checked may bring Flux objects to a hub.
+    pub fn brings_objects(&self, hub: &str) -> bool {
+        let mut all = self.all.keys();
+        all.any(|(of, id)| of == hub && id.kind == FluxKind::Kustomization)
     }
 
     /// Why an object is not healthy without being wrong.
@@ -149,8 +212,8 @@ impl Assumed {
         }
         let is_absent = row.message.contains("status: 'NotFound'");
         let what = format!(
-            "what makes its objects healthy is not here: {}",
-            row.message
+            "its objects are not ready, and what makes them ready is not applied here: {}",
+            without_wait(&row.message)
         );
         (!is_absent || self.brings_unknown(row) || !made.definitions.is_empty())
             .then(|| Why::Cause(Cause::unchecked(&row.id, what)))
@@ -197,7 +260,7 @@ impl Assumed {
             .filter(|(_, source)| source.kind == FluxKind::HelmChart)
             .collect();
         for (hub, id) in self.all.keys() {
-            let Some(cause) = self.cause(hub, id) else {
+            let Some(cause) = self.cause(hub, id).filter(|cause| !cause.is_unserved()) else {
                 continue;
             };
             let is_itself = cause.about.as_deref() == Some(&id.to_string());
@@ -221,6 +284,13 @@ impl Assumed {
         }
         None
     }
+}
+
+/// Why a hub refuses the address of a GitRepository, whatever is behind it.
+fn refused_address(object: &Object) -> Option<String> {
+    let url = object.pointer("/spec/url").and_then(Value::as_str)?;
+    let refused = repository::place(url).err()?;
+    Some(format!("spec.url: {refused}"))
 }
 
 fn is_open(row: &Row) -> bool {

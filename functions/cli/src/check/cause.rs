@@ -7,7 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a note of something that could not be checked begins with.
 pub const UNCHECKED: &str = "not checked: ";
 
-/// Something that a reader should know and that is no error.
+/// What a note of a cluster that stands in for another one says.
+pub const STANDS_IN: &str = " stands in for that of ";
+const CLUSTERS: &str =
+    "clusters in this process stand in for those of kubeconfigs that are not here";
+
+/// What an error of something that driftless refuses begins with.
+pub const UNSERVED: &str = "not served: ";
+
+/// Something that a reader should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
     /// The file.
@@ -31,6 +39,16 @@ impl Cause {
     /// Something that could not be checked.
     pub fn unchecked(about: impl ToString, why: impl std::fmt::Display) -> Self {
         Self::note(about, format!("{UNCHECKED}{why}"))
+    }
+
+    /// Something that driftless refuses to serve.
+    pub fn unserved(about: impl ToString, why: impl std::fmt::Display) -> Self {
+        Self::note(about, format!("{UNSERVED}{why}"))
+    }
+
+    /// Whether it is about something that driftless refuses to serve.
+    pub fn is_unserved(&self) -> bool {
+        self.message.starts_with(UNSERVED)
     }
 
     /// A Secret, a ConfigMap or a service account that nothing makes.
@@ -63,6 +81,15 @@ impl Cause {
         let parts = [hubs.join(", "), about, message + &met.text(self)];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join(": ")
+    }
+
+    /// What notes that are told in one line have in common.
+    pub fn group(&self) -> &str {
+        // What stands in for one thing or another differs in names alone.
+        match self.message.split_once(STANDS_IN) {
+            Some(_) => CLUSTERS,
+            None => &self.message,
+        }
     }
 
     /// Whether it is about something that was not checked.

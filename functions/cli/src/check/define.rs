@@ -41,6 +41,9 @@ fn is_custom(group: &str) -> bool {
     group.contains('.') && !BUILTIN.contains(&group)
 }
 
+/// The group of Flux Operator.
+const FLUX_OPERATOR: &str = "fluxcd.controlplane.io";
+
 /// A kind on a cluster: the cluster, the group and the kind.
 type Key = (String, String, String);
 
@@ -76,6 +79,14 @@ impl Definitions {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether objects of a kind that was made up may make Flux objects of a hub.
+    pub fn bring_objects(&self, hub: &str) -> bool {
+        let mut sets = self.0.iter().filter(|((_, group, kind), _)| {
+            group == FLUX_OPERATOR && kind.starts_with("ResourceSet")
+        });
+        sets.any(|(_, missing)| missing.hubs.contains(hub))
     }
 
     /// Defines what objects were refused for. Whether there was anything new.
@@ -206,7 +217,7 @@ impl Missing {
 /// Why a kind is not defined, as far as that is known.
 fn cause(group: &str, kind: &str, about: String) -> Cause {
     match group {
-        "fluxcd.controlplane.io" => Cause::unchecked(
+        FLUX_OPERATOR => Cause::unchecked(
             about,
             format!("Flux Operator is not served: what a {kind} makes is not here"),
         ),
@@ -214,9 +225,9 @@ fn cause(group: &str, kind: &str, about: String) -> Cause {
             about,
             format!("source-watcher is not served: what a {kind} makes is not here"),
         ),
-        "image.toolkit.fluxcd.io" => Cause::unchecked(
+        "image.toolkit.fluxcd.io" => Cause::unserved(
             about,
-            "Flux's image automation is not served: nothing is done for these objects",
+            "Flux's image automation: a hub has no definition of the kind, so that what lists these objects is not applied",
         ),
         _ => Cause::unchecked(
             about,

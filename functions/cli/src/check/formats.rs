@@ -196,6 +196,7 @@ pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
         let text = match id {
             "reconciliation-failed" => "A Flux object does not become ready",
             "not-checked" => "Something could not be checked offline",
+            "not-served" => "driftless refuses to serve something that Flux serves",
             _ => "Something stands in for what Git does not have",
         };
         json!({"id": id, "shortDescription": {"text": text}})
@@ -211,6 +212,7 @@ pub fn sarif(errors: &Causes, notes: &Causes) -> Value {
 
 fn rule(level: &str, cause: &Cause) -> &'static str {
     match level {
+        _ if cause.is_unserved() => "not-served",
         "error" => "reconciliation-failed",
         _ if cause.is_unchecked() => "not-checked",
         _ => "stand-in",

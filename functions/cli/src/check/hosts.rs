@@ -3,14 +3,81 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::charts::HttpCharts;
-use driftless_adapters::git::BASE_NOT_FETCHED;
+use driftless_adapters::git::{BASE_NOT_FETCHED, FolderGit};
 use driftless_adapters::offline::Offline;
 use driftless_core::ports::{
     Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
 };
+use driftless_kustomize::FILE_NAMES;
+use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// No host at all but, where that is allowed, those of files.
-pub struct FilesAlone(pub Option<HttpCharts>);
+/// What stands in for a file of a generator that is not fetched.
+const PLACEHOLDER: &str = "placeholder";
+
+/// The addresses of files of generators that something stands in for.
+#[derive(Clone, Default)]
+pub struct FileStandIns(Arc<Mutex<BTreeSet<String>>>);
+
+impl FileStandIns {
+    /// All of them.
+    pub fn all(&self) -> BTreeSet<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// No host at all but, where that is allowed, those of files. An entry of a generated ConfigMap or Secret that is not fetched is
+/// a placeholder, so that the rest of its build is checked.
+pub struct FilesAlone {
+    /// The hosts of files.
+    pub hosts: Option<HttpCharts>,
+    /// The folders whose kustomizations name files.
+    pub git: FolderGit,
+    /// What stands in.
+    pub stand_ins: FileStandIns,
+}
+
+impl FilesAlone {
+    /// Whether a generator takes a file from this address.
+    fn is_generated(&self, url: &str) -> bool {
+        let trees = self.git.trees();
+        trees.iter().any(|(_, tree)| {
+            tree.index().iter().any(|(path, _)| {
+                let content = tree
+                    .content(path)
+                    .filter(|_| FILE_NAMES.contains(&path.file_name()))
+                    .and_then(|content| std::str::from_utf8(content).ok())
+                    .filter(|content| content.contains(url));
+                content.is_some_and(|content| generates(content, path.as_str(), url))
+            })
+        })
+    }
+}
+
+/// Whether a generator of a kustomization takes a file from this address.
+fn generates(content: &str, path: &str, url: &str) -> bool {
+    let documents = yaml::parse(content.as_bytes(), path, &Limits::default()).unwrap_or_default();
+    let entries = |node: Option<&Node>| match node.map(|node| &node.kind) {
+        Some(NodeKind::Seq(entries)) => entries.clone(),
+        _ => Vec::new(),
+    };
+    let fields = ["configMapGenerator", "secretGenerator"];
+    documents.iter().any(|document| {
+        let generators = fields.iter().flat_map(|field| entries(document.get(field)));
+        let files = generators
+            .flat_map(|generator| entries(generator.get("files")))
+            .filter_map(|file| file.text().map(str::to_owned));
+        files
+            .collect::<Vec<_>>()
+            .iter()
+            .any(|file| file == url || file.ends_with(&format!("={url}")))
+    })
+}
 
 #[async_trait]
 impl Charts for FilesAlone {
@@ -25,8 +92,15 @@ impl Charts for FilesAlone {
     }
 
     async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
-        match &self.0 {
+        match &self.hosts {
             Some(files) => files.file(url, how, limit).await,
+            None if self.is_generated(url) => {
+                self.stand_ins.lock().insert(url.to_owned());
+                Ok(Fetched::Body {
+                    bytes: Bytes::from_static(PLACEHOLDER.as_bytes()),
+                    validator: Validator::default(),
+                })
+            }
             None => Err(PortError::new(ErrorKind::Unsupported, BASE_NOT_FETCHED)),
         }
     }

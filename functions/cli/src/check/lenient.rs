@@ -1,12 +1,15 @@
 //! Clusters that take an object with placeholders although they refuse it: whether the values that are not known fit is not
 //! known either.
 
+use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
     Patch, PortError, Resource, Result, Token, TokenAsk,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
+use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,6 +20,10 @@ pub struct Refused(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
+    /// Objects that rely on what an API server is started with: by the flag that says it, where nothing does.
+    unsaid: BTreeMap<String, BTreeSet<String>>,
+    /// Objects of versions that are off by default, by cluster.
+    off: BTreeMap<(String, ObjectId), Object>,
     placeholders: BTreeSet<String>,
     /// Each with its text.
     objects: BTreeMap<ObjectId, String>,
@@ -26,6 +33,17 @@ impl Refused {
     /// The objects, each with its text.
     pub fn objects(&self) -> BTreeMap<ObjectId, String> {
         self.lock().objects.clone()
+    }
+
+    /// The flags of API servers that objects rely on and that nothing says, each with the objects.
+    pub fn unsaid(&self) -> BTreeMap<String, BTreeSet<String>> {
+        self.lock().unsaid.clone()
+    }
+
+    fn relies(&self, flag: String, object: &Object) {
+        let mut known = self.lock();
+        let objects = known.unsaid.entry(flag).or_default();
+        objects.insert(object.id().to_string());
     }
 
     /// From now on these are placeholders.
@@ -65,6 +83,8 @@ pub struct Lenient {
     pub inner: Arc<dyn Clusters>,
     /// What they refused and was taken.
     pub refused: Refused,
+    /// What API servers are started with.
+    pub servers: Arc<ApiServer>,
 }
 
 #[async_trait]
@@ -75,20 +95,88 @@ impl Clusters for Lenient {
         user: Option<&Impersonation>,
     ) -> Result<Arc<dyn Cluster>> {
         let inner = self.inner.connect(access, user).await?;
-        let refused = self.refused.clone();
-        Ok(Arc::new(LenientCluster { inner, refused }))
+        Ok(Arc::new(LenientCluster {
+            inner,
+            refused: self.refused.clone(),
+            servers: self.servers.clone(),
+            server: access.server.clone(),
+        }))
     }
 }
 
 struct LenientCluster {
     inner: Arc<dyn Cluster>,
     refused: Refused,
+    servers: Arc<ApiServer>,
+    /// The cluster's address.
+    server: String,
+}
+
+impl LenientCluster {
+    /// An object as this API server takes it: without what needs a feature gate that may be on.
+    fn admissible<'o>(&self, object: &'o Object) -> Cow<'o, Object> {
+        let is_zero = object.kind() == "HorizontalPodAutoscaler"
+            && object.pointer("/spec/minReplicas") == Some(&json!(0));
+        let gate = self.servers.gate(SCALE_TO_ZERO);
+        if !is_zero || gate == Some(false) {
+            return Cow::Borrowed(object);
+        }
+        if gate.is_none() {
+            let flag = format!("--api-feature-gates {SCALE_TO_ZERO}=true");
+            self.refused.relies(flag, object);
+        }
+        let mut object = object.clone();
+        if let Some(spec) = object.as_map_mut().get_mut("spec") {
+            spec["minReplicas"] = json!(1);
+        }
+        Cow::Owned(object)
+    }
+
+    fn key(&self, resource: &Resource, namespace: &str, name: &str) -> (String, ObjectId) {
+        let id = ObjectId {
+            group: resource.gvk.group.clone(),
+            kind: resource.gvk.kind.clone(),
+            namespace: match resource.namespaced {
+                true => namespace.to_owned(),
+                false => String::new(),
+            },
+            name: name.to_owned(),
+        };
+        (self.server.clone(), id)
+    }
+
+    /// Whether the API server does not serve a kind in any version that is on by default.
+    async fn is_off(&self, gvk: &Gvk) -> Result<bool> {
+        Ok(off_by_default(gvk).is_some() && self.inner.resource(gvk).await?.is_none())
+    }
+
+    /// Keeps an object that is not validated.
+    fn keep(&self, resource: &Resource, object: &Object, dry_run: bool) -> Object {
+        if self.servers.version(&resource.gvk).is_none() {
+            let flag = format!("--runtime-config {}=true", resource.gvk.api_version());
+            self.refused.relies(flag, object);
+        }
+        if !dry_run {
+            let key = self.key(resource, object.namespace(), object.name());
+            self.refused.lock().off.insert(key, object.clone());
+        }
+        object.clone()
+    }
 }
 
 #[async_trait]
 impl Cluster for LenientCluster {
     async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>> {
-        self.inner.resource(gvk).await
+        let served = self.inner.resource(gvk).await?;
+        let is_on = self.servers.version(gvk) != Some(false);
+        Ok(served.or_else(|| {
+            let namespaced = off_by_default(gvk).filter(|_| is_on)?;
+            Some(Resource {
+                gvk: gvk.clone(),
+                plural: gvk.kind.to_lowercase() + "s",
+                namespaced,
+            })
+        }))
     }
 
     async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>> {
@@ -105,6 +193,10 @@ impl Cluster for LenientCluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Object>> {
+        if self.is_off(&resource.gvk).await? {
+            let key = self.key(resource, namespace, name);
+            return Ok(self.refused.lock().off.get(&key).cloned());
+        }
         self.inner.get(resource, namespace, name).await
     }
 
@@ -114,15 +206,26 @@ impl Cluster for LenientCluster {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<Object>> {
+        if self.is_off(&resource.gvk).await? {
+            return Ok(Vec::new());
+        }
         self.inner.list(resource, namespace, selector).await
     }
 
     async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object> {
+        if self.is_off(&resource.gvk).await? {
+            return Ok(self.keep(resource, object, how.dry_run));
+        }
+        let object = &*self.admissible(object);
         let answer = self.inner.apply(resource, object, how).await;
         self.refused.answer(object, answer)
     }
 
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object> {
+        if self.is_off(&resource.gvk).await? {
+            return Ok(self.keep(resource, object, false));
+        }
+        let object = &*self.admissible(object);
         let answer = self.inner.create(resource, object, manager).await;
         self.refused.answer(object, answer)
     }
@@ -149,6 +252,11 @@ impl Cluster for LenientCluster {
         name: &str,
         how: &Delete,
     ) -> Result<Deleted> {
+        if self.is_off(&resource.gvk).await? {
+            let key = self.key(resource, namespace, name);
+            self.refused.lock().off.remove(&key);
+            return Ok(Deleted::Gone);
+        }
         self.inner.delete(resource, namespace, name, how).await
     }
 

@@ -1,7 +1,7 @@
 //! What is made up when nothing moves any more: whatever objects failed for, that nothing made, and that a cluster has where the
 //! repository does not say so.
 
-use super::cause::{Cause, Causes};
+use super::cause::{Cause, Causes, STANDS_IN};
 use super::define::Definitions;
 use super::lenient::Refused;
 use super::values::{self, Users, Values};
@@ -10,9 +10,10 @@ use crate::embedded::{Made, Objects, Row, StandIn, State, World};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use driftless_core::flux::{FluxKind, Kustomization, ObjectRef, reason};
+use driftless_core::source::index;
 use driftless_manifest::{Object, TreePath};
 use regex::Regex;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -53,10 +54,14 @@ impl MadeUp {
         rows: &[Row],
         objects: &Objects,
     ) -> Result<bool, Error> {
-        let mut any = self.stand_in(world, rows, objects).await?;
-        any |= self.values.add(world, rows, objects).await?;
-        any |= self.definitions.add(world, rows, objects).await?;
+        // What is applied once these are there may make what else is missing.
+        let mut any = self.definitions.add(world, rows, objects).await?;
         any |= self.namespaces(world, rows).await?;
+        if any {
+            return Ok(true);
+        }
+        any |= self.stand_in(world, rows, objects).await?;
+        any |= self.values.add(world, rows, objects).await?;
         any |= self.sources(world, fleet, rows, objects).await?;
         Ok(any)
     }
@@ -118,26 +123,18 @@ impl MadeUp {
             return Ok(false);
         }
         let mut any = false;
-        for row in rows.iter().filter(|row| row.state == State::Failed) {
-            let key = |id: &ObjectRef| (row.hub.clone(), id.clone());
-            let source = row
-                .source
-                .as_ref()
-                .filter(|id| id.kind == FluxKind::GitRepository);
-            let Some(source) = source.filter(|id| !objects.contains_key(&key(id))) else {
+        for hub in world.hubs.iter().map(|hub| hub.name.as_str()) {
+            let is_made = self.sources.iter().any(|(of, _)| of == hub);
+            if is_made || uses_fleet(hub, fleet, rows, objects) {
+                // Another name is a mistake.
+                continue;
+            }
+            let Some(source) = missing_source(world, hub, rows, objects) else {
                 continue;
             };
-            let owner = objects
-                .get(&key(&row.id))
-                .cloned()
-                .map(Kustomization::from_object);
-            let leads_here = owner
-                .and_then(Result::ok)
-                .is_some_and(|owner| is_folder(world, &owner));
-            if leads_here && self.sources.insert(key(source)) {
-                world.give(&row.hub, &repository(fleet, source)?).await?;
-                any = true;
-            }
+            self.sources.insert((hub.to_owned(), source.clone()));
+            world.give(hub, &repository(fleet, &source)?).await?;
+            any = true;
         }
         Ok(any)
     }
@@ -175,7 +172,7 @@ impl MadeUp {
             }
             let cause = match &one.what {
                 Made::Cluster(name) => {
-                    let text = format!("cluster {name} stands in for that of {}", one.told);
+                    let text = format!("cluster {name}{STANDS_IN}{}", one.told);
                     Cause::note(&one.object, text)
                 }
                 Made::Keys | Made::Login => self.of_stand_in(one, objects),
@@ -243,6 +240,40 @@ fn users(one: &StandIn, objects: &Objects, all: &Users) -> BTreeSet<String> {
     let need = needs.find(|need| need.what.to_string() == one.told);
     let users = need.and_then(|need| all.get(&(one.hub.clone(), need.what)));
     users.cloned().unwrap_or_default()
+}
+
+/// Whether a Kustomization of the files takes the fleet repository by a source that is there.
+fn uses_fleet(hub: &str, fleet: &Fleet, rows: &[Row], objects: &Objects) -> bool {
+    let fleet = index::repository(&fleet.url);
+    let of_hub = rows
+        .iter()
+        .filter(|row| row.hub == hub && row.owner.is_some());
+    let mut sources = of_hub.filter_map(|row| {
+        let source = objects.get(&(row.hub.clone(), row.source.clone()?))?;
+        source.pointer("/spec/url").and_then(Value::as_str)
+    });
+    sources.any(|url| index::repository(url) == fleet)
+}
+
+/// The GitRepository that most Kustomizations of folders of the fleet name, and that is not there.
+fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> Option<ObjectRef> {
+    let mut named: BTreeMap<&ObjectRef, usize> = BTreeMap::new();
+    let failed = |row: &&Row| row.hub == hub && row.state == State::Failed;
+    for row in rows.iter().filter(failed) {
+        let key = |id: &ObjectRef| (row.hub.clone(), id.clone());
+        let source = row.source.as_ref();
+        let source = source.filter(|id| id.kind == FluxKind::GitRepository);
+        let Some(source) = source.filter(|id| !objects.contains_key(&key(id))) else {
+            continue;
+        };
+        let owner = objects.get(&key(&row.id)).cloned();
+        let owner = owner.map(Kustomization::from_object).and_then(Result::ok);
+        if owner.is_some_and(|owner| is_folder(world, &owner)) {
+            *named.entry(source).or_default() += 1;
+        }
+    }
+    let most = named.into_iter().max_by_key(|(_, count)| *count);
+    most.map(|(source, _)| source.clone())
 }
 
 /// Whether a Kustomization's folder is one of the fleet repository.

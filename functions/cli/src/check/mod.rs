@@ -1,5 +1,6 @@
 //! `driftless check`: a whole fleet repository, applied to API servers in this process.
 
+mod apiserver;
 mod assume;
 mod cause;
 mod define;
@@ -9,11 +10,14 @@ mod gates;
 mod hosts;
 mod lenient;
 mod make;
+mod policies;
 mod report;
 mod scope;
+mod stand_ins;
 mod steps;
 mod supply;
 mod values;
+mod waiting;
 
 use crate::build::remote;
 use crate::embedded::World;
@@ -21,18 +25,22 @@ use crate::error::{EXIT_CODES, Error};
 use crate::fleet::{Fleet, Options};
 use crate::progress::Progress;
 use crate::term;
+use apiserver::ApiServer;
 use clap::ValueEnum;
 use driftless_adapters::charts::HttpCharts;
 use driftless_adapters::offline::Offline;
 use driftless_core::testing::{MemoryQueue, TestClock};
 use drive::{Drive, Plan};
 use gates::{Gate, Gates};
-use hosts::FilesAlone;
+use hosts::{FileStandIns, FilesAlone};
 use lenient::{Lenient, Refused};
+use report::How;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use supply::Supply;
+
+pub use stand_ins::StandIns;
 
 const EXAMPLES: &str = "Examples:
   driftless check                                  # the repository in the working folder
@@ -40,14 +48,15 @@ const EXAMPLES: &str = "Examples:
   driftless check fleet --source https://github.com/acme/apps=../apps -o json
   driftless check --output github                  # annotations in a workflow of GitHub Actions
   driftless check fleet --with cluster-vars.yaml   # a Secret that the cluster has and Git has not
-  driftless check fleet --allow-remote-bases --feature-gates ExternalArtifact=true --kube-version 1.33
+  driftless check fleet --allow-remote-bases --feature-gates UseHelm3Defaults=true \\
+    --kube-version 1.33
 
-Every hub that the repository describes, and every remote cluster, is an API server in this process; nothing else is asked,
-and nothing is changed. What Git does not have stands in: a server for each kubeconfig Secret, placeholders for encrypted
-values and for variables, definitions and namespaces that something else makes, pods that always run. What cannot be had offline,
-and what stands in, is told as a note, once for all objects that it concerns.";
+Every hub that the repository describes, and every remote cluster, is an API server in this process; nothing else is asked, \
+and nothing is changed. What Git does not have stands in: a server for each kubeconfig Secret, placeholders for encrypted \
+values and for variables, definitions and namespaces that something else makes, pods that always run. What cannot be had offline, \
+and what stands in, is a note, one line for all that it concerns. What driftless refuses to serve is an error of its own.";
 
-/// Apply a fleet repository to API servers in this process and tell every error
+/// Apply a fleet repository to API servers in this process, and report every error
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
@@ -69,12 +78,24 @@ pub struct Args {
     /// Feature gates of Flux's controllers, as they are set there
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = gates::parse)]
     feature_gates: Vec<Gate>,
+    /// Feature gates of the clusters' API servers; those in a Talos, k3s or kubeadm configuration of the repository are known
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = apiserver::parse)]
+    api_feature_gates: Vec<apiserver::Setting>,
+    /// Versions that the clusters' API servers serve, as their runtime-config says; those in such a configuration are known
+    #[arg(long, value_name = "VERSION=BOOL", value_delimiter = ',', value_parser = apiserver::parse)]
+    runtime_config: Vec<apiserver::Setting>,
     /// The version of Kubernetes that clusters say they have, and charts see
     #[arg(long, value_name = "VERSION", value_parser = kube_version)]
     kube_version: Option<[u64; 3]>,
     /// What could not be checked is an error, too
     #[arg(long)]
     strict: bool,
+    /// What driftless refuses to serve is a note: the clusters keep Flux
+    #[arg(long)]
+    allow_not_served: bool,
+    /// A line for each note: without it, those that say the same are one line
+    #[arg(short, long)]
+    verbose: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
@@ -117,9 +138,16 @@ pub async fn run(args: Args) -> Result<(), Error> {
     fleet.told.iter().for_each(|line| term::action(line));
     let queue = Arc::new(MemoryQueue::default());
     let clock = Arc::new(TestClock::default());
+    let stand_ins = FileStandIns::default();
+    let mut servers = ApiServer::of_fleet(&fleet)?;
+    servers.set(&args.api_feature_gates, &args.runtime_config);
     let mut world = World::start(
         &fleet,
-        Arc::new(FilesAlone(args.allow_remote_bases.then(HttpCharts::new))),
+        Arc::new(FilesAlone {
+            hosts: args.allow_remote_bases.then(HttpCharts::new),
+            git: fleet.git.clone(),
+            stand_ins: stand_ins.clone(),
+        }),
         Arc::new(Offline),
         queue.clone(),
         clock.clone(),
@@ -130,17 +158,24 @@ pub async fn run(args: Args) -> Result<(), Error> {
     world.ports.clusters = Arc::new(Lenient {
         inner: world.ports.clusters.clone(),
         refused: refused.clone(),
+        servers: Arc::new(servers),
     });
     let plan = Plan {
         fleet: &fleet,
         supply,
         refused,
         external_artifacts: Gates::new(&args.feature_gates).external_artifacts(),
+        allow_unserved: args.allow_not_served,
+        files: stand_ins,
     };
     let mut drive = Drive::new(&world, plan, queue, clock);
     drive.run().await?;
     let report = drive.report().await?;
-    report.print(args.output, args.strict, start.elapsed())
+    let how = How {
+        strict: args.strict,
+        verbose: args.verbose,
+    };
+    report.print(args.output, &how, start.elapsed())
 }
 
 impl Args {

@@ -2,14 +2,27 @@
 
 use super::Format;
 use super::assume::ASSUMED;
-use super::cause::{Cause, Causes, Met};
+use super::cause::{Cause, Causes, Met, list};
 use super::formats;
-use crate::embedded::{Finding, Row, World};
+use crate::embedded::{Finding, Row, State, World};
 use crate::error::Error;
 use crate::fleet::{Fleet, HubPlan};
 use crate::{output, term};
+use driftless_core::flux::FluxKind;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Kustomizations in files that are too few to say that hardly anything was reached.
+const FEW: usize = 3;
+
+/// How to print, and what is an error.
+pub struct How {
+    /// What was not checked is an error.
+    pub strict: bool,
+    /// A line for each note.
+    pub verbose: bool,
+}
 
 /// Everything.
 pub struct Report {
@@ -23,7 +36,10 @@ pub struct Report {
     unchecked: usize,
     applied: usize,
     clusters: usize,
-    errors: Causes,
+    /// What is wrong.
+    pub errors: Causes,
+    /// Why objects were not checked, each with how many.
+    why: Vec<(&'static str, usize)>,
 }
 
 /// An object that was checked, and its state in the end.
@@ -53,7 +69,8 @@ impl Report {
             objects: rows.iter().map(checked).collect(),
             steps,
             ready: rows.iter().filter(|row| state(row) == "Ready").count(),
-            unchecked: rows.iter().filter(|row| state(row) == ASSUMED).count(),
+            unchecked: rows.iter().filter(|row| why(row).is_some()).count(),
+            why: reasons(rows),
             applied: rows.iter().map(|row| row.inventory.len()).sum(),
             clusters: world.hubs.len() + world.remotes().len(),
             errors: Causes::new(),
@@ -63,6 +80,15 @@ impl Report {
 
     /// Errors of an object.
     pub fn fail(&mut self, row: &Row, told: &[Finding]) {
+        // What waits for ever is an error, and not unchecked.
+        if let Some(reason) = why(row) {
+            self.unchecked = self.unchecked.saturating_sub(1);
+            let known = self.why.iter_mut().find(|(known, _)| *known == reason);
+            known
+                .into_iter()
+                .for_each(|(_, count)| *count = count.saturating_sub(1));
+            self.why.retain(|(_, count)| *count > 0);
+        }
         for Finding { place, message } in told {
             let error = Cause {
                 place: place.clone(),
@@ -74,17 +100,52 @@ impl Report {
         }
     }
 
+    /// Notes that hardly anything of the files was checked, if that is so: more than three in four Kustomizations that stand in them were
+    /// not reached, or could not be looked at.
+    pub fn reach(&self, world: &World, rows: &[Row], causes: &mut Causes) {
+        let is_checked = |row: &&Row| {
+            row.id.kind == FluxKind::Kustomization
+                && (state(row) == State::Ready.as_str() || row.state == State::Failed)
+        };
+        let checked: BTreeSet<&str> = rows
+            .iter()
+            .filter(is_checked)
+            .map(|row| &*row.id.name)
+            .collect();
+        let names = world.kustomizations();
+        let reached = names
+            .iter()
+            .filter(|name| checked.contains(name.as_str()))
+            .count();
+        if names.len() < FEW || reached * 4 >= names.len() {
+            return;
+        }
+        let why = format!(
+            "hardly anything: {reached} of {} Kustomizations in the files were reached and built; name each hub's folder with \
+             --path, and give what other notes name",
+            names.len()
+        );
+        let cause = Cause {
+            about: None,
+            ..Cause::unchecked("", why)
+        };
+        causes.entry(cause).or_default();
+    }
+
     /// Writes it to stdout.
     ///
     /// # Errors
     /// When there is an error in the fleet, or with `strict` something that was not checked.
-    pub fn print(self, format: Format, strict: bool, took: Duration) -> Result<(), Error> {
+    pub fn print(self, format: Format, how: &How, took: Duration) -> Result<(), Error> {
         let (objects, errors, notes) = (&self.objects, &self.errors, &self.notes);
         match format {
             Format::Text => {
                 let errors = errors.iter().map(|error| line("error", error));
-                let notes = notes.iter().map(|note| line("note", note));
-                term::result(&errors.chain(notes).collect::<String>())?;
+                let notes = match how.verbose {
+                    true => notes.iter().map(|note| line("note", note)).collect(),
+                    false => grouped(notes),
+                };
+                term::result(&(errors.collect::<String>() + &notes))?;
             }
             Format::Json => output::print_json(&self.json(took))?,
             Format::Github => term::result(&formats::github(errors, notes))?,
@@ -96,7 +157,7 @@ impl Report {
         if !self.errors.is_empty() {
             return Err(Error::new(text));
         }
-        if strict && unchecked {
+        if how.strict && unchecked {
             let next =
                 "leave --strict out, or give what is missing with --source, --with and --sops-key";
             return Err(Error::new(text).next(next));
@@ -121,17 +182,27 @@ impl Report {
         })
     }
 
+    /// ` (2 wait for others, 1 suspended)`.
+    fn reasons(&self) -> String {
+        let why = self.why.iter().map(|(why, count)| format!("{count} {why}"));
+        match self.why.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", why.collect::<Vec<_>>().join(", ")),
+        }
+    }
+
     fn summary(&self, took: Duration) -> String {
         let count = |number: usize, word: &str| {
             format!("{number} {word}{}", if number == 1 { "" } else { "s" })
         };
         format!(
-            "{} and {}: {}, {} ready, {} not checked, {} applied, in {:.2} s",
+            "{} and {}: {}, {} ready, {} not checked{}, {} applied, in {:.2} s",
             count(self.errors.len(), "error"),
             count(self.notes.len(), "note"),
             count(self.clusters, "cluster"),
             count(self.ready, "Flux object"),
             self.unchecked,
+            self.reasons(),
             count(self.applied, "object"),
             took.as_secs_f64()
         )
@@ -144,6 +215,61 @@ fn state(row: &Row) -> &'static str {
         true => ASSUMED,
         false => row.state.as_str(),
     }
+}
+
+/// Why an object was not checked.
+fn why(row: &Row) -> Option<&'static str> {
+    match row.state {
+        State::Ready if row.reason == ASSUMED => Some("cannot be looked at here"),
+        State::Ready | State::Failed => None,
+        State::Waiting => Some("wait for others"),
+        State::Suspended => Some("suspended"),
+        State::Progressing => Some("did not come to rest"),
+    }
+}
+
+fn reasons(rows: &[Row]) -> Vec<(&'static str, usize)> {
+    let mut all: BTreeMap<&str, usize> = BTreeMap::new();
+    for why in rows.iter().filter_map(why) {
+        *all.entry(why).or_default() += 1;
+    }
+    all.into_iter().collect()
+}
+
+/// The notes, those that say the same of several things in one line.
+fn grouped(notes: &Causes) -> String {
+    let mut groups: BTreeMap<&str, Vec<(&Cause, &Met)>> = BTreeMap::new();
+    for (cause, met) in notes {
+        groups.entry(cause.group()).or_default().push((cause, met));
+    }
+    let mut out = String::new();
+    for group in groups.into_values() {
+        match group[..] {
+            [note] => out.push_str(&line("note", note)),
+            _ => out.push_str(&line_of_many(&group)),
+        }
+    }
+    out
+}
+
+/// `note: HUBS: MESSAGE: 12 times: A, B, C and 9 more (--verbose lists them)`.
+fn line_of_many(group: &[(&Cause, &Met)]) -> String {
+    let about = |cause: &Cause| {
+        let place = cause.place.as_ref().map(ToString::to_string);
+        cause.about.clone().or(place).unwrap_or_default()
+    };
+    let hubs: BTreeSet<String> = group.iter().flat_map(|(_, met)| met.hubs.clone()).collect();
+    let all: BTreeSet<String> = group.iter().map(|(cause, _)| about(cause)).collect();
+    let message = group.first().map_or("", |(cause, _)| cause.group());
+    let hubs = match hubs.is_empty() {
+        true => String::new(),
+        false => hubs.into_iter().collect::<Vec<_>>().join(", ") + ": ",
+    };
+    let count = group.len();
+    format!(
+        "note: {hubs}{message}: {count} times: {} (--verbose lists them)\n",
+        list(&all)
+    )
 }
 
 /// `FILE:LINE: error: HUBS: OBJECT: MESSAGE`, as far as there is each of them.

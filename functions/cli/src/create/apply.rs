@@ -4,13 +4,14 @@ use super::Common;
 use super::object::{End, Made};
 use super::secret::Secret;
 use crate::error::Error;
+use crate::hub::{apply_as, resource};
 use crate::progress::Progress;
 use crate::ready::{ready, revision, suspended, text};
 use crate::reconcile::is_settled;
 use crate::term;
 use driftless_core::flux::{Conditions, STALLED};
 use driftless_core::hub;
-use driftless_core::ports::{Apply, Delete, Resource};
+use driftless_core::ports::{Delete, Resource};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -18,8 +19,6 @@ use tokio::time::Instant;
 
 /// How often an object is looked at while waiting.
 const POLL: Duration = Duration::from_millis(500);
-/// The field manager of what is created here.
-const MANAGER: &str = "driftless";
 
 /// A hub on which objects are made, and until when they have to be ready.
 pub struct Hub {
@@ -72,11 +71,6 @@ impl Hub {
                 term::success(&format!("{noun} {} is ready", object.name()));
                 term::success(&format!("applied revision {}", revision(&object)));
             }
-            End::Received => {
-                term::success(&format!("{noun} {} is ready", object.name()));
-                let path = text(&object, "/status/webhookPath").unwrap_or_default();
-                term::success(&format!("generated webhook URL {path}"));
-            }
             End::Stored => {}
         }
         Ok(())
@@ -124,12 +118,7 @@ impl Hub {
                 .delete(&resource, object.namespace(), object.name(), &how)
                 .await?;
         }
-        let how = Apply {
-            manager: MANAGER,
-            force: true,
-            dry_run: false,
-        };
-        let object = cluster.apply(&resource, &object, how).await?;
+        let object = apply_as(cluster, &resource, &object, false).await?;
         let change = match live {
             None => Change::Created,
             Some(_) => Change::Updated,
@@ -138,12 +127,12 @@ impl Hub {
     }
 
     async fn resource(&self, gvk: &Gvk) -> Result<Resource, Error> {
-        let found = self.hub.cluster.resource(gvk).await?;
-        found.ok_or_else(|| {
-            let (version, kind) = (gvk.api_version(), &gvk.kind);
-            Error::new(format!("the cluster does not serve {version} {kind}")).next(
+        let found = resource(self.hub.cluster.as_ref(), gvk).await;
+        found.map_err(|error| match error.next {
+            Some(_) => error,
+            None => error.next(
                 "install Flux's definitions of this version, or write the object with --export",
-            )
+            ),
         })
     }
 

@@ -8,12 +8,16 @@ use clap::ArgAction;
 use driftless_helm::Compat;
 use driftless_helm::values::{self, Table};
 use serde_json::{Number, Value, json};
+use std::path::Path;
 
 const EXAMPLES: &str = "Examples:
-  driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo --chart-version '>4.0.0'
-  driftless create helmrelease podinfo --source GitRepository/fleet --chart ./charts/podinfo --values values.yaml
+  driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo \\
+    --chart-version '>4.0.0'
+  driftless create helmrelease podinfo --source GitRepository/fleet --chart ./charts/podinfo \\
+    --values values.yaml
   driftless create helmrelease podinfo -n team-a --chart-ref OCIRepository/podinfo.flux-system
-  driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo --values-from Secret/values --export";
+  driftless create helmrelease podinfo --source HelmRepository/podinfo --chart podinfo \\
+    --values-from Secret/values --export";
 
 /// What values may come from.
 const VALUES_FROM: [&str; 2] = ["Secret", "ConfigMap"];
@@ -127,7 +131,10 @@ impl Args {
 
     fn set_chart(&self, spec: &mut Fields) -> Result<(), Error> {
         let chart = match (self.chart.given(), self.chart_ref.given()) {
-            (None, None) => return Err(Error::usage("chart or chart-ref is required")),
+            (None, None) => {
+                return Err(Error::usage("chart or chart-ref is required")
+                    .next("add --chart NAME with --source KIND/NAME, or --chart-ref KIND/NAME"));
+            }
             (Some(_), Some(_)) => {
                 let what = "cannot use --chart in combination with --chart-ref";
                 return Err(Error::usage(what));
@@ -185,7 +192,14 @@ impl Args {
         let mut table = Table::new();
         for file in files {
             let wrong = |why| Error::new(format!("reading values from {file} failed: {why}"));
-            let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            let text = std::fs::read(file).map_err(|error| {
+                let unreadable = Error::unreadable("--values", Path::new(file), &error);
+                let message = format!("reading values from {file} failed: {}", unreadable.message);
+                Error {
+                    message,
+                    ..unreadable
+                }
+            })?;
             let more = values::read(&text, file, Compat::Helm3)
                 .map_err(|error| wrong(error.to_string()))?;
             table = values::merge(table, more);

@@ -9,10 +9,13 @@ use clap::{Arg, ArgAction};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "Examples:
-  driftless create kustomization infra --source GitRepository/fleet --path ./infra --prune --interval 1h --wait
-  driftless create kustomization apps --depends-on infra --source GitRepository/fleet --path ./apps --prune
+  driftless create kustomization infra --source GitRepository/fleet --path ./infra --prune \\
+    --interval 1h --wait
+  driftless create kustomization apps --depends-on infra --source GitRepository/fleet \\
+    --path ./apps --prune
   driftless create kustomization apps -n team-a --source OCIRepository/apps.flux-system --prune
-  driftless create kustomization apps --source fleet --path ./apps --decryption-provider sops --decryption-secret age --export";
+  driftless create kustomization apps --source fleet --path ./apps --decryption-provider sops \\
+    --decryption-secret age --export";
 
 /// What a health check may be of.
 const CHECKED: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "HelmRelease"];
@@ -89,7 +92,8 @@ impl Args {
     /// Flags that are not valid, or do not fit together.
     pub fn made(&self, common: &Common) -> Result<Made, Error> {
         let Some(source) = &self.source else {
-            return Err(Error::usage("source is required"));
+            return Err(Error::usage("source is required")
+                .next("add --source [KIND/]NAME, such as --source GitRepository/fleet"));
         };
         let metadata = common.metadata(&self.named)?;
         let mut spec = Fields::default();

@@ -8,11 +8,13 @@ mod names;
 mod notification;
 mod object;
 mod secret;
+mod served;
 mod source;
 mod tenant;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::hub::Connection;
+use crate::term;
 use apply::Hub;
 use clap::{ArgAction, Subcommand};
 use flags::{List, Time};
@@ -20,9 +22,11 @@ use object::Made;
 use serde_json::{Map, Value};
 
 pub use secret::{KNOWN_HOSTS, KeyPair, PUBLIC_KEY, known_hosts};
+pub use tenant::Tenant;
 
 const EXAMPLES: &str = "Examples:
-  driftless create kustomization apps --source GitRepository/fleet --path ./apps --prune --interval 10m
+  driftless create kustomization apps --source GitRepository/fleet --path ./apps --prune \\
+    --interval 10m
   driftless create kustomization apps --source fleet --path ./apps --prune --export > apps.yaml";
 
 /// Create or update objects of Flux, and wait for them
@@ -95,10 +99,30 @@ impl Common {
 
     /// Writes an object, or applies it and waits for it.
     async fn finish(&self, made: Made) -> Result<(), Error> {
-        if self.export {
-            return object::export(&made.object);
+        match self.export(&made.object)? {
+            true => Ok(()),
+            false => Hub::connect(self).await?.finish(made).await,
         }
-        Hub::connect(self).await?.finish(made).await
+    }
+
+    /// Writes an object with `--export`: whether it did. One that driftless does not serve is written with a warning.
+    ///
+    /// # Errors
+    /// Without `--export`, an object that driftless does not serve: before anything is made of it or of its Secret.
+    fn export(&self, object: &Value) -> Result<bool, Error> {
+        let refused = served::refused(object);
+        if self.export {
+            if let Some(why) = refused {
+                term::failure(&format!("not served: {why}"));
+            }
+            return object::export(object).map(|()| true);
+        }
+        match refused {
+            None => Ok(false),
+            Some(why) => Err(Error::usage(why).next(
+                "write the object with --export, for a cluster where Flux's own controllers serve it",
+            )),
+        }
     }
 }
 
@@ -111,8 +135,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         What::Kustomization(args) => common.finish(args.made(common)?).await,
         What::Helmrelease(args) => common.finish(args.made(common)?).await,
         What::Secret(args) => args.run(common).await,
-        What::Receiver(args) => common.finish(args.made(common)?).await,
-        What::Alert(args) => common.finish(args.made(common)?).await,
-        What::AlertProvider(args) => common.finish(args.made(common)?).await,
+        What::Receiver(args) => common.export(&args.made(common)?).map(drop),
+        What::Alert(args) => common.export(&args.made(common)?).map(drop),
+        What::AlertProvider(args) => common.export(&args.made(common)?).map(drop),
     }
 }

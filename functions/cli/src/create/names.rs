@@ -10,19 +10,19 @@ const LONGEST: usize = 63;
 /// The longest prefix of a label's key.
 const LONGEST_PREFIX: usize = 253;
 
-/// The name of what is created, as Flux 2.9 checks it: two characters at least.
+/// The name of what is created, a label of RFC 1123. Flux 2.9 refuses a name of one character, which Kubernetes takes.
 pub fn object_name(name: &str) -> Result<String, String> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
-    let valid = (2..=LONGEST).contains(&bytes.len())
+    let valid = (1..=LONGEST).contains(&bytes.len())
         && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
         && bytes.first().is_some_and(|byte| inner(*byte))
         && bytes.last().is_some_and(|byte| inner(*byte));
     match valid {
         true => Ok(name.to_owned()),
         false => Err(format!(
-            "name '{name}' is invalid, it should adhere to standard defined in RFC 1123, the name can only contain \
-             alphanumeric characters or '-'"
+            "name '{name}' is invalid, it should adhere to standard defined in RFC 1123: at most {LONGEST} lower-case letters, \
+             digits and '-', with a letter or digit at both ends"
         )),
     }
 }
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn names() {
-        for good in ["ab", "a-b", "0a", &"a".repeat(63)] {
+        for good in ["a", "ab", "a-b", "0a", &"a".repeat(63)] {
             object_name(good).unwrap();
         }
-        for bad in ["", "a", "-ab", "ab-", "aB", "a.b", &"a".repeat(64)] {
+        for bad in ["", "-", "-ab", "ab-", "aB", "a.b", &"a".repeat(64)] {
             object_name(bad).unwrap_err();
         }
     }

@@ -1,7 +1,8 @@
-//! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification controller.
+//! `driftless create receiver`, `alert` and `alert-provider`: objects of Flux's notification controller, which driftless does not
+//! serve.
 
 use super::flags::{self, Given as _, List, Reference, items};
-use super::object::{End, Fields, Made, object};
+use super::object::{Fields, object};
 use super::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 use serde_json::{Value, json};
@@ -23,14 +24,18 @@ pub const SENDERS: [&str; 12] = [
 ];
 
 const RECEIVER: &str = "Examples:
-  driftless create receiver github --type github --event ping,push --secret-ref webhook-token --resource GitRepository/webapp";
+  driftless create receiver github --type github --event ping,push --secret-ref webhook-token \\
+    --resource GitRepository/webapp --export";
 const ALERT: &str = "Examples:
-  driftless create alert apps --event-severity info --event-source 'Kustomization/*' --provider-ref slack";
+  driftless create alert apps --event-severity info --event-source 'Kustomization/*' \\
+    --provider-ref slack --export";
 const PROVIDER: &str = "Examples:
-  driftless create alert-provider slack --type slack --channel general --address https://hooks.slack.com/services/T/B/X
-  driftless create alert-provider github --type github --address https://github.com/acme/fleet --secret-ref github-token";
+  driftless create alert-provider slack --type slack --channel general \\
+    --address https://hooks.slack.com/services/T/B/X --export
+  driftless create alert-provider github --type github --address https://github.com/acme/fleet \\
+    --secret-ref github-token --export";
 
-/// Create or update a Receiver of webhooks
+/// Write a Receiver of webhooks, which driftless does not serve: with --export
 #[derive(clap::Args)]
 #[command(after_help = format!("{RECEIVER}\n\n{EXIT_CODES}"))]
 pub struct Receiver {
@@ -50,7 +55,7 @@ pub struct Receiver {
     resource: Vec<List>,
 }
 
-/// Create or update an Alert
+/// Write an Alert, which driftless does not serve: with --export
 #[derive(clap::Args)]
 #[command(after_help = format!("{ALERT}\n\n{EXIT_CODES}"))]
 pub struct Alert {
@@ -67,7 +72,7 @@ pub struct Alert {
     event_source: Vec<List>,
 }
 
-/// Create or update a Provider, to which alerts are sent
+/// Write a Provider, to which alerts are sent and which driftless does not serve: with --export
 #[derive(clap::Args)]
 #[command(after_help = format!("{PROVIDER}\n\n{EXIT_CODES}"))]
 pub struct Provider {
@@ -116,12 +121,14 @@ impl Receiver {
     ///
     /// # Errors
     /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+    pub fn made(&self, common: &Common) -> Result<Value, Error> {
         let Some(of) = self.r#type.given() else {
-            return Err(Error::usage("Receiver type is required"));
+            return Err(
+                Error::usage("Receiver type is required").next("add --type, such as --type github")
+            );
         };
         let Some(secret) = flags::name_of(&self.secret_ref) else {
-            return Err(Error::usage("secret ref is required"));
+            return Err(Error::usage("secret ref is required").next("add --secret-ref NAME"));
         };
         let none = "at least one resource is required";
         let resources = objects(&self.resource, none, Reference::local)?;
@@ -132,16 +139,12 @@ impl Receiver {
             .set("events", (!events.is_empty()).then(|| json!(events)))
             .set("resources", resources)
             .set("secretRef", secret);
-        Ok(Made {
-            object: object(
-                "notification.toolkit.fluxcd.io/v1",
-                "Receiver",
-                metadata,
-                spec,
-            ),
-            noun: "Receiver",
-            end: End::Received,
-        })
+        Ok(object(
+            "notification.toolkit.fluxcd.io/v1",
+            "Receiver",
+            metadata,
+            spec,
+        ))
     }
 }
 
@@ -150,9 +153,9 @@ impl Alert {
     ///
     /// # Errors
     /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+    pub fn made(&self, common: &Common) -> Result<Value, Error> {
         let Some(provider) = flags::name_of(&self.provider_ref) else {
-            return Err(Error::usage("provider ref is required"));
+            return Err(Error::usage("provider ref is required").next("add --provider-ref NAME"));
         };
         let none = "at least one event source is required";
         let sources = objects(&self.event_source, none, Reference::any)?;
@@ -161,16 +164,12 @@ impl Alert {
         spec.set("providerRef", provider)
             .set("eventSeverity", self.event_severity.given())
             .set("eventSources", sources);
-        Ok(Made {
-            object: object(
-                "notification.toolkit.fluxcd.io/v1beta3",
-                "Alert",
-                metadata,
-                spec,
-            ),
-            noun: "Alert",
-            end: End::Stored,
-        })
+        Ok(object(
+            "notification.toolkit.fluxcd.io/v1beta3",
+            "Alert",
+            metadata,
+            spec,
+        ))
     }
 }
 
@@ -179,9 +178,11 @@ impl Provider {
     ///
     /// # Errors
     /// Flags that are not valid or absent.
-    pub fn made(&self, common: &Common) -> Result<Made, Error> {
+    pub fn made(&self, common: &Common) -> Result<Value, Error> {
         let Some(of) = self.r#type.given() else {
-            return Err(Error::usage("Provider type is required"));
+            return Err(
+                Error::usage("Provider type is required").next("add --type, such as --type slack")
+            );
         };
         let metadata = common.metadata(&self.named)?;
         let mut spec = Fields::default();
@@ -190,15 +191,11 @@ impl Provider {
             .set("username", self.username.given())
             .set("address", self.address.given())
             .set("secretRef", flags::name_of(&self.secret_ref));
-        Ok(Made {
-            object: object(
-                "notification.toolkit.fluxcd.io/v1beta3",
-                "Provider",
-                metadata,
-                spec,
-            ),
-            noun: "Provider",
-            end: End::Stored,
-        })
+        Ok(object(
+            "notification.toolkit.fluxcd.io/v1beta3",
+            "Provider",
+            metadata,
+            spec,
+        ))
     }
 }

@@ -22,8 +22,6 @@ pub enum End {
     Fetched,
     /// It is ready, and says what it applied.
     Applied,
-    /// A receiver: it is ready, and has a path.
-    Received,
     /// At once: nobody reconciles it.
     Stored,
 }

@@ -7,14 +7,16 @@ use super::{Common, names};
 use crate::error::{EXIT_CODES, Error};
 use crate::term;
 use clap::ArgAction;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "Examples:
   driftless create tenant dev-team --with-namespace frontend --label environment=dev
-  driftless create tenant dev-team --with-namespace frontend,backend --cluster-role edit --export > dev-team.yaml";
+  driftless create tenant dev-team --with-namespace frontend,backend --cluster-role edit \\
+    --export > dev-team.yaml";
 
 /// The label of everything that a tenant has.
 const TENANT: &str = "toolkit.fluxcd.io/tenant";
+const CLUSTER_ADMIN: &str = "cluster-admin";
 
 /// Create or update a tenant
 #[derive(clap::Args)]
@@ -26,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "NAMES")]
     with_namespace: Vec<List>,
     /// The ClusterRole that the tenant has in its namespaces
-    #[arg(long, value_name = "NAME", default_value = "cluster-admin")]
+    #[arg(long, value_name = "NAME", default_value = CLUSTER_ADMIN)]
     cluster_role: String,
     /// The tenant's service account [default: the tenant's name]
     #[arg(long, value_name = "NAME")]
@@ -63,25 +65,67 @@ impl Args {
     fn objects(&self) -> Result<Vec<(&'static str, Value)>, Error> {
         let tenant = self.named.name.as_str();
         if self.cluster_role.is_empty() {
-            return Err(Error::usage("cluster-role is required"));
+            return Err(Error::usage("cluster-role is required").next("add --cluster-role NAME"));
         }
         let namespaces = items(&self.with_namespace);
         if namespaces.is_empty() {
-            return Err(Error::usage("with-namespace is required"));
+            return Err(
+                Error::usage("with-namespace is required").next("add --with-namespace NAME")
+            );
         }
         let account = self.with_service_account.given().unwrap_or(tenant);
-        let mut labels = names::labels(&self.named.labels)?;
-        labels.insert(TENANT.to_owned(), tenant.into());
+        let labels = names::labels(&self.named.labels)?;
         let valid = |what: &str, name: &str| {
             let wrong = |why| Error::usage(format!("invalid {what} '{name}': {why}"));
             names::qualified(name).map_err(wrong)
         };
-        let mut objects = Vec::new();
-        for namespace in namespaces {
+        for namespace in &namespaces {
             valid("namespace", namespace)?;
             valid("service-account name", account)?;
-            let metadata =
-                |name: &str, namespace: &str| object::metadata(name, namespace, labels.clone());
+        }
+        let tenant = Tenant {
+            account,
+            role: &self.cluster_role,
+            labels,
+            skip_namespace: self.skip_namespace,
+            ..Tenant::administrator(tenant, &namespaces)
+        };
+        Ok(tenant.objects())
+    }
+}
+
+/// A tenant: what it has in each of its namespaces.
+pub struct Tenant<'a> {
+    name: &'a str,
+    namespaces: &'a [&'a str],
+    account: &'a str,
+    role: &'a str,
+    labels: Map<String, Value>,
+    skip_namespace: bool,
+}
+
+impl<'a> Tenant<'a> {
+    /// A tenant that administers its namespaces, by the service account of its name.
+    pub fn administrator(name: &'a str, namespaces: &'a [&'a str]) -> Self {
+        Self {
+            name,
+            namespaces,
+            account: name,
+            role: CLUSTER_ADMIN,
+            labels: Map::new(),
+            skip_namespace: false,
+        }
+    }
+
+    /// The objects, with what they are called.
+    pub fn objects(&self) -> Vec<(&'static str, Value)> {
+        let mut labels = self.labels.clone();
+        labels.insert(TENANT.to_owned(), self.name.into());
+        let metadata =
+            |name: &str, namespace: &str| object::metadata(name, namespace, labels.clone());
+        let group = "rbac.authorization.k8s.io";
+        let mut objects = Vec::new();
+        for namespace in self.namespaces {
             if !self.skip_namespace {
                 let metadata = metadata(namespace, "");
                 objects.push((
@@ -89,23 +133,22 @@ impl Args {
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
                 ));
             }
-            let of_account = metadata(account, namespace);
+            let of_account = metadata(self.account, namespace);
             objects.push((
                 "service account",
                 json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": of_account}),
             ));
-            let of_binding = metadata(&format!("{tenant}-reconciler"), namespace);
-            let group = "rbac.authorization.k8s.io";
+            let of_binding = metadata(&format!("{}-reconciler", self.name), namespace);
             objects.push((
                 "role binding",
                 json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": of_binding,
-                    "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": self.cluster_role},
+                    "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": self.role},
                     "subjects": [
                         {"apiGroup": group, "kind": "User", "name": format!("gotk:{namespace}:reconciler")},
-                        {"kind": "ServiceAccount", "name": account, "namespace": namespace},
+                        {"kind": "ServiceAccount", "name": self.account, "namespace": namespace},
                     ]}),
             ));
         }
-        Ok(objects)
+        objects
     }
 }

@@ -8,6 +8,7 @@ mod summary;
 mod tree;
 mod watch;
 
+use crate::check::StandIns;
 use crate::embedded::{Row, State, World};
 use crate::error::{EXIT_CODES, Error};
 use crate::fleet::{self, Fleet};
@@ -33,14 +34,14 @@ const EXAMPLES: &str = "Examples:
   driftless demo --once -o json
   driftless demo --fleet ../fleet --path clusters/staging
 
-Everything is in this process: the API servers are embedded ones, the repositories are folders. There are no nodes: the
+Everything is in this process: the API servers are embedded ones, the repositories are folders. There are no nodes: the \
 status of workloads is simulated as if all pods ran.";
 
 /// How often everything is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long nothing may change until what is not ready counts as failed.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long a folder must be quiet until its content is a commit.
+/// How long a folder must be quiet until its content is a commit, and the fleet until what it lacks is made up.
 const SETTLED: Duration = Duration::from_millis(150);
 /// How often to look for what is due.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -92,7 +93,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let mut end = End::new()?;
     let (fleet, folder) = prepare(args).await?;
     let queue = LocalQueue::new(100_000);
-    let world = World::start(
+    let mut world = World::start(
         &fleet,
         Arc::new(HttpCharts::new()),
         Arc::new(S3Buckets::new()),
@@ -101,6 +102,10 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         true,
     )
     .await?;
+    let stand_ins = match args.fleet {
+        Some(_) => Some(StandIns::new(fleet, &mut world)?),
+        None => None,
+    };
     let shared = Arc::new(Shared {
         ports: world.ports.clone(),
         queue,
@@ -113,6 +118,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
         args,
         folder: &folder,
         world: &world,
+        stand_ins,
         queue: shared.queue.clone(),
         watch: Watch::new(&world),
         screen: Screen::new(logs),
@@ -149,6 +155,8 @@ struct Show<'a> {
     args: &'a Args,
     folder: &'a Path,
     world: &'a World,
+    /// For a fleet of the user's own.
+    stand_ins: Option<StandIns>,
     queue: LocalQueue,
     watch: Watch<'a>,
     screen: Screen,
@@ -158,7 +166,7 @@ impl Show<'_> {
     async fn run(mut self) -> Result<(), Error> {
         let start = Instant::now();
         let (mut rows, mut changed, mut synced) = (Vec::new(), start, None);
-        let (mut kubeconfig, mut known) = (PathBuf::new(), 0);
+        let (mut kubeconfig, mut known, mut took_up) = (PathBuf::new(), 0, start);
         loop {
             if self.watch.look().await? {
                 let now = self.world.snapshot().await?;
@@ -173,6 +181,13 @@ impl Show<'_> {
             if kubeconfig.as_os_str().is_empty() || remotes != known {
                 kubeconfig = kubeconfigs::write(&self.args.dir, self.world)?;
                 known = remotes;
+            }
+            let is_quiet = changed.elapsed() >= SETTLED && took_up != changed;
+            if is_quiet && let Some(stand_ins) = &mut self.stand_ins {
+                took_up = changed;
+                if stand_ins.add(self.world).await? {
+                    changed = Instant::now();
+                }
             }
             let ready = !rows.is_empty() && rows.iter().all(|row| row.state == State::Ready);
             let took = start.elapsed();
@@ -194,10 +209,14 @@ impl Show<'_> {
 
     /// What is said below the tree once the first sync is over: how it went, and what to do next.
     fn footer(&self, rows: &[Row], took: Duration, kubeconfig: &Path) -> Vec<Line> {
+        // The second terminal may stand in another folder.
+        let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
         let lines = [
             format!("{}; ctrl-c ends it", told(rows, took)),
+            "in a second terminal:".to_owned(),
             format!("export KUBECONFIG={}", kubeconfig.display()),
             "kubectl get kustomizations -A".to_owned(),
+            "what kubectl changes is put back within a minute".to_owned(),
             format!(
                 "edit a file in {}: it is applied within a second",
                 self.folder.display()
@@ -216,8 +235,13 @@ fn told(rows: &[Row], took: Duration) -> String {
         (count(&[State::Suspended]), "suspended"),
     ];
     let mut text = format!("synced in {:.1} s", took.as_secs_f64());
-    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!(", {count} {what}"));
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if !counts.is_empty() {
+        // The time is that of the first sync, the counts are those of now.
+        text.push_str(&format!("; now {}", counts.join(", ")));
     }
     text
 }
@@ -237,10 +261,10 @@ mod tests {
         use State::{Failed, Progressing, Ready, Suspended, Waiting};
         for (states, want) in [
             (&[Ready, Ready][..], "synced in 0.7 s"),
-            (&[Ready, Failed], "synced in 0.7 s, 1 failed"),
+            (&[Ready, Failed], "synced in 0.7 s; now 1 failed"),
             (
                 &[Failed, Failed, Waiting, Progressing, Suspended],
-                "synced in 0.7 s, 2 failed, 2 not ready, 1 suspended",
+                "synced in 0.7 s; now 2 failed, 2 not ready, 1 suspended",
             ),
         ] {
             assert_eq!(told(&rows(states), took), want);

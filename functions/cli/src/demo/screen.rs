@@ -93,7 +93,12 @@ impl Lines {
     fn draw(&mut self, rows: &[Row], footer: &[Line]) {
         rows.iter().for_each(|row| self.object(row));
         if !footer.is_empty() && !std::mem::replace(&mut self.said, true) {
-            footer.iter().for_each(|line| term::success(&line.text));
+            let mut lines = footer.iter();
+            if let Some(first) = lines.next() {
+                term::success(&first.text);
+            }
+            // What to do next is to be copied: without a mark.
+            lines.for_each(|line| term::line(&line.text));
         }
     }
 

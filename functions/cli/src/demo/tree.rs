@@ -132,11 +132,13 @@ pub fn summary(row: &Row) -> String {
     match row.state {
         State::Failed => format!("  {}", row.reason),
         State::Ready if row.inventory.is_empty() => format!("  {}", shorten(&row.revision)),
-        State::Ready => format!(
-            "  {}  {} objects",
-            shorten(&row.revision),
-            row.inventory.len()
-        ),
+        State::Ready => {
+            let count = match row.inventory.len() {
+                1 => "1 object".to_owned(),
+                count => format!("{count} objects"),
+            };
+            format!("  {}  {count}", shorten(&row.revision))
+        }
         State::Suspended => "  suspended".to_owned(),
         State::Waiting | State::Progressing => format!("  {}", message()),
     }

@@ -1,11 +1,14 @@
 //! The checks of one cluster.
 
+use super::definitions;
 use super::report::Report;
+use crate::error::Error;
+use crate::hub::apply;
 use crate::ready::ready;
-use driftless_core::bootstrap::{Definitions, definitions};
+use driftless_core::bootstrap::{self, Definitions};
 use driftless_core::flux::{FluxKind, parse_rfc3339};
 use driftless_core::hub::Hub;
-use driftless_core::ports::{Apply, Cluster, ErrorKind, PortError, Result};
+use driftless_core::ports::Cluster;
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -17,8 +20,6 @@ const OLDEST: (u64, u64) = (1, 31);
 const SKEW: Duration = Duration::from_secs(30);
 /// Names that a line lists.
 const LISTED: usize = 5;
-/// The field manager of dry runs.
-const MANAGER: &str = "driftless";
 
 /// Checks a cluster; `of` names it.
 pub async fn check(hub: &Hub, of: &str, report: &mut Report) {
@@ -34,7 +35,18 @@ pub async fn check(hub: &Hub, of: &str, report: &mut Report) {
     rights(cluster, of, report).await;
     clock(cluster, of, report).await;
     installed(cluster, of, report).await;
-    objects(hub, of, report).await;
+    let found = listed(hub).await;
+    definitions::check(&found, of, report).await;
+    objects(&found, of, report);
+}
+
+/// The Flux objects of a hub. Kinds that cannot be listed are told by the check of the definitions.
+async fn listed(hub: &Hub) -> Vec<Object> {
+    let mut all = Vec::new();
+    for kind in FluxKind::ALL {
+        all.extend(hub.list(kind).await.unwrap_or_default());
+    }
+    all
 }
 
 fn version(found: &str, of: &str, report: &mut Report) {
@@ -58,27 +70,13 @@ async fn rights(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": "driftless-doctor"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
-    match dry_run(cluster, binding).await {
+    match apply(cluster, binding, true).await {
         Ok(_) => report.pass(&check, "those of cluster-admin"),
         Err(error) => {
             let next = "bind the kubeconfig's user to the cluster role cluster-admin; tenants act as their service accounts";
-            report.fail(&check, error, next);
+            report.fail(&check, error.message, next);
         }
     }
-}
-
-/// What the server would make of an object.
-async fn dry_run(cluster: &dyn Cluster, object: Value) -> Result<Object> {
-    let invalid = |what: String| PortError::new(ErrorKind::Invalid, what);
-    let object = Object::new(object).map_err(|error| invalid(error.to_string()))?;
-    let resource = cluster.resource(&object.gvk()).await?;
-    let resource = resource.ok_or_else(|| invalid(format!("{} is not served", object.kind())))?;
-    let how = Apply {
-        manager: MANAGER,
-        force: false,
-        dry_run: true,
-    };
-    cluster.apply(&resource, &object, how).await
 }
 
 /// The cluster's clock, by the time of creation in the answer to a dry run.
@@ -97,14 +95,14 @@ async fn clock(cluster: &dyn Cluster, of: &str, report: &mut Report) {
             }
         }
         Ok(None) => report.note(&check, "the answer has no time", next),
-        Err(error) => report.note(&check, error, "check the rights of the user"),
+        Err(error) => report.note(&check, error.message, "check the rights of the user"),
     }
 }
 
-async fn server_time(cluster: &dyn Cluster) -> Result<Option<Duration>> {
+async fn server_time(cluster: &dyn Cluster) -> Result<Option<Duration>, Error> {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "driftless-doctor", "namespace": "default"}});
-    let answer = dry_run(cluster, object).await?;
+    let answer = apply(cluster, object, true).await?;
     let time = answer.meta("creationTimestamp");
     Ok(parse_rfc3339(time))
 }
@@ -112,7 +110,7 @@ async fn server_time(cluster: &dyn Cluster) -> Result<Option<Duration>> {
 async fn installed(cluster: &dyn Cluster, of: &str, report: &mut Report) {
     let check = format!("{of}: definitions");
     let next = "run driftless bootstrap, or start driftless serve: both install them";
-    match definitions(cluster).await {
+    match bootstrap::definitions(cluster).await {
         Err(error) => report.fail(&check, error, next),
         Ok(Definitions {
             missing,
@@ -141,23 +139,16 @@ async fn installed(cluster: &dyn Cluster, of: &str, report: &mut Report) {
 }
 
 /// What is not ready.
-async fn objects(hub: &Hub, of: &str, report: &mut Report) {
+fn objects(all: &[Object], of: &str, report: &mut Report) {
     let check = format!("{of}: objects");
-    let (mut all, mut open) = (0, BTreeSet::new());
-    for kind in FluxKind::ALL {
-        let Ok(found) = hub.list(kind).await else {
-            // Told by the check of the definitions.
-            continue;
-        };
-        all += found.len();
-        for object in found {
-            let (status, message) = ready(&object);
-            if status != "True" && object.pointer("/spec/suspend") != Some(&Value::Bool(true)) {
-                let id = format!("{kind}/{}/{}", object.namespace(), object.name());
-                open.insert(format!("{id}: {message}"));
-            }
+    let mut open = BTreeSet::new();
+    for object in all {
+        let (status, message) = ready(object);
+        if status != "True" && object.pointer("/spec/suspend") != Some(&Value::Bool(true)) {
+            open.insert(format!("{}: {message}", definitions::name_of(object)));
         }
     }
+    let all = all.len();
     if open.is_empty() {
         report.pass(
             &check,

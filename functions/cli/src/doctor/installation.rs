@@ -6,17 +6,45 @@ use crate::term;
 use bytes::Bytes;
 use driftless_adapters::aws::{self, QueueState, SqsQueue};
 use driftless_adapters::config::{self, Config};
-use driftless_core::ports::{Ports, Precondition, Put};
-use driftless_core::{hub, webhook};
+use driftless_core::flux::{FluxKind, GitRepository};
+use driftless_core::functions;
+use driftless_core::hub::{self, Hub};
+use driftless_core::ports::{GitAuth, Ports, Precondition, Put};
+use driftless_core::webhook;
 
 /// Where the probe of conditional writes goes.
 const PROBE: &str = "doctor/probe";
-/// The time limit of the reconcile function (infra/template.yaml); AWS asks for a visibility time-out of six times as much.
-const FUNCTION_SECONDS: u64 = 120;
+
+/// A queue of infra/template.yaml, as it is checked.
+struct Expected {
+    /// What the check is called.
+    check: &'static str,
+    /// The variable with its address.
+    variable: &'static str,
+    /// The time limit of the function that takes its messages; AWS asks for a visibility time-out of six times as much.
+    seconds: u64,
+    /// Whether the template has a queue for its dead letters.
+    keeps_dead_letters: bool,
+}
+
+const STEPS: Expected = Expected {
+    check: "queue",
+    variable: "DRIFTLESS_QUEUE_URL",
+    seconds: 120,
+    keeps_dead_letters: true,
+};
+const SWEEPS: Expected = Expected {
+    check: "queue of sweeps",
+    variable: "DRIFTLESS_SWEEP_QUEUE_URL",
+    seconds: 55,
+    // A sweep is not tried twice: the next minute asks again.
+    keeps_dead_letters: false,
+};
 
 /// Checks everything.
 pub async fn check(config: &Config, report: &mut Report) {
-    let ports = match config::aws_ports(config).await {
+    let settings = aws::settings().await;
+    let ports = match config::aws_ports_with(config, &settings) {
         Ok(ports) => ports,
         Err(error) => {
             report.fail("AWS", error, "check AWS_REGION and the credentials of AWS");
@@ -24,10 +52,18 @@ pub async fn check(config: &Config, report: &mut Report) {
         }
     };
     bucket(&ports, report).await;
-    let settings = aws::settings().await;
-    let queue = SqsQueue::new(&settings, config.queue_url.as_str());
-    queues(&queue, "queue", FUNCTION_SECONDS, report).await;
+    let steps = SqsQueue::new(&settings, config.queue_url.as_str());
+    queues(&steps, &STEPS, report).await;
+    match &config.sweep_queue_url {
+        Some(url) => queues(&SqsQueue::new(&settings, url.as_str()), &SWEEPS, report).await,
+        None => report.note(
+            SWEEPS.check,
+            "DRIFTLESS_SWEEP_QUEUE_URL is not set: the queue of sweeps is not checked",
+            "set it to the output SweepQueueUrl of the stack",
+        ),
+    }
     secrets(&ports, report).await;
+    versions(&ports, report).await;
     let names = match hub::names(&ports).await {
         Ok(names) => names,
         Err(error) => {
@@ -42,12 +78,80 @@ pub async fn check(config: &Config, report: &mut Report) {
     for name in names {
         term::action(&format!("hub {name}"));
         match hub::connect(&ports, &name).await {
-            Ok(hub) => cluster::check(&hub, &format!("hub {name}"), report).await,
+            Ok(hub) => {
+                cluster::check(&hub, &format!("hub {name}"), report).await;
+                repository(&ports, &hub, report).await;
+            }
             Err(failure) => {
                 let next =
                     format!("driftless bootstrap --name {name}: it stores the kubeconfig anew");
                 report.fail(&format!("hub {name}"), failure, &next);
             }
+        }
+    }
+}
+
+/// Whether the functions run the version of this command, as each wrote when it started.
+async fn versions(ports: &Ports, report: &mut Report) {
+    const CHECK: &str = "functions";
+    let found = match functions::versions(ports.blobs.as_ref()).await {
+        Ok(found) => found,
+        Err(error) => {
+            report.fail(CHECK, error, "check the rights on versions/* of the bucket");
+            return;
+        }
+    };
+    if found.is_empty() {
+        let next = "deploy infra/template.yaml; the timer starts the drift function each minute";
+        report.note(CHECK, "none has started yet", next);
+        return;
+    }
+    let own = functions::VERSION;
+    for (name, version) in &found {
+        if version != own {
+            let what = format!("{name} runs version {version}, and this command is version {own}");
+            report.note(
+                CHECK,
+                &what,
+                "deploy the functions and the command of one version",
+            );
+        }
+    }
+    if found.values().all(|version| version == own) {
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        report.pass(CHECK, format!("{} run version {own}", names.join(", ")));
+    }
+}
+
+/// Whether the Git host answers, and lets the installation's login read the fleet repository of a hub.
+async fn repository(ports: &Ports, hub: &Hub, report: &mut Report) {
+    let Some(url) = &hub.settings.root_repository else {
+        return;
+    };
+    let check = format!("hub {}: repository", hub.settings.name);
+    let sources = match hub.list(FluxKind::GitRepository).await {
+        Ok(sources) => sources.into_iter(),
+        Err(error) => {
+            let next = "check the rights of the hub's user on gitrepositories";
+            report.fail(&check, error, next);
+            return;
+        }
+    };
+    let mut sources = sources.filter_map(|object| GitRepository::from_object(object).ok());
+    let source = sources.find(|source| source.spec.url == *url);
+    let Some(reference) = source.map(|source| source.reference()) else {
+        let found = format!("no GitRepository of the hub follows {url}");
+        let next = "driftless bootstrap with --repository creates it";
+        report.note(&check, found, next);
+        return;
+    };
+    let login = GitAuth::Installation;
+    match ports.git.resolve(url, &reference, &login, None).await {
+        Ok(commit) => report.pass(&check, format!("{url} is read at {}", commit.revision())),
+        Err(error) => {
+            let next = "check that the host can be reached, and that github/app or github/token is valid and may read it \
+                        (infra/README.md)";
+            report.fail(&check, format!("{url}: {error}"), next);
         }
     }
 }
@@ -78,12 +182,18 @@ async fn bucket(ports: &Ports, report: &mut Report) {
     }
 }
 
-async fn queues(queue: &SqsQueue, check: &str, function: u64, report: &mut Report) {
+async fn queues(queue: &SqsQueue, expected: &Expected, report: &mut Report) {
+    let Expected {
+        check,
+        variable,
+        seconds,
+        keeps_dead_letters,
+    } = *expected;
     let state = match queue.state().await {
         Ok(state) => state,
         Err(error) => {
-            let next = "check DRIFTLESS_QUEUE_URL, and the right sqs:GetQueueAttributes";
-            report.fail(check, error, next);
+            let next = format!("check {variable}, and the right sqs:GetQueueAttributes");
+            report.fail(check, error, &next);
             return;
         }
     };
@@ -95,7 +205,7 @@ async fn queues(queue: &SqsQueue, check: &str, function: u64, report: &mut Repor
         ..
     } = state;
     let found = format!("{waiting} messages wait, {in_flight} are worked on");
-    if visibility_seconds < function {
+    if visibility_seconds < seconds {
         let found = format!(
             "its visibility time-out of {visibility_seconds} s is shorter than the function's"
         );
@@ -105,6 +215,7 @@ async fn queues(queue: &SqsQueue, check: &str, function: u64, report: &mut Repor
     }
     let check = &format!("{check}: dead letters");
     match dead_letters {
+        None if !keeps_dead_letters => {}
         None => report.fail(
             check,
             "the queue has no dead-letter queue",
@@ -147,7 +258,7 @@ async fn secrets(ports: &Ports, report: &mut Report) {
         }
     }
     match found.first() {
-        Some(name) => report.pass("GitHub", format!("the installation logs in with {name}")),
+        Some(name) => report.pass("GitHub", format!("the installation has the login {name}; it is tried on each hub's repository")),
         None => report.note(
             "GitHub",
             "the installation has no login: private repositories need a Secret each, and limits are those of anybody",

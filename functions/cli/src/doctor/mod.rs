@@ -1,6 +1,7 @@
 //! `driftless doctor`: checks a cluster, and an installation on AWS with its hubs; each failure with its remedy.
 
 mod cluster;
+mod definitions;
 mod installation;
 mod report;
 
@@ -12,18 +13,18 @@ use report::Report;
 use std::env;
 
 const EXAMPLES: &str = "Examples:
-  driftless doctor                        # the cluster of the kubeconfig, before or after `driftless serve`
+  driftless doctor                        # the cluster of the kubeconfig
   driftless doctor --context staging -o json
-  driftless doctor --installation         # the installation on AWS, and every hub as its functions reach it
+  driftless doctor --installation         # the installation on AWS, and its hubs
 
-A cluster: it answers, its version, the user's rights, its clock, Flux's definitions, objects that are not ready.
-An installation: the bucket and its conditional writes, both queues and their dead letters, the webhook's secret, GitHub's login, and
-each registered hub with the checks of a cluster. A probe is written to doctor/probe of the bucket and deleted; nothing else is changed.
+A cluster: it answers, its version, the user's rights, its clock, Flux's definitions, objects that they refuse, objects that are not ready. \
+An installation: the bucket and its conditional writes, the queues of steps and of sweeps, the dead letters, the versions of the functions, the webhook's secret, \
+GitHub's login, and each registered hub with the checks of a cluster and of its fleet repository, which is read with that login. A probe is written to doctor/probe of the bucket and deleted; nothing else is changed.
 
-Environment of --installation: as for `driftless bootstrap`; it also needs sqs:GetQueueAttributes on the queues, and
+Environment of --installation: as for `driftless bootstrap`, and DRIFTLESS_SWEEP_QUEUE_URL; it also needs sqs:GetQueueAttributes on the queues, and \
 s3:PutObject and DeleteObject on doctor/*.";
 
-/// Check a cluster or an installation, and tell what to do about what is wrong
+/// Check a cluster or an installation, and report each failure with its remedy
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {

@@ -4,11 +4,13 @@ use super::{Row, World};
 use crate::error::Error;
 use crate::fleet::{Build, Files, Place};
 use crate::ready::shorten;
-use driftless_core::flux::{FluxKind, GitRepository, Kustomization, ObjectRef};
+use driftless_core::flux::{FluxKind, GitReference, GitRepository, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
 use driftless_manifest::yaml::Node;
 use driftless_manifest::{FileTree, ObjectId};
 use regex::Regex;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, PoisonError};
@@ -46,27 +48,34 @@ impl World {
         };
         let itself = owner
             .as_ref()
-            .and_then(|(files, near)| files.of_object(near, &id_of(&row.id)));
-        // A folder that is not there is the fault of the object that names it.
-        let field = match row.message.contains("path not found") {
-            true => "spec.path",
-            false => "",
+            .and_then(|(files, near)| files.of_object(near, &id_of(&row.id), &row.message));
+        let itself = owner.as_ref().zip(itself);
+        // Nothing in the fleet leads to a hub's root: it is where the repository has it.
+        let root = match &row.owner {
+            Some(_) => None,
+            None => self.place_of(&row.id, &row.message),
         };
-        let itself = owner
-            .as_ref()
-            .zip(itself)
-            .map(|((files, _), place)| files.of_field(place, field));
+        let itself = |line: &str| {
+            let Some(((files, _), place)) = itself.as_ref() else {
+                return root.clone();
+            };
+            let field = field_of(row).unwrap_or(line);
+            Some(files.of_field(place.clone(), field))
+        };
         let tell = |line: &str| {
             let own = own.as_ref();
-            let of_file = own.and_then(|(files, _)| files.of_message(line));
+            let of_file = own.and_then(|(files, _)| {
+                let (place, text) = files.of_message(line)?;
+                Some((place, text.to_owned() + &files.left_out(text)))
+            });
             if let Some((place, text)) = of_file {
-                return told(Some(place), text);
+                return told(Some(place), &text);
             }
             let named = object_of(line).zip(own).and_then(|(id, (files, near))| {
-                let place = files.of_object(near, &id)?;
+                let place = files.of_object(near, &id, line)?;
                 Some(files.of_field(place, line))
             });
-            told(named.or_else(|| itself.clone()), line)
+            told(named.or_else(|| itself(line)), line)
         };
         Ok(row
             .message
@@ -88,20 +97,33 @@ impl World {
         let Ok(source) = one.source() else {
             return Ok(None);
         };
-        let source = match source.kind {
-            FluxKind::GitRepository => hub.get(&source).await?.map(GitRepository::from_object),
-            _ => None,
-        };
-        let Some(Ok(source)) = source else {
+        let Some(object) = hub.get(&source).await? else {
             return Ok(None);
         };
-        let reference = source.reference().unwrap_or_default();
-        let taken = self.git.taken(&source.spec.url, &reference);
+        let taken = match source.kind {
+            FluxKind::GitRepository => GitRepository::from_object(object)
+                .ok()
+                .and_then(|source| self.git.taken(&source.spec.url, &source.reference())),
+            FluxKind::OCIRepository => {
+                let url = object.pointer("/spec/url").and_then(Value::as_str);
+                url.and_then(|url| self.git.taken(url, &GitReference::default()))
+            }
+            _ => None,
+        };
         let build = Build {
             components: one.spec.components.clone(),
             ..Build::of(&one.spec.path)
         };
         Ok(taken.map(|(root, tree)| (self.files_of(&root, tree), build)))
+    }
+
+    /// The place of an object in the files of all directories.
+    fn place_of(&self, id: &ObjectRef, message: &str) -> Option<Place> {
+        self.git.trees().into_iter().find_map(|(root, tree)| {
+            let files = self.files_of(&root, tree);
+            let place = files.of_object(&Build::of("."), &id_of(id), message)?;
+            Some(files.of_field(place, message))
+        })
     }
 
     /// The documents of every file that may have a definition in it.
@@ -120,6 +142,22 @@ impl World {
         all
     }
 
+    /// The names of the Kustomizations in the files of all folders.
+    pub fn kustomizations(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for (root, tree) in self.git.trees() {
+            names.extend(self.files_of(&root, tree).kustomizations());
+        }
+        names
+    }
+
+    /// Whether a file has an object of this kind and name.
+    pub fn names(&self, id: &ObjectRef) -> bool {
+        let id = id_of(id);
+        let mut trees = self.git.trees().into_iter();
+        trees.any(|(root, tree)| self.files_of(&root, tree).has(&id))
+    }
+
     /// The files of a tree, as they were read before.
     fn files_of(&self, root: &Path, tree: Arc<FileTree>) -> Arc<Files> {
         let mut known = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,10 +171,45 @@ impl World {
 }
 
 fn told(place: Option<Place>, message: &str) -> Finding {
+    let hint = match message.contains("variable not set (strict mode)") {
+        true => {
+            "; give it a value or a default, ${NAME:=default}; Flux before 2.9 puts nothing in its place, which the feature gate StrictPostBuildSubstitutions=false keeps"
+        }
+        false => "",
+    };
     Finding {
         place,
-        message: shorten(message),
+        message: shorten(&without_wait(message)) + hint,
     }
+}
+
+/// Without the time that a health check would have taken: time jumps here.
+pub fn without_wait(message: &str) -> String {
+    static FORM: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"health check failed after [0-9hms.]+").ok());
+    match FORM.as_ref() {
+        Some(form) => form
+            .replace_all(message, "health check failed")
+            .into_owned(),
+        None => message.to_owned(),
+    }
+}
+
+/// The field that a message is about which names none: that of a folder or a source that is not there.
+fn field_of(row: &Row) -> Option<&'static str> {
+    if row.message.contains("path not found") {
+        return Some("spec.path");
+    }
+    let source = row.source.as_ref()?;
+    if !row.message.ends_with("not found") || row.message.starts_with("spec.") {
+        return None;
+    }
+    Some(match (row.id.kind, source.kind) {
+        (FluxKind::HelmRelease, FluxKind::HelmChart) => "spec.chart.spec.sourceRef.name",
+        (FluxKind::HelmRelease, FluxKind::HelmRepository) => "spec.chart.spec.sourceRef.name",
+        (FluxKind::HelmRelease, _) => "spec.chartRef.name",
+        _ => "spec.sourceRef.name",
+    })
 }
 
 fn id_of(id: &ObjectRef) -> ObjectId {
@@ -150,9 +223,8 @@ fn id_of(id: &ObjectRef) -> ObjectId {
 
 /// The object that a message begins with: `Kind/namespace/name what is wrong`.
 pub fn object_of(message: &str) -> Option<ObjectId> {
-    static FORM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^([A-Z][A-Za-z0-9]*)/(?:([a-z0-9.-]+)/)?([A-Za-z0-9.:-]+?):? ").ok()
-    });
+    static FORM: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^([A-Z][A-Za-z0-9]*)/(?:([a-z0-9.-]+)/)?([^\s/]+?):? ").ok());
     let found = FORM.as_ref()?.captures(message)?;
     let part = |at| found.get(at).map_or("", |part| part.as_str()).to_owned();
     Some(ObjectId {

@@ -1,6 +1,7 @@
 //! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are folders.
 //! Nothing else is needed, and nothing of it outlives the process.
 
+mod capsule;
 mod finding;
 pub mod needs;
 mod opened;
@@ -8,7 +9,7 @@ mod snapshot;
 mod stand_in;
 
 use crate::error::Error;
-use crate::fleet::{Files, Fleet, HubPlan};
+use crate::fleet::{Files, Fleet, FolderCharts, HubPlan};
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
 use driftless_adapters::git::FolderGit;
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 use opened::Described;
 
-pub use finding::{Finding, object_of};
+pub use finding::{Finding, object_of, without_wait};
 pub use snapshot::{Objects, Row, State};
 pub use stand_in::{Made, StandIn};
 
@@ -103,7 +104,7 @@ impl World {
         let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
-            charts,
+            charts: Arc::new(FolderCharts::new(fleet.git.clone(), charts)),
             buckets,
             blobs: Arc::new(MemoryBlobs::default()),
             queue,
@@ -146,6 +147,7 @@ impl World {
         let settings = Settings {
             name: plan.name.clone(),
             allow_local_clusters: true,
+            capsule_proxy: Some(capsule::proxy(&plan.name)),
             ..fleet.rules.clone()
         };
         hub::register(&self.ports, &settings).await?;
@@ -158,6 +160,9 @@ impl World {
             secret: None,
         };
         bootstrap::create_root(hub.cluster.as_ref(), &root).await?;
+        if let Some(artifact) = &fleet.artifact {
+            stand_in::artifact(&hub, artifact).await?;
+        }
         for path in &plan.more {
             stand_in::root(&hub, path).await?;
         }

@@ -5,10 +5,12 @@ use super::World;
 use super::needs::{self, Place, Purpose};
 use crate::error::Error;
 use driftless_adapters::cluster::KubeCluster;
+use driftless_apiserver::User;
 use driftless_core::credentials;
 use driftless_core::flux::FLUX_SYSTEM;
 use driftless_core::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef};
 use driftless_core::hub::Hub;
+use driftless_core::kubeconfig;
 use driftless_core::ports::{self, Apply, Cluster as _, Delete, Resource};
 use driftless_core::target::TargetsCluster;
 use driftless_manifest::{Gvk, Object};
@@ -143,21 +145,38 @@ impl World {
             name: reference.name.clone(),
         };
         let (told, name) = (secret.to_string(), self.named(hub, &reference.name));
-        if find(hub, &secret).await?.is_some() {
-            if self.place(&hub.settings.name, &told).is_some() {
-                self.admit(hub, one, &name).await?;
-            }
+        let place = (hub.settings.name.clone(), told.clone());
+        let is_known = self.place(&hub.settings.name, &told).is_some();
+        let there = find(hub, &secret).await?;
+        if is_known && there.is_some() {
+            self.admit(hub, one, &name).await?;
             return Ok(None);
         }
-        let cluster = self.remote(&name).await?;
         let key = reference
             .key
             .as_deref()
             .filter(|key| !key.is_empty())
             .unwrap_or("value");
+        if let Some(there) = there {
+            // The server that a kubeconfig of Git names is not reached from here.
+            let text = credentials::entry(&there, key);
+            let Some(Ok((server, _))) = text.map(|text| kubeconfig::place(text.expose())) else {
+                return Ok(None);
+            };
+            if self.clusters.get(&server).is_some() {
+                return Ok(None);
+            }
+            let cluster = self.remote(&name).await?;
+            self.clusters
+                .add_open(&server, &cluster.server, User::admin(MANAGER));
+            self.lock().places.insert(place, name.clone());
+            self.admit(hub, one, &name).await?;
+            let made = Made::Cluster(name);
+            return Ok(Some(stand_in(&hub.settings.name, id, told, made)));
+        }
+        let cluster = self.remote(&name).await?;
         let data = BTreeMap::from([(key, cluster.kubeconfig.expose_str().unwrap_or_default())]);
         create(hub, &secret, json!(data)).await?;
-        let place = (hub.settings.name.clone(), told.clone());
         self.lock().places.insert(place, name.clone());
         self.admit(hub, one, &name).await?;
         let made = Made::Cluster(name);
@@ -291,6 +310,17 @@ pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     });
     let kustomization = Object::new(kustomization).map_err(Error::new)?;
     apply(hub.cluster.as_ref(), &kustomization).await
+}
+
+/// The source of a hub that follows an OCI artifact, as the FluxInstance of Flux Operator makes it.
+pub(super) async fn artifact(hub: &Hub, url: &str) -> Result<(), Error> {
+    let repository = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository",
+        "metadata": {"name": FLUX_SYSTEM, "namespace": FLUX_SYSTEM},
+        "spec": {"interval": "1m", "url": url},
+    });
+    let repository = Object::new(repository).map_err(Error::new)?;
+    apply(hub.cluster.as_ref(), &repository).await
 }
 
 pub(super) fn stand_in(hub: &str, object: &ObjectRef, told: String, what: Made) -> StandIn {

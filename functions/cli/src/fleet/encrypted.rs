@@ -1,12 +1,32 @@
 //! SOPS files whose keys are not here: their form is kept, their values are placeholders.
 
 use driftless_manifest::{EntryKind, FileTree, TreePath};
-use driftless_sops::{Format, is_encrypted};
+use driftless_sops::{Format, KeyService, is_encrypted, master_keys};
 use regex::{Captures, Regex};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// What stands in for a text. It is base64, too, for the `data` of a Secret.
-const PLACEHOLDER: &str = "cGxhY2Vob2xkZXI=";
+/// What stands in for a text: a word that may be a name.
+const PLACEHOLDER: &str = "placeholder";
+/// The same in base64, for the `data` of a Secret.
+const ENCODED: &str = "cGxhY2Vob2xkZXI=";
+/// A file of age identities without any, `# placeholder`, plain and in base64: a key that is itself encrypted opens nothing.
+const NO_KEY: (&str, &str) = ("# placeholder", "IyBwbGFjZWhvbGRlcg==");
+/// How the name of an entry with age identities ends.
+const AGE_KEY: &str = ".agekey";
+/// How the name of an entry with an OpenPGP key ends, and what it becomes: no placeholder is such a key.
+const PGP_KEY: &str = ".asc";
+const NO_PGP_KEY: &str = ".asc.placeholder";
+
+/// What stands in for the text of an entry, in `data` or elsewhere.
+fn stand_in(key: &str, in_data: bool) -> &'static str {
+    match (key.ends_with(AGE_KEY), in_data) {
+        (true, true) => NO_KEY.1,
+        (true, false) => NO_KEY.0,
+        (false, true) => ENCODED,
+        (false, false) => PLACEHOLDER,
+    }
+}
 
 /// Takes the encryption out of every file that has it. Lines stay where they are.
 pub fn hide(tree: &mut FileTree) {
@@ -40,7 +60,22 @@ pub fn files(tree: &FileTree) -> Vec<(TreePath, Format)> {
     all.collect()
 }
 
-fn values(text: &str) -> String {
+/// The key services that a file is encrypted for, if there is neither age nor OpenPGP among them.
+pub fn other_services(tree: &FileTree, path: &TreePath, format: Format) -> Option<String> {
+    let groups = master_keys(tree.content(path)?, format, path.as_str()).ok()?;
+    let mut services = BTreeSet::new();
+    for key in groups.iter().flatten() {
+        match key.service {
+            KeyService::Age | KeyService::Pgp => return None,
+            service => services.insert(service.to_string()),
+        };
+    }
+    let services: Vec<String> = services.into_iter().collect();
+    (!services.is_empty()).then(|| services.join(", "))
+}
+
+/// A line with encrypted values, and what stands in for each of its texts.
+fn values(text: &str, placeholder: &str) -> String {
     static VALUE: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"("?)ENC\[[A-Z0-9_]+,[^\]]*type:([a-z]+)\]("?)"#).ok());
     let Some(value) = VALUE.as_ref() else {
@@ -49,47 +84,72 @@ fn values(text: &str) -> String {
     let plain = |found: &Captures<'_>| match &found[2] {
         "int" | "float" => "0".to_owned(),
         "bool" => "true".to_owned(),
-        _ => format!("{}{PLACEHOLDER}{}", &found[1], &found[3]),
+        _ if found[1].is_empty() && placeholder.starts_with('#') => format!("\"{placeholder}\""),
+        _ => format!("{}{placeholder}{}", &found[1], &found[3]),
     };
     value.replace_all(text, plain).into_owned()
 }
 
 /// Without the top-level `sops`, its lines left empty.
 fn yaml(text: &str) -> String {
-    let mut inside = false;
-    let text = values(text);
+    let mut field = String::new();
     let lines = text.lines().map(|line| {
         let is_top =
             !line.is_empty() && !line.starts_with([' ', '\t', '#', '-']) || line.starts_with("---");
-        inside = if is_top {
-            line.starts_with("sops:")
-        } else {
-            inside
-        };
-        if inside {
-            String::new()
-        } else {
-            line.to_owned()
+        if is_top {
+            field = line.split(':').next().unwrap_or_default().to_owned();
+        }
+        if field == "sops" {
+            return String::new();
+        }
+        let key = line.split(": ").next().unwrap_or_default();
+        let key = key.trim().trim_matches(['"', '\'']);
+        let plain = values(line, stand_in(key, field == "data"));
+        match key.ends_with(PGP_KEY) && plain != line {
+            true => plain.replacen(PGP_KEY, NO_PGP_KEY, 1),
+            false => plain,
         }
     });
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 fn json(text: &str) -> String {
-    let parsed = serde_json::from_str::<serde_json::Value>(&values(text));
-    match parsed {
-        Ok(serde_json::Value::Object(mut map)) => {
-            map.remove("sops");
-            serde_json::Value::Object(map).to_string()
+    let Ok(serde_json::Value::Object(mut map)) = serde_json::from_str(text) else {
+        return text.to_owned();
+    };
+    map.remove("sops");
+    for (field, value) in &mut map {
+        decrypted(value, field, field == "data");
+    }
+    serde_json::Value::Object(map).to_string()
+}
+
+/// Puts placeholders into a value of JSON and below it.
+fn decrypted(value: &mut serde_json::Value, key: &str, in_data: bool) {
+    use serde_json::Value;
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                decrypted(value, key, in_data);
+            }
         }
-        _ => text.to_owned(),
+        Value::Array(list) => list.iter_mut().for_each(|one| decrypted(one, key, in_data)),
+        Value::String(text) if text.starts_with("ENC[") => {
+            let plain = values(text, stand_in(key, in_data));
+            let is_text = text.contains("type:str]") || text.contains("type:bytes]");
+            *value = match serde_json::from_str(&plain) {
+                Ok(other) if !is_text => other,
+                _ => Value::String(plain),
+            };
+        }
+        _ => {}
     }
 }
 
 /// Without the lines of SOPS, which are left empty.
 fn lines(text: &str) -> String {
     let mut inside = false;
-    let text = values(text);
+    let text = values(text, PLACEHOLDER);
     let lines = text.lines().map(|line| {
         inside = if line.starts_with('[') {
             line == "[sops]"
@@ -119,7 +179,7 @@ mod tests {
             enc("str")
         );
         let want = format!(
-            "kind: Secret\ndata:\n  a: {PLACEHOLDER}\n  n: 0\n\n\n\n\n\n---\nkind: ConfigMap\n"
+            "kind: Secret\ndata:\n  a: {ENCODED}\n  n: 0\n\n\n\n\n\n---\nkind: ConfigMap\n"
         );
         assert_eq!(yaml(&text), want);
         let text = format!(

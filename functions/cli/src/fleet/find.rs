@@ -1,9 +1,10 @@
 //! Finds the hubs of a fleet repository, and the repository's own address, in its files.
 
 use super::HubPlan;
-use super::reach::{KUSTOMIZATIONS, entries};
+use super::reach::entries;
 use super::roots;
 use driftless_core::source::index;
+use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,8 @@ const SYNC: &str = "gotk-sync.yaml";
 const CLUSTERS: &str = "clusters";
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 const SOURCE: &str = "source.toolkit.fluxcd.io/";
+/// What the names of Flux's API groups end in.
+const TOOLKIT: &str = ".toolkit.fluxcd.io/";
 const OPERATOR: &str = "fluxcd.controlplane.io/";
 const FLUX_SYSTEM: &str = "flux-system";
 
@@ -24,30 +27,52 @@ pub struct Found {
     pub hubs: Vec<TreePath>,
     /// The repository's own address and branch.
     pub origin: Option<(String, String)>,
+    /// The address of the OCI artifact that hubs follow in its place.
+    pub artifact: Option<String>,
+}
+
+/// What a FluxInstance synchronises from.
+enum Sync {
+    /// A repository's address, and its branch.
+    Git(String, String),
+    /// The address of an OCI artifact.
+    Artifact(String),
 }
 
 /// The documents of every YAML file that can be read; what cannot is told by the build that reads it.
 pub struct Documents<'t> {
     tree: &'t FileTree,
     by_file: BTreeMap<TreePath, Vec<Node>>,
+    /// Files that are not YAML, and name Flux's API groups.
+    broken: BTreeSet<TreePath>,
 }
 
 impl<'t> Documents<'t> {
     /// Reads a tree.
     pub fn of(tree: &'t FileTree) -> Self {
-        let mut by_file = BTreeMap::new();
+        let (mut by_file, mut broken) = (BTreeMap::new(), BTreeSet::new());
         for (path, _) in tree.index().iter() {
             let name = path.file_name();
             let is_yaml =
-                name.ends_with(".yaml") || name.ends_with(".yml") || KUSTOMIZATIONS.contains(&name);
+                name.ends_with(".yaml") || name.ends_with(".yml") || FILE_NAMES.contains(&name);
             let Some(content) = tree.content(path).filter(|_| is_yaml) else {
                 continue;
             };
-            if let Ok(documents) = yaml::parse(content, path.as_str(), &Limits::default()) {
-                by_file.insert(path.clone(), documents);
+            match yaml::parse(content, path.as_str(), &Limits::default()) {
+                Ok(documents) => {
+                    by_file.insert(path.clone(), documents);
+                }
+                Err(_) if String::from_utf8_lossy(content).contains(TOOLKIT) => {
+                    broken.insert(path.clone());
+                }
+                Err(_) => {}
             }
         }
-        Self { tree, by_file }
+        Self {
+            tree,
+            by_file,
+            broken,
+        }
     }
 
     /// The tree.
@@ -75,11 +100,14 @@ impl<'t> Documents<'t> {
                 });
             }
         }
-        for (path, origin) in self.instances() {
+        for (path, sync) in self.instances() {
             if !found.hubs.iter().any(|hub| hub.is_within(&path)) {
                 found.hubs.push(path);
             }
-            found.origin = found.origin.or(Some(origin));
+            match sync {
+                Sync::Git(url, branch) => found.origin = found.origin.or(Some((url, branch))),
+                Sync::Artifact(url) => found.artifact = found.artifact.or(Some(url)),
+            }
         }
         let others = self.of_convention(&found.hubs);
         found.hubs.extend(others);
@@ -136,6 +164,9 @@ impl<'t> Documents<'t> {
 
     /// Whether a Flux object stands in a folder or below it.
     fn is_flux(&self, folder: &TreePath) -> bool {
+        if self.broken.iter().any(|file| file.is_within(folder)) {
+            return true;
+        }
         let mut files = self
             .by_file
             .iter()
@@ -148,7 +179,7 @@ impl<'t> Documents<'t> {
     }
 
     fn has_kustomization(&self, folder: &TreePath) -> bool {
-        KUSTOMIZATIONS.iter().any(|name| {
+        FILE_NAMES.iter().any(|name| {
             folder
                 .join(name)
                 .is_ok_and(|file| self.tree.index().get(&file).is_some())
@@ -163,7 +194,7 @@ impl<'t> Documents<'t> {
     fn used(&self) -> BTreeSet<TreePath> {
         let mut used = BTreeSet::new();
         for (file, documents) in &self.by_file {
-            if KUSTOMIZATIONS.contains(&file.file_name()) {
+            if FILE_NAMES.contains(&file.file_name()) {
                 let entries = documents.iter().flat_map(entries);
                 used.extend(entries.filter_map(|entry| file.parent().join(entry).ok()));
             }
@@ -171,9 +202,9 @@ impl<'t> Documents<'t> {
         used
     }
 
-    /// The folder, and the repository's address and branch, that a FluxInstance of Flux Operator synchronises: in the object,
-    /// or in the values of its chart.
-    fn instances(&self) -> Vec<(TreePath, (String, String))> {
+    /// The folder that a FluxInstance of Flux Operator synchronises, and what it is taken from: in the object, or in the values
+    /// of its chart.
+    fn instances(&self) -> Vec<(TreePath, Sync)> {
         let places: [(&str, &[&str]); 3] = [
             ("FluxInstance", &["spec", "sync"]),
             ("HelmRelease", &["spec", "values", "instance", "sync"]),
@@ -188,10 +219,14 @@ impl<'t> Documents<'t> {
             let path = TreePath::new(text(sync, &["path"])?).ok()?;
             let name = text(sync, &["ref"])?;
             let branch = name.strip_prefix("refs/heads/").unwrap_or(name);
-            let is_here = text(sync, &["kind"]) == Some("GitRepository")
-                && (path.is_root() || self.tree.index().is_dir(&path));
-            let origin = (text(sync, &["url"])?.to_owned(), branch.to_owned());
-            is_here.then_some((path, origin))
+            let url = text(sync, &["url"])?.to_owned();
+            let from = match text(sync, &["kind"])? {
+                "GitRepository" => Sync::Git(url, branch.to_owned()),
+                "OCIRepository" => Sync::Artifact(url),
+                _ => return None,
+            };
+            let is_here = path.is_root() || self.tree.index().is_dir(&path);
+            is_here.then_some((path, from))
         };
         self.by_file.values().flatten().filter_map(sync).collect()
     }
@@ -218,7 +253,28 @@ impl<'t> Documents<'t> {
 
     /// The folders that Flux Kustomizations lead from, and that none leads to.
     fn roots(&self) -> Vec<TreePath> {
-        roots::of(&self.ways(), &self.used())
+        let all = roots::of(&self.ways(), &self.used());
+        let (templates, roots): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|folder| self.is_template(folder));
+        match roots.is_empty() {
+            true => templates,
+            false => roots,
+        }
+    }
+
+    /// Whether Flux's objects in a folder have variables for their own names or addresses: nothing fills them in at the root.
+    fn is_template(&self, folder: &TreePath) -> bool {
+        const OWN: [&[&str]; 3] = [&["metadata", "name"], &["spec", "url"], &["spec", "path"]];
+        let mut below = self.by_file.iter();
+        below.any(|(file, documents)| {
+            let of_flux =
+                |document: &&Node| is(document, KUSTOMIZE, "") || is(document, SOURCE, "");
+            let mut own = documents.iter().filter(of_flux).flat_map(|document| {
+                let texts = OWN.iter().filter_map(|path| text(document, path));
+                texts.collect::<Vec<_>>()
+            });
+            file.parent() == *folder && own.any(|text| text.contains("${"))
+        })
     }
 
     /// The folders that may be hubs: where Flux's objects stand that nothing leads to, or else that stand anywhere.
@@ -309,16 +365,24 @@ pub fn plans(folders: &[TreePath]) -> Vec<HubPlan> {
             .filter(|other| last(other) == last(folder))
             .count();
         HubPlan {
-            name: if alike > 1 {
-                folder.as_str().replace('/', "-")
-            } else {
-                last(folder)
-            },
+            name: name(&match alike {
+                1 => last(folder),
+                _ => folder.as_str().to_owned(),
+            }),
             path: folder.as_str().to_owned(),
             more: Vec::new(),
         }
     };
     folders.iter().map(plan).collect()
+}
+
+/// A folder's path as the name of a hub, which is a part of an address.
+fn name(path: &str) -> String {
+    let part = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
+        true => c,
+        false => '-',
+    };
+    path.chars().map(part).collect()
 }
 
 #[cfg(test)]

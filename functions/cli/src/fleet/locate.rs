@@ -1,13 +1,17 @@
 //! Where in the files something stands that a message speaks of.
 
 use super::reach::{self, Build};
+use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
 use driftless_manifest::{FileTree, ObjectId, TreePath};
 use regex::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// The group of Flux's Kustomizations.
+const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 
 /// A place in a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +87,9 @@ impl Files {
             return None;
         }
         let text = found.get(3)?.as_str();
+        if let Some(patch) = self.of_patch(text) {
+            return Some((patch, text));
+        }
         let line = found.get(2).and_then(|line| line.as_str().parse().ok());
         let line = line
             .or_else(|| self.line_of_quoted(&path, text))
@@ -90,21 +97,58 @@ impl Files {
         Some((self.place(&path, line), text))
     }
 
+    /// The namespace that the kustomization of a file's directory sets; empty when it sets none.
+    fn namespace_of(&self, file: &TreePath) -> String {
+        let namespace = FILE_NAMES.iter().find_map(|name| {
+            let path = file.parent().join(name).ok()?;
+            self.tree.index().get(&path)?;
+            let documents = self.documents(&path);
+            let namespace = documents.first()?.get("namespace")?.text()?.to_owned();
+            Some(namespace)
+        });
+        namespace.unwrap_or_default()
+    }
+
+    /// The place in the patch that a kustomization refuses: `patch: FILE: ...`, with `FILE:LINE:` in it where it cannot be read.
+    fn of_patch(&self, text: &str) -> Option<Place> {
+        let rest = text.strip_prefix("patch: ")?;
+        let file = rest.split([':', ' ']).next()?;
+        let path = TreePath::new(file).ok()?;
+        self.tree.index().get(&path)?;
+        let line = rest.split(&format!("{file}:")).find_map(|after| {
+            let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        });
+        Some(self.place(&path, line.or(Some(1))))
+    }
+
     /// The place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash
-    /// or variable by the name it is made of. Of several, one that the build reads, and the one nearest to its folder.
-    pub fn of_object(&self, build: &Build, id: &ObjectId) -> Option<Place> {
+    /// or variable by the name it is made of. Of several, such as an object and its patches: one that the build reads, in a file
+    /// that has what the message is about, and the one nearest to the build's folder.
+    pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Place> {
         let read = reach::files(self, self.tree.index(), build);
-        let mut best: Option<((bool, Fit, usize), Place)> = None;
+        let is_missing = message.contains("Required value");
+        let words = match is_missing {
+            true => BTreeSet::new(),
+            false => words(message, id),
+        };
+        let mut best: Option<(Score, Place)> = None;
         for (path, _) in self.tree.index().iter() {
             let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
-            if !content.is_some_and(|content| mentions(content, &id.kind)) {
+            let Some(content) = content.filter(|content| mentions(content, &id.kind)) else {
                 continue;
-            }
+            };
+            let content = String::from_utf8_lossy(content);
+            let has = words.iter().filter(|word| content.contains(**word)).count();
             for document in self.documents(path).iter() {
-                let Some((fit, line)) = fits(document, id) else {
+                let Some(((named, in_namespace), line)) = fits(document, id) else {
                     continue;
                 };
-                let score = (read.contains(path), fit, nearness(path, &build.folder));
+                let in_namespace = in_namespace || self.namespace_of(path) == id.namespace;
+                // An object lacks a field, and not a patch of it.
+                let size = if is_missing { content.len() } else { 0 };
+                let near = nearness(path, &build.folder);
+                let score = (read.contains(path), named, in_namespace, has, size, near);
                 if best.as_ref().is_none_or(|(known, _)| score > *known) {
                     best = Some((score, self.place(path, Some(line))));
                 }
@@ -117,18 +161,22 @@ impl Files {
     /// object that stands at a place, as far as the fields are there; else the object's own place.
     pub fn of_field(&self, object: Place, message: &str) -> Place {
         static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            Regex::new(r"\b(?:spec|metadata|data|stringData|rules|subjects|roleRef)(?:\.[A-Za-z][A-Za-z0-9]*)+").ok()
+            Regex::new(
+                r"\b(?:spec|metadata|data|stringData|rules|subjects|roleRef)(?:\.[A-Za-z][A-Za-z0-9]*)+|\s\.[A-Za-z][A-Za-z0-9]*:",
+            )
+            .ok()
         });
         let found = FIELD.as_ref().and_then(|field| field.find(message));
-        let line = found.and_then(|path| self.line_of_path(&object, path.as_str()));
+        let path = found.map(|path| path.as_str().trim_start().trim_matches(['.', ':']));
+        let line = path.and_then(|path| self.line_of_path(&object, path, message));
         Place {
             line: line.or(object.line),
             ..object
         }
     }
 
-    /// The line of the last key of a path that is there.
-    fn line_of_path(&self, object: &Place, fields: &str) -> Option<usize> {
+    /// The line of the last key of a path that is there; of the entry that the message names, if it is a list of named ones.
+    fn line_of_path(&self, object: &Place, fields: &str, message: &str) -> Option<usize> {
         let path = object.file.strip_prefix(&self.root).ok()?.to_str()?;
         let documents = self.documents(&TreePath::new(path).ok()?);
         let mut documents = documents
@@ -144,7 +192,75 @@ impl Files {
             };
             (node, line) = (value, Some(key.line));
         }
+        if let NodeKind::Seq(entries) = &node.kind {
+            let is_named = |entry: &&Node| {
+                let name = entry.get("name").and_then(Node::text);
+                name.is_some_and(|name| message.contains(&format!("{name}'")))
+            };
+            line = entries
+                .iter()
+                .find(is_named)
+                .map(|entry| entry.line)
+                .or(line);
+        }
         line
+    }
+
+    /// The names of Flux's Kustomizations that need no variable.
+    pub fn kustomizations(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (path, _) in self.tree.index().iter() {
+            let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
+            if !content.is_some_and(|content| mentions(content, KUSTOMIZE)) {
+                continue;
+            }
+            for document in self.documents(path).iter() {
+                let version = document.get("apiVersion").and_then(Node::text);
+                let name = document
+                    .get("metadata")
+                    .and_then(|metadata| metadata.get("name"));
+                let name = name.and_then(Node::text).filter(|name| !name.contains('$'));
+                if let (true, Some(name)) = (
+                    version.is_some_and(|text| text.starts_with(KUSTOMIZE)),
+                    name,
+                ) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+        names
+    }
+
+    /// Whether a document has an object of this kind and name.
+    pub fn has(&self, id: &ObjectId) -> bool {
+        self.tree.index().iter().any(|(path, _)| {
+            let content = self.tree.content(path).filter(|_| reach::is_manifest(path));
+            content.is_some_and(|content| mentions(content, &id.kind))
+                && self.documents(path).iter().any(|document| {
+                    let kind = document.get("kind").and_then(Node::text);
+                    let name = document
+                        .get("metadata")
+                        .and_then(|metadata| metadata.get("name"));
+                    let is_same = name.and_then(Node::text) == Some(&id.name);
+                    kind == Some(&id.kind) && is_same
+                })
+        })
+    }
+
+    /// What to add to a message of a file that is not there: that the folder has it, and sources leave it out.
+    pub fn left_out(&self, text: &str) -> String {
+        let is_missing = text.contains("does not exist") || text.contains("is not there");
+        let quoted = text.split('\'').nth(1).filter(|_| is_missing);
+        let path = quoted.and_then(|quoted| TreePath::new(quoted).ok());
+        let Some(path) = path.filter(|path| self.tree.index().get(path).is_none()) else {
+            return String::new();
+        };
+        match self.root.join(path.as_str()).is_file() {
+            true => "; the folder has the file, and a source leaves it out: Flux's default exclusions (images, archives, .git and \
+                     workflows) or a .sourceignore; a line such as !*.png in .sourceignore or spec.ignore takes it in"
+                .to_owned(),
+            false => String::new(),
+        }
     }
 
     /// The first line with something that the text quotes: the entry that names a missing file, for one.
@@ -164,8 +280,15 @@ impl Files {
     /// The line of the field that the text begins with, as a transformer's refusal does: `namespace: two objects ...`.
     fn line_of_key(&self, path: &TreePath, text: &str) -> Option<usize> {
         let (field, _) = text.split_once(':')?;
+        let fields: &[&str] = match field {
+            "patch" => &["patches", "patchesStrategicMerge", "patchesJson6902"],
+            _ => &[field],
+        };
         let documents = self.documents(path);
-        let found = documents.iter().find_map(|document| document.get(field));
+        let found = documents.iter().find_map(|document| {
+            let mut fields = fields.iter();
+            fields.find_map(|field| document.get(field))
+        });
         found.map(|node| node.line)
     }
 
@@ -184,6 +307,19 @@ fn shown(root: &Path) -> PathBuf {
     short.unwrap_or(root).to_owned()
 }
 
+/// What a message is about beside the object itself: what it quotes, and the last part of the field that it names.
+fn words<'m>(message: &'m str, id: &ObjectId) -> BTreeSet<&'m str> {
+    let quoted = message.split(['\'', '"']).skip(1).step_by(2);
+    let field = message
+        .split([' ', ':', ','])
+        .filter(|word| word.contains('.'))
+        .filter_map(|word| word.rsplit('.').next());
+    quoted
+        .chain(field)
+        .filter(|word| word.len() > 1 && *word != id.name && *word != id.namespace)
+        .collect()
+}
+
 /// `a/b/c`, `b/c`, `c`.
 fn tails(path: &str) -> impl Iterator<Item = &str> {
     let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
@@ -195,6 +331,10 @@ fn mentions(content: &[u8], kind: &str) -> bool {
     let text = String::from_utf8_lossy(content);
     text.contains(kind) || text.contains("Generator")
 }
+
+/// How likely an object is made from a document: whether the build reads its file, how the names compare, whether the namespace is the
+/// same, how many words of the message the file has, its size where a field is missing, and its nearness to the build's directory.
+type Score = (bool, Named, bool, usize, usize, usize);
 
 /// How well a document fits an object: by its name, and whether the namespace is the same.
 type Fit = (Named, bool);
@@ -318,7 +458,7 @@ mod tests {
             name: name.into(),
             namespace: String::new(),
         };
-        let place = files().of_object(&Build::of(near), &id)?;
+        let place = files().of_object(&Build::of(near), &id, "")?;
         Some(place.to_string())
     }
 

@@ -2,8 +2,10 @@
 
 pub mod encrypted;
 mod find;
+mod folders;
 mod locate;
 mod open;
+mod origin;
 mod reach;
 mod roots;
 mod sample;
@@ -15,8 +17,10 @@ use driftless_core::ports::Secret;
 use std::path::Path;
 use std::time::Duration;
 
+pub use folders::FolderCharts;
 pub use locate::{Files, Place};
 pub use open::Options;
+pub use origin::of as origin_of;
 pub use reach::Build;
 pub use sample::write as write_sample;
 
@@ -26,6 +30,8 @@ pub struct Fleet {
     pub url: String,
     /// Its branch.
     pub branch: String,
+    /// The address of the OCI artifact that holds the same files, when the hubs follow one.
+    pub artifact: Option<String>,
     /// Whether a GitRepository in its files is the fleet repository itself.
     pub is_stated: bool,
     /// Folders in place of repositories.
@@ -73,6 +79,7 @@ impl Fleet {
         Ok(Self {
             url: url("fleet"),
             branch: "main".to_owned(),
+            artifact: None,
             is_stated: false,
             git,
             hubs: vec![HubPlan {

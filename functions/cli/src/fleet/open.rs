@@ -1,7 +1,7 @@
 //! A fleet repository of the user's own, in a folder.
 
 use super::find::{Documents, Found, plans};
-use super::{Fleet, HubPlan, encrypted};
+use super::{Fleet, HubPlan, encrypted, origin};
 use crate::error::Error;
 use driftless_adapters::git::FolderGit;
 use driftless_core::flux::GitReference;
@@ -26,7 +26,8 @@ pub struct Options {
     /// The repository's own address, if its files do not tell it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A folder in place of another repository (of one branch or tag: URL@NAME=DIR); may be given several times
+    /// A folder in place of another repository (of one branch or tag: URL@NAME=DIR), of a repository of charts (the address of
+    /// its HelmRepository; the folder holds charts as folders or packaged), or of an OCI repository; may be given several times
     #[arg(long = "source", value_name = "URL=DIR", value_parser = source)]
     sources: Vec<Source>,
     /// Keys for the SOPS files, age identities or armored OpenPGP secret keys; without them encrypted values are replaced by
@@ -93,7 +94,11 @@ impl Options {
     pub async fn open(&self, dir: &Path, quiet: Duration) -> Result<Fleet, Error> {
         if dir.is_file() {
             let what = format!("{} is a file, and not a folder", dir.display());
-            return Err(Error::new(what).next("give the folder of the fleet repository"));
+            return Err(Error::usage(what).next("give the folder of the fleet repository"));
+        }
+        if !dir.exists() {
+            let what = format!("the folder {} does not exist", dir.display());
+            return Err(Error::usage(what).next("give the folder of the fleet repository"));
         }
         let files = files(dir).await?;
         let documents = Documents::of(&files);
@@ -128,18 +133,23 @@ impl Options {
             .as_ref()
             .or(beside.and_then(|one| one.sops_key.as_ref()));
         let sops_keys = sops_key.map(|file| {
-            std::fs::read(file).map_err(|error| Error::new(format!("{}: {error}", file.display())))
+            std::fs::read(file).map_err(|error| Error::unreadable("--sops-key", file, &error))
         });
         let sops_keys = sops_keys.transpose()?;
         let mut git = FolderGit::new(quiet);
         if sops_keys.is_none() {
             git = git.through(encrypted::hide);
         }
-        let (url, branch) = match (&self.url, found.origin) {
-            (Some(url), origin) => (url.clone(), origin.map(|origin| origin.1)),
-            (None, Some((url, branch))) => (url, Some(branch)),
-            (None, None) => (NOWHERE.to_owned(), None),
+        let cloned = origin::of(dir);
+        let (url, branch) = match (&self.url, found.origin, &cloned) {
+            (Some(url), origin, _) => (url.clone(), origin.map(|origin| origin.1)),
+            (None, Some((url, branch)), _) => (url, Some(branch)),
+            (None, None, Some(url)) => (url.clone(), None),
+            (None, None, None) => (NOWHERE.to_owned(), None),
         };
+        if let Some(artifact) = &found.artifact {
+            git = git.with(artifact, None, dir)?;
+        }
         for source in &self.sources {
             git = git.with(&source.url, source.reference.as_deref(), &source.folder)?;
         }
@@ -153,10 +163,16 @@ impl Options {
         }
         // Last: --source may name another folder for one of its branches.
         git = git.with(&url, branch.as_deref(), dir)?;
+        if let Some(cloned) =
+            cloned.filter(|cloned| index::repository(cloned) != index::repository(&url))
+        {
+            git = git.with(&cloned, None, dir)?;
+        }
         Ok(Fleet {
             is_stated: documents.states(&url),
             url,
             branch: branch.unwrap_or_else(|| "main".to_owned()),
+            artifact: found.artifact,
             git,
             hubs,
             rules: Settings {
@@ -182,7 +198,10 @@ impl Options {
             false => named(&self.paths, documents.tree())?,
         };
         if folders.is_empty() {
-            return Err(no_hub(dir, &documents.candidates()));
+            return Err(match root_above(dir) {
+                Some(root) => below_root(dir, &root),
+                None => no_hub(dir, &documents.candidates()),
+            });
         }
         let mut hubs = plans(&folders);
         for (hub, folder) in hubs.iter_mut().zip(&folders) {
@@ -242,30 +261,59 @@ impl Beside {
     }
 }
 
+/// The root of the repository that a folder stands below, if it is not the root itself.
+fn root_above(dir: &Path) -> Option<PathBuf> {
+    let dir = dir.canonicalize().ok()?;
+    if dir.join(".git").exists() {
+        return None;
+    }
+    let root = dir.ancestors().find(|above| above.join(".git").exists())?;
+    Some(root.to_owned())
+}
+
+fn below_root(dir: &Path, root: &Path) -> Error {
+    let what = format!(
+        "{} is a folder of the repository {}, and has no hub of its own",
+        dir.display(),
+        root.display()
+    );
+    Error::new(what).next(format!(
+        "run the command on the root of the repository: {}",
+        root.display()
+    ))
+}
+
 /// The most folders that an error lists.
 const LISTED: usize = 12;
 
+/// The first folders of some, and how many more there are.
+fn list(folders: &[String]) -> String {
+    let listed = &folders[..folders.len().min(LISTED)];
+    let mut list = listed.join(", ");
+    if folders.len() > LISTED {
+        list.push_str(&format!(" and {} more", folders.len() - LISTED));
+    }
+    list
+}
+
 fn no_hub(dir: &Path, candidates: &[TreePath]) -> Error {
     let what = format!(
-        "{} has no hub that can be told: no folder with a gotk-sync.yaml, no FluxInstance that synchronises a folder of it, none \
+        "{} has no hub: no folder with a gotk-sync.yaml, no FluxInstance that synchronises a folder of it, none \
          in clusters/, and not one folder that leads to all others",
         dir.display()
     );
     if candidates.is_empty() {
-        let what = format!("{what}; no file of it has objects of Flux");
+        let what = format!("{what}; no file of it has a Kustomization or a source of Flux");
         return Error::new(what).next("name the folder of a hub with --path");
     }
-    let listed = candidates
+    let folders: Vec<String> = candidates
         .iter()
-        .take(LISTED)
         .map(|folder| match folder.is_root() {
             true => ".".to_owned(),
             false => folder.to_string(),
-        });
-    let mut list = listed.collect::<Vec<_>>().join(", ");
-    if candidates.len() > LISTED {
-        list.push_str(&format!(" and {} more", candidates.len() - LISTED));
-    }
+        })
+        .collect();
+    let list = list(&folders);
     let what = format!("{what}. Folders with Kustomizations or sources of Flux: {list}");
     Error::new(what)
         .next("name the folder of a hub with --path; each cluster is a --path of its own")
@@ -299,14 +347,32 @@ async fn files(dir: &Path) -> Result<FileTree, Error> {
         .await?)
 }
 
+/// What to do about a folder that does not exist: the folders beside it, from the first part of its path that does not exist.
+fn beside(path: &TreePath, files: &FileTree) -> String {
+    let mut above = path.parent();
+    while !above.is_root() && !files.index().is_dir(&above) {
+        above = above.parent();
+    }
+    let children = files.index().children(&above).into_iter();
+    let folders = children.filter(|(name, is_dir)| *is_dir && !name.starts_with('.'));
+    let folders: Vec<String> = folders
+        .filter_map(|(name, _)| Some(above.join(&name).ok()?.as_str().to_owned()))
+        .collect();
+    match folders.is_empty() {
+        true => format!("'{above}' has no folders"),
+        false => format!("give one of {}", list(&folders)),
+    }
+}
+
 fn named(paths: &[String], files: &FileTree) -> Result<Vec<TreePath>, Error> {
     let path = |text: &String| {
         let path = TreePath::new(text).map_err(|error| Error::usage(format!("--path: {error}")))?;
         match files.index().is_dir(&path) || path.is_root() {
             true => Ok(path),
-            false => Err(Error::usage(format!(
-                "--path: the repository has no folder '{path}'"
-            ))),
+            false => {
+                let what = format!("--path: the repository has no folder '{path}'");
+                Err(Error::usage(what).next(beside(&path, files)))
+            }
         }
     };
     paths.iter().map(path).collect()

@@ -1,12 +1,11 @@
 //! Which files a build reads, as far as its kustomizations tell.
 
 use super::locate::Files;
+use driftless_kustomize::FILE_NAMES;
 use driftless_manifest::yaml::{Node, NodeKind};
 use driftless_manifest::{TreeIndex, TreePath};
 use std::collections::BTreeSet;
 
-/// The names of a kustomization's file.
-pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// Its fields that name files or folders: a list of paths, or of entries with a `path`.
 const FIELDS: [&str; 8] = [
     "resources",
@@ -50,21 +49,18 @@ pub fn files(files: &Files, index: &TreeIndex, build: &Build) -> BTreeSet<TreePa
         if index.get(&path).is_some() {
             read.insert(path);
         } else if folders.insert(path.clone()) {
-            let own = KUSTOMIZATIONS
-                .iter()
-                .filter_map(|name| path.join(name).ok());
-            match own.into_iter().find(|file| index.get(file).is_some()) {
-                Some(file) => {
-                    for document in files.documents(&file).iter() {
-                        open.extend(entries(document).filter_map(|entry| path.join(entry).ok()));
-                    }
-                    read.insert(file);
-                }
+            let own = FILE_NAMES.iter().filter_map(|name| path.join(name).ok());
+            let own: Vec<_> = own.filter(|file| index.get(file).is_some()).collect();
+            if own.is_empty() {
                 // Flux takes every manifest below.
-                None => {
-                    let all = index.below(&path).map(|(file, _)| file);
-                    read.extend(all.filter(|file| is_manifest(file)).cloned());
+                let all = index.below(&path).map(|(file, _)| file);
+                read.extend(all.filter(|file| is_manifest(file)).cloned());
+            }
+            for file in own {
+                for document in files.documents(&file).iter() {
+                    open.extend(entries(document).filter_map(|entry| path.join(entry).ok()));
                 }
+                read.insert(file);
             }
         }
     }

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The variable with the files of kubeconfigs.
+const VARIABLE: &str = "KUBECONFIG";
 const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
 const FILE_FIELDS: [&str; 4] = [
     "certificate-authority",
@@ -24,17 +26,18 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
     };
     let mut merged = Map::new();
     for file in &files {
-        match fs::read(file) {
-            Ok(text) => merge(&mut merged, &text, file)?,
+        match (fs::read(file), given) {
+            (Ok(text), _) => merge(&mut merged, &text, file)?,
+            (Err(error), Some(_)) => return Err(Error::unreadable("--kubeconfig", file, &error)),
             // As kubectl: of several default files, those that are there count.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && given.is_none() => {}
-            Err(error) => return Err(Error::new(format!("read {}: {error}", file.display()))),
+            (Err(error), None) if error.kind() == std::io::ErrorKind::NotFound => {}
+            (Err(error), None) => {
+                return Err(Error::new(format!("read {}: {error}", file.display())));
+            }
         }
     }
     if merged.is_empty() {
-        return Err(
-            Error::new("no kubeconfig was found").next("give --kubeconfig FILE, or set KUBECONFIG")
-        );
+        return Err(not_found(&files));
     }
     if let Some(context) = context {
         merged.insert("current-context".to_owned(), context.into());
@@ -45,6 +48,21 @@ pub fn load(given: Option<&Path>, context: Option<&str>) -> Result<Vec<u8>, Erro
         fs::read(file).map_err(|error| format!("{file}: {error}"))
     })
     .map_err(|error| refused(&error))
+}
+
+/// Why there is no kubeconfig: which files were looked for.
+fn not_found(files: &[PathBuf]) -> Error {
+    let next = "give --kubeconfig FILE, or set KUBECONFIG to a file that exists";
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let files = files.join(" and ");
+    let message = match std::env::var_os(VARIABLE).is_some_and(|list| !list.is_empty()) {
+        true => format!("no kubeconfig was found: {VARIABLE} names {files}, which does not exist"),
+        false => format!("no kubeconfig was found: {files} does not exist"),
+    };
+    Error::new(message).next(next)
 }
 
 /// Refuses a current context that is not there, and says which are.
@@ -96,7 +114,7 @@ fn refused(error: &kubeconfig::KubeconfigError) -> Error {
 
 /// `KUBECONFIG`'s files, or `~/.kube/config`.
 fn default_files() -> Vec<PathBuf> {
-    match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
+    match std::env::var_os(VARIABLE).filter(|list| !list.is_empty()) {
         Some(list) => std::env::split_paths(&list)
             .filter(|file| !file.as_os_str().is_empty())
             .collect(),

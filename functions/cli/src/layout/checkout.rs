@@ -92,14 +92,21 @@ impl Checkout {
             .map_err(|_| Error::new(format!("{path}: the file is not UTF-8")))
     }
 
+    /// Whether there is a file.
+    pub fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// The files below a folder, by their paths from it, sorted.
+    pub fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
+        let prefix = format!("{folder}/");
+        let paths = self.files.keys();
+        paths.filter_map(move |path| path.strip_prefix(&prefix))
+    }
+
     /// The names of the folders in a folder, sorted.
     pub fn folders(&self, folder: &str) -> BTreeSet<String> {
-        let prefix = format!("{folder}/");
-        let below = self
-            .files
-            .keys()
-            .filter_map(|path| path.strip_prefix(&prefix));
-        below
+        self.below(folder)
             .filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()))
             .collect()
     }

@@ -8,6 +8,8 @@ use super::resources::{self, At, kustomization};
 use crate::error::Error;
 use driftless_core::flux::FLUX_SYSTEM;
 
+/// Checks that the branch is the one that all environments share.
+///
 /// # Errors
 /// The branch is an environment.
 fn is_shared(checkout: &Checkout) -> Result<(), Error> {
@@ -30,12 +32,9 @@ pub fn add(checkout: &mut Checkout, api: Api, name: &str) -> Result<(), Error> {
     let path = format!("./infra/{name}");
     let infra = api.fleet("infrastructure", FLUX_SYSTEM, "10m0s", &path, None);
     checkout.add(format!("clusters/{name}/infra.yaml"), infra);
-    checkout.add("infra/base/kustomization.yaml", kustomization(&[]));
-    checkout.add(
-        format!("infra/{name}/kustomization.yaml"),
-        kustomization(&["../base"]),
-    );
-    Ok(())
+    resources::create(checkout, "infra/base", kustomization(&[]))?;
+    let base = kustomization(&["../base"]);
+    resources::create(checkout, &format!("infra/{name}"), base)
 }
 
 /// Adds a remote cluster of a hub. Where its kubeconfig has to be.
@@ -49,28 +48,9 @@ pub fn add_remote(
     remote: &str,
 ) -> Result<Vec<SecretPlace>, Error> {
     is_shared(checkout)?;
-    environment::known(checkout, hub)?;
-    let path = format!("./infra/{hub}/clusters/{remote}");
-    let name = format!("{remote}-infrastructure");
-    let infra = api.fleet(&name, FLUX_SYSTEM, "10m0s", &path, Some(remote));
-    let folder = format!("clusters/{hub}/{remote}");
-    checkout.add(format!("{folder}/infra.yaml"), infra);
-    checkout.add(
-        format!("{folder}/kustomization.yaml"),
-        kustomization(&["infra.yaml"]),
-    );
-    // A hub without a kustomization of its own is applied file by file, folders and all.
-    if checkout
-        .text(&format!("clusters/{hub}/kustomization.yaml"))?
-        .is_some()
-    {
-        resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
-    }
-    let base = kustomization(&["../../../base"]);
-    checkout.add(
-        format!("infra/{hub}/clusters/{remote}/kustomization.yaml"),
-        base,
-    );
+    let folder = environment::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
+    resources::create(checkout, &folder, kustomization(&["infra.yaml"]))?;
+    resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
     Ok(vec![SecretPlace {
         namespace: FLUX_SYSTEM.to_owned(),
         folder,
@@ -80,7 +60,7 @@ pub fn add_remote(
 /// Removes a cluster, or `HUB/NAME`.
 ///
 /// # Errors
-/// The branch is an environment; files that cannot be edited.
+/// The branch is an environment, the cluster is not known; files that cannot be edited.
 pub fn remove(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
     is_shared(checkout)?;
     environment::remove(checkout, name, &["clusters", "infra"])

@@ -4,10 +4,14 @@ use super::checkout::{Checkout, ENV_NAME};
 use super::kubeconfig::SecretPlace;
 use super::manifests::{Api, namespace};
 use super::resources::{self, At, kustomization};
-use super::tenant;
+use super::source::{self, Source};
+use super::tenant::{self, Place};
 use crate::error::Error;
-use crate::term;
+use driftless_core::flux::FLUX_SYSTEM;
 use std::collections::BTreeSet;
+
+/// The file with the source of an environment.
+const SYNC: &str = "clusters/base/sync.yaml";
 
 /// The environment of a checkout.
 pub struct Environment(String);
@@ -34,9 +38,25 @@ impl Environment {
         }
     }
 
+    /// Its name, which is its branch.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
     /// The namespace of its own objects on each hub.
     pub fn namespace(&self) -> String {
-        format!("{}-flux-system", self.0)
+        format!("{}-{FLUX_SYSTEM}", self.0)
+    }
+
+    /// The URL of its repository.
+    ///
+    /// # Errors
+    /// Its source cannot be read.
+    pub fn url(checkout: &Checkout) -> Result<Option<String>, Error> {
+        match checkout.text(SYNC)? {
+            Some(text) => source::url(SYNC, &text),
+            None => Ok(None),
+        }
     }
 
     /// The namespace of a tenant.
@@ -57,9 +77,11 @@ pub fn hubs(checkout: &Checkout) -> BTreeSet<String> {
     hubs
 }
 
-/// The remote clusters of a hub.
+/// The remote clusters of a hub. Beside them, its folder may have that of `flux bootstrap`.
 pub fn remotes(checkout: &Checkout, hub: &str) -> BTreeSet<String> {
-    checkout.folders(&format!("clusters/{hub}"))
+    let mut remotes = checkout.folders(&format!("clusters/{hub}"));
+    remotes.remove(FLUX_SYSTEM);
+    remotes
 }
 
 /// Makes the branch an environment.
@@ -72,47 +94,46 @@ pub fn init(
     name: &str,
     repo: Option<String>,
 ) -> Result<(), Error> {
-    let known = checkout.text("clusters/base/sync.yaml")?;
-    let known = known.as_deref().and_then(url_of);
-    let url = match (&repo, known) {
-        (Some(url), _) => url.clone(),
-        (None, Some(url)) => url,
+    let url = match (repo, Environment::url(checkout)?) {
+        (Some(url), _) | (None, Some(url)) => url,
         (None, None) => {
-            return Err(Error::usage(
-                "--repo is required: no clusters/base/sync.yaml tells the URL",
-            ));
+            return Err(Error::usage(format!(
+                "--repo is required: {SYNC} has no GitRepository with a URL"
+            )));
         }
     };
+    let environment = Environment(name.to_owned());
+    let space = environment.namespace();
+    let source = Source {
+        name: &space,
+        namespace: &space,
+        url: &url,
+        branch: name,
+    };
     let before = checkout.text(ENV_NAME)?;
-    let is_new = before.is_none_or(|before| before.trim() != name);
-    if is_new {
+    let before = before.as_deref().map(str::trim);
+    if before != Some(name) {
+        // How the repository is read is the same for all environments: the login, the interval and the rest stay.
+        let sync = match (before, checkout.text(SYNC)?) {
+            (Some(before), Some(text)) => {
+                let earlier = Environment(before.to_owned()).namespace();
+                Some(source.renamed(SYNC, &text, &earlier)?)
+            }
+            _ => None,
+        };
         for folder in ["clusters", "infra", "tenants"] {
             checkout.remove_folder(folder);
         }
         checkout.put(ENV_NAME, format!("{name}\n"));
+        if let Some(sync) = sync {
+            checkout.put(SYNC, sync);
+        }
     }
-    let environment = Environment(name.to_owned());
-    let space = environment.namespace();
-    let sync = api.git(&space, &space, &url, name);
-    let path = "clusters/base/sync.yaml";
-    if is_new || repo.is_some() {
-        checkout.put(path, sync);
-    } else {
-        checkout.add(path, sync);
-    }
+    source.put(checkout, api, SYNC)?;
     checkout.add("clusters/base/namespace.yaml", namespace(&space));
     let base = kustomization(&["namespace.yaml", "sync.yaml"]);
-    checkout.add("clusters/base/kustomization.yaml", base);
-    checkout.add("infra/base/kustomization.yaml", kustomization(&[]));
-    Ok(())
-}
-
-/// The URL in a file with a GitRepository.
-fn url_of(text: &str) -> Option<String> {
-    let line = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("url: "))?;
-    super::manifests::url(line.trim().trim_matches(['"', '\''])).ok()
+    resources::create(checkout, "clusters/base", base)?;
+    resources::create(checkout, "infra/base", kustomization(&[]))
 }
 
 /// Adds a hub.
@@ -134,20 +155,13 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
     let list = kustomization(&["../base", "infra.yaml", "tenants.yaml"]);
     checkout.add(format!("{folder}/infra.yaml"), infra);
     checkout.add(format!("{folder}/tenants.yaml"), tenants);
-    checkout.add(
-        format!("{folder}/kustomization.yaml"),
-        format!("{list}namespace: {space}\n"),
-    );
-    checkout.add(
-        format!("infra/{hub}/kustomization.yaml"),
-        kustomization(&["../base"]),
-    );
-    checkout.add(
-        format!("tenants/{hub}/kustomization.yaml"),
-        kustomization(&[]),
-    );
+    let list = format!("{list}namespace: {space}\n");
+    resources::create(checkout, &folder, list)?;
+    let base = kustomization(&["../base"]);
+    resources::create(checkout, &format!("infra/{hub}"), base)?;
+    resources::create(checkout, &format!("tenants/{hub}"), kustomization(&[]))?;
     for name in checkout.folders("tenants/base") {
-        tenant::overlay(checkout, api, hub, None, &name)?;
+        tenant::overlay(checkout, api, &environment, Place::hub(hub), &name)?;
     }
     Ok(())
 }
@@ -163,46 +177,29 @@ pub fn add_remote(
     remote: &str,
 ) -> Result<Vec<SecretPlace>, Error> {
     let environment = Environment::of(checkout)?;
-    known(checkout, hub)?;
     let space = environment.namespace();
-    let folder = format!("clusters/{hub}/{remote}");
-    let path = |top: &str| format!("./{top}/{hub}/clusters/{remote}");
-    let infra = api.fleet(
-        &format!("{remote}-infrastructure"),
-        &space,
-        "10m0s",
-        &path("infra"),
-        Some(remote),
-    );
-    let tenants = api.fleet(
-        &format!("{remote}-tenants"),
-        &space,
-        "5m",
-        &path("tenants"),
-        None,
-    );
+    let folder = infrastructure(checkout, api, hub, remote, &space)?;
+    let tenants = format!("tenants/{hub}/clusters/{remote}");
+    let path = format!("./{tenants}");
+    let name = format!("{remote}-tenants");
+    let object = api.fleet(&name, &space, "5m", &path, None);
+    checkout.add(format!("{folder}/tenants.yaml"), object);
     let list = kustomization(&["infra.yaml", "tenants.yaml"]);
-    checkout.add(format!("{folder}/infra.yaml"), infra);
-    checkout.add(format!("{folder}/tenants.yaml"), tenants);
-    checkout.add(
-        format!("{folder}/kustomization.yaml"),
-        format!("{list}namespace: {space}\n"),
-    );
+    let list = format!("{list}namespace: {space}\n");
+    resources::create(checkout, &folder, list)?;
     // The scripts apply this folder by kubectl; here the hub follows it.
     resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
-    let base = kustomization(&["../../../base"]);
-    checkout.add(
-        format!("infra/{hub}/clusters/{remote}/kustomization.yaml"),
-        base,
-    );
-    let tenants = format!("tenants/{hub}/clusters/{remote}");
-    checkout.add(format!("{tenants}/kustomization.yaml"), kustomization(&[]));
+    resources::create(checkout, &tenants, kustomization(&[]))?;
     let mut secrets = vec![SecretPlace {
         namespace: space,
         folder,
     }];
     for name in checkout.folders("tenants/base") {
-        tenant::overlay(checkout, api, hub, Some(remote), &name)?;
+        let place = Place {
+            hub,
+            remote: Some(remote),
+        };
+        tenant::overlay(checkout, api, &environment, place, &name)?;
         secrets.push(SecretPlace {
             namespace: environment.of_tenant(&name),
             folder: format!("{tenants}/{name}"),
@@ -211,10 +208,37 @@ pub fn add_remote(
     Ok(secrets)
 }
 
+/// Adds the infrastructure of a remote cluster, and its Kustomization to the folder that is returned.
+///
+/// # Errors
+/// The hub is not known, or has the remote cluster's name; files that cannot be edited.
+pub fn infrastructure(
+    checkout: &mut Checkout,
+    api: Api,
+    hub: &str,
+    remote: &str,
+    space: &str,
+) -> Result<String, Error> {
+    known(checkout, hub)?;
+    if hub == remote {
+        return Err(Error::usage(format!(
+            "the remote cluster cannot have the name of its hub, '{hub}': their folders would be the same for the applications"
+        ))
+        .next("give the remote cluster another name"));
+    }
+    let folder = format!("clusters/{hub}/{remote}");
+    let path = format!("infra/{hub}/clusters/{remote}");
+    let name = format!("{remote}-infrastructure");
+    let object = api.fleet(&name, space, "10m0s", &format!("./{path}"), Some(remote));
+    checkout.add(format!("{folder}/infra.yaml"), object);
+    resources::create(checkout, &path, kustomization(&["../../../base"]))?;
+    Ok(folder)
+}
+
 /// Removes a hub, or `HUB/NAME`.
 ///
 /// # Errors
-/// The branch is not an environment; files that cannot be edited.
+/// The branch is not an environment, the cluster is not known; files that cannot be edited.
 pub fn remove_cluster(checkout: &mut Checkout, name: &str) -> Result<(), Error> {
     Environment::of(checkout)?;
     remove(checkout, name, &["clusters", "infra", "tenants"])
@@ -223,7 +247,7 @@ pub fn remove_cluster(checkout: &mut Checkout, name: &str) -> Result<(), Error> 
 /// Removes a cluster's folders.
 ///
 /// # Errors
-/// Files that cannot be edited.
+/// The cluster is not known; files that cannot be edited.
 pub fn remove(checkout: &mut Checkout, name: &str, tops: &[&str]) -> Result<(), Error> {
     let mut found = false;
     for top in tops {
@@ -233,28 +257,45 @@ pub fn remove(checkout: &mut Checkout, name: &str, tops: &[&str]) -> Result<(), 
         };
         found |= checkout.remove_folder(&folder);
     }
-    if let Some((hub, remote)) = name.split_once('/') {
-        resources::remove(checkout, &format!("clusters/{hub}"), remote)?;
+    let remote = name.split_once('/');
+    if let Some((hub, remote)) = remote {
+        found |= resources::remove(checkout, &format!("clusters/{hub}"), remote)?;
     }
-    if !found {
-        let known = hubs(checkout).into_iter().collect::<Vec<_>>().join(", ");
-        term::waiting(&format!(
-            "there is no cluster '{name}'; the hubs are: {known}"
-        ));
+    if found {
+        return Ok(());
     }
-    Ok(())
+    let Some((hub, _)) = remote else {
+        return Err(not_found("cluster", name, "hubs", hubs(checkout)));
+    };
+    known(checkout, hub)?;
+    let of = format!("remote clusters of {hub}");
+    Err(not_found(
+        "remote cluster",
+        name,
+        &of,
+        remotes(checkout, hub),
+    ))
 }
 
+/// Checks that a hub is there.
+///
 /// # Errors
-/// There is no such hub.
+/// It is not.
 pub fn known(checkout: &Checkout, hub: &str) -> Result<(), Error> {
     let hubs = hubs(checkout);
     if hubs.contains(hub) {
         return Ok(());
     }
-    let known = hubs.into_iter().collect::<Vec<_>>().join(", ");
-    Err(
-        Error::new(format!("there is no hub '{hub}'; the hubs are: {known}"))
-            .next(format!("add it first with add-cluster {hub}")),
-    )
+    let next = format!("correct the name, or add the hub first with add-cluster {hub}");
+    Err(not_found("hub", hub, "hubs", hubs).next(next))
+}
+
+/// An error that lists what there is.
+pub fn not_found(what: &str, name: &str, of: &str, known: BTreeSet<String>) -> Error {
+    let known = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.into_iter().collect::<Vec<_>>().join(", "),
+    };
+    Error::new(format!("{what} '{name}' is not found; known {of}: {known}"))
+        .next("correct the name")
 }

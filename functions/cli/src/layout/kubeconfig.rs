@@ -1,20 +1,18 @@
 //! The kubeconfig of a remote cluster: a Secret on the hub, in the namespaces whose objects use it.
 
 use super::checkout::Checkout;
+use super::edit::{self, Field, File, Target};
 use super::manifests;
 use super::resources::{self, At};
 use crate::error::Error;
-use crate::hub::{Connection, access};
+use crate::hub::{Connection, access, apply};
 use crate::term;
-use driftless_core::ports::{Apply, Cluster};
-use driftless_manifest::Object;
+use driftless_core::hub::Hub;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// The file with the Secret, where it is in Git.
 const FILE: &str = "kubeconfig.yaml";
-/// The field manager of what is applied.
-const MANAGER: &str = "driftless";
 
 /// The kubeconfig of a remote cluster, and where it goes.
 #[derive(clap::Args)]
@@ -42,7 +40,7 @@ pub struct SecretPlace {
     pub folder: String,
 }
 
-/// What remains to be applied.
+/// Secrets that are to be applied to the hub.
 pub struct Unapplied {
     context: Option<String>,
     secrets: Vec<Value>,
@@ -65,7 +63,7 @@ impl Kubeconfig {
         }
         let shown = self.kubeconfig.display();
         let text = std::fs::read(&self.kubeconfig)
-            .map_err(|error| Error::new(format!("{shown}: {error}")))?;
+            .map_err(|error| Error::unreadable("--kubeconfig", &self.kubeconfig, &error))?;
         access(&text).map_err(|error| error.at(&shown.to_string()))?;
         let text =
             String::from_utf8(text).map_err(|_| Error::new(format!("{shown} is not UTF-8")))?;
@@ -73,7 +71,7 @@ impl Kubeconfig {
         for place in places {
             let secret = secret(remote, &place.namespace, &text);
             match self.plain {
-                true => put(checkout, place, &manifests::text(&secret))?,
+                true => put(checkout, place, &secret)?,
                 false => secrets.push(secret),
             }
         }
@@ -94,6 +92,9 @@ pub fn copy(
     remote: &str,
     to: &SecretPlace,
 ) -> Result<(), Error> {
+    if checkout.has(&format!("{}/{FILE}", to.folder)) {
+        return Ok(());
+    }
     let path = format!("{from}/{FILE}");
     let Some(text) = checkout.text(&path)? else {
         term::action(&format!(
@@ -102,22 +103,11 @@ pub fn copy(
         ));
         return Ok(());
     };
-    let documents = driftless_manifest::yaml::documents(
-        text.as_bytes(),
-        &path,
-        driftless_manifest::yaml::Dialect::V2,
-        &driftless_manifest::yaml::Limits::default(),
-    );
-    let documents = documents.map_err(Error::new)?;
-    let value = documents
-        .first()
-        .and_then(|secret| secret["stringData"]["value"].as_str());
+    let documents = File::read(&path, &text)?.values()?;
+    let document = documents.first().filter(|secret| secret["sops"].is_null());
+    let value = document.and_then(|secret| secret["stringData"]["value"].as_str());
     match value {
-        Some(value) => put(
-            checkout,
-            to,
-            &manifests::text(&secret(remote, &to.namespace, value)),
-        ),
+        Some(value) => put(checkout, to, &secret(remote, &to.namespace, value)),
         None => {
             term::action(&format!(
                 "{path} is encrypted: add it for {} yourself",
@@ -128,9 +118,40 @@ pub fn copy(
     }
 }
 
-fn put(checkout: &mut Checkout, place: &SecretPlace, text: &str) -> Result<(), Error> {
-    checkout.put(format!("{}/{FILE}", place.folder), text);
+/// Writes the Secret, or the kubeconfig into the one that is there.
+fn put(checkout: &mut Checkout, place: &SecretPlace, secret: &Value) -> Result<(), Error> {
+    let path = format!("{}/{FILE}", place.folder);
+    let new = match checkout.text(&path)? {
+        Some(old) => with_kubeconfig(&path, &old, secret)?,
+        None => manifests::text(secret),
+    };
+    checkout.put(path, new);
     resources::add(checkout, &place.folder, &[], FILE, At::End)
+}
+
+/// The text of a Secret with another kubeconfig.
+///
+/// # Errors
+/// It is encrypted, or is not the Secret that was written here.
+fn with_kubeconfig(path: &str, old: &str, secret: &Value) -> Result<String, Error> {
+    let documents = File::read(path, old)?.values()?;
+    if documents.iter().any(|document| !document["sops"].is_null()) {
+        return Err(Error::new(format!(
+            "{path}: the Secret is encrypted by SOPS: the kubeconfig is not written over it"
+        ))
+        .next(format!(
+            "edit it with sops {path}, or delete the file and run the command again"
+        )));
+    }
+    let target = Target {
+        kind: "Secret",
+        name: text(&secret["metadata"]["name"]),
+    };
+    let fields: [Field<'_>; 1] = [(
+        &["stringData", "value"],
+        text(&secret["stringData"]["value"]),
+    )];
+    edit::set(path, old, target, &fields)
 }
 
 fn secret(remote: &str, namespace: &str, kubeconfig: &str) -> Value {
@@ -140,7 +161,7 @@ fn secret(remote: &str, namespace: &str, kubeconfig: &str) -> Value {
 }
 
 impl Unapplied {
-    /// Applies the Secrets to the hub, with their namespaces where they are missing.
+    /// Applies the Secrets to the hub, with their namespaces where they are missing. A dry run only says which these are.
     ///
     /// # Errors
     /// The cluster's.
@@ -148,46 +169,51 @@ impl Unapplied {
         if self.secrets.is_empty() {
             return Ok(());
         }
-        let connection = Connection {
-            kubeconfig: None,
-            context: self.context.clone(),
-        };
-        let hub = connection.connect().await?;
+        if dry_run {
+            for secret in &self.secrets {
+                term::success(&format!("{} would be applied to the hub", name(secret)));
+            }
+            return Ok(());
+        }
+        let hub = self.connect().await?;
+        let cluster = hub.cluster.as_ref();
         for secret in &self.secrets {
             let namespace = &secret["metadata"]["namespace"];
             let space =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            let name = format!(
-                "Secret/{}/{}",
-                text(namespace),
-                text(&secret["metadata"]["name"])
-            );
-            if dry_run {
-                term::success(&format!("{name} would be applied to {}", hub.access.server));
-                continue;
-            }
-            apply(hub.cluster.as_ref(), space).await?;
-            apply(hub.cluster.as_ref(), secret.clone()).await?;
-            term::success(&format!("{name} applied to {}", hub.access.server));
+            apply(cluster, space, false).await?;
+            apply(cluster, secret.clone(), false).await?;
+            term::success(&format!(
+                "{} applied to {}",
+                name(secret),
+                hub.access.server
+            ));
         }
         Ok(())
     }
+
+    async fn connect(&self) -> Result<Hub, Error> {
+        let connection = Connection {
+            kubeconfig: None,
+            context: self.context.clone(),
+        };
+        connection.connect().await.map_err(|error| {
+            Error::new(format!("connect to the hub: {}", error.message)).next(
+                "set KUBECONFIG to a kubeconfig of the hub, and choose its context with --context: --kubeconfig is that of the remote cluster",
+            )
+        })
+    }
+}
+
+fn name(secret: &Value) -> String {
+    let metadata = &secret["metadata"];
+    format!(
+        "Secret/{}/{}",
+        text(&metadata["namespace"]),
+        text(&metadata["name"])
+    )
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-async fn apply(cluster: &dyn Cluster, object: Value) -> Result<(), Error> {
-    let object = Object::new(object).map_err(Error::new)?;
-    let resource = cluster.resource(&object.gvk()).await?;
-    let resource =
-        resource.ok_or_else(|| Error::new(format!("the hub does not serve {}", object.kind())))?;
-    let how = Apply {
-        manager: MANAGER,
-        force: true,
-        dry_run: false,
-    };
-    cluster.apply(&resource, &object, how).await?;
-    Ok(())
 }

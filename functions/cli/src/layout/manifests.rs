@@ -1,6 +1,7 @@
 //! The texts of the files.
 
 use super::resources::kustomization;
+use crate::create::Tenant;
 use driftless_manifest::yaml;
 use serde_json::{Value, json};
 
@@ -105,13 +106,9 @@ impl Api {
         namespace: &str,
         cluster: &str,
         remote: Option<&str>,
-        sync: &str,
+        version: Option<String>,
     ) -> String {
-        let version = sync
-            .lines()
-            .find_map(|line| line.strip_prefix("apiVersion: "));
-        let version =
-            version.map_or_else(|| self.version("kustomize"), |text| text.trim().to_owned());
+        let version = version.unwrap_or_else(|| self.version("kustomize"));
         let folder = remote.unwrap_or(cluster);
         let mut object = json!({"apiVersion": version, "kind": "Kustomization",
             "metadata": {"name": app, "namespace": namespace}, "spec": {"path": format!("./{app}/{folder}")}});
@@ -148,21 +145,8 @@ pub fn namespace(name: &str) -> String {
 
 /// What `flux create tenant NAME --with-namespace NAMESPACE --export` writes.
 pub fn tenant(name: &str, namespace: &str) -> String {
-    let labels = json!({"toolkit.fluxcd.io/tenant": name});
-    let group = "rbac.authorization.k8s.io";
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": {"name": name, "namespace": namespace, "labels": labels}}),
-        json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-        "metadata": {"name": format!("{name}-reconciler"), "namespace": namespace, "labels": labels},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [
-            {"apiGroup": group, "kind": "User", "name": format!("gotk:{namespace}:reconciler")},
-            {"kind": "ServiceAccount", "name": name, "namespace": namespace},
-        ]}),
-    ];
-    objects
-        .iter()
-        .fold(String::new(), |all, object| all + "---\n" + &text(object))
+    let namespaces = [namespace];
+    let objects = Tenant::administrator(name, &namespaces).objects();
+    let document = |(_, object)| "---\n".to_owned() + &text(&object);
+    objects.into_iter().map(document).collect()
 }

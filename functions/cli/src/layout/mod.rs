@@ -12,19 +12,24 @@
 
 mod checkout;
 mod cluster;
+mod edit;
 mod environment;
 mod kubeconfig;
 mod manifests;
+mod next;
 mod resources;
+mod source;
 mod tenant;
 
 use crate::error::{EXIT_CODES, Error};
 use crate::{output, term};
 use checkout::{Change, Checkout};
 use clap::{Subcommand, ValueEnum};
+use driftless_core::flux::FLUX_SYSTEM;
 use driftless_manifest::names;
 use kubeconfig::Kubeconfig;
 use manifests::Api;
+use next::Next;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -37,7 +42,7 @@ struct Common {
     /// Print the changes as a diff, and write nothing
     #[arg(long, global = true)]
     dry_run: bool,
-    /// Write the API versions of the repository's scripts (v1beta1), for Flux before 2.0
+    /// Write the API versions of the scripts of microsoft/multicluster-gitops (v1beta1), for Flux before 2.0
     #[arg(long, global = true)]
     api_compat: bool,
     /// How to print what was changed
@@ -51,6 +56,27 @@ enum Format {
     Text,
     /// A JSON document
     Json,
+}
+
+/// A remote cluster to add.
+#[derive(clap::Args)]
+struct AddRemote {
+    /// The hub
+    #[arg(value_parser = name)]
+    hub: String,
+    /// The remote cluster's name
+    #[arg(value_parser = name)]
+    name: String,
+    #[command(flatten)]
+    kubeconfig: Kubeconfig,
+}
+
+/// A cluster to remove.
+#[derive(clap::Args)]
+struct RemoveCluster {
+    /// NAME or HUB/NAME
+    #[arg(value_parser = cluster_name)]
+    name: String,
 }
 
 /// Add and remove clusters of a fleet, on the branch that all environments share
@@ -72,6 +98,9 @@ pub struct FleetArgs {
 #[derive(Subcommand)]
 enum Fleet {
     /// Add the folders of a cluster: clusters/NAME and infra/NAME
+    #[command(after_help = "Examples:
+  driftless fleet add-cluster east-aks
+  driftless fleet add-cluster store-42 --group stores")]
     AddCluster {
         /// The cluster's name
         #[arg(value_parser = name)]
@@ -81,22 +110,14 @@ enum Fleet {
         group: Option<String>,
     },
     /// Add a remote cluster, which a hub's objects are applied to: clusters/HUB/NAME and infra/HUB/clusters/NAME
-    AddRemote {
-        /// The hub
-        #[arg(value_parser = name)]
-        hub: String,
-        /// The remote cluster's name
-        #[arg(value_parser = name)]
-        name: String,
-        #[command(flatten)]
-        kubeconfig: Kubeconfig,
-    },
+    #[command(after_help = "Examples:
+  driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
+    AddRemote(AddRemote),
     /// Remove a cluster's folders; HUB/NAME removes a remote cluster
-    RemoveCluster {
-        /// NAME or HUB/NAME
-        #[arg(value_parser = cluster_name)]
-        name: String,
-    },
+    #[command(after_help = "Examples:
+  driftless fleet remove-cluster east-aks --dry-run
+  driftless fleet remove-cluster east-aks/edge-1")]
+    RemoveCluster(RemoveCluster),
 }
 
 /// Create an environment on its branch, and add and remove its clusters
@@ -119,6 +140,9 @@ pub struct EnvArgs {
 #[derive(Subcommand)]
 enum Env {
     /// Make the branch an environment. The folders of another environment that it was branched from are emptied
+    #[command(after_help = "Examples:
+  git checkout -b qa && driftless env init qa
+  driftless env init dev --repo https://github.com/acme/fleet")]
     Init {
         /// The environment's name, which is its branch
         #[arg(value_parser = name)]
@@ -128,28 +152,22 @@ enum Env {
         repo: Option<String>,
     },
     /// Add a cluster with all tenants and applications: clusters/NAME, infra/NAME and tenants/NAME
+    #[command(after_help = "Examples:
+  driftless env add-cluster east-aks")]
     AddCluster {
         /// The cluster's name
         #[arg(value_parser = name)]
         name: String,
     },
     /// Add a remote cluster with all tenants and applications
-    AddRemote {
-        /// The hub
-        #[arg(value_parser = name)]
-        hub: String,
-        /// The remote cluster's name
-        #[arg(value_parser = name)]
-        name: String,
-        #[command(flatten)]
-        kubeconfig: Kubeconfig,
-    },
+    #[command(after_help = "Examples:
+  driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
+    AddRemote(AddRemote),
     /// Remove a cluster's folders; HUB/NAME removes a remote cluster
-    RemoveCluster {
-        /// NAME or HUB/NAME
-        #[arg(value_parser = cluster_name)]
-        name: String,
-    },
+    #[command(after_help = "Examples:
+  driftless env remove-cluster east-aks --dry-run
+  driftless env remove-cluster east-aks/edge-1")]
+    RemoveCluster(RemoveCluster),
 }
 
 /// Add tenants to an environment
@@ -168,6 +186,8 @@ pub struct TenantArgs {
 #[derive(Subcommand)]
 enum Tenant {
     /// Add a tenant to every cluster of the environment
+    #[command(after_help = "Examples:
+  driftless tenant add shop --repo https://github.com/acme/shop-manifests --branch dev")]
     Add {
         /// The tenant's name
         #[arg(value_parser = name)]
@@ -197,6 +217,8 @@ pub struct AppArgs {
 #[derive(Subcommand)]
 enum App {
     /// Add an application to every cluster of the environment. Its manifests are in APP/CLUSTER of the tenant's repository
+    #[command(after_help = "Examples:
+  driftless app add shop cart")]
     Add {
         /// The tenant
         #[arg(value_parser = name)]
@@ -210,7 +232,8 @@ enum App {
 /// Add release environments of a tenant, beside the environment's own
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:
-  driftless release-env add shop 1-0-x --repo https://github.com/acme/shop-manifests --branch release/1-0-x/dev
+  driftless release-env add shop 1-0-x --repo https://github.com/acme/shop-manifests \\
+    --branch release/1-0-x/dev
 
 {EXIT_CODES}"))]
 pub struct ReleaseEnvArgs {
@@ -223,6 +246,9 @@ pub struct ReleaseEnvArgs {
 #[derive(Subcommand)]
 enum ReleaseEnv {
     /// Add a release environment with the tenant's applications, in the namespace ENV-NAME-TENANT
+    #[command(after_help = "Examples:
+  driftless release-env add shop 1-0-x --repo https://github.com/acme/shop-manifests \\
+    --branch release/1-0-x/dev")]
     Add {
         /// The tenant
         #[arg(value_parser = name)]
@@ -239,10 +265,18 @@ enum ReleaseEnv {
     },
 }
 
+/// Folders of the layout, whose names nothing else may have.
+const FOLDERS: [&str; 3] = ["base", "clusters", "releases"];
+
 /// The name of a cluster, tenant, application or environment: it becomes a part of namespaces.
 fn name(text: &str) -> Result<String, String> {
-    if text == "base" || text == "clusters" || text == "releases" {
+    if FOLDERS.contains(&text) {
         return Err(format!("'{text}' is a folder of the layout"));
+    }
+    if text == FLUX_SYSTEM {
+        return Err(format!(
+            "'{text}' is the name of Flux's own folder, and of the environment's own namespace"
+        ));
     }
     match names::label(text).as_slice() {
         [] => Ok(text.to_owned()),
@@ -259,45 +293,53 @@ fn cluster_name(text: &str) -> Result<String, String> {
 
 /// Runs `fleet`.
 pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
+    let dir = args.common.dir.clone();
     let (mut checkout, api) = args.common.open()?;
+    let mut next = Vec::new();
     match args.what {
         Fleet::AddCluster { name, group } => {
-            cluster::add(&mut checkout, api, group.as_ref().unwrap_or(&name))?;
+            let folder = group.as_ref().unwrap_or(&name);
+            cluster::add(&mut checkout, api, folder)?;
+            next = next::of_shared(&dir, folder);
         }
-        Fleet::AddRemote {
+        Fleet::AddRemote(AddRemote {
             hub,
             name,
             kubeconfig,
-        } => {
+        }) => {
             let secrets = cluster::add_remote(&mut checkout, api, &hub, &name)?;
-            let written = kubeconfig.write(&mut checkout, &name, &secrets)?;
-            args.common.finish(&checkout)?;
-            return written.apply(args.common.dry_run).await;
+            let unapplied = kubeconfig.write(&mut checkout, &name, &secrets)?;
+            unapplied.apply(args.common.dry_run).await?;
         }
-        Fleet::RemoveCluster { name } => cluster::remove(&mut checkout, &name)?,
+        Fleet::RemoveCluster(RemoveCluster { name }) => cluster::remove(&mut checkout, &name)?,
     }
-    args.common.finish(&checkout)
+    args.common.finish(&checkout, &next)
 }
 
 /// Runs `env`.
 pub async fn env(args: EnvArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
+    let mut next = Vec::new();
     match args.what {
         Env::Init { name, repo } => environment::init(&mut checkout, api, &name, repo)?,
-        Env::AddCluster { name } => environment::add_cluster(&mut checkout, api, &name)?,
-        Env::AddRemote {
+        Env::AddCluster { name } => {
+            environment::add_cluster(&mut checkout, api, &name)?;
+            next = next::of_environment(&checkout, &args.common.dir, &name)?;
+        }
+        Env::AddRemote(AddRemote {
             hub,
             name,
             kubeconfig,
-        } => {
+        }) => {
             let secrets = environment::add_remote(&mut checkout, api, &hub, &name)?;
-            let written = kubeconfig.write(&mut checkout, &name, &secrets)?;
-            args.common.finish(&checkout)?;
-            return written.apply(args.common.dry_run).await;
+            let unapplied = kubeconfig.write(&mut checkout, &name, &secrets)?;
+            unapplied.apply(args.common.dry_run).await?;
         }
-        Env::RemoveCluster { name } => environment::remove_cluster(&mut checkout, &name)?,
+        Env::RemoveCluster(RemoveCluster { name }) => {
+            environment::remove_cluster(&mut checkout, &name)?;
+        }
     }
-    args.common.finish(&checkout)
+    args.common.finish(&checkout, &next)
 }
 
 /// Runs `tenant`.
@@ -305,7 +347,7 @@ pub fn tenant(args: &TenantArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let Tenant::Add { name, repo, branch } = &args.what;
     tenant::add(&mut checkout, api, name, repo, branch)?;
-    args.common.finish(&checkout)
+    args.common.finish(&checkout, &[])
 }
 
 /// Runs `app`.
@@ -313,7 +355,7 @@ pub fn app(args: &AppArgs) -> Result<(), Error> {
     let (mut checkout, api) = args.common.open()?;
     let App::Add { tenant, name } = &args.what;
     tenant::add_app(&mut checkout, api, tenant, name)?;
-    args.common.finish(&checkout)
+    args.common.finish(&checkout, &[])
 }
 
 /// Runs `release-env`.
@@ -326,7 +368,7 @@ pub fn release_env(args: &ReleaseEnvArgs) -> Result<(), Error> {
         branch,
     } = &args.what;
     tenant::add_release(&mut checkout, api, tenant, name, repo, branch)?;
-    args.common.finish(&checkout)
+    args.common.finish(&checkout, &[])
 }
 
 impl Common {
@@ -334,8 +376,8 @@ impl Common {
         Ok((Checkout::read(&self.dir)?, Api::new(self.api_compat)))
     }
 
-    /// Writes the changes, or prints them.
-    fn finish(&self, checkout: &Checkout) -> Result<(), Error> {
+    /// Writes the changes, or prints them, and says what comes next.
+    fn finish(&self, checkout: &Checkout, next: &[Next]) -> Result<(), Error> {
         let changes = checkout.changes();
         if self.dry_run {
             term::result(&changes.iter().map(Change::diff).collect::<String>())?;
@@ -345,7 +387,10 @@ impl Common {
         if self.output == Format::Json {
             let change = |change: &Change| json!({"file": change.path, "change": change.word()});
             let files: Vec<_> = changes.iter().map(change).collect();
-            let document = json!({"dir": self.dir, "written": !self.dry_run, "files": files});
+            let step = |next: &Next| json!({"when": next.when, "command": next.command});
+            let next: Vec<_> = next.iter().map(step).collect();
+            let document =
+                json!({"dir": self.dir, "written": !self.dry_run, "files": files, "next": next});
             return output::print_json(&document);
         }
         if changes.is_empty() {
@@ -356,7 +401,15 @@ impl Common {
             term::success(&format!("{} {would}{}", change.path, change.word()));
         }
         if !changes.is_empty() && !self.dry_run {
-            term::action("commit and push: the clusters follow the repository");
+            term::action(match next {
+                [] => "commit and push: the clusters follow the repository",
+                _ => "commit and push, and start the cluster's following",
+            });
+        }
+        if !self.dry_run {
+            for Next { when, command } in next {
+                term::action(&format!("{when}:\n    {command}"));
+            }
         }
         Ok(())
     }

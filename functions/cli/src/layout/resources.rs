@@ -1,8 +1,12 @@
-//! The `resources` of a kustomization.yaml, edited in place: comments, order and layout of everything else stay.
+//! The `resources` of a folder's kustomization, edited in place: comments, order and layout of everything else stay.
 
 use super::checkout::Checkout;
+use super::edit::{File, Lines};
 use crate::error::Error;
-use driftless_manifest::yaml::{self, Limits, Node, NodeKind};
+use driftless_kustomize::{ErrorKind, FILE_NAMES};
+use driftless_manifest::yaml::{Node, NodeKind};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Where an entry goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +17,43 @@ pub enum At {
     Name,
 }
 
-/// Adds an entry to the kustomization of a folder, which is created with `first` before it where there is none.
+/// The kustomization of a folder, by whichever of its names it has.
 ///
 /// # Errors
-/// A kustomization that cannot be read, or whose `resources` is not a block list.
+/// The folder has more than one.
+pub fn file(checkout: &Checkout, folder: &str) -> Result<Option<String>, Error> {
+    let is_there = |name: &&&str| checkout.has(&format!("{folder}/{name}"));
+    let found: Vec<&str> = FILE_NAMES.iter().filter(is_there).copied().collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [name] => Ok(Some(format!("{folder}/{name}"))),
+        many => {
+            let why = ErrorKind::ManyKustomizations(many.join(", "));
+            Err(Error::new(format!("{folder}: {why}"))
+                .next("move what is needed into one of them, and delete the others"))
+        }
+    }
+}
+
+/// Writes the kustomization of a folder that has none.
+///
+/// # Errors
+/// The folder has more than one.
+pub fn create(checkout: &mut Checkout, folder: &str, text: String) -> Result<(), Error> {
+    if file(checkout, folder)?.is_none() {
+        checkout.put(format!("{folder}/{}", FILE_NAMES[0]), text);
+    }
+    Ok(())
+}
+
+/// Adds an entry to the kustomization of a folder.
+///
+/// Where there is none and the folder needs `first`, one is created that lists `first` and all that is in the folder. Where there
+/// is none and `first` is empty, Flux takes everything in the folder, the entry included: it stays so, unless the folder has
+/// nothing else.
+///
+/// # Errors
+/// A kustomization that cannot be read, or whose `resources` is not a block list; a folder with more than one.
 pub fn add(
     checkout: &mut Checkout,
     folder: &str,
@@ -24,56 +61,95 @@ pub fn add(
     entry: &str,
     at: At,
 ) -> Result<(), Error> {
-    let path = format!("{folder}/kustomization.yaml");
-    let text = match checkout.text(&path)? {
-        Some(text) => inserted(&text, &path, entry, at)?,
-        None => {
-            let entries: Vec<&str> = first.iter().copied().chain([entry]).collect();
-            kustomization(&entries)
-        }
-    };
-    checkout.put(path, text);
+    if let Some(path) = file(checkout, folder)? {
+        let text = checkout.text(&path)?.unwrap_or_default();
+        let text = inserted(&text, &path, entry, at)?;
+        checkout.put(path, text);
+        return Ok(());
+    }
+    let mut all = detected(checkout, folder);
+    let has_others = all.iter().any(|one| one != entry);
+    if !first.is_empty() || !has_others {
+        all.insert(entry.to_owned());
+        let all = all.iter().map(String::as_str);
+        let all = all.filter(|one| !first.contains(one));
+        let entries: Vec<&str> = first.iter().copied().chain(all).collect();
+        checkout.put(
+            format!("{folder}/{}", FILE_NAMES[0]),
+            kustomization(&entries),
+        );
+    }
     Ok(())
 }
 
-/// Removes an entry from the kustomization of a folder, where both exist.
+/// What Flux takes from a folder without a kustomization: folders that have one, and the other manifests.
+fn detected(checkout: &Checkout, folder: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for path in checkout.below(folder) {
+        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        let is_kustomized = |inner: &&str| {
+            let own = |name: &&str| checkout.has(&format!("{folder}/{inner}/{name}"));
+            FILE_NAMES.iter().any(own)
+        };
+        match folders.into_iter().find(is_kustomized) {
+            Some(inner) => found.insert(inner.to_owned()),
+            None if path.ends_with(".yaml") || path.ends_with(".yml") => {
+                found.insert(path.to_owned())
+            }
+            None => false,
+        };
+    }
+    found
+}
+
+/// Removes an entry from the kustomization of a folder. Whether it was there.
 ///
 /// # Errors
-/// A kustomization that cannot be read.
-pub fn remove(checkout: &mut Checkout, folder: &str, entry: &str) -> Result<(), Error> {
-    let path = format!("{folder}/kustomization.yaml");
-    let Some(text) = checkout.text(&path)? else {
-        return Ok(());
+/// A kustomization that cannot be read or edited; a folder with more than one.
+pub fn remove(checkout: &mut Checkout, folder: &str, entry: &str) -> Result<bool, Error> {
+    let Some(path) = file(checkout, folder)? else {
+        return Ok(false);
     };
-    let documents = yaml::parse(text.as_bytes(), &path, &Limits::default());
-    let documents = documents.map_err(Error::new)?;
-    let items = documents
-        .first()
-        .and_then(|document| document.get("resources"));
-    let Some(Node {
-        kind: NodeKind::Seq(items),
-        ..
-    }) = items
-    else {
-        return Ok(());
+    let text = checkout.text(&path)?.unwrap_or_default();
+    let Some(text) = removed(&text, &path, entry)? else {
+        return Ok(false);
     };
-    let Some(item) = items.iter().find(|item| item.text() == Some(entry)) else {
-        return Ok(());
+    checkout.put(path, text);
+    Ok(true)
+}
+
+fn removed(text: &str, path: &str, entry: &str) -> Result<Option<String>, Error> {
+    let file = File::read(path, text)?;
+    let Some((key, items)) = file.documents.first().and_then(entries) else {
+        return Ok(None);
     };
-    let mut lines: Vec<&str> = text.lines().collect();
-    let line = lines
-        .get(item.line - 1)
-        .map_or("", |line| line.trim_start());
-    if !line.starts_with("- ") {
-        return Err(Error::new(format!(
-            "{path}:{}: resources is not a list of lines that begin with '- '",
-            item.line
-        ))
-        .next(format!("remove '{entry}' from resources by hand")));
+    let Some(at) = position(items, entry) else {
+        return Ok(None);
+    };
+    let line = items[at].line;
+    let mut lines = Lines::of(text);
+    let is_item = lines
+        .get(line)
+        .is_some_and(|line| line.trim_start().starts_with("- "));
+    let mut edited = None;
+    if is_item {
+        if items.len() == 1 {
+            let end = key.column - 1 + RESOURCES.len() + 1;
+            let start = lines.get(key.line).unwrap_or_default();
+            let new = start.get(..end).zip(start.get(end..));
+            let new = new.map(|(key, rest)| format!("{key} []{rest}"));
+            lines.replace(key.line - 1..key.line, new.into_iter().collect());
+        }
+        lines.replace(line - 1..line, Vec::new());
+        edited = Some(lines.into_text());
     }
-    lines.remove(item.line - 1);
-    checkout.put(path, lines.join("\n") + "\n");
-    Ok(())
+    let mut want = file.values()?;
+    if let Some(Value::Array(list)) = want.get_mut(0).map(|first| &mut first[RESOURCES]) {
+        list.remove(at);
+    }
+    let what = format!("remove '{entry}' from resources");
+    let file = file.without_comment(line);
+    file.becomes(edited, &want, line, &what).map(Some)
 }
 
 /// A kustomization as `kustomize create` writes it.
@@ -91,44 +167,79 @@ pub fn kustomization(resources: &[&str]) -> String {
     text + "\n"
 }
 
+/// The field.
+const RESOURCES: &str = "resources";
+
+/// The list of a kustomization, with its key.
+fn entries(document: &Node) -> Option<(&Node, &[Node])> {
+    let NodeKind::Map(pairs) = &document.kind else {
+        return None;
+    };
+    let (key, value) = pairs
+        .iter()
+        .find(|(key, _)| key.text() == Some(RESOURCES))?;
+    match &value.kind {
+        NodeKind::Seq(items) => Some((key, items)),
+        _ if value.is_empty() => Some((key, &[])),
+        _ => None,
+    }
+}
+
+fn position(items: &[Node], entry: &str) -> Option<usize> {
+    let is_same = |item: &Node| item.text().is_some_and(|text| plain(text) == plain(entry));
+    items.iter().position(is_same)
+}
+
+/// An entry without what makes no difference.
+fn plain(entry: &str) -> &str {
+    entry.trim_start_matches("./").trim_end_matches('/')
+}
+
 fn inserted(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error> {
-    let documents = yaml::parse(text.as_bytes(), path, &Limits::default());
-    let documents = documents.map_err(Error::new)?;
+    let file = File::read(path, text)?;
     let refused = |line: usize, what: &str| {
         Error::new(format!("{path}:{line}: {what}"))
             .next(format!("add '{entry}' to resources by hand"))
     };
-    let Some(Node {
-        kind: NodeKind::Map(pairs),
-        ..
-    }) = documents.first()
-    else {
+    let Some(document) = file.documents.first() else {
         return Err(refused(1, "expected a kustomization"));
     };
-    let mut lines: Vec<&str> = text.lines().collect();
-    let Some((key, value)) = pairs
-        .iter()
-        .find(|(key, _)| key.text() == Some("resources"))
-    else {
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        return Ok(format!("{text}{end}resources:\n- {entry}\n"));
+    let NodeKind::Map(pairs) = &document.kind else {
+        return Err(refused(document.line, "expected a kustomization"));
     };
-    let items = match &value.kind {
-        NodeKind::Seq(items) => items.as_slice(),
-        _ if value.is_empty() => &[],
-        _ => return Err(refused(key.line, "resources is not a list")),
+    let mut want = file.values()?;
+    let mut lines = Lines::of(text);
+    let Some((key, items)) = entries(document) else {
+        if let Some((key, _)) = pairs.iter().find(|(key, _)| key.text() == Some(RESOURCES)) {
+            return Err(refused(key.line, "resources is not a list"));
+        }
+        want[0][RESOURCES] = json!([entry]);
+        let end = text.lines().count();
+        lines.replace(
+            end..end,
+            vec![format!("{RESOURCES}:"), format!("- {entry}")],
+        );
+        let what = format!("add resources with '{entry}'");
+        return file.becomes(Some(lines.into_text()), &want, end, &what);
     };
-    if items.iter().any(|item| item.text() == Some(entry)) {
+    if position(items, entry).is_some() {
         return Ok(text.to_owned());
     }
+    let what = format!("add '{entry}' to resources");
     let Some(first) = items.first() else {
         // `resources:` or `resources: []`
-        let line = format!("resources:\n- {entry}");
-        let at = key.line - 1;
-        lines[at] = &line;
-        return Ok(lines.join("\n") + "\n");
+        want[0][RESOURCES] = json!([entry]);
+        let line = lines.get(key.line).unwrap_or_default();
+        let new = match line.split_once("[]") {
+            Some((before, after)) => format!("{}{after}", before.trim_end()),
+            None => line.to_owned(),
+        };
+        let indent = " ".repeat(key.column - 1);
+        let new = vec![new, format!("{indent}- {entry}")];
+        lines.replace(key.line - 1..key.line, new);
+        return file.becomes(Some(lines.into_text()), &want, key.line, &what);
     };
-    let line = lines.get(first.line - 1).copied().unwrap_or_default();
+    let line = lines.get(first.line).unwrap_or_default();
     let indent = &line[..line.len() - line.trim_start().len()];
     if !line.trim_start().starts_with("- ") {
         return Err(refused(
@@ -136,19 +247,21 @@ fn inserted(text: &str, path: &str, entry: &str, at: At) -> Result<String, Error
             "resources is not a list of lines that begin with '- '",
         ));
     }
-    let after = match at {
-        At::End => items.last(),
-        At::Name => {
-            let before = |item: &&Node| {
-                item.text()
-                    .is_some_and(|name| name.starts_with("../") || name < entry)
-            };
-            items.iter().rev().find(before)
-        }
+    let before = |item: &Node| {
+        item.text()
+            .is_some_and(|name| name.starts_with("../") || name < entry)
     };
+    let after = match at {
+        At::End => Some(items.len() - 1),
+        At::Name => items.iter().rposition(before),
+    };
+    let line = after.map_or(first.line - 1, |at| items[at].line);
     let new = format!("{indent}- {entry}");
-    lines.insert(after.map_or(first.line - 1, |item| item.line), &new);
-    Ok(lines.join("\n") + "\n")
+    if let Value::Array(list) = &mut want[0][RESOURCES] {
+        list.insert(after.map_or(0, |at| at + 1), entry.into());
+    }
+    lines.replace(line..line, vec![new]);
+    file.becomes(Some(lines.into_text()), &want, first.line, &what)
 }
 
 #[cfg(test)]
@@ -197,5 +310,51 @@ mod tests {
         );
         assert!(after("resources: {}\n", "a", At::End).is_err());
         assert!(after("- a\n", "a", At::End).is_err());
+    }
+
+    #[test]
+    fn comments_and_ends_of_lines_stay() {
+        for (text, want) in [
+            ("resources: [] # none\n", "resources: # none\n- a\n"),
+            ("resources: # none\n", "resources: # none\n- a\n"),
+            (
+                "kind: K\r\nresources:\r\n- b\r\n",
+                "kind: K\r\nresources:\r\n- b\r\n- a\r\n",
+            ),
+            ("kind: K\r\n", "kind: K\r\nresources:\r\n- a\r\n"),
+            ("resources: [./a/]\n", "resources: [./a/]\n"),
+        ] {
+            assert_eq!(after(text, "a", At::End).unwrap(), want);
+        }
+        let folded = "resources:\n- >-\n  b\n- c\n";
+        let message = after(folded, "bb", At::Name).unwrap_err();
+        assert!(
+            message.contains(":2: cannot add 'bb' to resources"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn entries_are_removed_with_their_lines_alone() {
+        let without =
+            |text: &str| removed(text, "kustomization.yaml", "a").map_err(|error| error.message);
+        for (text, want) in [
+            (
+                "resources: # ours\n- a\nnamespace: x\n",
+                "resources: [] # ours\nnamespace: x\n",
+            ),
+            (
+                "resources:\r\n  - a # its own\r\n  - b # c\r\n",
+                "resources:\r\n  - b # c\r\n",
+            ),
+        ] {
+            assert_eq!(without(text).unwrap().unwrap(), want);
+        }
+        let message = without("resources: [a, b]\n").unwrap_err();
+        assert!(
+            message.contains(":1: cannot remove 'a' from resources"),
+            "{message}"
+        );
+        assert_eq!(without("resources: [b]\n").unwrap(), None);
     }
 }

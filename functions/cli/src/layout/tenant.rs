@@ -1,11 +1,46 @@
 //! Tenants, their applications and their release environments.
 
 use super::checkout::Checkout;
-use super::environment::{Environment, hubs, remotes};
+use super::edit::File;
+use super::environment::{Environment, hubs, not_found, remotes};
 use super::kubeconfig::{self, SecretPlace};
 use super::manifests::{self, Api};
 use super::resources::{self, At, kustomization};
+use super::source::Source;
 use crate::error::Error;
+use driftless_core::flux::FLUX_SYSTEM;
+
+/// A cluster of an environment.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The hub.
+    pub hub: &'a str,
+    /// The remote cluster of it.
+    pub remote: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    /// A hub.
+    pub fn hub(hub: &'a str) -> Self {
+        Self { hub, remote: None }
+    }
+
+    /// The folder of its tenants.
+    fn tenants(self) -> String {
+        match self.remote {
+            Some(remote) => format!("tenants/{}/clusters/{remote}", self.hub),
+            None => format!("tenants/{}", self.hub),
+        }
+    }
+
+    /// The way to `tenants/base` from the folder of a tenant.
+    fn base(self) -> &'static str {
+        match self.remote {
+            Some(_) => "../../../../base",
+            None => "../../base",
+        }
+    }
+}
 
 /// Adds a tenant to every cluster.
 ///
@@ -20,29 +55,72 @@ pub fn add(
 ) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
     let space = environment.of_tenant(tenant);
+    is_free(checkout, &environment, tenant, None)?;
     let base = format!("tenants/base/{tenant}");
     checkout.add(
         format!("{base}/rbac.yaml"),
         manifests::tenant(tenant, &space),
     );
-    let source = api.git(&format!("{tenant}-manifests"), &space, repo, branch);
-    checkout.put(format!("{base}/git-manifests.yaml"), source);
+    let source = Source {
+        name: &format!("{tenant}-manifests"),
+        namespace: &space,
+        url: repo,
+        branch,
+    };
+    source.put(checkout, api, &format!("{base}/git-manifests.yaml"))?;
     let list = kustomization(&["git-manifests.yaml", "rbac.yaml"]);
-    checkout.add(format!("{base}/kustomization.yaml"), list);
-    each_cluster(checkout, |checkout, hub, remote| {
-        overlay(checkout, api, hub, remote, tenant)?;
-        let Some(remote) = remote else { return Ok(()) };
-        let place = SecretPlace {
-            namespace: space.clone(),
-            folder: format!("tenants/{hub}/clusters/{remote}/{tenant}"),
+    resources::create(checkout, &base, list)?;
+    each_cluster(checkout, |checkout, place| {
+        overlay(checkout, api, &environment, place, tenant)?;
+        let Some(remote) = place.remote else {
+            return Ok(());
         };
-        kubeconfig::copy(
-            checkout,
-            &format!("clusters/{hub}/{remote}"),
-            remote,
-            &place,
-        )
+        let secret = SecretPlace {
+            namespace: space.clone(),
+            folder: format!("{}/{tenant}", place.tenants()),
+        };
+        let from = format!("clusters/{}/{remote}", place.hub);
+        kubeconfig::copy(checkout, &from, remote, &secret)
     })
+}
+
+/// Checks that the namespace of a tenant, or of its release environment, is that of nothing else.
+///
+/// # Errors
+/// It is another one's.
+fn is_free(
+    checkout: &Checkout,
+    environment: &Environment,
+    tenant: &str,
+    release: Option<&str>,
+) -> Result<(), Error> {
+    let space_of = |tenant: &str, release: Option<&str>| match release {
+        Some(release) => environment.release(release).of_tenant(tenant),
+        None => environment.of_tenant(tenant),
+    };
+    let space = space_of(tenant, release);
+    let taken = |by: String| {
+        Err(Error::usage(format!(
+            "the namespace would be {space}, which is that of {by}"
+        ))
+        .next("choose another name"))
+    };
+    // An environment ENV-X on the same hub has its own objects in ENV-X-flux-system.
+    if space.ends_with(&format!("-{FLUX_SYSTEM}")) {
+        return taken("the objects of an environment".to_owned());
+    }
+    for other in checkout.folders("tenants/base") {
+        if (other.as_str(), None) != (tenant, release) && space_of(&other, None) == space {
+            return taken(format!("the tenant {other}"));
+        }
+        for of_other in checkout.folders(&format!("tenants/base/{other}/releases")) {
+            let same = (other.as_str(), Some(of_other.as_str())) == (tenant, release);
+            if !same && space_of(&other, Some(&of_other)) == space {
+                return taken(format!("the release environment {of_other} of {other}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds an application to every cluster.
@@ -56,12 +134,9 @@ pub fn add_app(checkout: &mut Checkout, api: Api, tenant: &str, app: &str) -> Re
     let source = format!("{tenant}-manifests");
     let sync = api.app(app, tenant, &environment.of_tenant(tenant), &source);
     checkout.add(format!("{base}/sync.yaml"), sync);
-    checkout.add(
-        format!("{base}/kustomization.yaml"),
-        kustomization(&["sync.yaml"]),
-    );
-    each_cluster(checkout, |checkout, hub, remote| {
-        add_overlay_of_app(checkout, api, hub, remote, tenant, app)
+    resources::create(checkout, &base, kustomization(&["sync.yaml"]))?;
+    each_cluster(checkout, |checkout, place| {
+        add_overlay_of_app(checkout, api, &environment, place, tenant, app)
     })
 }
 
@@ -77,9 +152,10 @@ pub fn add_release(
     repo: &str,
     branch: &str,
 ) -> Result<(), Error> {
-    let environment = Environment::of(checkout)?.release(release);
+    let environment = Environment::of(checkout)?;
     known(checkout, tenant)?;
-    let space = environment.of_tenant(tenant);
+    is_free(checkout, &environment, tenant, Some(release))?;
+    let space = environment.release(release).of_tenant(tenant);
     let base = format!("tenants/base/{tenant}");
     let folder = format!("{base}/releases/{release}");
     let source = format!("{tenant}-{release}-manifests");
@@ -87,39 +163,27 @@ pub fn add_release(
         format!("{folder}/rbac.yaml"),
         manifests::tenant(tenant, &space),
     );
-    checkout.put(
-        format!("{folder}/git-manifests.yaml"),
-        api.git(&source, &space, repo, branch),
-    );
+    let manifests = Source {
+        name: &source,
+        namespace: &space,
+        url: repo,
+        branch,
+    };
+    manifests.put(checkout, api, &format!("{folder}/git-manifests.yaml"))?;
     let list = kustomization(&["git-manifests.yaml", "rbac.yaml"]);
-    checkout.add(
-        format!("{folder}/kustomization.yaml"),
-        format!("{list}namespace: {space}\n"),
-    );
+    let list = format!("{list}namespace: {space}\n");
+    resources::create(checkout, &folder, list)?;
     let entry = format!("releases/{release}");
     resources::add(checkout, &base, &[], &entry, At::End)?;
     for app in apps(checkout, tenant) {
         let folder = format!("{base}/{app}");
         let sync = api.app(&app, tenant, &space, &source);
         checkout.add(format!("{folder}/{entry}/sync.yaml"), sync);
-        checkout.add(
-            format!("{folder}/{entry}/kustomization.yaml"),
-            kustomization(&["sync.yaml"]),
-        );
+        let list = kustomization(&["sync.yaml"]);
+        resources::create(checkout, &format!("{folder}/{entry}"), list)?;
         resources::add(checkout, &folder, &["sync.yaml"], &entry, At::End)?;
     }
     Ok(())
-}
-
-/// The folder of a tenant on a cluster, and the way from it to `tenants/base`.
-fn place(hub: &str, remote: Option<&str>, tenant: &str) -> (String, &'static str) {
-    match remote {
-        Some(remote) => (
-            format!("tenants/{hub}/clusters/{remote}/{tenant}"),
-            "../../../../base",
-        ),
-        None => (format!("tenants/{hub}/{tenant}"), "../../base"),
-    }
 }
 
 /// Adds a tenant with its applications to one cluster.
@@ -129,22 +193,20 @@ fn place(hub: &str, remote: Option<&str>, tenant: &str) -> (String, &'static str
 pub fn overlay(
     checkout: &mut Checkout,
     api: Api,
-    hub: &str,
-    remote: Option<&str>,
+    environment: &Environment,
+    place: Place<'_>,
     tenant: &str,
 ) -> Result<(), Error> {
-    let (folder, base) = place(hub, remote, tenant);
-    checkout.add(
-        format!("{folder}/kustomization.yaml"),
-        kustomization(&[&format!("{base}/{tenant}")]),
-    );
+    let list = place.tenants();
+    let base = kustomization(&[&format!("{}/{tenant}", place.base())]);
+    resources::create(checkout, &format!("{list}/{tenant}"), base)?;
     for app in apps(checkout, tenant) {
-        add_overlay_of_app(checkout, api, hub, remote, tenant, &app)?;
+        add_overlay_of_app(checkout, api, environment, place, tenant, &app)?;
     }
     // The scripts append on hubs, and write the list of a remote cluster anew in order of name.
-    let (list, at) = match remote {
-        Some(remote) => (format!("tenants/{hub}/clusters/{remote}"), At::Name),
-        None => (format!("tenants/{hub}"), At::End),
+    let at = match place.remote {
+        Some(_) => At::Name,
+        None => At::End,
     };
     resources::add(checkout, &list, &[], tenant, at)
 }
@@ -152,26 +214,40 @@ pub fn overlay(
 fn add_overlay_of_app(
     checkout: &mut Checkout,
     api: Api,
-    hub: &str,
-    remote: Option<&str>,
+    environment: &Environment,
+    place: Place<'_>,
     tenant: &str,
     app: &str,
 ) -> Result<(), Error> {
-    let environment = Environment::of(checkout)?;
-    let (folder, base) = place(hub, remote, tenant);
-    let sync = checkout.text(&format!("tenants/base/{tenant}/{app}/sync.yaml"))?;
+    let base = place.base();
+    let folder = format!("{}/{tenant}", place.tenants());
+    let sync = format!("tenants/base/{tenant}/{app}/sync.yaml");
+    let version = match checkout.text(&sync)? {
+        Some(text) => version_of(&sync, &text)?,
+        None => None,
+    };
     let space = environment.of_tenant(tenant);
-    let patch = api.app_patch(app, &space, hub, remote, &sync.unwrap_or_default());
-    let overlay = api.app_overlay(&format!("../{base}/{tenant}/{app}"), remote);
+    let patch = api.app_patch(app, &space, place.hub, place.remote, version);
+    let overlay = api.app_overlay(&format!("../{base}/{tenant}/{app}"), place.remote);
     checkout.add(format!("{folder}/{app}/sync-patch.yaml"), patch);
-    checkout.add(format!("{folder}/{app}/kustomization.yaml"), overlay);
-    resources::add(
-        checkout,
-        &folder,
-        &[&format!("{base}/{tenant}")],
-        app,
-        At::Name,
-    )
+    resources::create(checkout, &format!("{folder}/{app}"), overlay)?;
+    let base = format!("{base}/{tenant}");
+    resources::add(checkout, &folder, &[&base], app, At::Name)
+}
+
+/// The API version of the Kustomization in a file.
+///
+/// # Errors
+/// The file is not YAML.
+fn version_of(path: &str, text: &str) -> Result<Option<String>, Error> {
+    let file = File::read(path, text)?;
+    let mut documents = file.documents.iter();
+    let version = documents.find_map(|document| {
+        let kind = document.get("kind")?.text()?;
+        let version = document.get("apiVersion")?.text()?;
+        (kind == "Kustomization").then_some(version)
+    });
+    Ok(version.map(str::to_owned))
 }
 
 fn apps(checkout: &Checkout, tenant: &str) -> Vec<String> {
@@ -184,12 +260,13 @@ fn apps(checkout: &Checkout, tenant: &str) -> Vec<String> {
 
 fn each_cluster(
     checkout: &mut Checkout,
-    mut work: impl FnMut(&mut Checkout, &str, Option<&str>) -> Result<(), Error>,
+    mut work: impl FnMut(&mut Checkout, Place<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    for hub in hubs(checkout) {
-        work(checkout, &hub, None)?;
-        for remote in remotes(checkout, &hub) {
-            work(checkout, &hub, Some(&remote))?;
+    for hub in &hubs(checkout) {
+        work(checkout, Place::hub(hub))?;
+        for remote in remotes(checkout, hub) {
+            let remote = Some(remote.as_str());
+            work(checkout, Place { hub, remote })?;
         }
     }
     Ok(())
@@ -200,11 +277,8 @@ fn known(checkout: &Checkout, tenant: &str) -> Result<(), Error> {
     if tenants.contains(tenant) {
         return Ok(());
     }
-    let known = tenants.into_iter().collect::<Vec<_>>().join(", ");
-    Err(Error::new(format!(
-        "there is no tenant '{tenant}'; the tenants are: {known}"
-    ))
-    .next(format!(
-        "driftless tenant add {tenant} --repo URL --branch BRANCH"
-    )))
+    let next = format!(
+        "correct the name, or run driftless tenant add {tenant} --repo URL --branch BRANCH"
+    );
+    Err(not_found("tenant", tenant, "tenants", tenants).next(next))
 }

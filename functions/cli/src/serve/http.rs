@@ -144,9 +144,7 @@ async fn receive(
         header: &text,
         body: &[],
     };
-    if !webhook::is_signed(&unread) {
-        return Err(Refusal::Unauthorized(ENTRANCE.secret).into());
-    }
+    webhook::check_headers(&ENTRANCE, &unread)?;
     let announced = text(header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
     if announced.is_some_and(|length: u64| length > ENTRANCE.max_body as u64) {
         discard(body, 2 * ENTRANCE.max_body).await;

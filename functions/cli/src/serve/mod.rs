@@ -35,15 +35,15 @@ const EXAMPLES: &str = "Examples:
 
 Environment:
   DRIFTLESS_WEBHOOK_SECRET      the secret of GitHub's webhook
-  GITHUB_TOKEN                  a token for the fleet repository and those of --allow-installation-repository, or:
+  GITHUB_TOKEN                  a token for the repositories that the flags name, or:
   DRIFTLESS_GITHUB_APP_ID       the id of a GitHub App, and
   DRIFTLESS_GITHUB_APP_KEY_FILE the file with its private key
   DRIFTLESS_LOG                 the log's level, such as info or driftless_core=debug
 
-A hub at a loopback address, such as kind's and k3d's, may have remote clusters at loopback addresses without
+A hub at a loopback address, such as kind's and k3d's, may have remote clusters at loopback addresses without \
 --allow-local-clusters. What is changed on the hub is seen within two seconds.
 
-POST /webhook takes GitHub's deliveries; GET /healthz and GET /metrics answer everybody; GET /api/objects and POST /sweep
+POST /webhook takes GitHub's deliveries; GET /healthz and GET /metrics answer everybody; GET /api/objects and POST /sweep \
 answer this machine alone.";
 
 /// How long steps that run may take when the process is asked to end.

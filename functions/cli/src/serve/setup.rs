@@ -11,6 +11,7 @@ use driftless_adapters::local::{FolderBlobs, LocalQueue};
 use driftless_core::bootstrap::{self, Report, Root};
 use driftless_core::hub::{self, Hub, Settings};
 use driftless_core::ports::{Cluster, Ports, Precondition, Secret};
+use driftless_core::repository::{folder, folder_url};
 use driftless_core::{state, webhook};
 use std::collections::BTreeMap;
 use std::env;
@@ -43,7 +44,10 @@ pub struct Installation {
 
 /// The URL of `--repository`.
 pub fn repository(text: &str) -> Result<String, String> {
-    if text.starts_with("https://") || text.starts_with("ssh://") || text.starts_with("file:///") {
+    if let Some(path) = folder(text) {
+        return Ok(folder_url(path));
+    }
+    if text.starts_with("https://") || text.starts_with("ssh://") {
         return Ok(text.to_owned());
     }
     let plain = |part: &str| {
@@ -134,6 +138,9 @@ pub fn tell(report: &Report) {
     for updated in &report.updated {
         term::success(&format!("updated {updated}"));
     }
+    for kept in &report.kept {
+        term::waiting(&format!("left as it is: {kept}"));
+    }
 }
 
 /// The folder that may be read as a repository: the one that `--repository` names, or named at the last start that was given
@@ -142,7 +149,7 @@ async fn local_repository(
     store: &FolderBlobs,
     given: Option<&str>,
 ) -> Result<Option<PathBuf>, Error> {
-    let folder = |url: &str| url.strip_prefix("file://").map(PathBuf::from);
+    let folder = |url: &str| folder(url).map(PathBuf::from);
     if let Some(given) = given {
         return Ok(folder(given));
     }
@@ -280,7 +287,7 @@ mod tests {
         let store = FolderBlobs::open(&home.path().join("state")).unwrap();
         let fleet = home.path().join("fleet");
         std::fs::create_dir(&fleet).unwrap();
-        let url = format!("file://{}", fleet.display());
+        let url = folder_url(&fleet.to_string_lossy());
         let read = async |given: Option<&str>| match local_repository(&store, given).await {
             Ok(folder) => folder,
             Err(error) => panic!("{}", error.message),
@@ -309,7 +316,7 @@ mod tests {
         );
         assert_eq!(
             repository("file:///srv/fleet").unwrap(),
-            "file:///srv/fleet"
+            "https://folder.invalid/srv/fleet"
         );
         assert_eq!(
             repository("https://git.acme.dev/acme/fleet").unwrap(),

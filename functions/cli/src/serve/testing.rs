@@ -215,6 +215,7 @@ impl Site {
         let fleet = Fleet {
             url: FLEET.to_owned(),
             branch: "main".to_owned(),
+            artifact: None,
             is_stated: false,
             git: FolderGit::new(Duration::ZERO)
                 .with(FLEET, None, &folder)

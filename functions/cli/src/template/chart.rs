@@ -10,6 +10,12 @@ use std::sync::Arc;
 pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
     let limits = LoadLimits::of(compat);
     let name = path.display().to_string();
+    if name.contains("://") {
+        return Err(Error::new(format!(
+            "chart '{name}' is remote: no repository and no registry is asked"
+        ))
+        .next("download it with helm pull, and name the folder or the .tgz file"));
+    }
     let meta = fs::metadata(path).map_err(|error| {
         Error::new(format!("chart '{name}': {error}")).next("name a folder or a .tgz file")
     })?;

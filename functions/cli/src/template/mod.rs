@@ -17,7 +17,7 @@ const EXAMPLES: &str = "Examples:
   driftless template my-release chart-1.2.3.tgz -f values.yaml --set image.tag=1.2
   driftless template my-release ./chart --kube-version 1.34.0 --helm4
 
-Charts are folders or .tgz files of this machine; a repository is not asked, and no cluster. Helm's flags for an installation,
+Charts are folders or .tgz files of this machine; a repository is not asked, and no cluster. Helm's flags for an installation, \
 such as --wait, --timeout, --atomic or --create-namespace, are accepted and change nothing.";
 
 /// Render a chart, as `helm template` does

@@ -1,6 +1,7 @@
 //! A fleet repository applied to API servers in the process: every error with file and line, everything else told.
 
 use driftless_harness::command::{Done, run_in};
+use driftless_harness::skip::has_material;
 use driftless_harness::tools;
 use serde_json::Value;
 use std::path::Path;
@@ -83,7 +84,7 @@ fn place(found: &Value, folder: &Path, words: &str) -> String {
 fn the_sample_is_sound() {
     let sample = tools::tests().join("fleet");
     let text = |folder: &str| sample.join(folder).display().to_string();
-    let done = check(&sample.join("platform"), &[]);
+    let done = check(&sample.join("platform"), &["--verbose"]);
     for words in [
         "note: demo, production, staging: GitRepository/team-a/apps: not checked: ",
         "cluster demo.factory stands in for that of Secret/flux-system/factory-kubeconfig",
@@ -176,7 +177,7 @@ fn clusters_that_config_maps_tell_of_are_checked() {
         ("aks/a.yaml", config_map("a")),
         ("gke/a.yaml", config_map("a")),
     ]);
-    let done = check(folder.path(), &[]);
+    let done = check(folder.path(), &["--verbose"]);
     for name in ["generic", "aws", "aks", "gke", "missing"] {
         let words = format!("cluster {name} stands in for that of ConfigMap/apps/{name}");
         assert!(done.out.contains(&words), "{words}: {}", done.out);
@@ -357,7 +358,7 @@ fn what_a_bucket_brings_is_told_as_unchecked() {
 fn wrong_use_is_told() {
     let empty = tempfile::tempdir().expect("a folder");
     check(empty.path(), &[]).refused(1, &["has no hub", "--path"]);
-    check(&empty.path().join("gone"), &[]).refused(1, &["gone"]);
+    check(&empty.path().join("gone"), &[]).refused(2, &["gone does not exist", "Next:"]);
     check(empty.path(), &["--path", "clusters/x"]).refused(2, &["no folder 'clusters/x'"]);
     check(empty.path(), &["--source", "nonsense"]).refused(2, &["URL=DIR"]);
 }
@@ -366,8 +367,7 @@ fn wrong_use_is_told() {
 #[test]
 fn real_fleets() {
     let fleets = tools::workspace().join("../shared/fleets");
-    if !fleets.is_dir() {
-        eprintln!("skipped: ../shared/fleets is absent");
+    if !has_material(&fleets) {
         return;
     }
     let tenant = fleets
@@ -528,6 +528,106 @@ fn results_of_sarif() {
     let known = |id: &Value| rules.iter().any(|rule| rule["id"] == *id);
     assert!(
         results.iter().all(|result| known(&result["ruleId"])),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn admission_policies_are_evaluated() {
+    let rule = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: tenants-name-an-account
+spec:
+  matchConstraints:
+    namespaceSelector:
+      matchLabels: {tenant: dev-team}
+    resourceRules:
+    - apiGroups: [kustomize.toolkit.fluxcd.io]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [kustomizations]
+  validations:
+  - expression: has(object.spec.serviceAccountName)
+    message: .spec.serviceAccountName is required
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: tenants-name-an-account
+spec:
+  policyName: tenants-name-an-account
+  validationActions: [Deny]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: every-object-has-a-team
+spec:
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [kustomize.toolkit.fluxcd.io]
+      apiVersions: [v1]
+      operations: [CREATE]
+      resources: [kustomizations]
+  matchConditions:
+  - name: tenants
+    expression: request.namespace == 'apps'
+  validations:
+  - expression: object.metadata.?labels.team.hasValue()
+    message: it has no team
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: every-object-has-a-team
+spec:
+  policyName: every-object-has-a-team
+  validationActions: [Warn, Audit]
+";
+    let policy = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata:\n  name: flux-multi-tenancy\nspec: {}\n";
+    let namespace =
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: apps\n  labels: {tenant: dev-team}\n";
+    let object = |name: &str, more: &str| {
+        "# Of the tenant.\n".to_owned()
+            + &kustomization(name, more).replace("namespace: flux-system", "namespace: apps")
+    };
+    let after = "  dependsOn:\n  - name: policies\n";
+    let folder = fleet(&[
+        ("clusters/one/policies.yaml", kustomization("policies", "")),
+        ("policies/rule.yaml", rule.to_owned()),
+        ("policies/kyverno.yaml", policy.to_owned()),
+        ("policies/namespace.yaml", namespace.to_owned()),
+        ("clusters/one/bad.yaml", kustomization("bad", after)),
+        ("bad/sync.yaml", object("unnamed", "  suspend: true\n")),
+        ("clusters/one/good.yaml", kustomization("good", after)),
+        (
+            "good/sync.yaml",
+            object("named", "  suspend: true\n  serviceAccountName: dev-team\n"),
+        ),
+    ]);
+    let done = check(folder.path(), &["-o", "json"]);
+    assert_eq!(done.code, 1, "{}", done.err);
+    let found: Value = serde_json::from_str(&done.out).expect("JSON");
+    let denied = "ValidatingAdmissionPolicy 'tenants-name-an-account' with binding 'tenants-name-an-account' denied request: .spec.serviceAccountName is required";
+    assert_eq!(
+        place(&found, folder.path(), denied),
+        "bad/sync.yaml:7",
+        "{found:#}"
+    );
+    assert_eq!(
+        found["errors"].as_array().map(Vec::len),
+        Some(1),
+        "{found:#}"
+    );
+    let notes = found["notes"].to_string();
+    assert!(
+        notes.contains("policies of Kyverno") && notes.contains("Kyverno is not evaluated"),
+        "{found:#}"
+    );
+    let warned = "Validation failed for ValidatingAdmissionPolicy 'every-object-has-a-team' with binding 'every-object-has-a-team': it has no team";
+    assert!(
+        notes.contains(warned) && notes.contains("Kustomization/apps/named"),
         "{found:#}"
     );
 }

@@ -653,7 +653,7 @@ fn generated_artifacts_are_not_served() {
 }
 
 #[test]
-fn kinds_that_are_not_served_are_one_note_each() {
+fn kinds_that_are_not_served_are_one_error_each() {
     let group = "notification.toolkit.fluxcd.io/v1beta3";
     let provider =
         |name: &str| object(group, "Provider", name, "flux-system") + "spec: {type: slack}\n";
@@ -669,7 +669,15 @@ fn kinds_that_are_not_served_are_one_note_each() {
         alert("c"),
     ]);
     let folder = files(&[("clusters/one/all.yaml", all)], &[]);
-    checked(folder.path(), &[]).has_notes(&[("Alert", 3), ("Provider", 2)]);
+    let found = checked(folder.path(), &[]);
+    assert_eq!(
+        found.errors,
+        [
+            "clusters/one/all.yaml:1: Provider: not served: nothing is done for objects of this kind",
+            "clusters/one/all.yaml:15: Alert: not served: nothing is done for objects of this kind",
+        ]
+    );
+    checked(folder.path(), &["--allow-not-served"]).has_notes(&[("Provider", 2), ("Alert", 3)]);
 }
 
 #[test]
@@ -861,7 +869,7 @@ fn what_was_given_wrongly_is_refused() {
         std::fs::write(&file, text).expect("a file");
         check(folder.path(), &["--with", path]).refused(1, &["--with", words]);
     }
-    check(&file, &[]).refused(1, &["a.yaml is a file, and not a folder"]);
+    check(&file, &[]).refused(2, &["a.yaml is a file, and not a folder"]);
     check(folder.path(), &["--github-api", "a=b"]).refused(2, &["--allow-remote-bases"]);
 }
 

@@ -8,9 +8,9 @@ use driftless_adapters::embedded::{Embedded, Listener};
 use driftless_adapters::local::SystemClock;
 use driftless_apiserver::User;
 use driftless_core::bootstrap;
-use driftless_core::ports::{Cluster as _, Patch};
+use driftless_core::ports::{Apply, Cluster as _, Patch, PortError};
 use driftless_harness::command::{Done, run_in};
-use driftless_manifest::Gvk;
+use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -174,11 +174,10 @@ impl Server {
     }
 
     /// Installs what `driftless bootstrap` installs.
-    pub fn install(&self) {
+    pub fn install(&self) -> bootstrap::Report {
         let install = bootstrap::install(&self.cluster, &SystemClock);
-        self.runtime
-            .block_on(install)
-            .expect("install the definitions");
+        let report = self.runtime.block_on(install);
+        report.expect("install the definitions")
     }
 
     pub fn run(&self, line: &str) -> Done {
@@ -222,6 +221,22 @@ impl Server {
         let found = found.expect("ask the server");
         let found = found.unwrap_or_else(|| panic!("no {kind} {namespace}/{name}"));
         found.into_value()
+    }
+
+    /// Applies an object as a manager of its own.
+    pub fn apply(&self, object: Value) -> Result<Value, PortError> {
+        let object = Object::new(object).expect("an object");
+        let how = Apply {
+            manager: "tester",
+            force: true,
+            dry_run: false,
+        };
+        let applied = self.runtime.block_on(async {
+            let resource = self.cluster.resource(&object.gvk()).await?;
+            let resource = resource.expect("the kind is served");
+            self.cluster.apply(&resource, &object, how).await
+        });
+        applied.map(Object::into_value)
     }
 
     /// The texts of a Secret's keys.

@@ -1,5 +1,6 @@
 //! The demo: a whole installation in one process, without anything else on the machine.
 
+use crate::check::{fleet, kustomization};
 use driftless_harness::command::{Done, driftless, run_in};
 use driftless_harness::process::PATIENCE;
 use serde_json::Value;
@@ -174,4 +175,26 @@ fn a_folder_that_cannot_be_written_is_told() {
         &[],
     );
     done.refused(1, &["file/demo/fleet"]);
+}
+
+/// A fleet of one's own lacks what its clusters have: variables, definitions, namespaces, hosts that are not reached.
+#[test]
+fn a_fleet_of_ones_own_has_what_a_check_makes_up() {
+    let variables = "  postBuild:\n    substituteFrom:\n    - kind: ConfigMap\n      name: cluster-vars\n  targetNamespace: apps\n";
+    let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\n  namespace: apps\nspec:\n  size: ${SIZE}\n";
+    let release = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\n  namespace: flux-system\nspec:\n  \
+                   interval: 1h\n  url: https://charts.invalid\n---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: \
+                   web\n  namespace: flux-system\nspec:\n  interval: 1h\n  chart:\n    spec:\n      chart: web\n      sourceRef:\n        kind: \
+                   HelmRepository\n        name: charts\n";
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", variables)),
+        ("clusters/one/web.yaml", release.to_owned()),
+        ("apps/a.yaml", widget.to_owned()),
+    ]);
+    let home = tempfile::tempdir().expect("a home");
+    let fleet = folder.path().to_str().expect("UTF-8");
+    let done = once(home.path(), &["--fleet", fleet, "-o", "json"]);
+    let told: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(told["ready"], true, "{told:#}");
+    done.ok();
 }

@@ -152,11 +152,24 @@ fn what_was_added_can_be_removed() {
     checkout.ok("env remove-cluster asia");
     assert_eq!(checkout.files(), before);
     assert!(!checkout.0.path().join("clusters/asia").exists());
-    let said = checkout.ok("env remove-cluster asia");
-    assert!(
-        said.contains("there is no cluster 'asia'; the hubs are: america, pacific"),
-        "{said}"
-    );
+    for (name, words) in [
+        (
+            "asia",
+            "cluster 'asia' is not found; known hubs: america, pacific",
+        ),
+        (
+            "asia/north",
+            "hub 'asia' is not found; known hubs: america, pacific",
+        ),
+        (
+            "america/north",
+            "remote cluster 'america/north' is not found; known remote clusters of america: south",
+        ),
+    ] {
+        let done = checkout.run(&format!("env remove-cluster {name}"));
+        done.refused(1, &[words]);
+    }
+    assert_eq!(checkout.files(), before);
 }
 
 #[test]
@@ -240,7 +253,7 @@ fn bad_input_changes_no_file() {
         (
             "app add nobody cart",
             1,
-            "there is no tenant 'nobody'; the tenants are: news, shop",
+            "tenant 'nobody' is not found; known tenants: news, shop",
         ),
         ("app add shop Cart", 2, "lowercase RFC 1123 label"),
         (
@@ -271,7 +284,7 @@ fn bad_input_changes_no_file() {
         (
             "env add-remote nowhere x --kubeconfig edge.conf --plain",
             1,
-            "there is no hub 'nowhere'",
+            "hub 'nowhere' is not found; known hubs: america, pacific",
         ),
         (
             "env add-remote america x --kubeconfig edge.conf",
@@ -280,8 +293,8 @@ fn bad_input_changes_no_file() {
         ),
         (
             "env add-remote america x --kubeconfig absent.conf --plain",
-            1,
-            "absent.conf",
+            2,
+            "--kubeconfig: absent.conf does not exist",
         ),
         ("env add-cluster ../x", 2, "lowercase RFC 1123 label"),
         (
@@ -292,8 +305,35 @@ fn bad_input_changes_no_file() {
         (
             "release-env add nobody 1-0-x --repo https://a.example/b --branch r",
             1,
-            "there is no tenant 'nobody'",
+            "tenant 'nobody' is not found",
         ),
+        (
+            "tenant add flux-system --repo https://a.example/b --branch dev",
+            2,
+            "'flux-system' is the name of Flux's own folder",
+        ),
+        (
+            "tenant add x-flux-system --repo https://a.example/b --branch dev",
+            2,
+            "the namespace would be dev-x-flux-system, which is that of the objects of an environment",
+        ),
+        (
+            "tenant add 1-0-x-shop --repo https://a.example/b --branch dev",
+            2,
+            "the namespace would be dev-1-0-x-shop, which is that of the release environment 1-0-x of shop",
+        ),
+        ("env add-cluster releases", 2, "a folder of the layout"),
+        (
+            "env add-remote america america --kubeconfig edge.conf --plain",
+            2,
+            "the remote cluster cannot have the name of its hub, 'america'",
+        ),
+        (
+            "env add-remote america x --kubeconfig edge.conf --apply",
+            1,
+            "set KUBECONFIG to a kubeconfig of the hub",
+        ),
+        ("env remove-cluster x", 1, "cluster 'x' is not found"),
     ] {
         let done = checkout.run(line);
         assert_eq!(done.code, code, "{line}: {}{}", done.out, done.err);
@@ -351,4 +391,207 @@ fn the_fleet_of_the_commands_is_sound() {
         assert!(!done.out.contains("error"), "{hub}: {}", done.out);
         done.ok();
     }
+}
+
+/// Every name of a kustomization counts: the file that is there is edited, and two of them are an error.
+#[test]
+fn two_kustomization_files_are_refused() {
+    for name in ["kustomization.yml", "Kustomization"] {
+        let checkout = Checkout::filled();
+        let root = checkout.0.path();
+        let mut folders = Vec::new();
+        for path in checkout.files().keys() {
+            if let Some(folder) = path.strip_suffix("/kustomization.yaml") {
+                let folder = root.join(folder);
+                let (from, to) = (folder.join("kustomization.yaml"), folder.join(name));
+                fs::rename(from, to).expect("rename");
+                folders.push(folder);
+            }
+        }
+        let before = checkout.files();
+        for line in FILLED {
+            let said = checkout.ok(line);
+            assert!(said.contains("nothing to change"), "{line}: {said}");
+        }
+        checkout.ok("tenant add bank --repo https://github.com/acme/bank --branch dev");
+        checkout.ok("app add shop bill");
+        for folder in &folders {
+            assert!(!folder.join("kustomization.yaml").exists(), "{folder:?}");
+        }
+        let list = format!("tenants/america/{name}");
+        let want = format!("{}- bank\n", before[&list]);
+        assert_eq!(checkout.files()[&list], want);
+    }
+
+    let checkout = Checkout::filled();
+    let second = checkout.0.path().join("tenants/america/kustomization.yml");
+    fs::write(second, "resources: [shop]\n").expect("write");
+    let before = checkout.files();
+    let words =
+        "found multiple kustomization files (kustomization.yaml, kustomization.yml): keep one";
+    for line in [
+        "tenant add bank --repo https://github.com/acme/bank --branch dev",
+        "tenant add shop --repo https://github.com/acme/shop --branch dev",
+    ] {
+        checkout.run(line).refused(1, &["tenants/america: ", words]);
+    }
+    assert_eq!(checkout.files(), before);
+    let home = tempfile::tempdir().expect("a home");
+    let root = checkout.0.path().to_str().expect("UTF-8");
+    let folder = format!("{root}/tenants/america");
+    run_in(home.path(), &["build", &folder], &[]).refused(1, &[words]);
+    let check = ["check", root, "--path", "clusters/america"];
+    let done = run_in(home.path(), &check, &[]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    assert!(done.out.contains(words), "{}", done.out);
+}
+
+/// A folder without a kustomization is what Flux finds in it: a command leaves it so, or lists all of it.
+#[test]
+fn folders_without_a_kustomization_lose_nothing() {
+    let checkout = Checkout::filled();
+    let root = checkout.0.path();
+    fs::remove_file(root.join("tenants/america/kustomization.yaml")).expect("remove");
+    fs::remove_file(root.join("tenants/pacific/shop/kustomization.yaml")).expect("remove");
+    checkout.ok("tenant add bank --repo https://github.com/acme/bank --branch dev");
+    checkout.ok("app add shop bill");
+    let files = checkout.files();
+    assert!(!files.contains_key("tenants/america/kustomization.yaml"));
+    let list = &files["tenants/pacific/shop/kustomization.yaml"];
+    assert!(
+        list.ends_with("resources:\n- ../../base/shop\n- bill\n- cart\n"),
+        "{list}"
+    );
+}
+
+/// Each command runs twice over files that people edited: their fields, comments and ends of lines stay.
+#[test]
+fn commands_keep_what_people_wrote() {
+    let crlf = |text: &str| text.replace('\n', "\r\n");
+    let checkout = Checkout::filled();
+    for (path, text) in checkout.files() {
+        // What people do to a private repository, and an editor of theirs to the rest.
+        let edited = match path.rsplit('/').next().unwrap_or_default() {
+            "git-manifests.yaml" | "sync.yaml" if text.contains("kind: GitRepository") => text
+                .replace(
+                    "  interval: 1m0s\n",
+                    "  interval: 17m # rarely\n  secretRef:\n    name: login\n",
+                )
+                .replace("branch: ", "branch: # of this environment\n      "),
+            _ => text,
+        };
+        let edited = format!("# ours\n{edited}");
+        let edited = match path.as_str() {
+            "ENV_NAME" => "dev\r\n".to_owned(),
+            _ => crlf(&edited),
+        };
+        fs::write(checkout.0.path().join(&path), edited).expect("write");
+    }
+    let before = checkout.files();
+    for _ in 0..2 {
+        for line in FILLED {
+            let said = checkout.ok(line);
+            assert!(said.contains("nothing to change"), "{line}: {said}");
+        }
+        assert_eq!(checkout.files(), before);
+    }
+
+    // What is asked for changes, and nothing beside it.
+    let source = "tenants/base/shop/git-manifests.yaml";
+    for _ in 0..2 {
+        checkout.ok("tenant add shop --repo https://github.com/acme/store --branch dev");
+        checkout.ok("env init dev --repo https://github.com/acme/ships");
+        checkout.ok("app add shop bill");
+        let files = checkout.files();
+        let want = before[source].replace("acme/shop", "acme/store");
+        assert_eq!(files[source], want);
+        let sync = "clusters/base/sync.yaml";
+        assert_eq!(
+            files[sync],
+            before[sync].replace("acme/fleet", "acme/ships")
+        );
+        let list = "tenants/america/shop/kustomization.yaml";
+        let want = before[list].replace("- cart\r\n", "- bill\r\n- cart\r\n");
+        assert_eq!(files[list], want);
+    }
+    checkout.ok("env remove-cluster america/south");
+    let list = "clusters/america/kustomization.yaml";
+    let want = before[list].replace("- south\r\n", "");
+    assert_eq!(checkout.files()[list], want);
+
+    // Another environment reads the repository as this one does.
+    checkout.ok("env init qa");
+    let sync = &checkout.files()["clusters/base/sync.yaml"];
+    for words in [
+        "secretRef:",
+        "name: login",
+        "17m # rarely",
+        "name: qa-flux-system",
+    ] {
+        assert!(sync.contains(words), "{sync}");
+    }
+    assert!(!sync.contains("dev"), "{sync}");
+
+    // What cannot be edited is refused, and says where.
+    let checkout = Checkout::filled();
+    let file = checkout.0.path().join(source);
+    let pinned = fs::read_to_string(&file).expect("a text");
+    fs::write(&file, pinned.replace("branch: dev", "tag: v1")).expect("write");
+    let line = "tenant add shop --repo https://github.com/acme/shop --branch dev";
+    let words = [
+        "git-manifests.yaml:",
+        "spec.ref.tag of GitRepository 'shop-manifests' comes before a branch",
+    ];
+    let before = checkout.files();
+    checkout.run(line).refused(1, &words);
+    assert_eq!(checkout.files(), before);
+    let secret = "clusters/america/south/kubeconfig.yaml";
+    let file = checkout.0.path().join(secret);
+    let text = fs::read_to_string(&file).expect("a text");
+    fs::write(&file, format!("{text}sops:\n  mac: ENC[x]\n")).expect("write");
+    let before = checkout.files();
+    let line = "env add-remote america south --kubeconfig edge.conf --plain";
+    checkout
+        .run(line)
+        .refused(1, &[secret, "encrypted by SOPS"]);
+    assert_eq!(checkout.files(), before);
+}
+
+/// Nothing follows a new folder by itself: the command that makes a hub follow it is printed.
+#[test]
+fn what_starts_the_following_is_printed() {
+    let checkout = Checkout::filled();
+    let serve = "driftless serve --repository https://github.com/acme/fleet --branch dev --path clusters/asia";
+    let root = checkout.0.path().display().to_string();
+    let build = format!("driftless build {root}/clusters/asia | kubectl apply -f -");
+    let said = checkout.ok("env add-cluster asia");
+    for words in [serve, &build] {
+        assert!(said.contains(words), "'{words}' is not in:\n{said}");
+    }
+    let found = checkout.run("env add-cluster asia -o json").json();
+    assert_eq!(found["next"][0]["command"], serve, "{found:#}");
+    assert_eq!(found["next"][1]["command"], build, "{found:#}");
+    let shared = Checkout::new();
+    let said = shared.ok("fleet add-cluster america");
+    let serve = "driftless serve --repository OWNER/NAME --branch main --path clusters/america";
+    assert!(said.contains(serve), "{said}");
+    let clone = Checkout::new();
+    let git = clone.0.path().join(".git");
+    std::fs::create_dir_all(&git).expect("make .git");
+    let config = "[remote \"origin\"]\n\turl = git@github.com:acme/fleet.git\n";
+    std::fs::write(git.join("config"), config).expect("write .git/config");
+    let said = clone.ok("fleet add-cluster america");
+    let serve = "driftless serve --repository ssh://git@github.com/acme/fleet.git --branch main";
+    assert!(said.contains(serve), "{said}");
+}
+
+/// A dry run of --apply asks no hub, and shows what would be applied.
+#[test]
+fn a_dry_run_needs_no_hub() {
+    let checkout = Checkout::filled();
+    let before = checkout.files();
+    let said = checkout.ok("env add-remote america north --kubeconfig edge.conf --apply --dry-run");
+    let words = "Secret/dev-flux-system/north-kubeconfig would be applied to the hub";
+    assert!(said.contains(words), "{said}");
+    assert_eq!(checkout.files(), before);
 }

@@ -75,7 +75,7 @@ fn no_kubeconfig() {
         );
     }
     let missing = run(&["get", "all", "--kubeconfig", "missing.yaml"]);
-    missing.refused(1, &["missing.yaml", "No such file"]);
+    missing.refused(2, &["--kubeconfig: missing.yaml does not exist", "Next:"]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_file_in_place_of_a_fleet() {
     for args in [&["check", file][..], &["demo", "--once", "--fleet", file]] {
         let done = run_in(home.path(), args, &[]);
         done.refused(
-            1,
+            2,
             &[
                 &format!("{file} is a file, and not a folder"),
                 "the folder of the fleet",
@@ -190,7 +190,7 @@ fn an_environment_without_an_installation() {
     let text = kubeconfig("https://127.0.0.1:1", "{token: t}");
     let done = with(&text, &["bootstrap", "--name", "staging"]);
     done.refused(
-        1,
+        2,
         &[
             "DRIFTLESS_BUCKET, DRIFTLESS_QUEUE_URL",
             "outputs of the stack",

@@ -28,6 +28,7 @@ use crate::cluster::KubeCluster;
 use driftless_apiserver::{Clock as ServerClock, Request, Response, Server, User, Watch};
 use driftless_core::ports::{Clock, Result};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use users::Tokens;
@@ -46,7 +47,12 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// Whether workloads get the status of ones whose pods run.
     workloads: bool,
+    /// The objects that admission policies warned of, with the warnings.
+    warned: Mutex<BTreeSet<(String, String)>>,
 }
+
+/// How the warnings of admission policies begin.
+const WARNS: &str = "299 - \"Validation failed for ValidatingAdmissionPolicy";
 
 impl Embedded {
     /// A new cluster. `clock` gives the time of its objects, their uids and the length of its watches.
@@ -72,6 +78,7 @@ impl Embedded {
                 tokens: Mutex::default(),
                 clock,
                 workloads,
+                warned: Mutex::default(),
             }),
         }
     }
@@ -87,6 +94,7 @@ impl Embedded {
         let mut server = self.server();
         let before = server.version();
         let response = server.handle(request, now.clone());
+        self.remember_warnings(&response);
         if server.version() != before {
             server.settle(&now);
             if self.shared.workloads {
@@ -95,6 +103,35 @@ impl Embedded {
             self.shared.version.send_replace(server.version());
         }
         response
+    }
+
+    fn remember_warnings(&self, response: &Response) {
+        let warnings = response.headers.iter().map(|(_, value)| value);
+        let mut warnings = warnings.filter(|value| value.starts_with(WARNS)).peekable();
+        if warnings.peek().is_none() {
+            return;
+        }
+        let object = response.value().map(|value| {
+            let text = |pointer| value.pointer(pointer).and_then(Value::as_str);
+            let parts = [
+                text("/kind"),
+                text("/metadata/namespace"),
+                text("/metadata/name"),
+            ];
+            parts.into_iter().flatten().collect::<Vec<_>>().join("/")
+        });
+        let object = object.unwrap_or_default();
+        let mut known = lock(&self.shared.warned);
+        for value in warnings {
+            let text = value.trim_start_matches("299 - \"").trim_end_matches('"');
+            let text = text.replace("\\\"", "\"").replace("\\\\", "\\");
+            known.insert((object.clone(), text));
+        }
+    }
+
+    /// The objects that admission policies warned of so far, `KIND/NAMESPACE/NAME`, each with the warning.
+    pub fn policy_warnings(&self) -> BTreeSet<(String, String)> {
+        lock(&self.shared.warned).clone()
     }
 
     /// Does something to the server itself, such as a change that no request can make.

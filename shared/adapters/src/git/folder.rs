@@ -79,7 +79,7 @@ impl FolderGit {
     /// # Errors
     /// The URL is no repository's, or there is no such folder.
     pub fn with(mut self, url: &str, reference: Option<&str>, path: &Path) -> Result<Self> {
-        let repository = index::repository(url).ok_or_else(|| {
+        let repository = repository(url).ok_or_else(|| {
             let what =
                 format!("'{url}' is not the URL of a repository, such as https://HOST/OWNER/NAME");
             PortError::new(ErrorKind::Invalid, what)
@@ -144,8 +144,13 @@ impl FolderGit {
         run(changed).await.unwrap_or_default()
     }
 
+    /// Whether a folder stands in for the default branch, or for every one, of a repository.
+    pub fn has(&self, url: &str) -> bool {
+        self.find(url, &GitReference::default()).is_some()
+    }
+
     fn find(&self, url: &str, reference: &GitReference) -> Option<&Arc<Folder>> {
-        let repository = index::repository(url)?;
+        let repository = repository(url)?;
         let name = name(reference);
         let named = |folder: &&Arc<Folder>| {
             folder.repository == repository && folder.reference.as_deref() == Some(name)
@@ -185,6 +190,16 @@ impl FolderGit {
         let what = format!("{} changes all the time", folder.path.display());
         Err(PortError::new(ErrorKind::Unavailable, what))
     }
+}
+
+/// The repository at an address, as [`index::repository`] has it; a host of charts may have no path.
+fn repository(url: &str) -> Option<String> {
+    index::repository(url).or_else(|| {
+        let (_, host) = url.split_once("://")?;
+        let host = host.trim_end_matches('/');
+        let is_host = !host.is_empty() && !host.contains('/') && !url.starts_with("file:");
+        is_host.then(|| host.to_lowercase())
+    })
 }
 
 /// What a reference asks for, as people call it.

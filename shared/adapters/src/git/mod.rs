@@ -77,8 +77,10 @@ impl GitRouter {
         let host = self.hosts.iter().find(|host| host.reads(place));
         host.map(AsRef::as_ref).ok_or_else(|| {
             let what = match place {
-                Location::Folder(_) => "file:// repositories are not read here: use https://HOST/OWNER/NAME, or start driftless serve \
-                 with this address as its --repository".to_owned(),
+                Location::Folder(path) => format!(
+                    "{path} is a folder, which only driftless serve reads: use https://HOST/OWNER/NAME, or start driftless serve with \
+                     --repository file://{path}"
+                ),
                 Location::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),
                 Location::Server => "this Git host is not supported".to_owned(),
             };

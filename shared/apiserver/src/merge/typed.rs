@@ -155,6 +155,44 @@ fn check_items(
     }
 }
 
+/// The paths of the lists and maps in a value that server-side apply replaces as a whole.
+pub fn atomics(of: TypeRef<'_>, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    atomics_at(of, value, "", &mut found);
+    found
+}
+
+fn atomics_at(of: TypeRef<'_>, value: &Value, path: &str, out: &mut Vec<String>) {
+    if value.is_object() || value.is_array() {
+        match of.shape(Some(value)) {
+            Shape::Scalar(_) => {}
+            Shape::List { item, list_type } => {
+                if *list_type == ListType::Atomic {
+                    out.push(path.to_owned());
+                }
+                for (index, value) in value.as_array().into_iter().flatten().enumerate() {
+                    atomics_at(of.at(item), value, &format!("{path}[{index}]"), out);
+                }
+            }
+            Shape::Map {
+                declared,
+                others,
+                atomic,
+            } => {
+                if atomic {
+                    out.push(path.to_owned());
+                }
+                for (key, value) in value.as_object().into_iter().flatten() {
+                    if let Some((id, element, _)) = below(declared, others, key) {
+                        let path = format!("{path}{}", display_element(&element));
+                        atomics_at(of.at(id), value, &path, out);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The fields that a value sets.
 pub fn field_set(of: TypeRef<'_>, value: &Value) -> Set {
     let mut set = Set::default();

@@ -3,6 +3,7 @@
 pub(crate) mod definitions;
 pub(crate) mod deletion;
 pub(crate) mod ownership;
+pub(crate) mod policy;
 mod strategy;
 mod validate;
 
@@ -28,6 +29,30 @@ pub(crate) trait Admit {
         write: &Write<'_>,
         name: &str,
         object: &mut Value,
+    ) -> Result<(), ApiError>;
+
+    /// Admission of a changed object, which it may complete.
+    ///
+    /// # Errors
+    /// A refusal.
+    fn update(
+        &self,
+        state: &State,
+        write: &Write<'_>,
+        live: &Value,
+        object: &mut Value,
+    ) -> Result<(), ApiError>;
+
+    /// The last word on an object that is otherwise ready to be stored; `live` is the object before.
+    ///
+    /// # Errors
+    /// A refusal.
+    fn validate(
+        &self,
+        state: &State,
+        write: &Write<'_>,
+        object: &Value,
+        live: Option<&Value>,
     ) -> Result<(), ApiError>;
 
     /// Whether the user holds what a role or a binding grants; `live` is the object before.
@@ -93,6 +118,7 @@ pub(crate) fn create(
             &problems,
         ));
     }
+    write.admit.validate(state, write, &object, None)?;
     let key = (namespace, name.clone());
     if state.store.get(&resource.key(), &key).is_some() {
         return Err(ApiError::already_exists(resource, &name));
@@ -123,6 +149,7 @@ pub(crate) fn change(
     mut new: Value,
 ) -> Result<Value, ApiError> {
     let resource = write.resource;
+    write.admit.update(state, write, live, &mut new)?;
     let given = text(&new, "/metadata/resourceVersion").to_owned();
     let current = text(live, "/metadata/resourceVersion").to_owned();
     if !given.is_empty() && given != current {
@@ -144,6 +171,7 @@ pub(crate) fn change(
             &problems,
         ));
     }
+    write.admit.validate(state, write, &new, Some(live))?;
     set(
         &mut new,
         "metadata",

@@ -1,5 +1,7 @@
 //! An authorized request with everything that its handler needs.
 
+use std::cell::RefCell;
+
 use serde_json::Value;
 
 use crate::authorization::escalation;
@@ -13,6 +15,7 @@ use crate::resources::Resource;
 use crate::store::state::State;
 use crate::user::User;
 use crate::values::clock::Clock;
+use crate::values::text;
 use crate::{admission, objects, registry};
 
 /// An authorized request for a resource that exists.
@@ -86,7 +89,7 @@ impl Call<'_> {
         object: Value,
         dry_run: bool,
     ) -> Result<Value, ApiError> {
-        let guards = Guards { user: &self.user };
+        let guards = Guards::new(&self.user);
         let mut write = Write {
             resource,
             namespace: &self.target.namespace,
@@ -95,7 +98,9 @@ impl Call<'_> {
             dry_run,
             admit: &guards,
         };
-        registry::create(state, &mut write, object)
+        let stored = registry::create(state, &mut write, object);
+        self.warnings.append(&mut guards.warnings.into_inner());
+        stored
     }
 
     /// Stores a changed object: see [`registry::change`].
@@ -110,7 +115,7 @@ impl Call<'_> {
         new: Value,
         dry_run: bool,
     ) -> Result<Value, ApiError> {
-        let guards = Guards { user: &self.user };
+        let guards = Guards::new(&self.user);
         let mut write = Write {
             resource,
             namespace: &self.target.namespace,
@@ -119,13 +124,47 @@ impl Call<'_> {
             dry_run,
             admit: &guards,
         };
-        registry::change(state, &mut write, &self.target.name, live, new)
+        let stored = registry::change(state, &mut write, &self.target.name, live, new);
+        self.warnings.append(&mut guards.warnings.into_inner());
+        stored
     }
 }
 
 /// Admission and the check of privilege escalation, for one user.
 struct Guards<'a> {
     user: &'a User,
+    /// Warnings of admission for the answer.
+    warnings: RefCell<Vec<String>>,
+}
+
+impl<'a> Guards<'a> {
+    fn new(user: &'a User) -> Self {
+        Self {
+            user,
+            warnings: RefCell::default(),
+        }
+    }
+
+    /// The request that admission policies see.
+    fn request<'r>(
+        &'r self,
+        write: &'r Write<'_>,
+        name: &'r str,
+        object: Option<&'r Value>,
+        old: Option<&'r Value>,
+    ) -> admission::Request<'r> {
+        admission::Request {
+            user: self.user,
+            resource: write.resource,
+            subresource: write.subresource,
+            namespace: write.namespace,
+            name,
+            operation: if old.is_some() { "UPDATE" } else { "CREATE" },
+            object,
+            old,
+            dry_run: write.dry_run,
+        }
+    }
 }
 
 impl Admit for Guards<'_> {
@@ -136,7 +175,31 @@ impl Admit for Guards<'_> {
         name: &str,
         object: &mut Value,
     ) -> Result<(), ApiError> {
-        admission::create(state, write.resource, write.namespace, name, object)
+        admission::create(state, write.resource, write.namespace, name, object)?;
+        admission::mutate(state, &self.request(write, name, None, None), object)
+    }
+
+    fn update(
+        &self,
+        state: &State,
+        write: &Write<'_>,
+        live: &Value,
+        object: &mut Value,
+    ) -> Result<(), ApiError> {
+        let name = text(live, "/metadata/name");
+        admission::mutate(state, &self.request(write, name, None, Some(live)), object)
+    }
+
+    fn validate(
+        &self,
+        state: &State,
+        write: &Write<'_>,
+        object: &Value,
+        live: Option<&Value>,
+    ) -> Result<(), ApiError> {
+        let name = text(object, "/metadata/name");
+        let request = self.request(write, name, Some(object), live);
+        admission::validate(state, &request, &mut self.warnings.borrow_mut())
     }
 
     fn grants(

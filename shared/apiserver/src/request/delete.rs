@@ -120,11 +120,34 @@ fn check_preconditions(
     Ok(())
 }
 
+/// Asks the admission policies about a deletion.
+fn admit(
+    state: &State,
+    call: &mut Call<'_>,
+    name: &str,
+    live: &Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
+    let old = objects::in_version(&call.target.resource, live);
+    let request = admission::Request {
+        user: &call.user,
+        resource: &call.target.resource,
+        subresource: call.target.sub(),
+        namespace: text(live, "/metadata/namespace"),
+        name,
+        operation: "DELETE",
+        object: None,
+        old: Some(&old),
+        dry_run,
+    };
+    admission::validate(state, &request, &mut call.warnings)
+}
+
 /// Deletes an object.
 ///
 /// # Errors
 /// Options that are not valid, preconditions that do not hold, an object that is not there.
-pub(crate) fn delete(state: &mut State, call: &Call<'_>) -> Result<Response, ApiError> {
+pub(crate) fn delete(state: &mut State, call: &mut Call<'_>) -> Result<Response, ApiError> {
     let options = read_options(call)?;
     let resource = Arc::clone(&call.target.resource);
     let key = call.target.key();
@@ -136,6 +159,7 @@ pub(crate) fn delete(state: &mut State, call: &Call<'_>) -> Result<Response, Api
         .ok_or_else(|| ApiError::not_found(&resource, &name))?;
     admission::delete(&resource, &name)?;
     check_preconditions(&resource, &name, &live, &options)?;
+    admit(state, call, &name, &live, options.dry_run)?;
     let now = call.clock.stamp();
     let outcome = deletion::delete(state, &resource, &key, &live, &options, &now);
     match outcome {
@@ -165,7 +189,10 @@ pub(crate) fn delete(state: &mut State, call: &Call<'_>) -> Result<Response, Api
 ///
 /// # Errors
 /// Options and selectors that are not valid.
-pub(crate) fn delete_collection(state: &mut State, call: &Call<'_>) -> Result<Response, ApiError> {
+pub(crate) fn delete_collection(
+    state: &mut State,
+    call: &mut Call<'_>,
+) -> Result<Response, ApiError> {
     let options = read_options(call)?;
     let resource = Arc::clone(&call.target.resource);
     let query = &call.query;
@@ -182,6 +209,7 @@ pub(crate) fn delete_collection(state: &mut State, call: &Call<'_>) -> Result<Re
     let now = call.clock.stamp();
     let mut items = Vec::new();
     for (name, live) in chosen {
+        admit(state, call, &name.1, &live, options.dry_run)?;
         let object = match deletion::delete(state, &resource, &name, &live, &options, &now) {
             Outcome::Deleted(_) => Value::clone(&live),
             Outcome::Marked(object) => object,

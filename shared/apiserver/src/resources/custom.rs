@@ -1,11 +1,15 @@
 //! CustomResourceDefinitions.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde_json::Value;
 
+use crate::expressions::Expression;
 use crate::values::{join, text};
 
 /// The parts of a CustomResourceDefinition that its resources need.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Custom {
     /// The definition's names.
     pub names: Value,
@@ -16,6 +20,43 @@ pub struct Custom {
     /// The entries of `spec.versions`.
     pub(crate) versions: Vec<Value>,
     pub(crate) group: String,
+    /// The patterns and rules of the schemas that were needed.
+    pub(crate) compiled: Compiled,
+}
+
+/// Patterns and CEL rules of one definition: each is compiled once, when the first object needs it. One that does not compile
+/// stays `None`.
+#[derive(Debug, Default)]
+pub(crate) struct Compiled {
+    patterns: Mutex<HashMap<String, Option<regex::Regex>>>,
+    rules: Mutex<HashMap<String, Option<Arc<Expression>>>>,
+}
+
+impl Compiled {
+    /// The regular expression of a pattern.
+    pub(crate) fn pattern(&self, text: &str) -> Option<regex::Regex> {
+        once(&self.patterns, text, |text| regex::Regex::new(text).ok())
+    }
+
+    /// The expression of a rule.
+    pub(crate) fn rule(&self, text: &str) -> Option<Arc<Expression>> {
+        let compile = |text: &str| Expression::compile(text, &["self", "oldSelf"]).ok();
+        once(&self.rules, text, |text| compile(text).map(Arc::new))
+    }
+}
+
+fn once<T: Clone>(
+    known: &Mutex<HashMap<String, Option<T>>>,
+    text: &str,
+    compile: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(text) {
+        return found.clone();
+    }
+    let made = compile(text);
+    known.insert(text.to_owned(), made.clone());
+    made
 }
 
 impl Custom {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+pub(crate) use custom::Compiled;
 pub use custom::Custom;
 
 use crate::schema::{Id, Schema, builtin};

@@ -11,4 +11,5 @@
 
 mod contract;
 mod merge;
+mod policies;
 mod server;

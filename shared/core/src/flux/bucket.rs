@@ -1,10 +1,11 @@
 //! `Bucket` of source.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
+use super::schema::{DURATION, TIMEOUT};
+use super::source::AccessFrom;
 use super::{FluxKind, Source, SourceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// A `Bucket`.
 pub type Bucket = Source<BucketSpec>;
@@ -12,9 +13,26 @@ pub type Bucket = Source<BucketSpec>;
 /// `spec` of a Bucket.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "self.provider == 'aws' || self.provider == 'generic' || !has(self.sts)",
+     "message": "STS configuration is only supported for the 'aws' and 'generic' Bucket providers"},
+    {"rule": "self.provider != 'aws' || !has(self.sts) || self.sts.provider == 'aws'",
+     "message": "'aws' is the only supported STS provider for the 'aws' Bucket provider"},
+    {"rule": "self.provider != 'generic' || !has(self.sts) || self.sts.provider == 'ldap'",
+     "message": "'ldap' is the only supported STS provider for the 'generic' Bucket provider"},
+    {"rule": "!has(self.sts) || self.sts.provider != 'aws' || !has(self.sts.secretRef)",
+     "message": "spec.sts.secretRef is not required for the 'aws' STS provider"},
+    {"rule": "!has(self.sts) || self.sts.provider != 'aws' || !has(self.sts.certSecretRef)",
+     "message": "spec.sts.certSecretRef is not required for the 'aws' STS provider"},
+    {"rule": "self.provider != 'generic' || !has(self.serviceAccountName)",
+     "message": "ServiceAccountName is not supported for the 'generic' Bucket provider"},
+    {"rule": "!has(self.secretRef) || !has(self.serviceAccountName)",
+     "message": "cannot set both .spec.secretRef and .spec.serviceAccountName"},
+]))]
 pub struct BucketSpec {
     /// `generic` (anything that speaks S3), `aws`, `gcp` or `azure`.
     #[serde(default)]
+    #[schemars(extend("enum" = ["generic", "aws", "gcp", "azure"], "x-default" = "generic"))]
     pub provider: Option<String>,
     /// The bucket's name.
     pub bucket_name: String,
@@ -22,7 +40,7 @@ pub struct BucketSpec {
     pub endpoint: String,
     /// Where temporary credentials come from.
     #[serde(default)]
-    pub sts: Option<Map<String, Value>>,
+    pub sts: Option<BucketSts>,
     /// Talk to the endpoint without TLS.
     #[serde(default)]
     pub insecure: bool,
@@ -45,9 +63,11 @@ pub struct BucketSpec {
     #[serde(default)]
     pub proxy_secret_ref: Option<LocalRef>,
     /// How often to look.
+    #[schemars(regex(pattern = DURATION))]
     pub interval: String,
     /// How long a look may take; a minute when absent.
     #[serde(default)]
+    #[schemars(regex(pattern = TIMEOUT), extend("x-default" = "60s"))]
     pub timeout: Option<String>,
     /// Patterns of objects to leave out, as `.gitignore` has them.
     #[serde(default)]
@@ -57,7 +77,26 @@ pub struct BucketSpec {
     pub suspend: bool,
     /// Of older versions; accepted and without effect, as in Flux.
     #[serde(default)]
-    pub access_from: Option<Map<String, Value>>,
+    #[schemars(extend("x-older" = true))]
+    pub access_from: Option<AccessFrom>,
+}
+
+/// Where temporary credentials come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BucketSts {
+    /// `aws` or `ldap`.
+    #[schemars(extend("enum" = ["aws", "ldap"]))]
+    pub provider: String,
+    /// The address.
+    #[schemars(regex(pattern = r"^(http|https)://.*$"))]
+    pub endpoint: String,
+    /// The Secret with `username` and `password`.
+    #[serde(default)]
+    pub secret_ref: Option<LocalRef>,
+    /// The Secret with `ca.crt`, `tls.crt` and `tls.key`.
+    #[serde(default)]
+    pub cert_secret_ref: Option<LocalRef>,
 }
 
 impl SourceSpec for BucketSpec {
@@ -107,7 +146,7 @@ const OR_FLUX: &str = "or keep this source with Flux's source-controller";
 mod tests {
     use super::*;
     use driftless_manifest::Object;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn bucket(change: Value) -> Bucket {
         let mut spec =
@@ -137,7 +176,10 @@ mod tests {
             (json!({"provider": "azure"}), "spec.provider 'azure'"),
             (json!({"provider": "gcp"}), "spec.provider 'gcp'"),
             (json!({"provider": "else"}), "spec.provider 'else'"),
-            (json!({"sts": {"provider": "ldap"}}), "spec.sts "),
+            (
+                json!({"sts": {"provider": "ldap", "endpoint": "https://sts.acme.example"}}),
+                "spec.sts ",
+            ),
             (
                 json!({"serviceAccountName": "a"}),
                 "spec.serviceAccountName ",

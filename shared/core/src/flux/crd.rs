@@ -1,7 +1,11 @@
-//! Custom resource definitions of Flux's API, of our own making: the schema of `spec` comes from the Rust types, every
-//! version Flux 2.x has served is served, and fields we do not know are preserved, so that an object written for any
-//! Flux version survives.
+//! Custom resource definitions of Flux's API, of our own making: the schema of `spec` comes from the Rust types, which carry
+//! Flux's own rules (patterns, lengths, words, defaults, CEL), and every version Flux 2.x has served is served.
+//!
+//! A schema is written with schemars, and with three keywords that only this file reads: `x-default` is the default that the
+//! API server fills in, `x-older` marks a field that the older versions alone have, and `x-kubernetes-…` stay as they are.
 
+use super::external_artifact::ExternalArtifactSpec;
+use super::notification::{AlertSpec, ProviderSpec, ReceiverSpec};
 use super::{
     BucketSpec, FluxKind, GitRepositorySpec, HelmChartSpec, HelmReleaseSpec, HelmRepositorySpec,
     KustomizationSpec, OCIRepositorySpec,
@@ -26,6 +30,46 @@ pub fn is_current(live: &Object) -> bool {
     live.label(MANAGED_BY.0) == Some(MANAGED_BY.1)
 }
 
+/// The fields of an object's `spec` that a definition does not declare: the API server drops them where it reads the object.
+pub fn undeclared(definition: &Object, object: &Object) -> Vec<String> {
+    let api_version = object.api_version();
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let versions = definition
+        .pointer("/spec/versions")
+        .and_then(Value::as_array);
+    let mut versions = versions.into_iter().flatten();
+    let schema = versions.find(|one| one["name"] == version);
+    let schema = schema.and_then(|one| one.pointer("/schema/openAPIV3Schema/properties/spec"));
+    let mut found = Vec::new();
+    if let (Some(schema), Some(spec)) = (schema, object.pointer("/spec")) {
+        collect_undeclared(schema, spec, "spec", &mut found);
+    }
+    found
+}
+
+fn collect_undeclared(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    let is_open = schema["x-kubernetes-preserve-unknown-fields"] == true;
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = format!("{path}.{key}");
+                let declared = schema["properties"].get(key);
+                match declared.or_else(|| schema.get("additionalProperties")) {
+                    Some(schema) => collect_undeclared(schema, value, &path, found),
+                    None if is_open => {}
+                    None => found.push(path),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_undeclared(&schema["items"], item, &format!("{path}[{index}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn definition(kind: FluxKind) -> Value {
     let versions: Vec<Value> = kind
         .versions()
@@ -33,7 +77,6 @@ fn definition(kind: FluxKind) -> Value {
         .enumerate()
         .map(|(at, name)| version(kind, name, at == 0))
         .collect();
-    let name = kind.as_str();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -44,8 +87,7 @@ fn definition(kind: FluxKind) -> Value {
         "spec": {
             "group": kind.group(),
             "scope": "Namespaced",
-            "names": {"kind": name, "listKind": format!("{name}List"), "plural": kind.plural(),
-                      "singular": name.to_lowercase(), "shortNames": short_names(kind)},
+            "names": names(kind),
             "versions": versions,
         },
     })
@@ -64,14 +106,16 @@ fn version(kind: FluxKind, name: &str, newest: bool) -> Value {
                 "apiVersion": {"type": "string"},
                 "kind": {"type": "string"},
                 "metadata": {"type": "object"},
-                "spec": spec_schema(kind),
+                "spec": spec_schema(kind, newest),
                 "status": status_schema(kind),
             },
         }},
     })
 }
 
-/// Where a controller reports, Flux's own default: an object that nobody has looked at yet is in progress, not current.
+/// Where a controller reports, Flux's own default: an object that nobody has looked at yet is in progress, not current. What
+/// other versions of a controller wrote is kept. An Alert and a Provider have a status, too, which Flux's do not: it says that they
+/// are not served.
 fn status_schema(kind: FluxKind) -> Value {
     let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     if !matches!(
@@ -83,34 +127,62 @@ fn status_schema(kind: FluxKind) -> Value {
     schema
 }
 
-fn short_names(kind: FluxKind) -> &'static [&'static str] {
+fn names(kind: FluxKind) -> Value {
+    let name = kind.as_str();
+    let group = match kind {
+        FluxKind::Kustomization | FluxKind::HelmRelease => "fluxcd-appliers",
+        FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => "fluxcd-notifications",
+        _ => "fluxcd-sources",
+    };
+    let mut names = json!({"kind": name, "listKind": format!("{name}List"), "plural": kind.plural(),
+        "singular": name.to_lowercase(), "categories": ["all", "fluxcd", group]});
+    if let Some(short) = short_name(kind) {
+        names["shortNames"] = json!([short]);
+    }
+    names
+}
+
+fn short_name(kind: FluxKind) -> Option<&'static str> {
     match kind {
-        FluxKind::GitRepository => &["gitrepo"],
-        FluxKind::OCIRepository => &["ocirepo"],
-        FluxKind::HelmRepository => &["helmrepo"],
-        FluxKind::HelmChart => &["hc"],
-        FluxKind::Kustomization => &["ks"],
-        FluxKind::HelmRelease => &["hr"],
-        _ => &[],
+        FluxKind::GitRepository => Some("gitrepo"),
+        FluxKind::OCIRepository => Some("ocirepo"),
+        FluxKind::HelmRepository => Some("helmrepo"),
+        FluxKind::HelmChart => Some("hc"),
+        FluxKind::ExternalArtifact => Some("ea"),
+        FluxKind::Kustomization => Some("ks"),
+        FluxKind::HelmRelease => Some("hr"),
+        FluxKind::Bucket | FluxKind::Receiver | FluxKind::Provider | FluxKind::Alert => None,
     }
 }
 
+/// The columns of `kubectl get`, in Flux's order.
 fn columns(kind: FluxKind) -> Value {
-    let ready = json!({"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"});
-    let status = json!({"name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message"});
+    let column = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
     let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
+    let ready = column("Ready", ".status.conditions[?(@.type==\"Ready\")].status");
+    let status = column("Status", ".status.conditions[?(@.type==\"Ready\")].message");
+    let url = column("URL", ".spec.url");
     match kind {
-        FluxKind::GitRepository | FluxKind::OCIRepository | FluxKind::HelmRepository => {
-            json!([{"name": "URL", "type": "string", "jsonPath": ".spec.url"}, age, ready, status])
-        }
-        FluxKind::Bucket => json!([
-            {"name": "Endpoint", "type": "string", "jsonPath": ".spec.endpoint"}, age, ready, status
+        FluxKind::GitRepository | FluxKind::HelmRepository => json!([url, age, ready, status]),
+        FluxKind::OCIRepository => json!([url, ready, status, age]),
+        FluxKind::Bucket => json!([column("Endpoint", ".spec.endpoint"), age, ready, status]),
+        FluxKind::HelmChart => json!([
+            column("Chart", ".spec.chart"),
+            column("Version", ".spec.version"),
+            column("Source Kind", ".spec.sourceRef.kind"),
+            column("Source Name", ".spec.sourceRef.name"),
+            age,
+            ready,
+            status
         ]),
+        FluxKind::ExternalArtifact => {
+            json!([age, ready, status, column("Source", ".spec.sourceRef.name")])
+        }
         _ => json!([age, ready, status]),
     }
 }
 
-fn spec_schema(kind: FluxKind) -> Value {
+fn spec_schema(kind: FluxKind, newest: bool) -> Value {
     let mut schema = match kind {
         FluxKind::Kustomization => schema_of::<KustomizationSpec>(),
         FluxKind::GitRepository => schema_of::<GitRepositorySpec>(),
@@ -119,9 +191,12 @@ fn spec_schema(kind: FluxKind) -> Value {
         FluxKind::Bucket => schema_of::<BucketSpec>(),
         FluxKind::HelmRepository => schema_of::<HelmRepositorySpec>(),
         FluxKind::HelmChart => schema_of::<HelmChartSpec>(),
-        _ => json!({"type": "object"}),
+        FluxKind::ExternalArtifact => schema_of::<ExternalArtifactSpec>(),
+        FluxKind::Receiver => schema_of::<ReceiverSpec>(),
+        FluxKind::Provider => schema_of::<ProviderSpec>(),
+        FluxKind::Alert => schema_of::<AlertSpec>(),
     };
-    preserve_unknown(&mut schema);
+    make_structural(&mut schema, newest);
     schema
 }
 
@@ -132,9 +207,12 @@ fn schema_of<T: JsonSchema>() -> Value {
         .to_value()
 }
 
-/// Turns a JSON schema into a structural one: no nullable unions or titles of ours, unknown fields kept in every object,
-/// no default (a default would be written into objects that Flux owns too).
-fn preserve_unknown(schema: &mut Value) {
+/// Turns a JSON schema into a structural one: neither unions nor titles, and of the defaults those alone that the API server
+/// fills in. What may hold anything keeps it.
+fn make_structural(schema: &mut Value, newest: bool) {
+    if schema.as_bool() == Some(true) {
+        *schema = json!({});
+    }
     let Value::Object(map) = schema else { return };
     for key in [
         "$schema",
@@ -149,25 +227,49 @@ fn preserve_unknown(schema: &mut Value) {
         map.remove(key);
     }
     flatten_one_of(map);
+    if let Some(Value::Array(required)) = map.get_mut("required") {
+        // As Flux's are sorted: the order is that of the errors.
+        required.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+    }
+    if let Some(default) = map.remove("x-default") {
+        map.insert("default".to_owned(), default);
+    }
+    if map.remove("x-older").is_some() && newest {
+        refuse(map);
+    }
     if let Some(Value::Object(properties)) = map.get_mut("properties") {
-        properties.values_mut().for_each(preserve_unknown);
+        properties
+            .values_mut()
+            .for_each(|property| make_structural(property, newest));
+    }
+    if map.get("additionalProperties") == Some(&Value::Bool(true)) {
+        map.remove("additionalProperties");
     }
     for key in ["items", "additionalProperties"] {
         if let Some(inner) = map.get_mut(key) {
-            preserve_unknown(inner);
+            make_structural(inner, newest);
         }
     }
-    let open = map.get("additionalProperties") == Some(&Value::Bool(true));
-    if open {
-        map.remove("additionalProperties");
-    }
-    let is_map = map.contains_key("additionalProperties");
-    if map.get("type").and_then(Value::as_str) == Some("object") && !is_map {
+    let is_open = match map.get("type").and_then(Value::as_str) {
+        None => true,
+        Some("object") => {
+            !map.contains_key("properties") && !map.contains_key("additionalProperties")
+        }
+        Some(_) => false,
+    };
+    if is_open {
         map.insert(
             "x-kubernetes-preserve-unknown-fields".to_owned(),
             Value::Bool(true),
         );
     }
+}
+
+/// Refuses a field that the older versions alone have. It is declared nevertheless: objects are stored in the newest version,
+/// and a field that it does not declare is lost.
+fn refuse(map: &mut Map<String, Value>) {
+    let rule = json!({"rule": "false", "message": "field not declared in schema: only the older versions have it"});
+    map.insert("x-kubernetes-validations".to_owned(), json!([rule]));
 }
 
 /// `oneOf` of single words, as schemars writes a documented enum, becomes `enum`.
@@ -206,6 +308,7 @@ fn flatten_one_of(map: &mut Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schema::DURATION;
     use super::*;
 
     #[test]
@@ -231,19 +334,20 @@ mod tests {
     #[test]
     fn schema_is_structural() {
         for kind in FluxKind::ALL {
-            let text = spec_schema(kind).to_string();
+            let text = spec_schema(kind, true).to_string();
             for word in [
                 "$ref",
                 "oneOf",
                 "anyOf",
                 "nullable",
                 "$schema",
-                "\"default\"",
+                "x-older",
+                "x-default",
             ] {
                 assert!(!text.contains(word), "{word} in {text}");
             }
         }
-        let schema = spec_schema(FluxKind::Kustomization);
+        let schema = spec_schema(FluxKind::Kustomization, true);
         let policy = &schema["properties"]["deletionPolicy"];
         assert_eq!(policy["type"], "string");
         let words = json!(["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]);
@@ -252,6 +356,70 @@ mod tests {
             schema["properties"]["dependsOn"]["items"]["required"],
             json!(["name"])
         );
-        assert_eq!(schema["required"], json!(["interval", "sourceRef"]));
+        assert_eq!(
+            schema["required"],
+            json!(["interval", "prune", "sourceRef"])
+        );
+        assert_eq!(schema["properties"]["force"]["default"], false);
+        assert_eq!(schema["properties"]["interval"]["pattern"], DURATION);
+    }
+
+    /// The places of a schema where anything may be.
+    fn open(schema: &Value, path: &str, found: &mut Vec<String>) {
+        if schema["x-kubernetes-preserve-unknown-fields"] == true {
+            found.push(path.to_owned());
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            open(property, &format!("{path}.{name}"), found);
+        }
+        for key in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get(key) {
+                open(inner, path, found);
+            }
+        }
+    }
+
+    #[test]
+    fn only_values_and_patches_of_older_versions_hold_anything() {
+        let mut found = Vec::new();
+        for kind in FluxKind::ALL {
+            open(&spec_schema(kind, true), kind.as_str(), &mut found);
+        }
+        found.retain(|path| {
+            !path.contains(".patchesStrategicMerge") && !path.contains(".patchesJson6902")
+        });
+        assert_eq!(found, ["HelmRelease.values"]);
+    }
+
+    #[test]
+    fn undeclared_fields_are_named() {
+        let definitions = custom_resource_definitions();
+        let releases = definitions
+            .iter()
+            .find(|one| one.name().starts_with("helmreleases."));
+        let object = json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web"},
+            "spec": {"interval": "5m", "forceUpgrade": true, "values": {"any": {"thing": 1}},
+                "valuesFrom": [{"kind": "Secret", "name": "a"}, {"kind": "Secret", "name": "b", "key": "x"}],
+                "commonMetadata": {"labels": {"any": "thing"}}}});
+        let object = Object::new(object).unwrap();
+        assert_eq!(
+            undeclared(releases.unwrap(), &object),
+            ["spec.forceUpgrade", "spec.valuesFrom[1].key"]
+        );
+    }
+
+    #[test]
+    fn fields_of_older_versions_are_declared_and_refused_in_the_newest() {
+        for (kind, field) in [
+            (FluxKind::Kustomization, "patchesStrategicMerge"),
+            (FluxKind::GitRepository, "gitImplementation"),
+            (FluxKind::HelmChart, "valuesFile"),
+        ] {
+            let rules = |newest: bool| {
+                spec_schema(kind, newest)["properties"][field]["x-kubernetes-validations"].clone()
+            };
+            assert_eq!(rules(true)[0]["rule"], "false", "{kind}");
+            assert_eq!(rules(false), Value::Null, "{kind}");
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! `GitRepository` of source.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
+use super::schema::{DURATION, TIMEOUT};
+use super::source::AccessFrom;
 use super::{FluxKind, Source, SourceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// A `GitRepository`.
 pub type GitRepository = Source<GitRepositorySpec>;
@@ -12,29 +13,37 @@ pub type GitRepository = Source<GitRepositorySpec>;
 /// `spec` of a GitRepository.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "!has(self.serviceAccountName) || (has(self.provider) && (self.provider == 'azure' || self.provider == 'aws'))",
+     "message": "serviceAccountName can only be set when provider is 'azure' or 'aws'"},
+]))]
 pub struct GitRepositorySpec {
     /// The repository's address.
+    #[schemars(regex(pattern = r"^(http|https|ssh)://.*$"))]
     pub url: String,
     /// The Secret with the credentials.
     #[serde(default)]
     pub secret_ref: Option<LocalRef>,
     /// `generic`, `github`, `azure` or `aws`.
     #[serde(default)]
+    #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,
     /// The service account for a cloud's login.
     #[serde(default)]
     pub service_account_name: Option<String>,
     /// How often to look.
+    #[schemars(regex(pattern = DURATION))]
     pub interval: String,
     /// How long a look may take.
     #[serde(default)]
+    #[schemars(regex(pattern = TIMEOUT), extend("x-default" = "60s"))]
     pub timeout: Option<String>,
     /// Which commit.
     #[serde(default, rename = "ref")]
-    pub reference: Option<Map<String, Value>>,
+    pub reference: Option<GitReference>,
     /// Which signatures are needed.
     #[serde(default)]
-    pub verify: Option<Map<String, Value>>,
+    pub verify: Option<GitVerification>,
     /// A proxy's address and credentials.
     #[serde(default)]
     pub proxy_secret_ref: Option<LocalRef>,
@@ -49,21 +58,23 @@ pub struct GitRepositorySpec {
     pub recurse_submodules: bool,
     /// Other repositories' files to put into this artifact.
     #[serde(default)]
-    pub include: Vec<Map<String, Value>>,
+    pub include: Vec<GitInclude>,
     /// Only these folders.
     #[serde(default)]
     pub sparse_checkout: Vec<String>,
     /// Of older versions; accepted and without effect, as in Flux.
     #[serde(default)]
+    #[schemars(extend("x-older" = true))]
     pub git_implementation: Option<String>,
     /// Of older versions; accepted and without effect, as in Flux.
     #[serde(default)]
-    pub access_from: Option<Map<String, Value>>,
+    #[schemars(extend("x-older" = true))]
+    pub access_from: Option<AccessFrom>,
 }
 
 /// Which commit of a repository, as `GitRepository.spec.ref` says it. Later fields win over earlier ones, as in Flux:
 /// commit, then name, semver, tag, branch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GitReference {
     /// A branch; `master` when nothing else is given.
@@ -76,6 +87,32 @@ pub struct GitReference {
     pub name: String,
     /// A commit.
     pub commit: String,
+}
+
+/// Which signatures are needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitVerification {
+    /// What must be signed: the commit, the tag, or both.
+    #[serde(default)]
+    #[schemars(extend("enum" = ["head", "HEAD", "Tag", "TagAndHEAD"], "x-default" = "HEAD"))]
+    pub mode: Option<String>,
+    /// The Secret with the public keys.
+    pub secret_ref: LocalRef,
+}
+
+/// Another repository's files to put into the artifact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitInclude {
+    /// The GitRepository, in the object's namespace.
+    pub repository: LocalRef,
+    /// The folder in that repository; all of it when absent.
+    #[serde(default)]
+    pub from_path: Option<String>,
+    /// The folder in the artifact; the repository's name when absent.
+    #[serde(default)]
+    pub to_path: Option<String>,
 }
 
 impl SourceSpec for GitRepositorySpec {
@@ -92,17 +129,12 @@ impl SourceSpec for GitRepositorySpec {
 
 impl GitRepository {
     /// The reference, `master` when nothing is given (source-controller's default branch).
-    ///
-    /// # Errors
-    /// A sentence that names the field that is wrong.
-    pub fn reference(&self) -> Result<GitReference, String> {
-        let reference = Value::Object(self.spec.reference.clone().unwrap_or_default());
-        let mut reference: GitReference =
-            serde_json::from_value(reference).map_err(|error| format!("spec.ref: {error}"))?;
+    pub fn reference(&self) -> GitReference {
+        let mut reference = self.spec.reference.clone().unwrap_or_default();
         if reference == GitReference::default() {
             "master".clone_into(&mut reference.branch);
         }
-        Ok(reference)
+        reference
     }
 
     /// A field that asks for something this version cannot do, as a sentence; nothing is silently ignored. `is_github`: the
@@ -134,7 +166,7 @@ impl GitRepository {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn what_only_servers_without_an_api_have() {

@@ -1,9 +1,10 @@
 //! `HelmChart` of source.toolkit.fluxcd.io.
 
+use super::schema::{DURATION, without};
+use super::source::AccessFrom;
 use super::{FluxKind, ObjectRef, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// A `HelmChart`.
 pub type HelmChart = Source<HelmChartSpec>;
@@ -11,37 +12,47 @@ pub type HelmChart = Source<HelmChartSpec>;
 /// `spec` of a HelmChart.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "!has(self.verify) || self.sourceRef.kind == 'HelmRepository'",
+     "message": "spec.verify is only supported when spec.sourceRef.kind is 'HelmRepository'"},
+]))]
 pub struct HelmChartSpec {
     /// The chart's name in a repository, or its folder or archive in a source's files.
     pub chart: String,
     /// A version, or a range of versions of a HelmRepository; the newest when absent.
     #[serde(default)]
+    #[schemars(extend("x-default" = "*"))]
     pub version: Option<String>,
     /// Where the chart is.
     pub source_ref: ChartSource,
     /// How often to look.
+    #[schemars(regex(pattern = DURATION))]
     pub interval: String,
     /// `ChartVersion`: a new version makes a new artifact; `Revision`: a new revision of the source does.
     #[serde(default)]
+    #[schemars(extend("enum" = ["ChartVersion", "Revision"], "x-default" = "ChartVersion"))]
     pub reconcile_strategy: Option<String>,
     /// Files of the chart whose values, merged in order, take the place of its `values.yaml`.
     #[serde(default)]
     pub values_files: Vec<String>,
     /// Of older versions: one more values file, merged first.
     #[serde(default)]
+    #[schemars(extend("x-older" = true))]
     pub values_file: Option<String>,
     /// Pass over values files that are not there.
     #[serde(default)]
     pub ignore_missing_values_files: bool,
     /// Which signatures are needed.
     #[serde(default)]
+    #[schemars(transform = without("trustedRootSecretRef"))]
     pub verify: Option<Verification>,
     /// Leave everything as it is.
     #[serde(default)]
     pub suspend: bool,
     /// Of older versions; accepted and without effect, as in Flux.
     #[serde(default)]
-    pub access_from: Option<Map<String, Value>>,
+    #[schemars(extend("x-older" = true))]
+    pub access_from: Option<AccessFrom>,
 }
 
 /// `spec.sourceRef` of a HelmChart: a source of the same namespace.
@@ -52,6 +63,7 @@ pub struct ChartSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// `HelmRepository`, `GitRepository` or `Bucket`.
+    #[schemars(extend("enum" = ["HelmRepository", "GitRepository", "Bucket"]))]
     pub kind: String,
     /// The name.
     pub name: String,

@@ -1,11 +1,13 @@
 //! `HelmRepository` of source.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
+use super::schema::{DURATION, TIMEOUT};
+use super::source::AccessFrom;
 use super::{FluxKind, Source, SourceSpec};
 use driftless_manifest::Object;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A `HelmRepository`.
 pub type HelmRepository = Source<HelmRepositorySpec>;
@@ -15,15 +17,19 @@ pub type HelmRepository = Source<HelmRepositorySpec>;
 #[serde(rename_all = "camelCase")]
 pub struct HelmRepositorySpec {
     /// The repository's address: `http://`, `https://`, or `oci://` with the type `oci`.
+    #[schemars(regex(pattern = r"^(http|https|oci)://.*$"))]
     pub url: String,
     /// `default` (an `index.yaml`) or `oci` (a registry).
     #[serde(default, rename = "type")]
+    #[schemars(extend("enum" = ["default", "oci"]))]
     pub kind: Option<String>,
     /// How often to look at the index; a minute when absent. A registry has no index, and is looked at by its charts.
     #[serde(default)]
+    #[schemars(regex(pattern = DURATION))]
     pub interval: Option<String>,
     /// How long a request may take; a minute when absent.
     #[serde(default)]
+    #[schemars(regex(pattern = TIMEOUT))]
     pub timeout: Option<String>,
     /// The Secret with `username` and `password`, or for a registry a `.dockerconfigjson`.
     #[serde(default)]
@@ -39,13 +45,14 @@ pub struct HelmRepositorySpec {
     pub insecure: bool,
     /// `generic`, or a cloud whose login is used.
     #[serde(default)]
+    #[schemars(extend("enum" = ["generic", "aws", "azure", "gcp"], "x-default" = "generic"))]
     pub provider: Option<String>,
     /// Leave everything as it is.
     #[serde(default)]
     pub suspend: bool,
     /// Of older versions; accepted and without effect, as in Flux.
     #[serde(default)]
-    pub access_from: Option<Map<String, Value>>,
+    pub access_from: Option<AccessFrom>,
 }
 
 impl SourceSpec for HelmRepositorySpec {

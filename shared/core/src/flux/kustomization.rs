@@ -1,5 +1,6 @@
 //! `Kustomization` of kustomize.toolkit.fluxcd.io.
 
+use super::schema::DURATION;
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
 use driftless_manifest::Object;
 use schemars::JsonSchema;
@@ -26,12 +27,15 @@ pub struct Kustomization {
 #[serde(rename_all = "camelCase")]
 pub struct KustomizationSpec {
     /// How often to reconcile.
+    #[schemars(regex(pattern = DURATION))]
     pub interval: String,
     /// How soon to try again after a failure; the interval when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub retry_interval: Option<String>,
     /// How long an apply and its health checks may take; the interval less 30 seconds when absent, at least 30 seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// The source of the files.
     pub source_ref: SourceRef,
@@ -40,12 +44,14 @@ pub struct KustomizationSpec {
     pub path: String,
     /// Delete what is no longer rendered.
     #[serde(default)]
+    #[schemars(!default)]
     pub prune: bool,
     /// Leave everything as it is.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
     /// Recreate objects whose immutable fields changed.
     #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-default" = false))]
     pub force: bool,
     /// Wait until everything applied is ready.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -64,12 +70,15 @@ pub struct KustomizationSpec {
     pub health_check_exprs: Vec<HealthCheckExpr>,
     /// The namespace of all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
     pub target_namespace: Option<String>,
     /// Put before every name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
     pub name_prefix: Option<String>,
     /// Put behind every name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
     pub name_suffix: Option<String>,
     /// Labels and annotations of all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +88,7 @@ pub struct KustomizationSpec {
     pub patches: Vec<Patch>,
     /// Strategic merge patches of v1beta1 and v1beta2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-older" = true))]
     pub patches_strategic_merge: Vec<Map<String, Value>>,
     /// JSON patches of v1beta1 and v1beta2.
     #[serde(
@@ -86,6 +96,7 @@ pub struct KustomizationSpec {
         rename = "patchesJson6902",
         skip_serializing_if = "Vec::is_empty"
     )]
+    #[schemars(extend("x-older" = true))]
     pub patches_json6902: Vec<Json6902Patch>,
     /// Image names, tags and digests to replace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -98,6 +109,7 @@ pub struct KustomizationSpec {
     pub ignore_missing_components: bool,
     /// kustomize's `buildMetadata`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = {"type": "string", "enum": ["originAnnotations", "transformerAnnotations"]}))]
     pub build_metadata: Vec<String>,
     /// Fields to leave to others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,6 +128,7 @@ pub struct KustomizationSpec {
     pub service_account_name: Option<String>,
     /// Of v1beta1; accepted and without effect, as in Flux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-older" = true))]
     pub validation: Option<String>,
 }
 
@@ -144,6 +157,7 @@ pub struct SourceRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// `GitRepository`, `OCIRepository`, `Bucket` or `ExternalArtifact`.
+    #[schemars(extend("enum" = ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]))]
     pub kind: String,
     /// The name.
     pub name: String,
@@ -206,6 +220,7 @@ pub struct HealthCheckExpr {
     /// The API version it is for.
     pub api_version: String,
     /// The kind it is for.
+    #[serde(default)]
     pub kind: String,
     /// True while the object is on its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -314,6 +329,7 @@ pub struct PostBuild {
     pub substitute_from: Vec<SubstituteFrom>,
     /// `WithVariables` (only when there are variables) or `Always`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["WithVariables", "Always"]))]
     pub substitute_strategy: Option<String>,
 }
 
@@ -321,11 +337,14 @@ pub struct PostBuild {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct SubstituteFrom {
     /// `ConfigMap` or `Secret`.
+    #[schemars(extend("enum" = ["Secret", "ConfigMap"]))]
     pub kind: String,
     /// The name, in the object's namespace.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// Go on when it does not exist.
     #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-default" = false))]
     pub optional: bool,
 }
 
@@ -334,6 +353,7 @@ pub struct SubstituteFrom {
 #[serde(rename_all = "camelCase")]
 pub struct Decryption {
     /// `sops`.
+    #[schemars(extend("enum" = ["sops"]))]
     pub provider: String,
     /// The Secret with the keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -353,6 +373,12 @@ pub struct LocalRef {
 /// A remote cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "has(self.configMapRef) || has(self.secretRef)",
+     "message": "exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified"},
+    {"rule": "!has(self.configMapRef) || !has(self.secretRef)",
+     "message": "exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified"},
+]))]
 pub struct KubeConfigRef {
     /// The Secret with the kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]

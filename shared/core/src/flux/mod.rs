@@ -4,28 +4,35 @@
 mod bucket;
 mod condition;
 mod crd;
+mod external_artifact;
 mod git_repository;
 mod helm_chart;
 mod helm_release;
 mod helm_repository;
 mod kustomization;
+mod notification;
 mod oci_repository;
+mod schema;
 mod source;
 mod time;
 mod verification;
 
-pub use bucket::{Bucket, BucketSpec};
+pub use bucket::{Bucket, BucketSpec, BucketSts};
 pub use condition::{
     Condition, ConditionStatus, Conditions, HEALTHY, READY, RECONCILING, STALLED, reason, shorten,
 };
-pub use crd::{custom_resource_definitions, is_current};
-pub use git_repository::{GitReference, GitRepository, GitRepositorySpec};
+pub use crd::{custom_resource_definitions, is_current, undeclared};
+pub use external_artifact::{ExternalArtifactSpec, ExternalSourceRef};
+pub use git_repository::{
+    GitInclude, GitReference, GitRepository, GitRepositorySpec, GitVerification,
+};
 pub use helm_chart::{ChartSource, HelmChart, HelmChartSpec};
 pub use helm_release::*;
 pub use helm_repository::{HelmRepository, HelmRepositorySpec};
 pub use kustomization::*;
+pub use notification::*;
 pub use oci_repository::{LayerSelector, OCIReference, OCIRepository, OCIRepositorySpec};
-pub use source::{ArtifactStatus, Source, SourceSpec, SourceStatus};
+pub use source::{AccessFrom, ArtifactStatus, NamespaceSelector, Source, SourceSpec, SourceStatus};
 pub use time::{duration_text, parse_duration, parse_rfc3339, rfc3339, timestamp};
 pub use verification::{OidcIdentity, Verification};
 
@@ -128,6 +135,14 @@ impl FluxKind {
             Self::Provider => "Provider",
             Self::Alert => "Alert",
         }
+    }
+
+    /// Whether its objects are reconciled. The other kinds have their definitions alone.
+    pub fn is_served(self) -> bool {
+        !matches!(
+            self,
+            Self::ExternalArtifact | Self::Receiver | Self::Provider | Self::Alert
+        )
     }
 
     /// The plural name in URLs and on the command line.

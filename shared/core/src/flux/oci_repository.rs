@@ -1,6 +1,7 @@
 //! `OCIRepository` of source.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
+use super::schema::{DURATION, TIMEOUT};
 use super::{FluxKind, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ pub type OCIRepository = Source<OCIRepositorySpec>;
 #[serde(rename_all = "camelCase")]
 pub struct OCIRepositorySpec {
     /// `oci://HOST/REPOSITORY`.
+    #[schemars(regex(pattern = r"^oci://.*$"))]
     pub url: String,
     /// Which artifact; the tag `latest` when absent.
     #[serde(default, rename = "ref")]
@@ -22,6 +24,7 @@ pub struct OCIRepositorySpec {
     pub layer_selector: Option<LayerSelector>,
     /// `generic`, or a cloud whose login is used.
     #[serde(default)]
+    #[schemars(extend("enum" = ["generic", "aws", "azure", "gcp"], "x-default" = "generic"))]
     pub provider: Option<String>,
     /// The Secret with a `.dockerconfigjson`, or `username` and `password`.
     #[serde(default)]
@@ -39,9 +42,11 @@ pub struct OCIRepositorySpec {
     #[serde(default)]
     pub proxy_secret_ref: Option<LocalRef>,
     /// How often to look.
+    #[schemars(regex(pattern = DURATION))]
     pub interval: String,
     /// How long a request may take; a minute when absent.
     #[serde(default)]
+    #[schemars(regex(pattern = TIMEOUT), extend("x-default" = "60s"))]
     pub timeout: Option<String>,
     /// Patterns of files to leave out, as `.gitignore` has them.
     #[serde(default)]
@@ -77,6 +82,7 @@ pub struct LayerSelector {
     pub media_type: String,
     /// `extract`: its files are the artifact; `copy`: the layer itself is.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("enum" = ["extract", "copy"]))]
     pub operation: String,
 }
 

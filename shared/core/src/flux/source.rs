@@ -2,10 +2,28 @@
 
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
 use driftless_manifest::Object;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// `spec.accessFrom`: who else may use a source; without effect, as in Flux.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessFrom {
+    /// The namespaces.
+    pub namespace_selectors: Vec<NamespaceSelector>,
+}
+
+/// Namespaces that have all of some labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceSelector {
+    /// The labels.
+    #[serde(default)]
+    pub match_labels: BTreeMap<String, String>,
+}
 
 /// `spec` of one kind of source.
 pub trait SourceSpec: DeserializeOwned {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Verification {
     /// `cosign` (when absent) or `notation`.
     #[serde(default)]
+    #[schemars(!default, extend("enum" = ["cosign", "notation"], "x-default" = "cosign"))]
     pub provider: String,
     /// The Secret with the keys or certificates that are trusted.
     #[serde(default)]

@@ -42,7 +42,7 @@ use crate::kernel::Context;
 use crate::target::health::expressions;
 use crate::target::{self, Target};
 use attempt::{Attempt, AttemptEnd};
-pub use chart::ORIGIN_NAME as OWNER_NAME;
+pub use chart::{ORIGIN_NAME as OWNER_NAME, ORIGIN_NAMESPACE as OWNER_NAMESPACE};
 use conditions::{mark_reconciling, reasons};
 use memory::Operation;
 pub(crate) use released::released;

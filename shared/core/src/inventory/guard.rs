@@ -94,10 +94,10 @@ enum Why {
 }
 
 impl Held {
-    /// What to tell the user, with the way to approve it.
-    pub fn message(&self, revision: &str) -> String {
+    /// What to tell the user, with `notes` behind the counts and the way to approve it at the end.
+    pub fn message(&self, notes: &str, revision: &str) -> String {
         format!(
-            "{self}; to let this revision pass, annotate the Kustomization with {PRUNE_APPROVED}={revision}"
+            "{self}{notes}; to let this revision pass, annotate the Kustomization with {PRUNE_APPROVED}={revision}"
         )
     }
 }
@@ -260,7 +260,7 @@ mod tests {
             Ok(())
         );
         let held = guard(&rest.union(&inventory("Namespace", 8)), &rest, &nothing).unwrap_err();
-        let message = held.message("main@sha1:abc");
+        let message = held.message(": Namespace/ns/0", "main@sha1:abc");
         assert!(
             message.contains("more than 5 of them with others' data (Namespace/ns/0, "),
             "{message}"

@@ -32,7 +32,8 @@ fn entry(id: &ObjectId, version: &str) -> Value {
 
 /// A set of applied objects.
 ///
-/// It grows before an apply ([`Inventory::union`] is written ahead) and shrinks after a confirmed delete. An entry that cannot
+/// It grows before an apply ([`Inventory::union`] is written ahead), and shrinks after a confirmed delete and by what the apply was
+/// refused. An entry that cannot
 /// be read is kept as it is and never acted on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inventory {
@@ -104,6 +105,11 @@ impl Inventory {
     /// Adds an entry; one for the same object gets the new version.
     pub fn insert(&mut self, entry: Entry) {
         self.entries.insert(entry.id, entry.version);
+    }
+
+    /// Keeps only the entries that pass, and what cannot be read.
+    pub fn retain(&mut self, mut passes: impl FnMut(&ObjectId) -> bool) {
+        self.entries.retain(|id, _| passes(id));
     }
 
     /// Takes an object's entry over from another inventory, if it has one.

@@ -12,13 +12,13 @@ use crate::flux::{KUSTOMIZE_CONTROLLER, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{self, ErrorKind, Patch, PortError, Resource};
-use crate::target::Target;
 use crate::target::objects::{self, CONCURRENCY, Item, by_kind};
 use crate::target::wait::{self, NotEstablished, Pauses};
-use driftless_manifest::Object;
+use crate::target::{self, Target};
+use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long a recreation waits for the old object to go.
@@ -39,6 +39,8 @@ pub struct Report {
     pub live: BTreeMap<String, Object>,
     /// The fingerprints to remember.
     pub applied: BTreeMap<String, Applied>,
+    /// Objects whose write failed without a clear refusal: they may be there all the same.
+    pub doubtful: BTreeSet<ObjectId>,
     /// What failed.
     pub failure: Option<Failure>,
 }
@@ -79,7 +81,7 @@ pub async fn apply(
                 .iter()
                 .map(|item| apply_one(context, target, owner, item, &live).boxed());
             for (object, result) in concurrent::run(CONCURRENCY, work.collect()).await {
-                report.add(object, result);
+                report.add(context, owner, object, result);
             }
             if report.failure.is_some() {
                 break;
@@ -109,7 +111,18 @@ impl Report {
         }
     }
 
-    fn add(&mut self, object: &Object, result: Result<(Action, Option<Object>), Failure>) {
+    /// Whether an object was applied, or may have been.
+    pub fn may_have_made(&self, id: &ObjectId) -> bool {
+        self.doubtful.contains(id) || self.applied.contains_key(&id.inventory_id())
+    }
+
+    fn add(
+        &mut self,
+        context: &Context<'_>,
+        owner: &Kustomization,
+        object: &Object,
+        result: Result<(Action, Option<Object>), NotApplied>,
+    ) {
         match result {
             Ok((action, live)) => {
                 let id = object.id().inventory_id();
@@ -120,7 +133,42 @@ impl Report {
                     self.live.insert(id, live);
                 }
             }
-            Err(failure) => self.fail(failure),
+            Err(not) => {
+                if !not.is_refused {
+                    self.doubtful.insert(object.id());
+                }
+                let remedy = target::remedy(&context.hub, owner, &not.error);
+                let mut failure = apply_failure(object, &not.error);
+                failure.message.extend(remedy);
+                self.fail(failure);
+            }
+        }
+    }
+}
+
+/// Why an object was not applied as it should be.
+struct NotApplied {
+    error: PortError,
+    /// The API server refused the write that would have made or changed the object: it has done nothing.
+    is_refused: bool,
+}
+
+/// Anything but the refusal of the first write: what has happened is not known.
+impl From<PortError> for NotApplied {
+    fn from(error: PortError) -> Self {
+        Self {
+            error,
+            is_refused: false,
+        }
+    }
+}
+
+impl NotApplied {
+    /// The answer to the first write.
+    fn by_write(error: PortError) -> Self {
+        Self {
+            is_refused: matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid),
+            error,
         }
     }
 }
@@ -166,9 +214,8 @@ async fn apply_one<'i>(
     owner: &Kustomization,
     item: &'i Item,
     live: &Live,
-) -> (&'i Object, Result<(Action, Option<Object>), Failure>) {
+) -> (&'i Object, Result<(Action, Option<Object>), NotApplied>) {
     let result = change(context, target, owner, item, live.get(&item.object)).await;
-    let result = result.map_err(|error| apply_failure(&item.object, &error));
     (&item.object, result)
 }
 
@@ -179,7 +226,7 @@ async fn change(
     owner: &Kustomization,
     item: &Item,
     live: Option<&Object>,
-) -> Result<(Action, Option<Object>), PortError> {
+) -> Result<(Action, Option<Object>), NotApplied> {
     let Item { object, resource } = item;
     let policy = Policy::of(object);
     if policy.skip(live).is_some() {
@@ -201,16 +248,15 @@ async fn change(
         return Ok((action, Some(before.clone())));
     }
     match target.cluster.apply(resource, object, WRITE).await {
-        Ok(new) => after_write(target, item, live, new).await,
+        Ok(new) => Ok(after_write(target, item, live, new).await?),
         Err(error)
             if is_immutable_error(&error.message)
                 && (owner.spec.force || policy.recreates(before)) =>
         {
-            recreate(context, target, item)
-                .await
-                .map(|new| (Action::Created, Some(new)))
+            let new = recreate(context, target, item).await?;
+            Ok((Action::Created, Some(new)))
         }
-        Err(error) => Err(error),
+        Err(error) => Err(NotApplied::by_write(error)),
     }
 }
 

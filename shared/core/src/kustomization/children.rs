@@ -1,5 +1,6 @@
 //! What a prune takes with it indirectly: a Kustomization or HelmRelease that is deleted deletes what it applied.
 
+use super::peers::Peers;
 use super::prune::find;
 use crate::failure::Failure;
 use crate::flux::{FluxKind, HelmRelease, Kustomization, ObjectRef, reason};
@@ -22,14 +23,25 @@ struct Child {
 }
 
 /// What goes with a child.
+#[derive(Default)]
 struct Taken {
     objects: Vec<Entry>,
     /// They are on the cluster that the child is on.
     is_here: bool,
+    /// The child, if its objects can be handed over to another one of its kind: a release uninstalls all it has.
+    holder: Option<Kustomization>,
 }
 
-/// The objects that go with the Kustomizations and HelmReleases of `old` that are not in `new`. It reads on until they are so
-/// many that the guard holds the prune whatever else there is.
+/// A Kustomization or HelmRelease of an inventory.
+pub fn among(inventory: &Inventory) -> Option<ObjectId> {
+    let mut children = inventory
+        .iter()
+        .filter_map(|entry| Child::of(entry, None, 0));
+    children.next().map(|child| child.entry.id)
+}
+
+/// The objects that go with the Kustomizations and HelmReleases of `going`, but for those of `seen` and what other Kustomizations keep.
+/// It reads on until they are so many that the guard holds the prune whatever else there is.
 ///
 /// # Errors
 /// The cluster's: what cannot be read is not nothing.
@@ -37,14 +49,14 @@ pub async fn below(
     context: &Context<'_>,
     target: &Target,
     owner: &Kustomization,
-    old: &Inventory,
-    new: &Inventory,
+    peers: &Peers,
+    seen: &Inventory,
+    going: &Inventory,
 ) -> Result<Below, Failure> {
-    let stale = old.minus(new);
     let mut below = Below::default();
-    let mut seen: BTreeSet<ObjectId> = old.iter().chain(new.iter()).map(|one| one.id).collect();
+    let mut seen: BTreeSet<ObjectId> = seen.iter().map(|one| one.id).collect();
     let mut open = VecDeque::new();
-    for entry in stale.iter() {
+    for entry in going.iter() {
         let top = below.children.len();
         if let Some(child) = Child::of(entry, Some(&owner.id), top) {
             below.children.push((child.entry.id.clone(), Vec::new()));
@@ -52,11 +64,15 @@ pub async fn below(
         }
     }
     while let Some(child) = open.pop_front() {
-        if stale.len() + below.len() > Limits::default().objects {
+        if going.len() + below.len() > Limits::default().objects {
             below.is_cut = true;
             break;
         }
-        let Taken { objects, is_here } = child.takes(context, target).await?;
+        let Taken {
+            objects,
+            is_here,
+            holder,
+        } = child.takes(context, target).await?;
         let id = ObjectRef::new(
             child.kind,
             &*child.entry.id.namespace,
@@ -66,6 +82,12 @@ pub async fn below(
         for entry in objects {
             // What is listed twice goes once, and what the prune leaves is handed over.
             if is_here && !seen.insert(entry.id.clone()) {
+                continue;
+            }
+            if holder
+                .as_ref()
+                .is_some_and(|holder| peers.keep(&entry.id, holder))
+            {
                 continue;
             }
             if let Some((_, objects)) = below.children.get_mut(child.top) {
@@ -105,18 +127,15 @@ impl Child {
         };
         let refused = |error: PortError| unread(Failure::port(reason::PRUNE_FAILED, &error));
         let found = find(target.cluster.as_ref(), &self.entry).await;
-        let nothing = Taken {
-            objects: Vec::new(),
-            is_here: false,
-        };
+        let nothing = Taken::default();
         let Some((_, live)) = found.map_err(refused)?.filter(|(_, live)| self.goes(live)) else {
             return Ok(nothing);
         };
-        let (inventory, is_here) = match self.kind {
+        let (inventory, is_here, holder) = match self.kind {
             FluxKind::Kustomization => match Kustomization::from_object(live) {
                 Ok(one) if one.deletes_on_deletion() && !one.spec.suspend => {
                     let inventory = Inventory::from_status(one.status.inventory.as_ref());
-                    (inventory, one.spec.kube_config.is_none())
+                    (inventory, one.spec.kube_config.is_none(), Some(one))
                 }
                 // One that cannot be read does nothing, not even that.
                 _ => return Ok(nothing),
@@ -133,7 +152,7 @@ impl Child {
                         }
                         None => Inventory::default(),
                     };
-                    (inventory, is_here)
+                    (inventory, is_here, None)
                 }
                 _ => return Ok(nothing),
             },
@@ -141,6 +160,7 @@ impl Child {
         Ok(Taken {
             objects: inventory.iter().collect(),
             is_here,
+            holder,
         })
     }
 

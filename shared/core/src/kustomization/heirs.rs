@@ -13,7 +13,7 @@
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::failure::TargetError;
 use crate::failure::{Class, Failure};
-use crate::flux::{FluxKind, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization};
+use crate::flux::{FluxKind, KUSTOMIZE_CONTROLLER, KubeConfigRef, Kustomization, reason};
 use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{Cluster, ErrorKind, Patch, PortError, Resource, Result};
@@ -49,25 +49,36 @@ pub enum Handed {
     ToNobody(Object),
 }
 
+/// Lists the other Kustomizations of a hub.
+///
+/// # Errors
+/// The hub's; a list without the Kustomization that prunes is not one of all.
+pub async fn others(context: &Context<'_>, owner: &Kustomization) -> Result<Vec<Object>> {
+    let resource = context.hub.resource(FluxKind::Kustomization).await?;
+    let all = context.hub.cluster.list(&resource, "", "").await?;
+    let (own, others): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|one| is_named(one, &owner.id.namespace, &owner.id.name));
+    if own.is_empty() {
+        let what = format!("the hub's list of Kustomizations lacks {}", owner.id);
+        return Err(PortError::new(ErrorKind::Unreadable, what));
+    }
+    Ok(others)
+}
+
+/// Says that they cannot be listed.
+pub fn unread(error: &PortError) -> Failure {
+    let what = "nothing was pruned, because it cannot be read which other Kustomizations have the objects, too";
+    Failure::port(reason::PRUNE_FAILED, error).context(what)
+}
+
 impl Heirs {
-    /// Lists them.
-    ///
-    /// # Errors
-    /// The hub's; a list without the Kustomization that prunes is not one of all.
-    pub async fn read(context: &Context<'_>, owner: &Kustomization) -> Result<Self> {
-        let resource = context.hub.resource(FluxKind::Kustomization).await?;
-        let all = context.hub.cluster.list(&resource, "", "").await?;
-        let (own, others): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .partition(|one| is_named(one, &owner.id.namespace, &owner.id.name));
-        if own.is_empty() {
-            let what = format!("the hub's list of Kustomizations lacks {}", owner.id);
-            return Err(PortError::new(ErrorKind::Unreadable, what));
-        }
+    /// Those of the others that live.
+    pub fn of(others: &[Object]) -> Self {
         let living = others
             .iter()
             .filter(|other| other.meta("deletionTimestamp").is_empty());
-        Ok(Self(living.map(Heir::of).collect()))
+        Self(living.map(Heir::of).collect())
     }
 
     /// Hands an object of the owner's over to the first that lists it and may change it.
@@ -188,9 +199,17 @@ impl Acting {
 
     /// Whether a Kustomization of this namespace works on the same cluster as another one.
     pub fn is_beside(&self, namespace: &str, other: &Kustomization) -> bool {
-        self.kube_config == other.spec.kube_config
-            && (self.kube_config.is_none() || namespace == other.id.namespace)
+        let theirs = (other.spec.kube_config.as_ref(), &*other.id.namespace);
+        is_same_cluster((self.kube_config.as_ref(), namespace), theirs)
     }
+}
+
+/// Whether two references to kubeconfigs, each of its namespace, lead to the same cluster: without one it is the hub.
+pub fn is_same_cluster(
+    one: (Option<&KubeConfigRef>, &str),
+    other: (Option<&KubeConfigRef>, &str),
+) -> bool {
+    one.0 == other.0 && (one.0.is_none() || one.1 == other.1)
 }
 
 fn is_named(object: &Object, namespace: &str, name: &str) -> bool {

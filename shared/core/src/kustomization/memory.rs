@@ -20,6 +20,17 @@ pub struct Memory {
     pub applied: BTreeMap<String, Applied>,
     /// A wait for health that goes on.
     pub wait: Option<Wait>,
+    /// A prune that waits for children.
+    pub prune_wait: Option<PruneWait>,
+}
+
+/// A prune that waits for children which may take over what it would delete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PruneWait {
+    /// The revision that was applied.
+    pub revision: String,
+    /// When the wait began, seconds since 1970.
+    pub since: f64,
 }
 
 /// A wait for health.

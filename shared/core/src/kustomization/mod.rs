@@ -6,11 +6,13 @@ mod children;
 pub mod decrypt;
 mod deps;
 mod finalize;
+mod gate;
 mod heirs;
 mod inputs;
 mod keys;
 pub mod live;
 pub mod memory;
+mod peers;
 mod prune;
 pub mod remote;
 mod report;
@@ -24,7 +26,7 @@ use crate::failure::Failure;
 use crate::flux::{
     ArtifactStatus, FluxKind, KUSTOMIZE_CONTROLLER, Kustomization, ObjectRef, is_current, reason,
 };
-use crate::inventory::{self, Eligibility, Inventory, eligibility};
+use crate::inventory::{Eligibility, Inventory, eligibility};
 use crate::kernel::Context;
 use crate::ports::ErrorKind;
 use crate::source::{artifact, lookup};
@@ -32,6 +34,7 @@ use crate::target::objects::{self, Denied, Item};
 use crate::target::{self, Target};
 use build::{Built, Inputs};
 use driftless_manifest::{Gvk, Object};
+use gate::{Gate, Later, Next};
 use memory::{Memory, Wait};
 use report::{Progress, Stage};
 use serde_json::json;
@@ -87,14 +90,26 @@ impl Reconciler for Kustomizations {
     }
 }
 
+/// What is left of a prune.
+#[derive(Default)]
+pub enum Left {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Something is still on its way out.
+    Terminating,
+    /// All of it: it waits for children.
+    Waits(Later),
+}
+
 /// How a run without failure ended.
 pub enum RunEnd {
     /// Applied and, where asked, healthy.
     Ready {
         /// Whether health was looked at.
         checked: bool,
-        /// Whether something is still on its way out.
-        terminating: bool,
+        /// What is left of the prune.
+        left: Left,
     },
     /// Applied, and waiting for health.
     Waiting(String),
@@ -127,6 +142,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
             .wait
             .clone()
             .filter(|wait| wait.revision == artifact.revision)
+            .filter(|_| progress.memory.prune_wait.is_none())
     {
         // Applied already: only the health is open.
         progress.digest = wait.digest;
@@ -139,6 +155,7 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
         .await;
     }
     let is_touched = !same_inputs
+        || progress.memory.prune_wait.is_some()
         || looks_at_cluster(context, &owner)
         || !owner.status.conditions.is_true("Ready");
     if !is_touched {
@@ -151,21 +168,19 @@ async fn run(context: &Context<'_>, progress: &mut Progress<'_>) -> Result<RunEn
             progress.digest = progress.last_digest();
             return Ok(RunEnd::Ready {
                 checked: false,
-                terminating: false,
+                left: Left::Nothing,
             });
         }
     }
     let tree = artifact::load_of(context, &source, &artifact).await;
     let tree = tree.map_err(artifact_failure)?;
     let built = remote::build(context, tree, &owner, inputs).await?;
-    let terminating = apply_and_prune(context, progress, &target, &artifact, built).await?;
+    let since = progress.health_since(context, &artifact);
+    let left = apply_and_prune(context, progress, &target, &artifact, built).await?;
     progress.memory.inputs = digest;
-    let end = check_health(context, progress, &target, context.ports.clock.now()).await?;
+    let end = check_health(context, progress, &target, since).await?;
     Ok(match end {
-        RunEnd::Ready { checked, .. } => RunEnd::Ready {
-            checked,
-            terminating,
-        },
+        RunEnd::Ready { checked, .. } => RunEnd::Ready { checked, left },
         waiting => waiting,
     })
 }
@@ -238,14 +253,14 @@ fn digest_of(owner: &Kustomization, inputs: &Inputs) -> String {
     hex::encode(Sha256::digest(parts.to_string()))
 }
 
-/// Applies the build and prunes what it no longer has; returns whether something is still on its way out.
+/// Applies the build and prunes what it no longer has; returns what is left to prune.
 async fn apply_and_prune(
     context: &Context<'_>,
     progress: &mut Progress<'_>,
     target: &Target,
     artifact: &ArtifactStatus,
     built: Built,
-) -> Result<bool, Failure> {
+) -> Result<Left, Failure> {
     let owner = progress.owner.clone();
     let old = Inventory::from_status(owner.status.inventory.as_ref());
     let (mut objects, held) = split_controllers(context, target, built.objects).await?;
@@ -262,20 +277,23 @@ async fn apply_and_prune(
     held.iter()
         .filter(|id| old.contains(id))
         .for_each(|id| new.keep(&old, id));
-    let approved = owner.object.annotation(inventory::PRUNE_APPROVED);
-    if owner.spec.prune && approved != Some(artifact.revision.as_str()) {
-        let below = children::below(context, target, &owner, &old, &new).await?;
-        inventory::guard(&old, &new, &below).map_err(|held| {
-            Failure::terminal(reason::PRUNE_HELD, held.message(&artifact.revision))
-        })?;
-    }
+    let gate = Gate {
+        context,
+        target,
+        owner: &owner,
+        artifact,
+        old: &old,
+        new: &new,
+        stale: old.minus(&new),
+    };
+    gate.before_apply(&objects).await?;
 
     progress.stage = Stage::Applying;
     // Write ahead: what is about to exist stands in the inventory before it exists.
     let union = old.union(&new);
     progress.write_ahead(context, &old, &union).await?;
     let enables_accounts = !target.remote && objects.iter().any(capsule::concerns);
-    let applied = apply::apply(context, target, &owner, objects, &old).await;
+    let mut applied = apply::apply(context, target, &owner, objects, &old).await;
     progress.changes(&applied, target.remote);
     let changed_account = |change: &Change| {
         change.id.kind == "ServiceAccount"
@@ -286,20 +304,34 @@ async fn apply_and_prune(
         capsule::reconcile(context.ports, &context.hub).await;
     }
     progress.memory.target = json!(owner.spec.kube_config);
-    if let Some(failure) = applied.failure {
+    if let Some(failure) = applied.failure.take() {
         progress.memory.inputs.clear();
         progress.memory.wait = None;
-        progress.inventory(union);
+        // What was refused, or not tried, is not there because of us.
+        let mut kept = union;
+        kept.retain(|id| old.contains(id) || applied.may_have_made(id));
+        progress.inventory(kept);
         return Err(failure);
     }
     progress.memory.read_set = built.read_set;
-    let stale = old.minus(&new);
-    if !owner.spec.prune || stale.is_empty() {
-        progress.inventory(new);
-        return Ok(false);
-    }
-    let pruned = prune::prune(context, target, &owner, &stale).await;
-    progress.pruned.extend(pruned.changes);
+    let heirs = match gate.before_prune(progress.memory).await {
+        Ok(Next::Prune(heirs)) => heirs,
+        Ok(Next::Nothing) => {
+            progress.inventory(new);
+            return Ok(Left::Nothing);
+        }
+        Ok(Next::Later(later)) => {
+            progress.inventory(union);
+            return Ok(Left::Waits(later));
+        }
+        Err(failure) => {
+            progress.inventory(union);
+            progress.memory.inputs.clear();
+            return Err(failure);
+        }
+    };
+    let pruned = prune::prune_among(context, target, &owner, &gate.stale, &heirs).await;
+    progress.pruned(pruned.changes, target.remote);
     let kept = new.union(&pruned.left);
     progress.inventory(kept.clone());
     let returned = match let_go(context, progress, target, &kept, &pruned.others).await {
@@ -319,7 +351,8 @@ async fn apply_and_prune(
             progress.memory.inputs.clear();
             Err(failure)
         }
-        None => Ok(pruned.terminating || !returned.is_empty()),
+        None if pruned.terminating || !returned.is_empty() => Ok(Left::Terminating),
+        None => Ok(Left::Nothing),
     }
 }
 
@@ -404,14 +437,14 @@ async fn check_health(
             progress.memory.wait = None;
             Ok(RunEnd::Ready {
                 checked: false,
-                terminating: false,
+                left: Left::Nothing,
             })
         }
         Ok(wait::Health::Healthy) => {
             progress.memory.wait = None;
             Ok(RunEnd::Ready {
                 checked: true,
-                terminating: false,
+                left: Left::Nothing,
             })
         }
         Ok(wait::Health::Waiting(open)) => {

@@ -1,15 +1,15 @@
 //! Deleting what is no longer rendered: only what is provably ours, only the object that was looked at.
 
-use super::heirs::{Handed, Heirs};
+use super::heirs::{self, Handed, Heirs};
 use super::live::{OWNER_NAME, OWNER_NAMESPACE};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::failure::Failure;
 use crate::flux::{FluxKind, Kustomization, reason};
 use crate::inventory::{Eligibility, Entry, Inventory, eligibility};
 use crate::kernel::Context;
-use crate::ports::{Cluster, Deleted, PortError, Resource};
-use crate::target::Target;
+use crate::ports::{Cluster, Deleted, ErrorKind, PortError, Resource};
 use crate::target::objects::{self, Item};
+use crate::target::{self, Target};
 use driftless_manifest::{Gvk, Object};
 use std::collections::BTreeSet;
 
@@ -39,26 +39,33 @@ enum One {
     Terminating,
 }
 
-/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse order of applying, but for what the
-/// former need until they are gone. Each entry leaves the inventory only when its object is gone
-/// or proves not to be ours; nothing is deleted while it is not known who else has it.
+/// Deletes the stale entries as [`prune_among`] does, with the other Kustomizations of now.
 pub async fn prune(
     context: &Context<'_>,
     target: &Target,
     owner: &Kustomization,
     stale: &Inventory,
 ) -> Pruned {
-    let heirs = match Heirs::read(context, owner).await {
-        Ok(heirs) => heirs,
-        Err(error) => {
-            let what = "nothing was pruned, because it cannot be read which other Kustomizations have the objects, too";
-            return Pruned {
-                left: stale.clone(),
-                failure: Some(Failure::port(reason::PRUNE_FAILED, &error).context(what)),
-                ..Pruned::default()
-            };
-        }
-    };
+    match heirs::others(context, owner).await {
+        Ok(others) => prune_among(context, target, owner, stale, &Heirs::of(&others)).await,
+        Err(error) => Pruned {
+            left: stale.clone(),
+            failure: Some(heirs::unread(&error)),
+            ..Pruned::default()
+        },
+    }
+}
+
+/// Deletes the stale entries: Kustomizations and HelmReleases first, then the others in reverse order of applying, but for what the
+/// former need until they are gone. Each entry leaves the inventory only when its object is gone
+/// or proves not to be ours; nothing is deleted while it is not known who else has it.
+pub async fn prune_among(
+    context: &Context<'_>,
+    target: &Target,
+    owner: &Kustomization,
+    stale: &Inventory,
+    heirs: &Heirs,
+) -> Pruned {
     let mut pruned = Pruned::default();
     let entries = stale.in_deletion_order().into_iter();
     let (children, others): (Vec<_>, Vec<_>) = entries.partition(cleans_up);
@@ -73,7 +80,7 @@ pub async fn prune(
         }
         let id = entry.id.clone();
         let child = cleans_up(&entry).then(|| id.namespace.clone());
-        match prune_one(context, target, owner, &heirs, &entry).await {
+        match prune_one(context, target, owner, heirs, &entry).await {
             Ok(One::Deleted) => pruned.changes.push(id, Action::Deleted),
             Ok(One::Gone) => {}
             Ok(One::NotOurs) => pruned.changes.push(id, Action::Skipped),
@@ -162,8 +169,16 @@ async fn prune_one(
     heirs: &Heirs,
     entry: &Entry,
 ) -> Result<One, PortError> {
-    let cluster = target.cluster.as_ref();
-    let Some((resource, live)) = find(cluster, entry).await? else {
+    let found = match find(target.cluster.as_ref(), entry).await {
+        Err(error) if error.kind == ErrorKind::Denied => {
+            return match is_left_to_others(context, owner, entry).await {
+                true => Ok(One::NotOurs),
+                false => Err(error),
+            };
+        }
+        found => found?,
+    };
+    let Some((resource, live)) = found else {
         return Ok(One::Gone);
     };
     match eligibility(&live, &owner.id.namespace, &owner.id.name) {
@@ -187,6 +202,22 @@ async fn prune_one(
     match objects::delete(target, &resource, &live, "Background", &is_ours).await? {
         Deleted::Gone => Ok(One::Deleted),
         Deleted::Pending => Ok(One::Terminating),
+    }
+}
+
+/// Whether an object that the owner may not read is not there, or does not carry the owner's labels: then the inventory lists it because
+/// it was written ahead of an apply that was refused. The installation's own identity looks, and nothing but this answer comes of it: it
+/// is the same for an object that is not there and for somebody else's.
+async fn is_left_to_others(context: &Context<'_>, owner: &Kustomization, entry: &Entry) -> bool {
+    let Ok(target) = target::open(context.ports, &context.hub, owner, None).await else {
+        return false;
+    };
+    match find(target.cluster.as_ref(), entry).await {
+        Ok(None) => true,
+        Ok(Some((_, live))) => {
+            eligibility(&live, &owner.id.namespace, &owner.id.name) == Eligibility::NotOurs
+        }
+        Err(_) => false,
     }
 }
 

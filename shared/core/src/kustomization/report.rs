@@ -3,7 +3,7 @@
 use super::apply::Report;
 use super::memory::Memory;
 use super::wait::HEALTH_FAILED;
-use super::{HEALTH_AGAIN, PRUNE_AGAIN, RunEnd};
+use super::{HEALTH_AGAIN, Left, PRUNE_AGAIN, RunEnd};
 use crate::apply::plan::{Action, ChangeSet};
 use crate::driver;
 use crate::failure::{Class, Failure};
@@ -47,7 +47,7 @@ pub struct Progress<'a> {
     /// What the apply did.
     pub changes: ChangeSet,
     /// What the prune did.
-    pub pruned: ChangeSet,
+    pruned: ChangeSet,
     /// Digest of what was rendered.
     pub digest: Option<String>,
     /// No file of the build was touched.
@@ -56,7 +56,7 @@ pub struct Progress<'a> {
     pub unhealthy: bool,
     /// The failure was one of the way to the cluster.
     pub unconnected: bool,
-    /// Flux objects of the hub that the apply changed.
+    /// Flux objects of the hub that the apply changed or the prune deleted.
     woken: Vec<ObjectRef>,
     start: Duration,
 }
@@ -88,6 +88,16 @@ impl<'a> Progress<'a> {
             .clone_from(&artifact.revision);
     }
 
+    /// Since when the health of this revision is looked at: since its apply, and since the first one while its prune waits.
+    pub fn health_since(&self, context: &Context<'_>, artifact: &ArtifactStatus) -> Duration {
+        let wait = self.memory.wait.as_ref();
+        let wait = wait.filter(|wait| wait.revision == artifact.revision);
+        match wait.filter(|_| self.memory.prune_wait.is_some()) {
+            Some(wait) => Duration::from_secs_f64(wait.since),
+            None => context.ports.clock.now(),
+        }
+    }
+
     /// Digest of what was rendered last.
     pub fn last_digest(&self) -> Option<String> {
         let last = self.new.history.first()?;
@@ -106,30 +116,37 @@ impl<'a> Progress<'a> {
 
     /// Notes what an apply did.
     pub fn changes(&mut self, report: &Report, remote: bool) {
-        for entry in report.changes.iter() {
-            let changed = matches!(entry.action, Action::Created | Action::Configured);
-            let gvk = Gvk {
-                group: entry.id.group.clone(),
-                version: String::new(),
-                kind: entry.id.kind.clone(),
-            };
-            if changed
-                && !remote
-                && let Some(kind) = FluxKind::of(&gvk)
-            {
-                self.woken.push(ObjectRef::new(
-                    kind,
-                    entry.id.namespace.clone(),
-                    entry.id.name.clone(),
-                ));
-            }
-        }
+        let is_changed = |action| matches!(action, Action::Created | Action::Configured);
+        self.wake(&report.changes, remote, is_changed);
         if report.failure.is_some() {
             self.memory.applied.extend(report.applied.clone());
         } else {
             self.memory.applied.clone_from(&report.applied);
         }
         self.changes.extend(report.changes.clone());
+    }
+
+    /// Notes what a prune did.
+    pub fn pruned(&mut self, changes: ChangeSet, remote: bool) {
+        self.wake(&changes, remote, |action| action == Action::Deleted);
+        self.pruned.extend(changes);
+    }
+
+    /// Flux objects of the hub with such a change have their own steps next.
+    fn wake(&mut self, changes: &ChangeSet, remote: bool, concerns: impl Fn(Action) -> bool) {
+        let changed = changes
+            .iter()
+            .filter(|entry| !remote && concerns(entry.action));
+        let woken = changed.filter_map(|entry| {
+            let gvk = Gvk {
+                group: entry.id.group.clone(),
+                version: String::new(),
+                kind: entry.id.kind.clone(),
+            };
+            let kind = FluxKind::of(&gvk)?;
+            Some(ObjectRef::new(kind, &*entry.id.namespace, &*entry.id.name))
+        });
+        self.woken.extend(woken);
     }
 
     /// Writes the larger inventory before anything new is applied; nothing when nothing is new.
@@ -253,10 +270,7 @@ impl<'a> Progress<'a> {
                 outcome.requeue_after = Some(HEALTH_AGAIN);
                 outcome.summary = format!("waiting for: {open}");
             }
-            RunEnd::Ready {
-                checked,
-                terminating,
-            } => {
+            RunEnd::Ready { checked, left } => {
                 let message = format!("Applied revision: {revision}");
                 self.new.observed_generation = Some(generation);
                 self.new.last_applied_revision.clone_from(&revision);
@@ -277,14 +291,23 @@ impl<'a> Progress<'a> {
                 }
                 self.remember(context, reason::SUCCEEDED);
                 outcome.notifies = true;
-                outcome.requeue_after = terminating.then_some(PRUNE_AGAIN);
+                outcome.requeue_after = match &left {
+                    Left::Nothing => None,
+                    Left::Terminating => Some(PRUNE_AGAIN),
+                    Left::Waits(later) => Some(later.after),
+                };
                 let done = if self.untouched {
                     "untouched by this revision".to_owned()
                 } else {
                     self.changes.extend(std::mem::take(&mut self.pruned));
                     self.changes.summary()
                 };
-                outcome.summary = format!("{message}: {done}");
+                outcome.summary = match left {
+                    Left::Waits(later) => {
+                        format!("{message}: {done}; the prune waits for {}", later.waits_for)
+                    }
+                    _ => format!("{message}: {done}"),
+                };
             }
         }
         self.report(driver::StepEnd::Done(outcome))

@@ -55,11 +55,10 @@ async fn follow(
     status: &mut SourceStatus,
     memory: &mut Memory,
 ) -> Result<(), Failure> {
-    let invalid = |what: String| Failure::terminal(reason::URL_INVALID, what);
     if let Some(what) = source.unsupported(is_github(&source.spec.url)) {
         return Err(Failure::terminal(reason::UNSUPPORTED, what));
     }
-    let reference = source.reference().map_err(invalid)?;
+    let reference = source.reference();
     let url = &source.spec.url;
     index::note(
         context.ports,

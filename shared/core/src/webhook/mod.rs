@@ -13,6 +13,12 @@ pub const SECRET: &str = "github/webhook";
 
 /// The kinds of hosts whose deliveries are understood.
 const SENDERS: [&dyn Sender; 1] = [&github::GitHub];
+/// The headers by which the deliveries of other hosts are known, to name the host in the answer.
+const OTHERS: [(&str, &str); 3] = [
+    ("x-gitlab-event", "GitLab"),
+    ("x-event-key", "Bitbucket"),
+    ("x-gitea-event", "Gitea"),
+];
 
 /// A kind of Git host, as it delivers what happened to a repository.
 trait Sender: Sync {
@@ -84,6 +90,11 @@ pub enum Refusal {
         "the signature is missing or wrong: set the same secret in GitHub's webhook and in {0}"
     )]
     Unauthorized(&'static str),
+    /// 401: the delivery of a host whose webhooks are not understood; which.
+    #[error(
+        "this is a delivery of {0}, and only GitHub's webhooks are understood: remove the webhook, the timer finds the pushes"
+    )]
+    OtherHost(&'static str),
     /// 400.
     #[error("not a {0} payload: {1}")]
     Malformed(String, String),
@@ -97,16 +108,32 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::TooLarge(_) => 413,
-            Self::Unauthorized(_) => 401,
+            Self::Unauthorized(_) | Self::OtherHost(_) => 401,
             Self::Malformed(..) => 400,
             Self::Unavailable(_) => 503,
         }
     }
 }
 
-/// Whether a delivery has the headers of a signed one, as far as that shows before its body is read.
-pub fn is_signed(delivery: &Delivery<'_>) -> bool {
-    SENDERS.into_iter().any(|sender| sender.sent(delivery))
+/// Checks that a delivery has the headers of a signed one, as far as that shows before its body is read.
+///
+/// # Errors
+/// [`Refusal::OtherHost`] or [`Refusal::Unauthorized`].
+pub fn check_headers(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<(), Refusal> {
+    sender(entrance, delivery).map(drop)
+}
+
+/// The kind of host that a delivery comes from.
+fn sender(entrance: &Entrance, delivery: &Delivery<'_>) -> Result<&'static dyn Sender, Refusal> {
+    if let Some(sender) = SENDERS.into_iter().find(|sender| sender.sent(delivery)) {
+        return Ok(sender);
+    }
+    let mut others = OTHERS.into_iter();
+    let other = others.find(|(header, _)| (delivery.header)(header).is_some());
+    Err(match other {
+        Some((_, host)) => Refusal::OtherHost(host),
+        None => Refusal::Unauthorized(entrance.secret),
+    })
 }
 
 /// Takes a delivery in. Returns only after the queue has what follows from it.
@@ -121,10 +148,7 @@ pub async fn receive(
     if delivery.body.len() > entrance.max_body {
         return Err(Refusal::TooLarge(entrance.max_body));
     }
-    let sender = SENDERS.into_iter().find(|sender| sender.sent(&delivery));
-    let Some(sender) = sender else {
-        return Err(Refusal::Unauthorized(entrance.secret));
-    };
+    let sender = sender(entrance, &delivery)?;
     let name = sender.secret();
     let secret = ports.secrets.secret(name).await?.ok_or_else(|| {
         let what = format!("the secret manager has no '{name}'");
@@ -265,6 +289,17 @@ mod tests {
         let strange = super::receive(&ports, &ENTRANCE, strange);
         let refusal = strange.now_or_never().unwrap().unwrap_err();
         assert_eq!(refusal.status(), 401, "of no host that is known");
+        for (header, host) in OTHERS {
+            let headers = |name: &str| (name == header).then_some("Push Hook");
+            let other = Delivery {
+                header: &headers,
+                body: PUSH.as_bytes(),
+            };
+            let refusal = check_headers(&ENTRANCE, &other).unwrap_err();
+            assert_eq!(refusal.status(), 401);
+            let said = format!("a delivery of {host}, and only GitHub's");
+            assert!(refusal.to_string().contains(&said), "{refusal}");
+        }
         let refusal = receive(&ports, delivery("push", PUSH, "sha256=00")).unwrap_err();
         assert_eq!(refusal.status(), 401);
         assert!(refusal.to_string().ends_with("in the vault"), "{refusal}");

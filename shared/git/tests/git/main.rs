@@ -1,13 +1,16 @@
 //! Reads repositories that the real git made, from the real git's server side, and from servers that lie.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "the tests make repositories with git, and fail where that fails"
 )]
 
 mod clone;
 mod hostile;
+#[allow(dead_code, reason = "these tests need programs, no material")]
+#[path = "../../../../tests/harness/src/skip.rs"]
+mod skip;
 mod ssh;
 mod submodules;
 mod world;

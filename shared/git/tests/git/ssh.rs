@@ -1,3 +1,4 @@
+use crate::skip::skip;
 use crate::world::{World, clone, git_command, id, is_git_here, listing, remote};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -46,7 +47,7 @@ impl Keys {
 fn is_here() -> bool {
     let found = Command::new("ssh-keygen").arg("-?").output().is_ok();
     if !found {
-        eprintln!("skipped: there is no ssh-keygen here");
+        skip("ssh-keygen is not installed");
     }
     found && is_git_here()
 }

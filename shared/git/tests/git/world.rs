@@ -1,5 +1,6 @@
 //! Repositories in a folder, and the real git as their server.
 
+use crate::skip::skip;
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_git::{
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 pub fn is_git_here() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: there is no git here");
+        skip("git is not installed");
     }
     found
 }

@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "the bench needs the rest")]
 mod charts;
 
+use crate::skip::has_material;
 use charts::Case;
 use driftless_helm::{Compat, template_text};
 use std::fs;
@@ -56,10 +57,10 @@ fn check(root: &Path, case: &Case, compat: Compat) -> Option<String> {
 fn run(compat: Compat) {
     let root: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance/helm");
-    let Some(mut cases) = charts::cases(&root) else {
-        println!("skipped: {} is absent", root.display());
+    if !has_material(&root) {
         return;
-    };
+    }
+    let mut cases = charts::cases(&root).unwrap();
     let every = match std::env::var("DRIFTLESS_HELM_CHARTS").as_deref() {
         Ok("all") => 1,
         _ => 10,

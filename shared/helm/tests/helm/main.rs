@@ -14,7 +14,10 @@ mod conformance;
 mod functions;
 mod generated;
 mod hostile;
-mod hostile_engines;
 mod hostile_values;
 mod record;
 mod releases;
+#[path = "../../../../tests/harness/src/skip.rs"]
+mod skip;
+#[path = "../../../../tests/harness/src/usage.rs"]
+mod usage;

@@ -489,6 +489,29 @@ fn every_question_is_recorded() {
 }
 
 #[test]
+fn two_kustomization_files_are_refused() {
+    let tree = tree(&[
+        ("two/kustomization.yml", "resources: [r.yaml]"),
+        ("two/Kustomization", "resources: [r.yaml]"),
+        ("two/r.yaml", CONFIG_MAP),
+        ("above/a.yaml", CONFIG_MAP),
+        ("above/two/kustomization.yaml", "resources: []"),
+        ("above/two/kustomization.yml", "resources: []"),
+    ]);
+    let reader = Reader::new(&tree);
+    let two =
+        "two: found multiple kustomization files (kustomization.yml, Kustomization): keep one";
+    let above = "above/two: found multiple kustomization files (kustomization.yaml, kustomization.yml): keep one";
+    for (dir, words) in [("two", two), ("above", above)] {
+        let dir = TreePath::new(dir).unwrap();
+        let error = kustomization_of(&reader, &dir).unwrap_err();
+        assert_eq!(error.to_string(), words);
+    }
+    let built = Build::new(&reader, &TreePath::new("two").unwrap()).objects();
+    assert_eq!(built.unwrap_err().to_string(), two);
+}
+
+#[test]
 fn a_kustomization_is_found_or_made_as_flux_does() {
     let tree = tree(&[
         ("none/b.yml", CONFIG_MAP),

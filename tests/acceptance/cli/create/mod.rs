@@ -20,6 +20,8 @@ enum Expected {
     More(String),
     /// driftless alone refuses, with these words.
     Stricter(String),
+    /// Flux alone refuses.
+    Laxer,
 }
 
 fn cases() -> Vec<(Vec<String>, Expected)> {
@@ -34,6 +36,8 @@ fn cases() -> Vec<(Vec<String>, Expected)> {
             (words(line), Expected::More(said))
         } else if let Some(line) = line.strip_prefix("- ") {
             (words(line), Expected::Stricter(said))
+        } else if let Some(line) = line.strip_prefix("> ") {
+            (words(line), Expected::Laxer)
         } else {
             (words(line), Expected::Same)
         }
@@ -132,6 +136,7 @@ fn wrong((theirs, ours): &(Done, Done), expected: &Expected) -> Option<String> {
         }
         Expected::Refused(words) => said(theirs, words) && said(ours, words) && ours.out.is_empty(),
         Expected::Stricter(words) => theirs.code == 0 && said(ours, words) && ours.out.is_empty(),
+        Expected::Laxer => theirs.code != 0 && ours.code == 0 && !ours.out.is_empty(),
     };
     (!right).then(|| {
         format!(

@@ -10,10 +10,6 @@ pub const EVERYWHERE: &[Meant] = &[
         "nothing of a source is in a cluster: no finalizer holds it there",
     ),
     (
-        r"( / (f:spec.* f:)?(reconcileStrategy|provider|timeout|force|optional|deletionPropagation)| / spec / (chart / spec / )?version| / f:spec (.* )?f:version)$",
-        "our definitions set no defaults: they would be written into objects that Flux owns, too",
-    ),
-    (
         r"^(gitrepositories|helmrepositories|ocirepositories|buckets|helmcharts) \S+ / status / (artifact / (path|url)|url)$",
         "artifacts are in the bucket",
     ),

@@ -1,6 +1,6 @@
 //! How a tool comes to be. Every failure names what to install.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::run;
@@ -32,11 +32,33 @@ pub(super) fn go_program(source: &Path, module: &str, output: &Path) {
     ]));
     let crds = output.join("crds");
     std::fs::create_dir(&crds).expect("create a folder");
-    let bases = Path::new(place.trim()).join("config/crd/bases");
+    copy_definitions(Path::new(place.trim()), &crds);
+}
+
+pub(super) fn definitions(modules: &[&str], output: &Path) {
+    std::fs::create_dir(output).expect("create a folder");
+    for module in modules {
+        copy_definitions(&downloaded(module, output), output);
+    }
+}
+
+/// Copies the definitions that a module has beside its program.
+fn copy_definitions(module: &Path, output: &Path) {
+    let bases = module.join("config/crd/bases");
     for entry in std::fs::read_dir(&bases).expect("list the module's definitions") {
         let entry = entry.expect("a definition");
-        std::fs::copy(entry.path(), crds.join(entry.file_name())).expect("copy a definition");
+        std::fs::copy(entry.path(), output.join(entry.file_name())).expect("copy a definition");
     }
+}
+
+/// The folder of a module (`MODULE@vVERSION`) in Go's own cache.
+fn downloaded(module: &str, workplace: &Path) -> PathBuf {
+    let answer = run(go()
+        .current_dir(workplace)
+        .args(["mod", "download", "-json", module]));
+    let answer: serde_json::Value =
+        serde_json::from_str(&answer).expect("what Go says of the module");
+    PathBuf::from(answer["Dir"].as_str().expect("the module's folder"))
 }
 
 pub(super) fn go_install(package: &str, output: &Path) {
@@ -53,12 +75,7 @@ pub(super) fn go_install(package: &str, output: &Path) {
 /// In a copy of the module: nothing may be added to Go's own cache, and the module's own go.mod has its replacements.
 pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], output: &Path) {
     let copy = tempfile::tempdir().expect("a folder for the module's source");
-    let told = run(go()
-        .current_dir(copy.path())
-        .args(["mod", "download", "-json", module]));
-    let told: serde_json::Value = serde_json::from_str(&told).expect("what Go says of the module");
-    let source = Path::new(told["Dir"].as_str().expect("the module's folder"));
-    copy_folder(source, copy.path());
+    copy_folder(&downloaded(module, copy.path()), copy.path());
     for (name, text) in files {
         let path = copy.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");

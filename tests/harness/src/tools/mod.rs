@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::skip::skip;
 use sha2::{Digest, Sha256};
 
 /// One pinned tool.
@@ -47,6 +48,8 @@ enum Recipe {
         package: &'static str,
         files: &'static [(&'static str, &'static str)],
     },
+    /// The definitions of modules (`MODULE@vVERSION`), each with a folder `config/crd/bases`. Nothing is built.
+    Definitions { modules: &'static [&'static str] },
     /// A Python virtual environment from a requirements file with exact pins
     /// and `program`, one of its scripts.
     Python {
@@ -211,6 +214,21 @@ pub static HELM_CONTROLLER: Tool = Tool {
     },
 };
 
+/// The definitions that Flux 2.9.4 installs.
+pub static FLUX_DEFINITIONS: Tool = Tool {
+    name: "flux-definitions",
+    version: "2.9.4",
+    takes: "a few seconds",
+    recipe: Recipe::Definitions {
+        modules: &[
+            "github.com/fluxcd/source-controller@v1.9.1",
+            "github.com/fluxcd/kustomize-controller@v1.9.4",
+            "github.com/fluxcd/helm-controller@v1.6.3",
+            "github.com/fluxcd/notification-controller@v1.9.3",
+        ],
+    },
+};
+
 /// Flux's own command line. Its releases embed the controllers' manifests; `create` needs none of them.
 pub static FLUX: Tool = Tool {
     name: "flux",
@@ -325,7 +343,7 @@ pub static PYTHON: Tool = Tool {
 };
 
 /// Every tool, those that the tests need first.
-pub static ALL: [&Tool; 24] = [
+pub static ALL: [&Tool; 25] = [
     &KUBE_APISERVER,
     &CLUSTER_ROLES,
     &ETCD,
@@ -343,6 +361,7 @@ pub static ALL: [&Tool; 24] = [
     &SOURCE_CONTROLLER,
     &KUSTOMIZE_CONTROLLER,
     &HELM_CONTROLLER,
+    &FLUX_DEFINITIONS,
     &FLUX,
     &SSH,
     &SIGN,
@@ -419,6 +438,9 @@ impl Tool {
                 let module = format!("{module}@v{}", self.version);
                 build::go_source(&module, package, files, &folder.join(self.name));
             }
+            Recipe::Definitions { modules } => {
+                build::definitions(modules, &folder.join(self.name));
+            }
             Recipe::Python { requirements, .. } => build::python(requirements, folder),
         }
         eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
@@ -457,6 +479,7 @@ impl Tool {
                     hash.update(text);
                 }
             }
+            Recipe::Definitions { modules } => modules.iter().for_each(|one| hash.update(one)),
             Recipe::Python { requirements, .. } => hash.update(requirements),
         }
         let hash = hex::encode(hash.finalize());
@@ -510,7 +533,7 @@ pub fn has(program: &str) -> bool {
         .output();
     let runs = ran.is_ok_and(|output| output.status.success());
     if !runs {
-        println!("skipped: {program} is not installed");
+        skip(&format!("{program} is not installed"));
     }
     runs
 }

@@ -8,12 +8,16 @@ use crate::error::{EXIT_CODES, Error};
 use driftless_helm::scheme_and_host;
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret git fleet-login --url https://github.com/acme/fleet --username git --password TOKEN
-  driftless create secret git fleet-login --url ssh://git@github.com/acme/fleet --ssh-key-algorithm ed25519
-  driftless create secret git fleet-login --url ssh://git@github.com/acme/fleet --private-key-file ./id --export > login.yaml
-  driftless create secret git fleet-login --url ssh://git@git.example.com:2222/fleet --known-hosts-file ./known_hosts
+  driftless create secret git fleet-login --url https://github.com/acme/fleet --username git \\
+    --password TOKEN
+  driftless create secret git fleet-login --url ssh://git@github.com/acme/fleet \\
+    --ssh-key-algorithm ed25519
+  driftless create secret git fleet-login --url ssh://git@github.com/acme/fleet \\
+    --private-key-file ./id --export > login.yaml
+  driftless create secret git fleet-login --url ssh://git@git.example.com:2222/fleet \\
+    --known-hosts-file ./known_hosts
 
-For SSH a key is made, unless --private-key-file gives one: add the deploy key that is shown to the repository. The server is asked
+For SSH a key is made, unless --private-key-file gives one: add the deploy key that is shown to the repository. The server is asked \
 for its key, unless --known-hosts-file gives it: compare it with the one that the host publishes.";
 
 /// The key of a Secret under which the keys of servers are.
@@ -79,6 +83,13 @@ fn bits(text: &str) -> Result<usize, String> {
     }
 }
 
+/// An address that cannot be one of a repository: what one looks like.
+fn address(message: String) -> Error {
+    Error::usage(message).next(
+        "give --url https://HOST/OWNER/NAME, or ssh://git@HOST/OWNER/NAME for git@HOST:OWNER/NAME",
+    )
+}
+
 /// The address of a Git repository.
 pub struct Remote {
     /// `ssh`, `http` or `https`.
@@ -94,13 +105,13 @@ impl Remote {
     /// What is wrong with it.
     pub fn parse(url: Option<&str>) -> Result<Self, Error> {
         let Some(url) = url else {
-            return Err(Error::usage("url is required"));
+            return Err(Error::usage("url is required").next("add --url URL, such as --url https://github.com/acme/fleet or ssh://git@github.com/acme/fleet"));
         };
         let parsed = scheme_and_host(url);
         let (scheme, host) =
-            parsed.map_err(|why| Error::usage(format!("git URL parse failed: {why}")))?;
+            parsed.map_err(|why| address(format!("git URL parse failed: {why}")))?;
         if !["ssh", "http", "https"].contains(&scheme.as_str()) {
-            return Err(Error::usage(format!(
+            return Err(address(format!(
                 "git URL scheme '{scheme}' not supported, can be: ssh, http and https"
             )));
         }

@@ -6,8 +6,10 @@ use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret githubapp fleet-app --app-id 1 --app-installation-id 2 --app-private-key key.pem --export > app.yaml
-  driftless create secret githubapp fleet-app --app-id 1 --app-installation-owner acme --app-private-key key.pem";
+  driftless create secret githubapp fleet-app --app-id 1 --app-installation-id 2 \\
+    --app-private-key key.pem --export > app.yaml
+  driftless create secret githubapp fleet-app --app-id 1 --app-installation-owner acme \\
+    --app-private-key key.pem";
 
 /// Create or update a Secret with a GitHub App's key
 #[derive(clap::Args)]

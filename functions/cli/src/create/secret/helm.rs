@@ -7,8 +7,10 @@ use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret helm repo-login -n team-a --username me --password secret --export > login.yaml
-  driftless create secret helm repo-certs --tls-crt-file client.crt --tls-key-file client.key --ca-crt-file ca.crt";
+  driftless create secret helm repo-login -n team-a --username me --password secret \\
+    --export > login.yaml
+  driftless create secret helm repo-certs --tls-crt-file client.crt --tls-key-file client.key \\
+    --ca-crt-file ca.crt";
 
 /// Create or update a Secret for a HelmRepository
 #[derive(clap::Args)]
@@ -64,7 +66,9 @@ pub fn fill(
             }
             Ok(secret)
         }
-        (None, Some(_)) => Err(Error::usage("username is required")),
-        (Some(_), None) => Err(Error::usage("password is required")),
+        (None, Some(_)) => Err(Error::usage("username is required").next("add --username NAME")),
+        (Some(_), None) => {
+            Err(Error::usage("password is required").next("add --password PASSWORD"))
+        }
     }
 }

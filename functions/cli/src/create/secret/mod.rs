@@ -20,13 +20,16 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use driftless_manifest::yaml;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 pub use git::{CREDENTIALS, KNOWN_HOSTS, Login, PUBLIC_KEY, Remote};
 pub use key::KeyPair;
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret git fleet-login --url https://github.com/acme/fleet --username git --password TOKEN
-  driftless create secret oci registry-login --url ghcr.io --username me --password TOKEN --export > login.yaml";
+  driftless create secret git fleet-login --url https://github.com/acme/fleet --username git \\
+    --password TOKEN
+  driftless create secret oci registry-login --url ghcr.io --username me --password TOKEN \\
+    --export > login.yaml";
 
 /// Create or update Secrets for sources and other objects
 #[derive(clap::Args)]
@@ -169,7 +172,8 @@ impl Secret {
 /// The file is not there, is no text, or is empty.
 fn read(flag: &str, file: &str) -> Result<String, Error> {
     let wrong = |why: String| Error::new(format!("{flag}: {file}: {why}"));
-    let content = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    let content =
+        std::fs::read(file).map_err(|error| Error::unreadable(flag, Path::new(file), &error))?;
     match String::from_utf8(content) {
         Ok(text) if text.trim().is_empty() => Err(wrong("the file is empty".to_owned())),
         Ok(text) => Ok(text),

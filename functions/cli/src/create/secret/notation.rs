@@ -8,7 +8,8 @@ use driftless_core::source::verify;
 use std::path::Path;
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret notation signers --trust-policy-file trustpolicy.json --ca-cert-file ca.crt --export > signers.yaml";
+  driftless create secret notation signers --trust-policy-file trustpolicy.json \\
+    --ca-cert-file ca.crt --export > signers.yaml";
 
 /// Create or update a Secret for signatures of notation
 #[derive(clap::Args)]

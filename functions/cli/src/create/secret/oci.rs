@@ -12,8 +12,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret oci registry-login --url ghcr.io --username me --password TOKEN --export > login.yaml
-  driftless create secret oci registry-login -n team-a --url ghcr.io/acme/charts --username me --password TOKEN";
+  driftless create secret oci registry-login --url ghcr.io --username me --password TOKEN \\
+    --export > login.yaml
+  driftless create secret oci registry-login -n team-a --url ghcr.io/acme/charts --username me \\
+    --password TOKEN";
 
 /// Create or update an image pull Secret
 #[derive(clap::Args)]

@@ -7,7 +7,8 @@ use crate::error::{EXIT_CODES, Error};
 use driftless_helm::scheme_and_host;
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret proxy my-proxy --address https://proxy.example.com --username me --password secret --export > proxy.yaml";
+  driftless create secret proxy my-proxy --address https://proxy.example.com --username me \\
+    --password secret --export > proxy.yaml";
 
 /// Create or update a Secret with a proxy's address and login
 #[derive(clap::Args)]
@@ -34,7 +35,7 @@ impl Args {
     pub fn secret(&self, common: &Common) -> Result<Secret, Error> {
         let labels = names::labels(&self.named.labels)?;
         let Some(address) = self.address.given() else {
-            return Err(Error::usage("address is required"));
+            return Err(Error::usage("address is required").next("add --address URL"));
         };
         scheme_and_host(address)
             .map_err(|why| Error::usage(format!("invalid proxy address: {why}")))?;

@@ -8,8 +8,10 @@ use crate::error::{EXIT_CODES, Error};
 use sha2::{Digest as _, Sha256};
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret receiver github-webhook --type github --hostname flux.example.com --export > webhook.yaml
-  driftless create secret receiver gcr-webhook --type gcr --hostname flux.example.com --email-claim sa@project.iam.gserviceaccount.com
+  driftless create secret receiver github-webhook --type github --hostname flux.example.com \\
+    --export > webhook.yaml
+  driftless create secret receiver gcr-webhook --type gcr --hostname flux.example.com \\
+    --email-claim sa@project.iam.gserviceaccount.com
 
 The webhook's address is the annotation notification.toolkit.fluxcd.io/webhook, for a Receiver with the name of the Secret.";
 

@@ -10,7 +10,8 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 const EXAMPLES: &str = "Examples:
-  driftless create secret tls certs --tls-crt-file client.crt --tls-key-file client.key --ca-crt-file ca.crt --export > certs.yaml";
+  driftless create secret tls certs --tls-crt-file client.crt --tls-key-file client.key \\
+    --ca-crt-file ca.crt --export > certs.yaml";
 
 /// Create or update a Secret with certificates
 #[derive(clap::Args)]

@@ -3,7 +3,7 @@
 use super::{made, refer_to};
 use crate::create::apply::Hub;
 use crate::create::flags::{self, Given as _, List};
-use crate::create::object::{self, Fields, Made};
+use crate::create::object::{Fields, Made};
 use crate::create::secret::Secret;
 use crate::create::{Common, Named, names};
 use crate::error::{EXIT_CODES, Error};
@@ -11,8 +11,10 @@ use clap::ArgAction;
 use serde_json::Value;
 
 const EXAMPLES: &str = "Examples:
-  driftless create source bucket apps --bucket-name apps --endpoint minio.example.com:9000 --access-key KEY --secret-key SECRET
-  driftless create source bucket apps --bucket-name apps --provider aws --endpoint s3.amazonaws.com --region us-east-1 --export";
+  driftless create source bucket apps --bucket-name apps --endpoint minio.example.com:9000 \\
+    --access-key KEY --secret-key SECRET
+  driftless create source bucket apps --bucket-name apps --provider aws \\
+    --endpoint s3.amazonaws.com --region us-east-1 --export";
 
 /// Create or update a Bucket
 ///
@@ -59,8 +61,8 @@ impl Args {
     /// Writes the object, or applies it, with its Secret before it, and waits for it.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
         let mut made = self.made(common, timeout)?;
-        if common.export {
-            return object::export(&made.object);
+        if common.export(&made.object)? {
+            return Ok(());
         }
         let secret = self.secret(common)?;
         let hub = Hub::connect(common).await?;
@@ -74,10 +76,11 @@ impl Args {
 
     fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
         let Some(bucket) = self.bucket_name.given() else {
-            return Err(Error::usage("bucket-name is required"));
+            return Err(Error::usage("bucket-name is required").next("add --bucket-name NAME"));
         };
         let Some(endpoint) = self.endpoint.given() else {
-            return Err(Error::usage("endpoint is required"));
+            return Err(Error::usage("endpoint is required")
+                .next("add --endpoint HOST, such as --endpoint s3.eu-west-1.amazonaws.com"));
         };
         let metadata = common.metadata(&self.named)?;
         let mut spec = Fields::default();

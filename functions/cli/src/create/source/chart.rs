@@ -7,8 +7,10 @@ use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
 
 const EXAMPLES: &str = "Examples:
-  driftless create source chart podinfo --source HelmRepository/podinfo --chart podinfo --chart-version 6.x
-  driftless create source chart web --source GitRepository/fleet --chart ./charts/web --reconcile-strategy Revision --export";
+  driftless create source chart podinfo --source HelmRepository/podinfo --chart podinfo \\
+    --chart-version 6.x
+  driftless create source chart web --source GitRepository/fleet --chart ./charts/web \\
+    --reconcile-strategy Revision --export";
 
 /// Create or update a HelmChart
 #[derive(clap::Args)]
@@ -49,10 +51,11 @@ impl Args {
     /// Flags that are not valid or absent.
     pub fn made(&self, common: &Common) -> Result<Made, Error> {
         let Some(source) = &self.source else {
-            return Err(Error::usage("chart source is required"));
+            return Err(Error::usage("chart source is required")
+                .next("add --source KIND/NAME, such as --source HelmRepository/podinfo"));
         };
         let Some(chart) = self.chart.given() else {
-            return Err(Error::usage("chart name or path is required"));
+            return Err(Error::usage("chart name or path is required").next("add --chart NAME"));
         };
         let metadata = common.metadata(&self.named)?;
         let strategy = Some(self.reconcile_strategy.as_str()).filter(|text| !text.is_empty());

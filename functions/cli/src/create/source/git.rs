@@ -3,7 +3,7 @@
 use super::{made, refer_to};
 use crate::create::apply::Hub;
 use crate::create::flags::{self, Given as _, List};
-use crate::create::object::{self, Fields, Made};
+use crate::create::object::{Fields, Made};
 use crate::create::secret::{CREDENTIALS, Login, Remote, Secret};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
@@ -14,11 +14,14 @@ use std::io::Write as _;
 
 const EXAMPLES: &str = "Examples:
   driftless create source git fleet --url https://github.com/acme/fleet --branch main
-  driftless create source git podinfo --url https://github.com/stefanprodan/podinfo --tag-semver '>=3.2.0 <3.3.0' --export
-  driftless create source git fleet --url ssh://git@github.com/acme/fleet --branch main --ssh-key-algorithm ed25519
-  driftless create source git fleet --url https://github.com/acme/fleet --branch main --username git --password TOKEN
+  driftless create source git podinfo --url https://github.com/stefanprodan/podinfo \\
+    --tag-semver '>=3.2.0 <3.3.0' --export
+  driftless create source git fleet --url ssh://git@github.com/acme/fleet --branch main \\
+    --ssh-key-algorithm ed25519
+  driftless create source git fleet --url https://github.com/acme/fleet --branch main \\
+    --username git --password TOKEN
 
-With a login, or for SSH, a Secret of the same name is made first, unless --secret-ref names one. For SSH a key is made, unless
+With a login, or for SSH, a Secret of the same name is made first, unless --secret-ref names one. For SSH a key is made, unless \
 --private-key-file gives one, and the server is asked for its key, unless --known-hosts-file gives it.";
 
 /// Create or update a GitRepository
@@ -80,8 +83,8 @@ impl Args {
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
         let remote = Remote::parse(self.url.given())?;
         let mut made = self.made(common, &remote, timeout)?;
-        if common.export {
-            return object::export(&made.object);
+        if common.export(&made.object)? {
+            return Ok(());
         }
         let secret = self.secret(common, &remote)?;
         let hub = Hub::connect(common).await?;

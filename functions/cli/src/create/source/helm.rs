@@ -3,7 +3,7 @@
 use super::{made, refer_to};
 use crate::create::apply::Hub;
 use crate::create::flags::{self, Given as _};
-use crate::create::object::{self, End, Fields, Made};
+use crate::create::object::{End, Fields, Made};
 use crate::create::secret::{self, Secret};
 use crate::create::{Common, Named};
 use crate::error::{EXIT_CODES, Error};
@@ -13,8 +13,10 @@ use serde_json::{Map, Value};
 
 const EXAMPLES: &str = "Examples:
   driftless create source helm podinfo --url https://stefanprodan.github.io/podinfo --interval 10m
-  driftless create source helm charts --url https://charts.example.com --username me --password secret
-  driftless create source helm charts --url oci://ghcr.io/acme/charts --secret-ref registry-login --export";
+  driftless create source helm charts --url https://charts.example.com --username me \\
+    --password secret
+  driftless create source helm charts --url oci://ghcr.io/acme/charts \\
+    --secret-ref registry-login --export";
 
 /// Create or update a HelmRepository
 ///
@@ -58,8 +60,8 @@ impl Args {
     /// Writes the object, or applies it, with its Secret before it, and waits for it.
     pub async fn run(&self, common: &Common, timeout: Option<Value>) -> Result<(), Error> {
         let mut made = self.made(common, timeout)?;
-        if common.export {
-            return object::export(&made.object);
+        if common.export(&made.object)? {
+            return Ok(());
         }
         let secret = self.secret(common)?;
         let hub = Hub::connect(common).await?;
@@ -76,7 +78,8 @@ impl Args {
 
     fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
         let Some(url) = self.url.given() else {
-            return Err(Error::usage("url is required"));
+            return Err(Error::usage("url is required")
+                .next("add --url URL, such as --url https://charts.example.com"));
         };
         let metadata = common.metadata(&self.named)?;
         let parsed = scheme_and_host(url);

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 const EXAMPLES: &str = "Examples:
   driftless create source oci apps --url oci://ghcr.io/acme/apps --tag 6.6.2 --interval 10m
-  driftless create source oci apps --url oci://ghcr.io/acme/apps --tag-semver '>=1.0.0' --verify-provider cosign \\
-    --verify-issuer '^https://token.actions.githubusercontent.com$' --verify-subject '^https://github.com/acme/apps/.*$'
+  driftless create source oci apps --url oci://ghcr.io/acme/apps --tag-semver '>=1.0.0' \\
+    --verify-provider cosign \\
+    --verify-issuer '^https://token.actions.githubusercontent.com$' \\
+    --verify-subject '^https://github.com/acme/apps/.*$'
   driftless create source oci chart --url oci://ghcr.io/acme/charts/web --tag 1.2.3 \\
     --layer-selector application/vnd.cncf.helm.chart.content.v1.tar+gzip:copy --export";
 
@@ -99,7 +101,8 @@ impl Args {
     /// Flags that are not valid or absent.
     pub fn made(&self, common: &Common, timeout: Option<Value>) -> Result<Made, Error> {
         let Some(url) = self.url.given() else {
-            return Err(Error::usage("url is required"));
+            return Err(Error::usage("url is required")
+                .next("add --url URL, such as --url oci://ghcr.io/acme/apps"));
         };
         let mut reference = Fields::default();
         reference

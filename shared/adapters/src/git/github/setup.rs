@@ -30,8 +30,8 @@ pub struct NewFile {
     pub path: String,
     /// Its content.
     pub text: String,
-    /// Whether a file that exists stays as it is.
-    pub keep: bool,
+    /// Nothing is written where one of these files exists.
+    pub unless: Vec<String>,
 }
 
 /// What became of something that was asked for.
@@ -172,9 +172,12 @@ impl RepositorySetup {
             None => self.default_head(branch).await?,
         };
         let mut changed = Vec::new();
-        for NewFile { path, text, keep } in files {
-            let found = self.file(&head, path).await?;
-            if found.as_ref() != Some(text) && !(*keep && found.is_some()) {
+        for NewFile { path, text, unless } in files {
+            let mut is_there = self.file(&head, path).await?.as_ref() == Some(text);
+            for other in unless {
+                is_there = is_there || self.file(&head, other).await?.is_some();
+            }
+            if !is_there {
                 changed
                     .push(json!({"path": path, "mode": "100644", "type": "blob", "content": text}));
             }

@@ -3,20 +3,35 @@
 use serde_json::Value;
 
 use crate::error::FieldError;
+use crate::resources::Compiled;
 
-/// Checks an object; metadata has its own rules.
-pub(super) fn root(schema: &Value, object: &Value, out: &mut Vec<FieldError>) {
+/// Checks an object; metadata has its own rules. What is equal in the old object is not looked at.
+pub(super) fn root(
+    schema: &Value,
+    compiled: &Compiled,
+    object: &Value,
+    old: Option<&Value>,
+    out: &mut Vec<FieldError>,
+) {
+    let mut check = Check { compiled, out };
     if let Some(map) = object.as_object() {
-        required(schema, map, "", out);
+        required(schema, map, "", check.out);
     }
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         if matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
             continue;
         }
         if let Some(value) = object.get(key) {
-            check(property, value, key, out);
+            let old = old.and_then(|old| old.get(key));
+            check.value(property, value, old, key);
         }
     }
+}
+
+/// A check under way: the compiled patterns, and what was found.
+struct Check<'a> {
+    compiled: &'a Compiled,
+    out: &'a mut Vec<FieldError>,
 }
 
 fn required(
@@ -52,58 +67,107 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<FieldError>) {
-    if value.is_null() && schema["nullable"] == true {
-        return;
-    }
-    if schema["x-kubernetes-int-or-string"] == true {
-        if !matches!(kind(value), "integer" | "string") {
-            out.push(type_problem(path, "integer,string", value));
-        }
-        return;
-    }
-    if let Some(wanted) = schema["type"].as_str() {
-        let found = kind(value);
-        let fits = found == wanted
-            || (wanted == "number" && found == "integer")
-            || (wanted == "integer" && value.as_f64().is_some_and(|n| n.fract() == 0.0));
-        if !fits {
-            out.push(type_problem(path, wanted, value));
+impl Check<'_> {
+    fn value(&mut self, schema: &Value, value: &Value, old: Option<&Value>, path: &str) {
+        if old == Some(value) || (value.is_null() && schema["nullable"] == true) {
             return;
         }
-    }
-    let invalid = |why: String| FieldError::invalid(path, value, &format!("{path} in body {why}"));
-    if let Some(known) = schema["enum"].as_array()
-        && !known.contains(value)
-    {
-        let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
-        out.push(FieldError::unsupported(path, value, &known));
-    }
-    match value {
-        Value::String(text) => text_rules(schema, text, path, &invalid, out),
-        Value::Number(number) => {
-            number_rules(schema, number.as_f64().unwrap_or_default(), &invalid, out)
+        if schema["x-kubernetes-int-or-string"] == true {
+            if !matches!(kind(value), "integer" | "string") {
+                self.out.push(type_problem(path, "integer,string", value));
+            }
+            return;
         }
-        Value::Array(list) => array_rules(schema, list, path, out),
-        Value::Object(map) => {
-            required(schema, map, path, out);
-            let count = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
-            if let Some(most) = count("maxProperties").filter(|most| map.len() > *most) {
-                out.push(too_many(path, map.len(), most));
-            }
-            if let Some(least) = count("minProperties").filter(|least| map.len() < *least) {
-                out.push(invalid(format!("should have at least {least} properties")));
-            }
-            for (key, value) in map {
-                let property = schema["properties"].get(key);
-                let others = schema.get("additionalProperties").filter(|o| o.is_object());
-                if let Some(below) = property.or(others) {
-                    check(below, value, &join(path, key), out);
-                }
+        if let Some(wanted) = schema["type"].as_str() {
+            let found = kind(value);
+            let fits = found == wanted
+                || (wanted == "number" && found == "integer")
+                || (wanted == "integer" && value.as_f64().is_some_and(|n| n.fract() == 0.0));
+            if !fits {
+                self.out.push(type_problem(path, wanted, value));
+                self.words(schema, value, path);
+                return;
             }
         }
-        _ => {}
+        self.words(schema, value, path);
+        let invalid =
+            |why: String| FieldError::invalid(path, value, &format!("{path} in body {why}"));
+        match value {
+            Value::String(text) => {
+                text_rules(schema, self.compiled, text, path, &invalid, self.out);
+            }
+            Value::Number(number) => {
+                let number = number.as_f64().unwrap_or_default();
+                number_rules(schema, number, &invalid, self.out);
+            }
+            Value::Array(list) => self.list(schema, list, old, path),
+            Value::Object(map) => self.map(schema, map, old, path, &invalid),
+            _ => {}
+        }
     }
+
+    fn words(&mut self, schema: &Value, value: &Value, path: &str) {
+        if let Some(known) = schema["enum"].as_array()
+            && !known.contains(value)
+        {
+            let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+            self.out.push(FieldError::unsupported(path, value, &known));
+        }
+    }
+
+    fn map(
+        &mut self,
+        schema: &Value,
+        map: &serde_json::Map<String, Value>,
+        old: Option<&Value>,
+        path: &str,
+        invalid: &dyn Fn(String) -> FieldError,
+    ) {
+        required(schema, map, path, self.out);
+        let count = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
+        if let Some(most) = count("maxProperties").filter(|most| map.len() > *most) {
+            self.out.push(too_many(path, map.len(), most));
+        }
+        if let Some(least) = count("minProperties").filter(|least| map.len() < *least) {
+            let why = format!("should have at least {least} properties");
+            self.out.push(invalid(why));
+        }
+        for (key, value) in map {
+            let property = schema["properties"].get(key);
+            let others = schema.get("additionalProperties").filter(|o| o.is_object());
+            if let Some(below) = property.or(others) {
+                let old = old.and_then(|old| old.get(key));
+                self.value(below, value, old, &join(path, key));
+            }
+        }
+    }
+
+    fn list(&mut self, schema: &Value, list: &[Value], old: Option<&Value>, path: &str) {
+        let count = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
+        if let Some(most) = count("maxItems").filter(|most| list.len() > *most) {
+            self.out.push(too_many(path, list.len(), most));
+        }
+        if let Some(least) = count("minItems").filter(|least| list.len() < *least) {
+            let found = list.len();
+            self.out.push(FieldError::invalid_raw(
+                path,
+                &found.to_string(),
+                &format!("{path} in body should have at least {least} items"),
+            ));
+        }
+        for (index, value) in list.iter().enumerate() {
+            let old = old.and_then(|old| same_item(schema, old, value));
+            self.value(&schema["items"], value, old, &format!("{path}[{index}]"));
+        }
+        duplicates(schema, list, path, self.out);
+    }
+}
+
+/// The item of the old list that has the same keys; only lists with keys have one.
+pub(super) fn same_item<'a>(schema: &Value, old: &'a Value, value: &Value) -> Option<&'a Value> {
+    let keys = crate::values::texts(&schema["x-kubernetes-list-map-keys"]);
+    let mut items = old.as_array()?.iter().filter(|_| !keys.is_empty());
+    items.find(|item| keys.iter().all(|key| item.get(key) == value.get(key)))
 }
 
 fn type_problem(path: &str, wanted: &str, value: &Value) -> FieldError {
@@ -128,6 +192,7 @@ fn too_many(path: &str, count: usize, most: usize) -> FieldError {
 
 fn text_rules(
     schema: &Value,
+    compiled: &Compiled,
     text: &str,
     path: &str,
     invalid: &dyn Fn(String) -> FieldError,
@@ -142,7 +207,9 @@ fn text_rules(
         out.push(invalid(format!("should be at least {least} chars long")));
     }
     if let Some(pattern) = schema["pattern"].as_str()
-        && regex::Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
+        && compiled
+            .pattern(pattern)
+            .is_some_and(|regex| !regex.is_match(text))
     {
         out.push(invalid(format!("should match '{pattern}'")));
     }
@@ -195,22 +262,7 @@ fn number_rules(
     }
 }
 
-fn array_rules(schema: &Value, list: &[Value], path: &str, out: &mut Vec<FieldError>) {
-    let count = |key: &str| schema[key].as_u64().and_then(|n| usize::try_from(n).ok());
-    if let Some(most) = count("maxItems").filter(|most| list.len() > *most) {
-        out.push(too_many(path, list.len(), most));
-    }
-    if let Some(least) = count("minItems").filter(|least| list.len() < *least) {
-        let found = list.len();
-        out.push(FieldError::invalid_raw(
-            path,
-            &found.to_string(),
-            &format!("{path} in body should have at least {least} items"),
-        ));
-    }
-    for (index, value) in list.iter().enumerate() {
-        check(&schema["items"], value, &format!("{path}[{index}]"), out);
-    }
+fn duplicates(schema: &Value, list: &[Value], path: &str, out: &mut Vec<FieldError>) {
     let keys = crate::values::texts(&schema["x-kubernetes-list-map-keys"]);
     let set = schema["x-kubernetes-list-type"] == "set";
     if !set && keys.is_empty() {

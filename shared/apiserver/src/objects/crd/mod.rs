@@ -14,7 +14,7 @@ pub(crate) use types::object_meta;
 use crate::error::FieldError;
 use crate::objects::codec;
 use crate::objects::codec::Found;
-use crate::resources::{Custom, Resource};
+use crate::resources::{Compiled, Custom, Resource};
 use crate::values::{join, text};
 
 const VERBS: [&str; 8] = [
@@ -67,7 +67,8 @@ pub(crate) fn default_version(custom: &Custom, version: &str, object: &mut Value
     types::default(schema, object, false);
 }
 
-/// The errors of an object: by its schema, then by the schema's CEL rules.
+/// The errors of an object: by its schema, then by the schema's CEL rules. What an update leaves as it is has none: objects
+/// that were stored before a schema became stricter stay usable.
 pub(crate) fn problems(
     custom: &Custom,
     version: &str,
@@ -76,9 +77,11 @@ pub(crate) fn problems(
 ) -> Vec<FieldError> {
     let schema = custom.schema(version);
     let mut out = Vec::new();
-    check::root(schema, object, &mut out);
-    if out.is_empty() {
-        rules::root(schema, object, old, &mut out);
+    check::root(schema, &custom.compiled, object, old, &mut out);
+    if !out.iter().any(FieldError::is_structural) {
+        rules::root(schema, &custom.compiled, object, old, &mut out);
+    } else if rules::any(schema) {
+        out.push(FieldError::rules_unchecked());
     }
     out
 }
@@ -117,6 +120,7 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
         versions: versions.clone(),
         group: group.clone(),
         names: names.clone(),
+        compiled: Compiled::default(),
     });
     versions
         .iter()

@@ -2,58 +2,91 @@
 
 use serde_json::Value;
 
+use super::check::same_item;
 use crate::error::FieldError;
+use crate::expressions::cost::Size;
+use crate::expressions::{Failure, OUT_OF_BUDGET, base, to_cel};
+use crate::resources::Compiled;
 
-/// Evaluates the rules of a schema and of the schemas below it.
-pub(super) fn root(schema: &Value, object: &Value, old: Option<&Value>, out: &mut Vec<FieldError>) {
-    walk(schema, object, old, "", out);
+/// Evaluates the rules of a schema and of the schemas below it. Of what is equal in the old object, the rules that compare with
+/// it alone.
+pub(super) fn root(
+    schema: &Value,
+    compiled: &Compiled,
+    object: &Value,
+    old: Option<&Value>,
+    out: &mut Vec<FieldError>,
+) {
+    Rules { compiled, out }.walk(schema, object, old, "");
 }
 
-fn walk(schema: &Value, value: &Value, old: Option<&Value>, path: &str, out: &mut Vec<FieldError>) {
-    for rule in schema["x-kubernetes-validations"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        if let Some(problem) = evaluate(rule, value, old, path) {
-            out.push(problem);
+/// Whether a schema, or one below it, has rules.
+pub(super) fn any(schema: &Value) -> bool {
+    let below = schema["properties"].as_object().into_iter().flatten();
+    let mut below = below.map(|(_, schema)| schema);
+    schema.get("x-kubernetes-validations").is_some()
+        || below.any(any)
+        || ["items", "additionalProperties"]
+            .iter()
+            .any(|key| schema.get(key).is_some_and(any))
+}
+
+/// An evaluation under way: the compiled rules, and what was found.
+struct Rules<'a> {
+    compiled: &'a Compiled,
+    out: &'a mut Vec<FieldError>,
+}
+
+impl Rules<'_> {
+    fn walk(&mut self, schema: &Value, value: &Value, old: Option<&Value>, path: &str) {
+        let rules = schema["x-kubernetes-validations"].as_array();
+        for rule in rules.into_iter().flatten() {
+            let compares = rule["rule"]
+                .as_str()
+                .is_some_and(|text| text.contains("oldSelf"));
+            let is_due = match old {
+                Some(old) => compares || old != value,
+                None => !compares,
+            };
+            if is_due {
+                let problem = evaluate(self.compiled, rule, value, old, path);
+                self.out.extend(problem);
+            }
         }
-    }
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                let property = schema["properties"].get(key);
-                let others = schema.get("additionalProperties").filter(|o| o.is_object());
-                if let Some(below) = property.or(others) {
-                    let path = if path.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{path}.{key}")
-                    };
-                    walk(below, value, old.and_then(|old| old.get(key)), &path, out);
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let property = schema["properties"].get(key);
+                    let others = schema.get("additionalProperties").filter(|o| o.is_object());
+                    if let Some(below) = property.or(others) {
+                        let path = if path.is_empty() {
+                            key.clone()
+                        } else {
+                            format!("{path}.{key}")
+                        };
+                        self.walk(below, value, old.and_then(|old| old.get(key)), &path);
+                    }
                 }
             }
-        }
-        Value::Array(list) => {
-            for (index, value) in list.iter().enumerate() {
-                walk(
-                    &schema["items"],
-                    value,
-                    None,
-                    &format!("{path}[{index}]"),
-                    out,
-                );
+            Value::Array(list) => {
+                for (index, value) in list.iter().enumerate() {
+                    let old = old.and_then(|old| same_item(schema, old, value));
+                    self.walk(&schema["items"], value, old, &format!("{path}[{index}]"));
+                }
             }
+            _ => {}
         }
-        _ => {}
     }
 }
 
-fn evaluate(rule: &Value, value: &Value, old: Option<&Value>, path: &str) -> Option<FieldError> {
+fn evaluate(
+    compiled: &Compiled,
+    rule: &Value,
+    value: &Value,
+    old: Option<&Value>,
+    path: &str,
+) -> Option<FieldError> {
     let text = rule["rule"].as_str().unwrap_or_default();
-    if text.contains("oldSelf") && old.is_none() {
-        return None;
-    }
     let refused = |why: &str| {
         let message = match value {
             Value::Object(_) | Value::Array(_) => format!("Invalid value: {why}"),
@@ -65,20 +98,19 @@ fn evaluate(rule: &Value, value: &Value, old: Option<&Value>, path: &str) -> Opt
             field: path.to_owned(),
         })
     };
-    let program = match cel::Program::compile(text) {
-        Ok(program) => program,
-        Err(_) => return refused(&format!("rule compile error: {text}")),
+    let Some(expression) = compiled.rule(text) else {
+        return refused(&format!("rule compile error: {text}"));
     };
-    let mut context = cel::Context::default();
-    if context.add_variable("self", value).is_err() {
-        return refused("the value cannot be given to the rule");
+    let mut context = match base() {
+        Ok(env) => cel::Context::with_env(env),
+        Err(why) => return refused(&why),
+    };
+    context.add_variable_from_value("self", to_cel(value));
+    if let Some(old) = old {
+        context.add_variable_from_value("oldSelf", to_cel(old));
     }
-    if let Some(old) = old
-        && context.add_variable("oldSelf", old).is_err()
-    {
-        return refused("the old value cannot be given to the rule");
-    }
-    match program.execute(&context) {
+    let size = Size::of([value].into_iter().chain(old));
+    match expression.evaluate(&context, &size) {
         Ok(cel::Value::Bool(true)) => None,
         Ok(cel::Value::Bool(false)) => {
             let message = rule["message"]
@@ -87,7 +119,8 @@ fn evaluate(rule: &Value, value: &Value, old: Option<&Value>, path: &str) -> Opt
             refused(&message)
         }
         Ok(_) => refused(&format!("failed rule: {text}")),
-        Err(error) => refused(&format!(
+        Err(Failure::Budget) => refused(OUT_OF_BUDGET),
+        Err(Failure::Evaluation(error)) => refused(&format!(
             "{error} evaluating rule: {}",
             rule["message"].as_str().unwrap_or(text)
         )),

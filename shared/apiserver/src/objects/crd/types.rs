@@ -265,10 +265,20 @@ pub(super) fn default(schema: &Value, value: &mut Value, merged: bool) {
             let others = &schema["additionalProperties"];
             if others.is_object() {
                 let known = schema["properties"].as_object();
-                for (key, value) in map.iter_mut() {
-                    if known.is_none_or(|known| !known.contains_key(key)) {
-                        default(others, value, merged);
+                let is_other = |key: &str| known.is_none_or(|known| !known.contains_key(key));
+                if others["nullable"] != true && !merged {
+                    map.retain(|key, value| {
+                        !value.is_null() || !is_other(key) || others.get("default").is_some()
+                    });
+                }
+                for (_, value) in map.iter_mut().filter(|(key, _)| is_other(key)) {
+                    match others.get("default") {
+                        Some(own) if value.is_null() && others["nullable"] != true => {
+                            *value = own.clone();
+                        }
+                        _ => {}
                     }
+                    default(others, value, merged);
                 }
             }
         }

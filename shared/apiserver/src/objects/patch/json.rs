@@ -51,6 +51,27 @@ pub(super) fn apply(live: &Value, body: &[u8]) -> Result<Value, ApiError> {
     Ok(out)
 }
 
+/// Applies one operation that an expression made.
+///
+/// # Errors
+/// An operation that is not one, or that does not fit the object.
+pub(crate) fn operation(object: &Value, operation: &Value) -> Result<Value, String> {
+    let patch =
+        JsonPatch::new(Value::Array(vec![operation.clone()])).map_err(|error| error.to_string())?;
+    let fuel = Fuel::new(COST);
+    let mut out = object.clone();
+    for operation in patch.operations() {
+        let copied = copied_bytes(operation, &out).map_err(|error| error.message)?;
+        if copied > MOST_COPIED {
+            return Err(format!("it copies more than {MOST_COPIED} bytes"));
+        }
+        operation
+            .apply(&mut out, &fuel)
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(out)
+}
+
 /// The bytes of JSON that an operation copies. Without a limit, forty copies that each double an object would make it 2^40
 /// times as large.
 fn copied_bytes(operation: &JsonPatchOperation, document: &Value) -> Result<usize, ApiError> {

@@ -5,6 +5,7 @@ mod strategic;
 
 use serde_json::{Map, Value};
 
+pub(crate) use json::operation as json_operation;
 pub(crate) use strategic::go_map;
 
 use crate::error::ApiError;

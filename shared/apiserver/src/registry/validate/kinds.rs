@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::error::FieldError;
+use crate::registry::policy;
 use crate::resources::Resource;
 use crate::values::{is_zero, text, texts};
 use driftless_manifest::labels::LabelSelector;
@@ -29,6 +30,13 @@ pub(super) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
         ("autoscaling", "horizontalpodautoscalers") => scaler(object, &mut out),
         ("events.k8s.io", "events") => event(object, &mut out),
         ("", "endpoints") => endpoints(object, &mut out),
+        ("admissionregistration.k8s.io", plural) => match plural {
+            "validatingadmissionpolicies" => policy::validating(object, &mut out),
+            "mutatingadmissionpolicies" => policy::mutating(object, &mut out),
+            "validatingadmissionpolicybindings" => policy::binding(object, true, &mut out),
+            "mutatingadmissionpolicybindings" => policy::binding(object, false, &mut out),
+            _ => {}
+        },
         _ => {}
     }
     out

@@ -1,6 +1,7 @@
 //! The `spec` of a HelmRelease's actions: install, upgrade, test, rollback, uninstall.
 
 use super::super::kustomization::is_false;
+use super::super::schema::{DURATION, without};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +11,18 @@ use serde::{Deserialize, Serialize};
 pub struct Install {
     /// How long one operation may take; the release's timeout when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// What happens after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "!has(self.retryInterval) || self.name != 'RemediateOnFailure'",
+         "message": ".retryInterval cannot be set when .name is 'RemediateOnFailure'"},
+    ]))]
     pub strategy: Option<ActionStrategy>,
     /// How a failure is made good.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = without("strategy"))]
     pub remediation: Option<RemediationSpec>,
     /// Fail when an object exists that another one owns.
     #[serde(skip_serializing_if = "is_false")]
@@ -59,9 +66,14 @@ pub struct Install {
 pub struct Upgrade {
     /// How long one operation may take; the release's timeout when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// What happens after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "!has(self.retryInterval) || self.name == 'RetryOnFailure'",
+         "message": ".retryInterval can only be set when .name is 'RetryOnFailure'"},
+    ]))]
     pub strategy: Option<ActionStrategy>,
     /// How a failure is made good.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +126,7 @@ pub struct Test {
     pub enable: bool,
     /// How long one test may take; the release's timeout when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// A failed test is no failure.
     #[serde(skip_serializing_if = "is_false")]
@@ -127,6 +140,7 @@ pub struct Test {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct TestFilter {
     /// The test's name.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// Leave it out.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -139,6 +153,7 @@ pub struct TestFilter {
 pub struct Rollback {
     /// How long one operation may take; the release's timeout when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// Do not wait for the objects.
     #[serde(skip_serializing_if = "is_false")]
@@ -169,6 +184,7 @@ pub struct Rollback {
 pub struct Uninstall {
     /// How long one operation may take; the release's timeout when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// Run no hooks.
     #[serde(skip_serializing_if = "is_false")]
@@ -181,6 +197,7 @@ pub struct Uninstall {
     pub disable_wait: bool,
     /// What happens to the dependents of the objects; `background` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "background"))]
     pub deletion_propagation: Option<DeletionPropagation>,
 }
 
@@ -192,6 +209,7 @@ pub struct ActionStrategy {
     pub name: ActionStrategyName,
     /// How soon to try again, with `RetryOnFailure`; five minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub retry_interval: Option<String>,
 }
 
@@ -268,11 +286,11 @@ pub enum ServerSideMode {
 /// What happens when the chart's name changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ChartNameChange {
+    /// The release is upgraded.
+    InPlaceUpdate,
     /// The release is uninstalled and installed.
     #[default]
     Reinstall,
-    /// The release is upgraded.
-    InPlaceUpdate,
 }
 
 /// What happens to the dependents of an object that is deleted.

@@ -4,6 +4,7 @@ use super::super::kustomization::{
     CommonMetadata, DependsOn, HealthCheckExpr, IgnoreRule, Image, Json6902Patch, KubeConfigRef,
     LocalRef, Patch, is_false,
 };
+use super::super::schema::DURATION;
 use super::actions::{Install, Rollback, Test, Uninstall, Upgrade};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,10 @@ use std::collections::BTreeMap;
 /// `spec` of a HelmRelease.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "(has(self.chart) && !has(self.chartRef)) || (!has(self.chart) && has(self.chartRef))",
+     "message": "either chart or chartRef must be set"},
+]))]
 pub struct HelmReleaseSpec {
     /// The HelmChart to make for this release; this or `chartRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,6 +26,7 @@ pub struct HelmReleaseSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_ref: Option<ChartRef>,
     /// How often to reconcile.
+    #[schemars(regex(pattern = DURATION))]
     pub interval: String,
     /// The remote cluster; the hub itself when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,24 +36,29 @@ pub struct HelmReleaseSpec {
     pub suspend: bool,
     /// The release's name; `[targetNamespace-]name` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 53))]
     pub release_name: Option<String>,
     /// The namespace to install in; the object's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
     pub target_namespace: Option<String>,
     /// The namespace of the release records; the object's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
     pub storage_namespace: Option<String>,
     /// Objects that must be ready first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<DependsOn>,
     /// How long one operation of an action may take; five minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// How many release records to keep; five when absent, all when zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_history: Option<i64>,
     /// The service account to act as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
     /// Whether a client lives through a whole reconciliation; accepted and without effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,6 +86,7 @@ pub struct HelmReleaseSpec {
     pub values_from: Vec<ValuesRef>,
     /// Values given here, over those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
     pub values: Option<Map<String, Value>>,
     /// Labels and annotations of all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,23 +131,28 @@ pub struct ChartTemplateMetadata {
 #[serde(rename_all = "camelCase")]
 pub struct ChartTemplateSpec {
     /// The chart's name in a HelmRepository, or its path in another source.
+    #[schemars(length(min = 1, max = 2048))]
     pub chart: String,
     /// A version or range; `*` when absent. Only for HelmRepositories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "*"))]
     pub version: Option<String>,
     /// The source.
     pub source_ref: ChartSourceRef,
     /// How often to look; the release's interval when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DURATION))]
     pub interval: Option<String>,
     /// `ChartVersion` (when absent) or `Revision`: what makes a new artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["ChartVersion", "Revision"], "x-default" = "ChartVersion"))]
     pub reconcile_strategy: Option<String>,
     /// Files of the source to take as the chart's values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_files: Vec<String>,
     /// The one such file of v2beta1 and v2beta2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-older" = true))]
     pub values_file: Option<String>,
     /// Leave out values files that do not exist.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -150,6 +167,7 @@ pub struct ChartTemplateSpec {
 #[serde(rename_all = "camelCase")]
 pub struct ChartVerification {
     /// `cosign` or `notation`.
+    #[schemars(extend("enum" = ["cosign", "notation"], "x-default" = "cosign"))]
     pub provider: String,
     /// The Secret with the keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,11 +182,14 @@ pub struct ChartSourceRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// `HelmRepository`, `GitRepository` or `Bucket`.
+    #[schemars(extend("enum" = ["HelmRepository", "GitRepository", "Bucket"]))]
     pub kind: String,
     /// The name.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The namespace; the object's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
 }
 
@@ -180,11 +201,14 @@ pub struct ChartRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// `OCIRepository`, `HelmChart` or `ExternalArtifact`.
+    #[schemars(extend("enum" = ["OCIRepository", "HelmChart", "ExternalArtifact"]))]
     pub kind: String,
     /// The name.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The namespace; the object's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
 }
 
@@ -217,14 +241,21 @@ pub enum DriftMode {
 #[serde(rename_all = "camelCase")]
 pub struct ValuesRef {
     /// `ConfigMap` or `Secret`.
+    #[schemars(extend("enum" = ["Secret", "ConfigMap"]))]
     pub kind: String,
     /// The name, in the object's namespace.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The key; `values.yaml` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), regex(pattern = r"^[\-._a-zA-Z0-9]+$"))]
     pub values_key: Option<String>,
     /// Where one value goes, as `--set` writes paths; without it the key holds a values file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 250),
+        regex(pattern = r"^([a-zA-Z0-9_\-.\\\/]|\[[0-9]{1,5}\])+$")
+    )]
     pub target_path: Option<String>,
     /// Go on when it does not exist.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -251,6 +282,7 @@ pub struct KustomizeRenderer {
     pub patches: Vec<Patch>,
     /// Strategic merge patches of v2beta1 and v2beta2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-older" = true))]
     pub patches_strategic_merge: Vec<Map<String, Value>>,
     /// JSON patches of v2beta1 and v2beta2.
     #[serde(
@@ -258,6 +290,7 @@ pub struct KustomizeRenderer {
         rename = "patchesJson6902",
         skip_serializing_if = "Vec::is_empty"
     )]
+    #[schemars(extend("x-older" = true))]
     pub patches_json6902: Vec<Json6902Patch>,
     /// Image names, tags and digests to replace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -268,11 +301,11 @@ pub struct KustomizeRenderer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PostRenderStrategy {
+    /// Manifests only.
+    NoHooks,
     /// Manifests and hooks together.
     #[default]
     Combined,
-    /// Manifests only.
-    NoHooks,
     /// Manifests and hooks, one after the other.
     Separate,
 }

@@ -142,7 +142,7 @@ pub fn due(
         let is_lost = || is_past(known.at(), LOST);
         return (asked != known.requested || is_lost()).then_some(Cause::Changed);
     }
-    if !is_served(id.kind) {
+    if !id.kind.is_served() {
         // Its status says so once for each generation.
         return match ready(object) {
             None => is_due(LOST),
@@ -243,19 +243,6 @@ fn is_request_handled(object: &Object) -> bool {
         .pointer("/status/lastHandledReconcileAt")
         .and_then(Value::as_str);
     object.annotation(REQUESTED_AT).unwrap_or_default() == handled.unwrap_or_default()
-}
-
-fn is_served(kind: FluxKind) -> bool {
-    matches!(
-        kind,
-        FluxKind::GitRepository
-            | FluxKind::OCIRepository
-            | FluxKind::Bucket
-            | FluxKind::HelmRepository
-            | FluxKind::HelmChart
-            | FluxKind::Kustomization
-            | FluxKind::HelmRelease
-    )
 }
 
 /// Whether a reason says that something else must appear or become ready first.

@@ -9,7 +9,7 @@ mod chart_files;
 mod documents;
 mod engine;
 mod overrides;
-pub(crate) mod process;
+mod process;
 mod schemas;
 mod templates;
 mod values;

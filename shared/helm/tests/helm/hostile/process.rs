@@ -1,6 +1,7 @@
 //! A case in a process of its own, and what it cost there.
 
 use super::engine::{Case, Done, Want};
+use crate::usage::{peak, used};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,22 +40,6 @@ pub fn child(cases: &[Case]) {
         panic!("{name}: {why}");
     }
     assert!(peak <= MEMORY, "{name}: {} MiB at its peak", peak >> 10);
-}
-
-/// The process' peak of resident memory in KiB; nothing where the system does not tell it.
-pub fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"));
-    line.and_then(|l| l.split_whitespace().nth(1)?.parse().ok())
-        .unwrap_or_default()
-}
-
-/// The milliseconds of a processor that the process has used.
-pub fn used() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let behind = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = behind.split_whitespace().skip(11).take(2);
-    10 * ticks.filter_map(|t| t.parse::<u64>().ok()).sum::<u64>()
 }
 
 fn judged(want: &Want, done: &Done) -> Result<(), String> {

@@ -5,12 +5,12 @@
 //! it comes within the limits; nothing aborts; the process never has more than 256 MiB. `ulimit -v` stands behind that as the
 //! machine's own guard.
 //!
-//! `DRIFTLESS_HOSTILE_SEED` gives another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS` another number of them (20 in
-//! the dev profile, 200 in release).
+//! `DRIFTLESS_HOSTILE_SEED` gives another seed for the mutations, `DRIFTLESS_HOSTILE_MUTATIONS` another number of them (4 in
+//! the default tier, 20 in the acceptance tier, 200 in release).
 
-use crate::hostile::process::{peak, used};
 use driftless_go::re2;
 use driftless_gotmpl::{Functions, Limits as TemplateLimits, MissingKey, Templates, Value};
+use driftless_harness::usage::{peak, used};
 use driftless_helm::{
     Capabilities, Chart, ChartFile, Compat, LoadLimits, Options as HelmOptions, ReleaseInfo, values,
 };
@@ -18,7 +18,10 @@ use driftless_kustomize::{self as kustomize, ObjectSelector, Options, SelectorBu
 use driftless_manifest::yaml::{self, Dialect};
 use driftless_manifest::{EntryKind, FileTree, Fuel, FuelLimits, Object, Reader, TreePath};
 use serde_json::json;
+use std::num::NonZero;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const WHICH: &str = "DRIFTLESS_HOSTILE_ENGINE";
@@ -763,7 +766,13 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 fn mutations() -> u64 {
-    number(MUTATIONS, if cfg!(debug_assertions) { 20 } else { 200 })
+    let is_acceptance = env!("CARGO_PKG_NAME") == "driftless-acceptance";
+    let otherwise = match (cfg!(debug_assertions), is_acceptance) {
+        (true, false) => 4,
+        (true, true) => 20,
+        (false, _) => 200,
+    };
+    number(MUTATIONS, otherwise)
 }
 
 fn seed() -> u64 {
@@ -828,7 +837,7 @@ fn run(name: &str) -> Result<String, String> {
         .arg(program)
         .args([
             "--exact",
-            "hostile_engines::one_engine_case",
+            "one_engine_case",
             "--nocapture",
             "--test-threads=1",
         ])
@@ -875,16 +884,33 @@ fn hostile_engines() {
         mutations()
     );
     let only = std::env::var("DRIFTLESS_HOSTILE_ONLY").unwrap_or_default();
-    let mut bad = Vec::new();
-    for case in CASES.iter().filter(|case| case.name.contains(&only)) {
-        match run(case.name) {
-            Ok(said) => println!("{}: {said}", case.name),
-            Err(why) => {
-                println!("BAD {why}");
-                bad.push(why);
-            }
+    let chosen: Vec<&Case> = CASES
+        .iter()
+        .filter(|case| case.name.contains(&only))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let bad = Mutex::new(Vec::new());
+    let jobs = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(case) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match run(case.name) {
+                        Ok(end) => println!("{}: {end}", case.name),
+                        Err(message) => {
+                            println!("BAD {message}");
+                            bad.lock().unwrap().push(message);
+                        }
+                    }
+                }
+            });
         }
-    }
-    println!("{} / {} inputs held", CASES.len() - bad.len(), CASES.len());
+    });
+    let bad = bad.into_inner().unwrap();
+    println!(
+        "{} / {} inputs held",
+        chosen.len() - bad.len(),
+        chosen.len()
+    );
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }

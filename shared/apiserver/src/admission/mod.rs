@@ -1,10 +1,20 @@
-//! The built-in admission plugins that do not need nodes.
+//! The built-in admission plugins that do not need nodes, and admission policies.
+
+mod authorizer;
+mod evaluation;
+mod mutating;
+mod policies;
+mod validating;
 
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::resources::Resource;
 use crate::store::state::State;
+
+pub(crate) use mutating::mutate;
+pub(crate) use policies::Request;
+pub(crate) use validating::validate;
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

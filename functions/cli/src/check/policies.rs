@@ -1,0 +1,52 @@
+//! Admission policies of engines that this program does not have: named, so that a check without errors does not seem to cover
+//! them. Kubernetes' own are evaluated by the API server.
+
+use super::cause::{Cause, Causes};
+use crate::embedded::{Row, World};
+
+/// The groups of policies, and the engine that evaluates them on a cluster.
+const ENGINES: [(&str, &str); 7] = [
+    ("kyverno.io", "Kyverno"),
+    ("policies.kyverno.io", "Kyverno"),
+    ("constraints.gatekeeper.sh", "Gatekeeper"),
+    ("templates.gatekeeper.sh", "Gatekeeper"),
+    ("mutations.gatekeeper.sh", "Gatekeeper"),
+    ("policies.kubewarden.io", "Kubewarden"),
+    ("policy.jspolicy.com", "jsPolicy"),
+];
+
+/// Adds a note for each engine whose policies were applied.
+pub fn unevaluated(rows: &[Row], causes: &mut Causes) {
+    for row in rows {
+        for (id, _) in &row.inventory {
+            let engine = ENGINES.iter().find(|(group, _)| *group == id.group);
+            let Some((_, engine)) = engine else {
+                continue;
+            };
+            let why = format!(
+                "{engine} is not evaluated: objects that its policies refuse or change on a cluster are taken as they are"
+            );
+            let met = causes
+                .entry(Cause::unchecked(format!("policies of {engine}"), why))
+                .or_default();
+            met.hubs.insert(row.hub.clone());
+            met.users.insert(id.to_string());
+        }
+    }
+}
+
+/// Adds a note for each warning that a policy of the clusters gave, with the objects that it is about.
+pub fn warned(world: &World, causes: &mut Causes) {
+    for cluster in world.hubs.iter().cloned().chain(world.remotes()) {
+        for (object, warning) in cluster.server.policy_warnings() {
+            let cause = Cause {
+                place: None,
+                about: None,
+                message: warning,
+            };
+            let met = causes.entry(cause).or_default();
+            met.hubs.insert(cluster.name.clone());
+            met.users.insert(object);
+        }
+    }
+}

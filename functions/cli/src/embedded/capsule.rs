@@ -1,0 +1,276 @@
+//! Capsule on a hub of this process: the kubeconfig that an annotated account gets leads to the hub as that account, with the rights
+//! that Capsule gives the owner of a Tenant, and no more.
+
+use super::{Row, World};
+use crate::error::Error;
+use driftless_core::capsule;
+use driftless_core::hub::{CapsuleProxy, Hub};
+use driftless_core::ports::Cluster as _;
+use driftless_manifest::{Gvk, Object};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The API of Capsule's objects.
+const CAPSULE: &str = "capsule.clastix.io/v1beta2";
+/// The label of the namespaces of a Tenant.
+const TENANT: &str = "capsule.clastix.io/tenant";
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// What an owner has in each of its namespaces when its Tenant names no roles (Capsule's webhook for Tenants).
+const ROLES: [&str; 2] = ["admin", "capsule-namespace-deleter"];
+/// What every owner may do with namespaces: create them, and delete its own.
+const PROVISIONER: &str = "capsule-namespace-provisioner";
+const DELETER: &str = "capsule-namespace-deleter";
+
+/// The address of the Capsule proxy of a hub.
+fn address(hub: &str) -> String {
+    format!(
+        "https://capsule-proxy.{}.internal",
+        hub.replace(['_', '.'], "-")
+    )
+}
+
+/// The Capsule proxy that every hub is registered with.
+pub(super) fn proxy(hub: &str) -> CapsuleProxy {
+    CapsuleProxy {
+        url: address(hub),
+        certificate_authority: None,
+    }
+}
+
+impl World {
+    /// Does what Capsule and its addon do on every hub with Tenants: the owners' kubeconfigs, their rights in the Tenants'
+    /// namespaces, and the Secrets that are spread over these. Whether anything is new.
+    ///
+    /// # Errors
+    /// What a server refuses.
+    pub async fn capsule(&self, rows: &[Row]) -> Result<bool, Error> {
+        let mut any = false;
+        for cluster in &self.hubs {
+            let hub = self.hub(&cluster.name).await?;
+            let tenants = list(&hub, CAPSULE, "Tenant").await?;
+            if tenants.is_empty() {
+                continue;
+            }
+            self.clusters.add(&address(&cluster.name), &cluster.server);
+            any |= self.provision(&cluster.name, &tenants).await?;
+            let report = capsule::reconcile(&self.ports, &hub).await;
+            any |= !report.applied.is_empty();
+            any |= self.adopt(&hub, &tenants, rows).await?;
+            for tenant in &tenants {
+                any |= self.serve(&hub, tenant).await?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// The roles by which owners create and delete namespaces.
+    async fn provision(&self, hub: &str, tenants: &[Object]) -> Result<bool, Error> {
+        let mut any = false;
+        for (name, verbs) in [
+            (PROVISIONER, ["create", "patch"]),
+            (DELETER, ["delete", "patch"]),
+        ] {
+            any |= self
+                .ensure(hub, json!({
+                    "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+                    "rules": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs}],
+                }))
+                .await?;
+        }
+        let subjects: BTreeMap<String, Value> = tenants
+            .iter()
+            .flat_map(owners)
+            .map(|owner| (owner.to_string(), subject(&owner)))
+            .collect();
+        let subjects: Vec<Value> = subjects.into_values().collect();
+        any |= self
+            .ensure(hub, json!({
+                "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": PROVISIONER},
+                "roleRef": role(PROVISIONER), "subjects": subjects,
+            }))
+            .await?;
+        Ok(any)
+    }
+
+    /// Gives the namespaces that an owner's objects made the label of the owner's Tenant, as Capsule's webhook does.
+    async fn adopt(&self, hub: &Hub, tenants: &[Object], rows: &[Row]) -> Result<bool, Error> {
+        let name = hub.settings.name.as_str();
+        let labelled: BTreeSet<String> = list(hub, "v1", "Namespace")
+            .await?
+            .iter()
+            .filter(|namespace| namespace.label(TENANT).is_some())
+            .map(|namespace| namespace.name().to_owned())
+            .collect();
+        let mut any = false;
+        for row in rows.iter().filter(|row| row.hub == name) {
+            let Some(owner) = self.acts_as(hub, row).await? else {
+                continue;
+            };
+            let own = |tenant: &&Object| {
+                let mut owners = owners(tenant).into_iter();
+                owners.any(|one| one["name"] == owner)
+            };
+            let Some(tenant) = tenants.iter().find(own) else {
+                continue;
+            };
+            for (id, _) in &row.inventory {
+                let is_new = id.kind == "Namespace" && !labelled.contains(&id.name);
+                if is_new {
+                    let labels = json!({TENANT: tenant.name()});
+                    any |= self
+                        .ensure(
+                            name,
+                            json!({
+                                "apiVersion": "v1", "kind": "Namespace",
+                                "metadata": {"name": id.name, "labels": labels},
+                            }),
+                        )
+                        .await?;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// The account whose kubeconfig an object goes by.
+    async fn acts_as(&self, hub: &Hub, row: &Row) -> Result<Option<String>, Error> {
+        let Some(object) = hub.get(&row.id).await? else {
+            return Ok(None);
+        };
+        let secret = object.pointer("/spec/kubeConfig/secretRef/name");
+        let Some(secret) = secret.and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let Some(account) = secret.strip_suffix("-kubeconfig") else {
+            return Ok(None);
+        };
+        Ok(Some(format!(
+            "system:serviceaccount:{}:{account}",
+            row.id.namespace
+        )))
+    }
+
+    /// What the namespaces of a Tenant have.
+    async fn serve(&self, hub: &Hub, tenant: &Object) -> Result<bool, Error> {
+        let name = hub.settings.name.as_str();
+        let mut any = false;
+        let spread = list(hub, CAPSULE, "GlobalTenantResource").await?;
+        for namespace in list(hub, "v1", "Namespace").await? {
+            if namespace.label(TENANT) != Some(tenant.name()) {
+                continue;
+            }
+            for (role_name, subjects) in bindings(tenant) {
+                any |= self
+                    .ensure(name, json!({
+                        "apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
+                        "metadata": {"name": format!("capsule-{}-{role_name}", tenant.name()), "namespace": namespace.name()},
+                        "roleRef": role(&role_name), "subjects": subjects,
+                    }))
+                    .await?;
+            }
+            for one in &spread {
+                for mut item in raw_items(one, tenant) {
+                    item["metadata"]["namespace"] = namespace.name().into();
+                    any |= self.ensure(name, item).await?;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Applies an object as an administrator. Whether that changed anything.
+    async fn ensure(&self, cluster: &str, object: Value) -> Result<bool, Error> {
+        let object = Object::new(object).map_err(Error::new)?;
+        let admin = self.admin(cluster)?;
+        let version = async || -> Result<Option<Value>, Error> {
+            let Some(resource) = admin.resource(&object.gvk()).await? else {
+                return Ok(None);
+            };
+            let (namespace, name) = (object.namespace(), object.name());
+            let there = admin.get(&resource, namespace, name).await?;
+            Ok(there.and_then(|there| there.pointer("/metadata/resourceVersion").cloned()))
+        };
+        let before = version().await?;
+        self.give(cluster, &object).await?;
+        Ok(version().await? != before)
+    }
+}
+
+async fn list(hub: &Hub, api_version: &str, kind: &str) -> Result<Vec<Object>, Error> {
+    let gvk = Gvk::new(api_version, kind);
+    match hub.cluster.resource(&gvk).await? {
+        Some(resource) => Ok(hub.cluster.list(&resource, "", "").await?),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn entries<'o>(object: &'o Object, pointer: &str) -> impl Iterator<Item = &'o Value> {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn owners(tenant: &Object) -> Vec<Value> {
+    entries(tenant, "/spec/owners").cloned().collect()
+}
+
+/// The roles of a Tenant's namespaces, each with whom it is given to.
+fn bindings(tenant: &Object) -> BTreeMap<String, Vec<Value>> {
+    let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for owner in entries(tenant, "/spec/owners") {
+        let named = owner["clusterRoles"].as_array();
+        let roles: Vec<&str> = match named {
+            Some(named) => named.iter().filter_map(Value::as_str).collect(),
+            None => ROLES.to_vec(),
+        };
+        for role in roles {
+            all.entry(role.to_owned()).or_default().push(subject(owner));
+        }
+    }
+    for more in entries(tenant, "/spec/additionalRoleBindings") {
+        if let (Some(role), Some(subjects)) = (
+            more["clusterRoleName"].as_str(),
+            more["subjects"].as_array(),
+        ) {
+            all.entry(role.to_owned())
+                .or_default()
+                .extend(subjects.clone());
+        }
+    }
+    all
+}
+
+fn role(name: &str) -> Value {
+    json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name})
+}
+
+/// An owner of a Tenant as the subject of a binding. A service account is named by its user.
+fn subject(owner: &Value) -> Value {
+    let name = owner["name"].as_str().unwrap_or_default();
+    match owner["kind"].as_str() {
+        Some("Group") => json!({"apiGroup": RBAC, "kind": "Group", "name": name}),
+        _ => json!({"apiGroup": RBAC, "kind": "User", "name": name}),
+    }
+}
+
+/// What a GlobalTenantResource has for the namespaces of a Tenant.
+fn raw_items(resource: &Object, tenant: &Object) -> Vec<Value> {
+    let labels = resource.pointer("/spec/tenantSelector/matchLabels");
+    let labels = labels.and_then(Value::as_object);
+    let is_selected = labels.is_none_or(|labels| {
+        labels.iter().all(|(key, value)| {
+            let own = match key.as_str() {
+                // Kubernetes sets it on namespaces alone, Capsule on its Tenants.
+                "kubernetes.io/metadata.name" => Some(tenant.name()),
+                key => tenant.label(key),
+            };
+            own == value.as_str()
+        })
+    });
+    let items = entries(resource, "/spec/resources")
+        .flat_map(|one| one["rawItems"].as_array().into_iter().flatten())
+        .cloned();
+    match is_selected {
+        true => items.collect(),
+        false => Vec::new(),
+    }
+}

@@ -1,0 +1,297 @@
+//! Folders in place of repositories of charts and of OCI artifacts, as `--source` names them.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use driftless_adapters::git::FolderGit;
+use driftless_core::flux::GitReference;
+use driftless_core::ports::{
+    Charts, Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError,
+    Referrer, Result, Validator,
+};
+use driftless_core::source::archive;
+use driftless_manifest::yaml::{self, Limits};
+use driftless_manifest::{FileTree, TreePath};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The file of a repository of charts that lists them.
+const INDEX: &str = "index.yaml";
+/// The file that makes a folder a chart.
+const CHART: &str = "Chart.yaml";
+/// How the name of a packaged chart ends.
+const PACKAGE: &str = ".tgz";
+/// The media type of the layer with a chart (Helm), and with the files of an artifact (Flux).
+const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+const FILES_LAYER: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
+/// The tag of files that have no version.
+const LATEST: &str = "latest";
+
+/// The hosts of charts and artifacts, with folders in place of some.
+///
+/// A folder in place of a repository of charts (`https://HOST/PATH`) has charts as folders, or packaged. One in place of an OCI
+/// repository is the chart or the files themselves; one in place of a registry's path has a folder for each chart below it.
+pub struct FolderCharts {
+    git: FolderGit,
+    others: Arc<dyn Charts>,
+}
+
+/// A chart of a folder.
+struct Chart {
+    name: String,
+    version: String,
+    package: Bytes,
+}
+
+impl FolderCharts {
+    /// What has no folder is asked of `others`.
+    pub fn new(git: FolderGit, others: Arc<dyn Charts>) -> Self {
+        Self { git, others }
+    }
+
+    /// The files that stand in for a URL, when a folder does.
+    async fn files(&self, url: &str) -> Result<Option<FileTree>> {
+        let reference = GitReference::default();
+        if !self.git.has(url) {
+            return Ok(None);
+        }
+        let auth = GitAuth::Anonymous;
+        let commit = self.git.resolve(url, &reference, &auth, None).await?;
+        let limits = FetchLimits::default();
+        Ok(Some(self.git.fetch(url, &commit, &auth, limits).await?))
+    }
+
+    /// The charts of the repository at a URL, when a folder stands in for it.
+    async fn charts(&self, url: &str) -> Result<Option<Vec<Chart>>> {
+        let Some(tree) = self.files(url).await? else {
+            return Ok(None);
+        };
+        let mut charts = Vec::new();
+        for (path, _) in tree.index().iter() {
+            let Some(content) = tree.content(path) else {
+                continue;
+            };
+            let is_inside = |folder: &TreePath| {
+                let mut above = folder.clone();
+                std::iter::from_fn(move || {
+                    (!above.is_root()).then(|| {
+                        above = above.parent();
+                        above.clone()
+                    })
+                })
+                .any(|above| has_chart(&tree, &above))
+            };
+            if path.file_name() == CHART && !is_inside(&path.parent()) {
+                charts.push(chart(&tree, &path.parent())?);
+            } else if path.file_name().ends_with(PACKAGE) && !is_inside(path) {
+                charts.push(packaged(path, content)?);
+            }
+        }
+        Ok(Some(charts))
+    }
+
+    /// The artifact of an OCI repository, when a folder stands in for it: its version, the kind of its layer, and the layer.
+    async fn artifact(&self, repository: &str) -> Result<Option<(String, &'static str, Bytes)>> {
+        let url = format!("oci://{repository}");
+        if let Some(tree) = self.files(&url).await? {
+            if has_chart(&tree, &TreePath::root()) {
+                let chart = chart(&tree, &TreePath::root())?;
+                return Ok(Some((chart.version, CHART_LAYER, chart.package)));
+            }
+            let packed = archive::pack(&tree)?.into();
+            return Ok(Some((LATEST.to_owned(), FILES_LAYER, packed)));
+        }
+        let Some((registry, name)) = url.rsplit_once('/') else {
+            return Ok(None);
+        };
+        let charts = self.charts(registry).await?.into_iter().flatten();
+        let found = charts.into_iter().find(|chart| chart.name == name);
+        Ok(found.map(|chart| (chart.version, CHART_LAYER, chart.package)))
+    }
+}
+
+fn has_chart(tree: &FileTree, folder: &TreePath) -> bool {
+    let file = folder.join(CHART);
+    file.is_ok_and(|file| tree.index().get(&file).is_some())
+}
+
+fn invalid(place: impl std::fmt::Display, what: impl std::fmt::Display) -> PortError {
+    PortError::new(ErrorKind::Invalid, format!("{place}: {what}"))
+}
+
+/// A chart that is a folder.
+fn chart(tree: &FileTree, folder: &TreePath) -> Result<Chart> {
+    let file = folder.join(CHART).map_err(|error| invalid(folder, error))?;
+    let content = tree.content(&file).cloned().unwrap_or_default();
+    let (name, version) = named(&file, &content)?;
+    let mut files = FileTree::new();
+    for (path, entry) in tree.index().below(folder) {
+        let content = tree.content(path).cloned().unwrap_or_default();
+        let below = path
+            .as_str()
+            .strip_prefix(folder.as_str())
+            .unwrap_or(path.as_str());
+        let path = TreePath::new(&format!("{name}/{}", below.trim_start_matches('/')))
+            .map_err(|error| invalid(path, error))?;
+        let kept = files.insert(path.clone(), entry.kind.clone(), content);
+        kept.map_err(|error| invalid(path, error))?;
+    }
+    Ok(Chart {
+        name,
+        version,
+        package: archive::pack(&files)?.into(),
+    })
+}
+
+/// A chart that is packaged already.
+fn packaged(path: &TreePath, content: &Bytes) -> Result<Chart> {
+    let files = archive::unpack(content, true, FetchLimits::default())?;
+    let file = TreePath::new(CHART).map_err(|error| invalid(path, error))?;
+    let content_of = files.content(&file).cloned();
+    let content_of = content_of.ok_or_else(|| invalid(path, "the package has no Chart.yaml"))?;
+    let (name, version) = named(path, &content_of)?;
+    Ok(Chart {
+        name,
+        version,
+        package: content.clone(),
+    })
+}
+
+/// The name and the version that a Chart.yaml says.
+fn named(place: &TreePath, content: &[u8]) -> Result<(String, String)> {
+    let documents = yaml::parse(content, place.as_str(), &Limits::default());
+    let documents = documents.map_err(|error| invalid(place, error))?;
+    let text = |field: &str| {
+        let value = documents.first().and_then(|chart| chart.get(field)?.text());
+        let missing = || invalid(place, format!("a chart needs a {field}"));
+        value.map(str::to_owned).ok_or_else(missing)
+    };
+    Ok((text("name")?, text("version")?))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
+}
+
+fn body(bytes: Bytes) -> Fetched {
+    Fetched::Body {
+        bytes,
+        validator: Validator::default(),
+    }
+}
+
+/// The index of a repository of charts.
+fn index(charts: &[Chart]) -> Bytes {
+    let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for chart in charts {
+        let (name, version) = (chart.name.as_str(), chart.version.as_str());
+        entries.entry(name).or_default().push(json!({
+            "apiVersion": "v2", "name": name, "version": version,
+            "digest": hex::encode(Sha256::digest(&chart.package)), "urls": [file_name(chart)],
+        }));
+    }
+    json!({"apiVersion": "v1", "entries": entries})
+        .to_string()
+        .into()
+}
+
+fn file_name(chart: &Chart) -> String {
+    format!("{}-{}{PACKAGE}", chart.name, chart.version)
+}
+
+#[async_trait]
+impl Charts for FolderCharts {
+    async fn get(
+        &self,
+        url: &str,
+        how: &Connection,
+        known: &Validator,
+        limit: u64,
+    ) -> Result<Fetched> {
+        if let Some((repository, file)) = url.rsplit_once('/')
+            && let Some(charts) = self.charts(repository).await?
+        {
+            if file == INDEX {
+                return Ok(body(index(&charts)));
+            }
+            let found = charts.into_iter().find(|chart| file_name(chart) == file);
+            return match found {
+                Some(chart) => Ok(body(chart.package)),
+                None => Err(PortError::new(
+                    ErrorKind::NotFound,
+                    format!("the folder in place of {repository} has no {file}"),
+                )),
+            };
+        }
+        self.others.get(url, how, known, limit).await
+    }
+
+    async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
+        self.others.file(url, how, limit).await
+    }
+
+    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
+        match self.artifact(repository).await? {
+            // Helm writes the + of a version as _ in a tag.
+            Some((version, ..)) => Ok(vec![version.replace('+', "_")]),
+            None => self.others.tags(repository, how).await,
+        }
+    }
+
+    async fn manifest(
+        &self,
+        repository: &str,
+        reference: &str,
+        how: &Connection,
+    ) -> Result<Manifest> {
+        let Some((version, media_type, bytes)) = self.artifact(repository).await? else {
+            return self.others.manifest(repository, reference, how).await;
+        };
+        let is_other = media_type == CHART_LAYER
+            && !reference.contains(':')
+            && ![LATEST, &version.replace('+', "_")].contains(&reference);
+        if is_other {
+            let what = format!(
+                "the folder in place of oci://{repository} has version {version}, and not {reference}"
+            );
+            return Err(PortError::new(ErrorKind::NotFound, what));
+        }
+        let layer = Layer {
+            media_type: media_type.to_owned(),
+            digest: digest(&bytes),
+            size: bytes.len() as u64,
+            annotations: BTreeMap::new(),
+        };
+        Ok(Manifest {
+            digest: digest(layer.digest.as_bytes()),
+            layers: vec![layer],
+            ..Manifest::default()
+        })
+    }
+
+    async fn referrers(
+        &self,
+        repository: &str,
+        digest: &str,
+        how: &Connection,
+    ) -> Result<Vec<Referrer>> {
+        match self.artifact(repository).await? {
+            Some(_) => Ok(Vec::new()),
+            None => self.others.referrers(repository, digest, how).await,
+        }
+    }
+
+    async fn layer(
+        &self,
+        repository: &str,
+        layer: &Layer,
+        how: &Connection,
+        limit: u64,
+    ) -> Result<Bytes> {
+        match self.artifact(repository).await? {
+            Some((.., bytes)) => Ok(bytes),
+            None => self.others.layer(repository, layer, how, limit).await,
+        }
+    }
+}

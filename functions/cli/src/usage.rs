@@ -1,0 +1,96 @@
+//! What follows a command line that cannot be read: which words would do.
+
+use crate::term;
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Words of other tools: behind which command, the word, and what does that here.
+const ELSEWHERE: [(&str, &str, &str); 9] = [
+    ("", "diff", "driftless build DIR | kubectl diff -f -"),
+    (
+        "",
+        "helm",
+        "driftless template renders a chart, driftless get helmreleases lists releases",
+    ),
+    (
+        "",
+        "install",
+        "driftless bootstrap, or driftless serve, installs what a hub lacks",
+    ),
+    (
+        "",
+        "kustomize",
+        "write the kustomization.yaml by hand; driftless build renders it",
+    ),
+    (
+        "",
+        "logs",
+        "the log of driftless serve, or of the reconcile function; driftless get all -A has each object's message",
+    ),
+    (
+        "",
+        "uninstall",
+        "infra/README.md says how an installation is taken away",
+    ),
+    ("", "version", "driftless --version"),
+    ("bootstrap github", "--token-auth", "--auth token"),
+    (
+        "check",
+        "--pre",
+        "driftless doctor checks a cluster, before and after driftless serves it",
+    ),
+];
+
+/// Prints an error of the parser with the next step, or the help that was asked for, and returns the exit code.
+pub fn end(error: &Error, mut root: Command, line: &[OsString]) -> ExitCode {
+    // Nobody is left to tell when the terminal is gone.
+    let _ = error.print();
+    if let Some(next) = next(error, &mut root, line) {
+        term::next(&next);
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// What to write instead.
+fn next(error: &Error, root: &mut Command, line: &[OsString]) -> Option<String> {
+    let kind = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        _ => return None,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else {
+        return None;
+    };
+    root.build();
+    let (command, names) = place(root, line, word);
+    let name = word.split('=').next().unwrap_or_default();
+    let known = ELSEWHERE
+        .iter()
+        .find(|(behind, other, _)| *behind == names && *other == name);
+    if let Some((_, _, next)) = known {
+        return Some((*next).to_owned());
+    }
+    let below: Vec<&str> = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(Command::get_name)
+        .filter(|name| *name != "help")
+        .collect();
+    (kind == ContextKind::InvalidSubcommand).then(|| format!("give one of: {}", below.join(", ")))
+}
+
+/// The command that a line leads to before the word that is wrong, and its name behind `driftless`.
+fn place<'c>(root: &'c Command, line: &[OsString], wrong: &str) -> (&'c Command, String) {
+    let (mut command, mut names) = (root, Vec::new());
+    let words = line.iter().skip(1).filter_map(|word| word.to_str());
+    for word in words.take_while(|word| *word != wrong) {
+        // The value of an option is a word, too: one that names no command is passed over.
+        if let Some(below) = command.find_subcommand(word) {
+            names.push(below.get_name());
+            command = below;
+        }
+    }
+    (command, names.join(" "))
+}

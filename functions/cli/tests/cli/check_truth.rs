@@ -1,0 +1,557 @@
+//! What a check says is true: what can never work is an error with its file and line, what the cluster may well take is none.
+
+use crate::check::{check, config_map, fleet, kustomization};
+use driftless_harness::command::Done;
+use serde_json::Value;
+use std::path::Path;
+
+/// The errors, each as `FILE:LINE: MESSAGE`, and the notes, each as `ABOUT: MESSAGE`.
+fn found(done: &Done, folder: &Path) -> (Vec<String>, Vec<String>) {
+    let json: Value = serde_json::from_str(&done.out)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
+    let root = folder.canonicalize().expect("the folder");
+    let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    let error = |one: &Value| {
+        let file = text(one, "file");
+        let file = Path::new(&file);
+        let file = file.strip_prefix(&root).unwrap_or(file).display();
+        format!("{file}:{}: {}", one["line"], text(one, "message"))
+    };
+    let note = |one: &Value| format!("{}: {}", text(one, "object"), text(one, "message"));
+    let list = |field: &str| json[field].as_array().expect("a list").clone();
+    (
+        list("errors").iter().map(error).collect(),
+        list("notes").iter().map(note).collect(),
+    )
+}
+
+fn checked(folder: &Path, more: &[&str]) -> (Vec<String>, Vec<String>) {
+    let done = check(folder, &[&["-o", "json"], more].concat());
+    found(&done, folder)
+}
+
+/// Fails unless these are the errors: how each begins, and words of it.
+fn are(errors: &[String], expected: &[(&str, &str)]) {
+    assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+    for (begin, words) in expected {
+        let mut all = errors.iter();
+        assert!(
+            all.any(|error| error.starts_with(begin) && error.contains(words)),
+            "no '{begin} .. {words}' in {errors:#?}"
+        );
+    }
+}
+
+fn depends(name: &str, on: &[&str]) -> String {
+    let on: String = on
+        .iter()
+        .map(|name| format!("  - name: {name}\n"))
+        .collect();
+    kustomization(name, &format!("  dependsOn:\n{on}"))
+}
+
+#[test]
+fn dependencies_that_cannot_be_are_errors() {
+    let wrong_source =
+        kustomization("source", "").replace("name: flux-system\n", "name: flux-sytem\n");
+    let folder = fleet(&[
+        ("clusters/one/base.yaml", kustomization("base", "")),
+        ("base/a.yaml", config_map("base")),
+        ("clusters/one/typo.yaml", depends("typo", &["base", "bsae"])),
+        ("typo/a.yaml", config_map("typo")),
+        ("clusters/one/self.yaml", depends("self", &["self"])),
+        ("self/a.yaml", config_map("self")),
+        ("clusters/one/left.yaml", depends("left", &["right"])),
+        ("left/a.yaml", config_map("left")),
+        ("clusters/one/right.yaml", depends("right", &["left"])),
+        ("right/a.yaml", config_map("right")),
+        ("clusters/one/behind.yaml", depends("behind", &["left"])),
+        ("behind/a.yaml", config_map("behind")),
+        ("clusters/one/source.yaml", wrong_source),
+        ("source/a.yaml", config_map("source")),
+    ]);
+    let (errors, notes) = checked(folder.path(), &[]);
+    are(
+        &errors,
+        &[
+            (
+                "clusters/one/typo.yaml:15:",
+                "'flux-system/bsae' is not found",
+            ),
+            ("clusters/one/self.yaml:14:", "is the object itself"),
+            (
+                "clusters/one/left.yaml:14:",
+                "flux-system/left -> flux-system/right -> flux-system/left",
+            ),
+            (
+                "clusters/one/right.yaml:14:",
+                "flux-system/right -> flux-system/left -> flux-system/right",
+            ),
+            ("clusters/one/source.yaml:", "\"flux-sytem\" not found"),
+        ],
+    );
+    let waits = "dependency 'flux-system/left' is not ready";
+    assert!(notes.iter().any(|note| note.contains(waits)), "{notes:#?}");
+    let text = check(folder.path(), &[]);
+    assert!(
+        text.err.contains("1 not checked (1 wait for others)"),
+        "{}",
+        text.err
+    );
+}
+
+/// Where nothing states the fleet's own address, a name that differs from the others' is a mistake, too.
+#[test]
+fn one_source_of_another_name_is_an_error() {
+    let renamed = |name: &str, source: &str| {
+        kustomization(name, "").replace("name: flux-system\n", &format!("name: {source}\n"))
+    };
+    let folder = fleet(&[
+        ("clusters/one/a.yaml", renamed("a", "config")),
+        ("clusters/one/b.yaml", renamed("b", "config")),
+        ("clusters/one/c.yaml", renamed("c", "confg")),
+        ("a/a.yaml", config_map("a")),
+        ("b/a.yaml", config_map("b")),
+        ("c/a.yaml", config_map("c")),
+    ]);
+    std::fs::remove_dir_all(folder.path().join("clusters/one/flux-system")).expect("no sync");
+    let (errors, _) = checked(folder.path(), &[]);
+    are(&errors, &[("clusters/one/c.yaml:", "\"confg\" not found")]);
+}
+
+fn source(kind: &str, name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  namespace: flux-system\nspec:\n  interval: 1h\n{spec}"
+    )
+}
+
+#[test]
+fn what_is_not_served_is_an_error_of_check() {
+    let url = "  url: https://github.com/acme/apps\n";
+    let objects = [
+        source("GitRepository", "plain", "  url: http://git.acme.example/apps\n"),
+        source("GitRepository", "included", &format!("{url}  include:\n  - repository:\n      name: flux-system\n")),
+        source("GitRepository", "cloud", &format!("{url}  provider: azure\n")),
+        source("GitRepository", "other", url),
+        "apiVersion: notification.toolkit.fluxcd.io/v1\nkind: Receiver\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  type: github\n  secretRef:\n    name: token\n  resources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
+    ];
+    let folder = fleet(&[("clusters/one/all.yaml", objects.join("---\n"))]);
+    let (errors, notes) = checked(folder.path(), &[]);
+    are(
+        &errors,
+        &[
+            ("clusters/one/all.yaml:8:", "not served: spec.url: "),
+            ("clusters/one/all.yaml:18:", "not served: spec.include"),
+            ("clusters/one/all.yaml:30:", "not served: spec.provider"),
+            ("clusters/one/all.yaml:41:", "not served: nothing is done"),
+        ],
+    );
+    // What no folder is given for is not checked, and no error.
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with("GitRepository/flux-system/other: not checked: ")),
+        "{notes:#?}"
+    );
+    let done = check(folder.path(), &["-o", "sarif", "--allow-not-served"]);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    assert!(done.out.contains("\"not-served\""), "{}", done.out);
+}
+
+#[test]
+fn files_for_key_services_alone_are_named() {
+    let encrypted = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  namespace: default\nstringData:\n    a: ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]\nsops:\n    kms:\n        - arn: arn:aws:kms:eu-west-1:1:key/x\n          created_at: \"2024-01-01T00:00:00Z\"\n          enc: AQ==\n          aws_profile: \"\"\n    lastmodified: \"2024-01-01T00:00:00Z\"\n    mac: ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]\n    encrypted_regex: ^(data|stringData)$\n    version: 3.8.1\n";
+    let decryption = "  decryption:\n    provider: sops\n";
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", decryption)),
+        ("apps/secret.yaml", encrypted.to_owned()),
+    ]);
+    let (errors, _) = checked(folder.path(), &[]);
+    are(
+        &errors,
+        &[(
+            "apps/secret.yaml:",
+            "not served: the file is encrypted for AWS KMS alone",
+        )],
+    );
+}
+
+/// The key that opens the others is itself in Git, encrypted; a text of `stringData` is a part of a name.
+#[test]
+fn placeholders_are_valid_for_what_they_stand_for() {
+    let enc = "ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]";
+    let secret = |name: &str, field: &str, key: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\n  namespace: flux-system\n{field}:\n  {key}: {enc}\nsops:\n  age: []\n  mac: {enc}\n"
+        )
+    };
+    let named = config_map("x").replace("name: x", "name: ${DOMAIN}-production");
+    let keys = |name: &str, secret: &str| {
+        kustomization(
+            name,
+            &format!("  decryption:\n    provider: sops\n    secretRef:\n      name: {secret}\n"),
+        )
+    };
+    let vars = "  postBuild:\n    substituteFrom:\n    - kind: Secret\n      name: vars\n";
+    let folder = fleet(&[
+        (
+            "clusters/one/key.sops.yaml",
+            secret("key", "stringData", "age.agekey"),
+        ),
+        (
+            "clusters/one/data.sops.yaml",
+            secret("data", "data", "age.agekey"),
+        ),
+        (
+            "clusters/one/vars.sops.yaml",
+            secret("vars", "stringData", "DOMAIN"),
+        ),
+        ("clusters/one/apps.yaml", keys("apps", "key")),
+        ("clusters/one/more.yaml", keys("more", "data")),
+        ("clusters/one/named.yaml", kustomization("named", vars)),
+        ("apps/a.yaml", config_map("a")),
+        ("more/a.yaml", config_map("b")),
+        ("named/a.yaml", named),
+    ]);
+    let (errors, _) = checked(folder.path(), &[]);
+    are(&errors, &[]);
+}
+
+#[test]
+fn flags_of_api_servers_are_known_or_a_note() {
+    let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: web\n  namespace: default\nspec:\n  minReplicas: 0\n  maxReplicas: 1\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  metrics:\n  - type: External\n    external: {metric: {name: up}, target: {type: Value, value: 1}}\n";
+    let bundle = "apiVersion: certificates.k8s.io/v1alpha1\nkind: ClusterTrustBundle\nmetadata: {name: a}\nspec: {trustBundle: x}\n";
+    let old = "apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {name: a, namespace: default}\n";
+    let files = [
+        (
+            "clusters/one/apps.yaml",
+            kustomization("apps", "  wait: true\n"),
+        ),
+        ("apps/scaler.yaml", scaler.to_owned()),
+        ("apps/bundle.yaml", bundle.to_owned()),
+    ];
+    let folder = fleet(&files);
+    let (errors, notes) = checked(folder.path(), &[]);
+    are(&errors, &[]);
+    for flag in [
+        "--api-feature-gates HPAScaleToZero=true",
+        "--runtime-config certificates.k8s.io/v1alpha1=true",
+    ] {
+        assert!(
+            notes.iter().any(|note| note.contains(flag)),
+            "{flag}: {notes:#?}"
+        );
+    }
+    let on = [
+        "--api-feature-gates",
+        "HPAScaleToZero=true",
+        "--runtime-config",
+        "api/alpha=true",
+    ];
+    assert_eq!(checked(folder.path(), &on), (vec![], vec![]));
+    are(
+        &checked(
+            folder.path(),
+            &["--api-feature-gates", "HPAScaleToZero=false"],
+        )
+        .0,
+        &[("apps/scaler.yaml:7:", "minReplicas")],
+    );
+    let off = ["--runtime-config", "certificates.k8s.io/v1alpha1=false"];
+    are(
+        &checked(folder.path(), &off).0,
+        &[("apps/bundle.yaml:1:", "no matches for kind")],
+    );
+    let talos = "cluster:\n  apiServer:\n    extraArgs:\n      feature-gates: HPAScaleToZero=true\n      runtime-config: certificates.k8s.io/v1alpha1=true\n";
+    let folder = fleet(&[&files[..], &[("talos/patch.yaml", talos.to_owned())]].concat());
+    assert_eq!(checked(folder.path(), &[]), (vec![], vec![]));
+    // A version that no API server has any more stays an error.
+    let folder = fleet(&[&files[..1], &[("apps/old.yaml", old.to_owned())]].concat());
+    are(
+        &checked(folder.path(), &[]).0,
+        &[("apps/old.yaml:", "no matches for kind")],
+    );
+}
+
+#[test]
+fn one_remote_file_of_a_generator_is_one_placeholder() {
+    let generator = "resources: [a.yaml]\nconfigMapGenerator:\n- name: dashboards\n  namespace: default\n  files:\n  - board.json=https://boards.acme.example/1.json\n";
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", "")),
+        ("apps/kustomization.yaml", generator.to_owned()),
+        ("apps/a.yaml", config_map("a").replace("a: b", "a: [b]")),
+    ]);
+    let (errors, notes) = checked(folder.path(), &[]);
+    are(&errors, &[("apps/a.yaml:", "")]);
+    let words = "https://boards.acme.example/1.json: not checked: it was not fetched, a placeholder stands in";
+    assert!(
+        notes.iter().any(|note| note.starts_with(words)),
+        "{notes:#?}"
+    );
+}
+
+#[test]
+fn a_kubeconfig_in_git_has_a_cluster_that_stands_in() {
+    let config = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: edge-kubeconfig\n  namespace: flux-system\nstringData:\n  value: |\n    apiVersion: v1\n    kind: Config\n    current-context: a\n    contexts:\n    - name: a\n      context: {cluster: a, user: a}\n    clusters:\n    - name: a\n      cluster: {server: 'https://edge-1.example.com:6443'}\n    users:\n    - name: a\n      user: {token: x}\n";
+    let remote = "  kubeConfig:\n    secretRef:\n      name: edge-kubeconfig\n";
+    let folder = fleet(&[
+        ("clusters/one/config.yaml", config.to_owned()),
+        ("clusters/one/edge.yaml", kustomization("edge", remote)),
+        ("edge/a.yaml", config_map("a")),
+    ]);
+    let (errors, notes) = checked(folder.path(), &[]);
+    are(&errors, &[]);
+    assert!(
+        notes.iter().any(|note| note
+            .contains("cluster edge stands in for that of Secret/flux-system/edge-kubeconfig")),
+        "{notes:#?}"
+    );
+}
+
+#[test]
+fn notes_of_one_kind_are_one_line() {
+    let object = |kind: &str| {
+        format!(
+            "apiVersion: acme.example/v1\nkind: {kind}\nmetadata:\n  name: a\n  namespace: default\n"
+        )
+    };
+    let all = ["Gadget", "Gizmo", "Widget"].map(object).join("---\n");
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", "")),
+        ("apps/all.yaml", all),
+    ]);
+    let lines = |more: &[&str]| {
+        let done = check(folder.path(), more);
+        let notes = done.out.lines().filter(|line| line.starts_with("note: "));
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let short = lines(&[]);
+    assert_eq!(short.len(), 1, "{short:#?}");
+    assert!(short[0].contains("3 times: "), "{short:#?}");
+    assert_eq!(lines(&["--verbose"]).len(), 3);
+}
+
+#[test]
+fn little_that_was_reached_is_said() {
+    let folder = fleet(&[
+        ("lost/a.yaml", kustomization("a", "")),
+        ("lost/b.yaml", kustomization("b", "")),
+        ("lost/c.yaml", kustomization("c", "")),
+        ("lost/e.yaml", kustomization("e", "")),
+        ("clusters/one/d.yaml", config_map("d")),
+    ]);
+    let done = check(folder.path(), &[]);
+    assert!(
+        done.out
+            .contains("not checked: hardly anything: 1 of 5 Kustomizations"),
+        "{}",
+        done.out
+    );
+    assert_eq!(check(folder.path(), &["--strict"]).code, 1);
+}
+
+#[test]
+fn the_clone_says_its_address_and_its_root() {
+    let other = source(
+        "GitRepository",
+        "self",
+        "  url: https://github.com/acme/elsewhere\n  ref:\n    branch: main\n",
+    );
+    let by_other = kustomization("apps", "").replace("name: flux-system\n", "name: self\n");
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", format!("{other}---\n{by_other}")),
+        ("apps/a.yaml", config_map("a")),
+        (
+            ".git/config",
+            "[remote \"origin\"]\n\turl = git@github.com:acme/elsewhere.git\n".to_owned(),
+        ),
+    ]);
+    assert_eq!(checked(folder.path(), &[]), (vec![], vec![]));
+    let below = check(&folder.path().join("apps"), &[]);
+    assert_eq!(below.code, 1);
+    assert!(
+        below
+            .err
+            .contains("run the command on the root of the repository"),
+        "{}",
+        below.err
+    );
+}
+
+/// Capsule's definitions, a Tenant whose owner is an annotated account, and what is applied as that account.
+fn capsule_fleet() -> tempfile::TempDir {
+    let definition = |kind: &str, plural: &str| {
+        format!(
+            "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {plural}.capsule.clastix.io\n\
+             spec:\n  group: capsule.clastix.io\n  scope: Cluster\n  names: {{kind: {kind}, plural: {plural}}}\n  versions:\n  - name: \
+             v1beta2\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema: {{type: object, \
+             x-kubernetes-preserve-unknown-fields: true}}\n"
+        )
+    };
+    let tenant = "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: oil-system\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  \
+                  name: gitops-reconciler\n  namespace: oil-system\n  annotations:\n    capsule.addon.fluxcd/enabled: \"true\"\n---\n\
+                  apiVersion: capsule.clastix.io/v1beta2\nkind: Tenant\nmetadata:\n  name: oil\nspec:\n  owners:\n  - name: \
+                  system:serviceaccount:oil-system:gitops-reconciler\n    kind: ServiceAccount\n";
+    let apps = "---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: apps\n  namespace: oil-system\nspec:\n  \
+                interval: 10m\n  prune: true\n  serviceAccountName: gitops-reconciler\n  kubeConfig:\n    secretRef:\n      name: \
+                gitops-reconciler-kubeconfig\n      key: kubeconfig\n  sourceRef:\n    kind: GitRepository\n    name: oil\n---\napiVersion: \
+                source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: oil\n  namespace: oil-system\nspec:\n  interval: 10m\n  \
+                url: https://github.com/oil/oil-apps\n";
+    fleet(&[
+        (
+            "clusters/one/definitions.yaml",
+            definition("Tenant", "tenants")
+                + &definition("GlobalTenantResource", "globaltenantresources"),
+        ),
+        ("clusters/one/tenant.yaml", tenant.to_owned()),
+        ("clusters/one/apps.yaml", apps.to_owned()),
+    ])
+}
+
+#[test]
+fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
+    let platform = capsule_fleet();
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: oil-production\n";
+    let own = config_map("web").replace("namespace: default", "namespace: oil-production");
+    let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: oil\nroleRef:\n  apiGroup: \
+                   rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: cluster-admin\nsubjects:\n- kind: ServiceAccount\n  name: \
+                   gitops-reconciler\n  namespace: oil-system\n";
+    for (file, text, words) in [
+        ("web.yaml", own, None),
+        ("foreign.yaml", config_map("foreign"), Some("cannot")),
+        ("binding.yaml", binding.to_owned(), Some("cannot")),
+    ] {
+        let tenant = tempfile::tempdir().expect("a folder");
+        std::fs::write(tenant.path().join("namespace.yaml"), namespace).expect("write");
+        std::fs::write(tenant.path().join(file), text).expect("write");
+        let source = format!(
+            "https://github.com/oil/oil-apps={}",
+            tenant.path().display()
+        );
+        let done = check(platform.path(), &["-o", "json", "--source", &source]);
+        let (errors, _) = found(&done, tenant.path());
+        match words {
+            Some(words) => are(&errors, &[(&format!("{file}:"), words)]),
+            None => assert_eq!(errors, Vec::<String>::new()),
+        }
+    }
+}
+
+/// A chart of a repository that a folder stands in for is rendered and applied: its mistakes are told.
+#[test]
+fn charts_of_folders_are_rendered() {
+    let repository = |kind: &str, url: &str| {
+        format!(
+            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\n  namespace: flux-system\nspec:\n  \
+             interval: 1h\n  url: {url}\n{kind}"
+        )
+    };
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: web\n  namespace: flux-system\nspec:\n  \
+                   interval: 1h\n  chart:\n    spec:\n      chart: web\n      version: 1.x\n      sourceRef:\n        kind: HelmRepository\n        \
+                   name: charts\n";
+    let charts = tempfile::tempdir().expect("a folder");
+    let write = |path: &str, text: &str| {
+        let file = charts.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        std::fs::write(file, text).expect("write");
+    };
+    write(
+        "web/Chart.yaml",
+        "apiVersion: v2\nname: web\nversion: 1.2.0\n",
+    );
+    for (kind, url) in [
+        ("", "https://charts.example"),
+        ("", "https://example.github.io/charts"),
+        ("  type: oci\n", "oci://registry.example/charts"),
+    ] {
+        let platform = fleet(&[
+            ("clusters/one/charts.yaml", repository(kind, url)),
+            ("clusters/one/web.yaml", release.to_owned()),
+        ]);
+        let source = format!("{url}={}", charts.path().display());
+        let args = ["--strict", "--source", &source];
+        write(
+            "web/templates/a.yaml",
+            &config_map("web").replace("a: b", "a: {{ .Chart.Version }}"),
+        );
+        check(platform.path(), &args).ok();
+        write(
+            "web/templates/a.yaml",
+            &config_map("web").replace("\ndata:", "\ndate:"),
+        );
+        let done = check(platform.path(), &args);
+        assert_eq!(done.code, 1, "{url}: {}", done.out);
+        assert!(done.out.contains("date"), "{url}: {}", done.out);
+    }
+}
+
+/// The OCI artifact that a FluxInstance follows has the files of the repository.
+#[test]
+fn an_artifact_of_a_flux_instance_is_the_repository() {
+    let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata:\n  name: flux\n  namespace: flux-system\nspec:\n  \
+                    distribution:\n    version: 2.x\n    registry: ghcr.io/fluxcd\n  sync:\n    kind: OCIRepository\n    url: \
+                    oci://ghcr.io/acme/fleet\n    ref: latest\n    path: clusters/one\n";
+    let apps = kustomization("apps", "").replace("GitRepository", "OCIRepository");
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, text) in [
+        ("clusters/one/instance.yaml", instance.to_owned()),
+        ("clusters/one/apps.yaml", apps),
+        ("apps/a.yaml", config_map("a").replace("\ndata:", "\ndate:")),
+    ] {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        std::fs::write(file, text).expect("write");
+    }
+    let (errors, _) = checked(folder.path(), &[]);
+    are(&errors, &[("apps/a.yaml:6", "date")]);
+}
+
+/// A directory of templates, whose objects have variables in their names or addresses, is not a hub.
+#[test]
+fn templates_are_no_hubs() {
+    let template = kustomization("cluster", "").replace("name: cluster", "name: ${CLUSTER}");
+    let root = kustomization("flux-system", "");
+    let root = root.replace("path: ./flux-system", "path: ./kubernetes/flux");
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, text) in [
+        (
+            "tmpl/cluster.yaml",
+            template.replace("path: ./cluster", "path: ./kubernetes/apps"),
+        ),
+        ("kubernetes/flux/root.yaml", root),
+        ("kubernetes/apps/a.yaml", config_map("a")),
+    ] {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        std::fs::write(file, text).expect("write");
+    }
+    let done = check(folder.path(), &["-o", "json"]);
+    assert!(
+        done.out.contains("kubernetes/flux") || done.code == 0,
+        "{}{}",
+        done.out,
+        done.err
+    );
+}
+
+/// A health check that fails is one error: what the others need is made up all the same.
+#[test]
+fn a_failed_health_check_fails_nothing_else() {
+    let checks = "  timeout: 1m\n  healthChecks:\n  - apiVersion: apps/v1\n    kind: Deployment\n    name: absent\n    namespace: default\n";
+    let login =
+        "  postBuild:\n    substituteFrom:\n    - kind: ConfigMap\n      name: cluster-vars\n";
+    let folder = fleet(&[
+        ("clusters/one/apps.yaml", kustomization("apps", checks)),
+        ("clusters/one/web.yaml", kustomization("web", login)),
+        ("apps/a.yaml", config_map("a")),
+        ("web/a.yaml", config_map("b")),
+    ]);
+    let (errors, _) = checked(folder.path(), &[]);
+    are(
+        &errors,
+        &[(
+            "clusters/one/apps.yaml:",
+            "Deployment/default/absent status: 'NotFound'",
+        )],
+    );
+}

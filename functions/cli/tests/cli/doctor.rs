@@ -1,0 +1,223 @@
+//! `driftless doctor --installation` on a stub of S3, SQS and Secrets Manager.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use driftless_harness::command::{Done, run_in};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::runtime::Runtime;
+
+/// The attributes of each queue that exists, by the end of its address.
+type Queues = Vec<(&'static str, Value)>;
+
+struct Stub {
+    queues: Queues,
+    /// Whether the probe is in the bucket.
+    probe: Mutex<bool>,
+}
+
+type Answer = (StatusCode, String);
+
+async fn answer(
+    State(stub): State<Arc<Stub>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let target = headers.get("x-amz-target");
+    let target = target.and_then(|value| value.to_str().ok());
+    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let missing = |of: &str| (StatusCode::BAD_REQUEST, json!({"__type": of}).to_string());
+    match target {
+        Some("AmazonSQS.GetQueueAttributes") => {
+            let url = asked["QueueUrl"].as_str().unwrap_or_default();
+            let found = stub.queues.iter().find(|(name, _)| url.ends_with(name));
+            match found {
+                Some((_, attributes)) => (
+                    StatusCode::OK,
+                    json!({"Attributes": attributes}).to_string(),
+                ),
+                None => missing("com.amazonaws.sqs#QueueDoesNotExist"),
+            }
+        }
+        Some("AmazonSQS.GetQueueUrl") => {
+            let url = format!(
+                "http://sqs/{}",
+                asked["QueueName"].as_str().unwrap_or_default()
+            );
+            (StatusCode::OK, json!({"QueueUrl": url}).to_string())
+        }
+        Some("secretsmanager.GetSecretValue") => match asked["SecretId"].as_str() {
+            Some("driftless/github/token") => (
+                StatusCode::OK,
+                json!({"SecretString": "canary"}).to_string(),
+            ),
+            _ => missing("ResourceNotFoundException"),
+        },
+        Some(other) => (StatusCode::BAD_REQUEST, other.to_owned()),
+        None => stub.bucket(&method, &uri),
+    }
+}
+
+impl Stub {
+    fn bucket(&self, method: &Method, uri: &Uri) -> Answer {
+        let mut probe = self.probe.lock().expect("the lock");
+        match *method {
+            Method::PUT if *probe => (StatusCode::PRECONDITION_FAILED, String::new()),
+            Method::PUT => {
+                *probe = true;
+                (StatusCode::OK, String::new())
+            }
+            Method::DELETE => {
+                *probe = false;
+                (StatusCode::NO_CONTENT, String::new())
+            }
+            _ if uri.path().ends_with("/versions/drift.json") => {
+                (StatusCode::OK, json!({"version": "0.0.1"}).to_string())
+            }
+            _ if uri
+                .query()
+                .is_some_and(|query| query.contains("list-type=2")) =>
+            {
+                let query = uri.query().unwrap_or_default();
+                let entry = "<Contents><Key>versions/drift.json</Key><Size>1</Size><ETag>1</ETag></Contents>";
+                let entries = if query.contains("versions") {
+                    entry
+                } else {
+                    ""
+                };
+                let list = format!(
+                    "<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
+                );
+                (StatusCode::OK, list)
+            }
+            _ => (StatusCode::NOT_FOUND, String::new()),
+        }
+    }
+}
+
+fn queue(visibility: u64, dead: Option<&str>) -> Value {
+    let mut attributes = json!({"ApproximateNumberOfMessages": "3",
+        "ApproximateNumberOfMessagesNotVisible": "1", "VisibilityTimeout": visibility.to_string()});
+    if let Some(dead) = dead {
+        let policy = json!({"deadLetterTargetArn": format!("arn:aws:sqs:r:1:{dead}")});
+        attributes["RedrivePolicy"] = policy.to_string().into();
+    }
+    attributes
+}
+
+/// What the doctor says of an installation with these queues.
+fn doctor(queues: Queues, sweeps: Option<&str>) -> Done {
+    let runtime = Runtime::new().expect("a runtime");
+    let stub = Arc::new(Stub {
+        queues,
+        probe: Mutex::new(false),
+    });
+    let listener = runtime
+        .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+        .expect("listen");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+    let site = Router::new()
+        .fallback(async |state, method, uri, headers, body| {
+            (
+                [("etag", "\"1\"")],
+                answer(state, method, uri, headers, body).await,
+            )
+        })
+        .with_state(stub);
+    runtime.spawn(async move { axum::serve(listener, site).await });
+    let home = tempfile::tempdir().expect("a home");
+    let mut environment = vec![
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_ACCESS_KEY_ID", "id"),
+        ("AWS_SECRET_ACCESS_KEY", "key"),
+        ("DRIFTLESS_BUCKET", "bucket"),
+        ("DRIFTLESS_QUEUE_URL", "http://sqs/steps"),
+    ];
+    environment.extend(sweeps.map(|url| ("DRIFTLESS_SWEEP_QUEUE_URL", url)));
+    let args = ["doctor", "--installation", "-o", "json"];
+    run_in(home.path(), &args, &environment)
+}
+
+/// The state of each check, and what was found.
+fn checks(done: &Done) -> Vec<(String, String, String)> {
+    let report: Value = serde_json::from_str(&done.out).unwrap_or_else(|error| {
+        panic!("not JSON ({error}): {}{}", done.out, done.err);
+    });
+    let text = |check: &Value, field: &str| check[field].as_str().unwrap_or_default().to_owned();
+    let checks = report["checks"].as_array().expect("checks").iter();
+    checks
+        .map(|one| (text(one, "check"), text(one, "state"), text(one, "found")))
+        .collect()
+}
+
+#[test]
+fn both_queues_are_looked_at() {
+    let dead = json!({"ApproximateNumberOfMessages": "2"});
+    let whole = || {
+        vec![
+            ("/steps", queue(720, Some("dead"))),
+            ("/sweeps", queue(330, None)),
+            ("/dead", dead.clone()),
+        ]
+    };
+    let state = |done: &Done, check: &str| {
+        let checks = checks(done);
+        let found = checks.iter().find(|(name, _, _)| name == check);
+        found
+            .unwrap_or_else(|| panic!("no {check} in {checks:?}"))
+            .1
+            .clone()
+    };
+    let good = doctor(whole(), Some("http://sqs/sweeps"));
+    assert_eq!(good.code, 0, "{}{}", good.out, good.err);
+    for (check, want) in [
+        ("bucket", "ok"),
+        ("queue", "ok"),
+        ("queue: dead letters", "note"),
+        ("queue of sweeps", "ok"),
+        ("webhook", "note"),
+        ("GitHub", "ok"),
+        ("functions", "note"),
+        ("hubs", "note"),
+    ] {
+        assert_eq!(state(&good, check), want, "{check}: {}", good.out);
+    }
+    assert!(!good.out.contains("canary"), "{}", good.out);
+    assert!(
+        good.out.contains("drift runs version 0.0.1"),
+        "{}",
+        good.out
+    );
+
+    // One that is not there, one that gives a message to two functions, one that is not named.
+    let gone = doctor(whole(), Some("http://sqs/other"));
+    assert_eq!(
+        (gone.code, &*state(&gone, "queue of sweeps")),
+        (1, "failed")
+    );
+    assert!(
+        gone.out.contains("check DRIFTLESS_SWEEP_QUEUE_URL"),
+        "{}",
+        gone.out
+    );
+    let mut short = whole();
+    short[1] = ("/sweeps", queue(30, None));
+    let short = doctor(short, Some("http://sqs/sweeps"));
+    assert_eq!(
+        (short.code, &*state(&short, "queue of sweeps")),
+        (1, "failed")
+    );
+    let mut lost = whole();
+    lost[0] = ("/steps", queue(720, None));
+    let lost = doctor(lost, None);
+    assert_eq!(
+        (lost.code, &*state(&lost, "queue: dead letters")),
+        (1, "failed")
+    );
+    assert_eq!(state(&lost, "queue of sweeps"), "note");
+}

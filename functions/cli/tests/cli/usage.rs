@@ -1,0 +1,265 @@
+//! The command line itself: options before the command, what a wrong line is answered with, help pages.
+
+use crate::demo::Demo;
+use driftless_harness::command::{Done, driftless, run};
+use std::path::Path;
+
+fn line(home: &Path, line: &str, environment: &[(&str, &str)]) -> Done {
+    let mut command = driftless(home);
+    command.current_dir(home).args(line.split(' '));
+    command.envs(environment.iter().copied());
+    Done::of(&mut command)
+}
+
+#[test]
+fn global_flags_come_anywhere() {
+    let home = tempfile::tempdir().expect("a home");
+    let demo = Demo::start(home.path(), &[]);
+    demo.says("synced in");
+    let kubeconfig = home.path().join("demo/kubeconfig");
+    let kubeconfig = kubeconfig.to_str().expect("UTF-8");
+    let file = format!("--kubeconfig {kubeconfig}");
+    let run = |text: &str| line(home.path(), &text.replace("FILE", &file), &[]);
+    let want = run("get kustomizations apps FILE -n team-a -o name").ok();
+    assert!(want.contains("/apps"), "{want}");
+    for text in [
+        "FILE -n team-a -o name get kustomizations apps",
+        "-n team-a -o name get FILE kustomizations apps",
+        "-nteam-a --output=name get kustomizations FILE apps",
+    ] {
+        assert_eq!(run(text).ok(), want, "{text}");
+    }
+    let named = |text: &str| run(text).json()["metadata"]["namespace"].clone();
+    for text in [
+        "FILE -n team-a -o json --timeout 3m reconcile kustomization apps",
+        "FILE -n team-a -o json suspend kustomization apps",
+        "FILE -n team-a -o json resume kustomization apps",
+    ] {
+        assert_eq!(named(text), "team-a", "{text}");
+    }
+    let made = run("-n team-b create kustomization more --source fleet --export").ok();
+    assert!(made.contains("namespace: team-b"), "{made}");
+    // The command still says what it has.
+    for (text, words) in [
+        ("-n team-a check .", "unexpected argument '-n'"),
+        ("--context c build .", "unexpected argument '--context'"),
+        ("-n team-a doctor", "unexpected argument '-n'"),
+        ("-A get all", "unexpected argument '-A'"),
+        ("-n team-a", "requires a subcommand"),
+    ] {
+        run(text).refused(2, &[words]);
+    }
+}
+
+/// What is answered to a line, and its exit code.
+#[test]
+fn a_wrong_line_is_answered_with_the_next_step() {
+    let home = tempfile::tempdir().expect("a home");
+    let write = |name: &str, text: &str| {
+        let file = home.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make the folder");
+        std::fs::write(file, text).expect("write");
+    };
+    write(
+        "remote/kustomization.yaml",
+        "resources: ['https://github.com/acme/fleet//apps?ref=v1&token=canary']\n",
+    );
+    std::fs::create_dir(home.path().join("empty")).expect("make a folder");
+    for (code, text, words) in [
+        (
+            1,
+            "build empty",
+            &["empty: the folder has no kustomization.yaml"][..],
+        ),
+        (1, "build remote", &["apps?ref=v1'", "--allow-remote"]),
+        (
+            1,
+            "template x oci://foo/bar",
+            &["no registry is asked", "helm pull"],
+        ),
+        (
+            1,
+            "template x https://foo/bar",
+            &["no repository", "helm pull"],
+        ),
+        (
+            2,
+            "get all --kubeconfig nofile",
+            &["--kubeconfig: nofile does not exist", "Next:"],
+        ),
+        (
+            2,
+            "check nodir",
+            &["the folder nodir does not exist", "Next:"],
+        ),
+        (2, "check . --path nodir", &["nodir"]),
+        (2, "check empty --with nofile", &["nofile"]),
+        (
+            2,
+            "get foo",
+            &[
+                "'foo'",
+                "one of: all, kustomizations, helmreleases, sources\n",
+            ],
+        ),
+        (
+            2,
+            "get sources foo",
+            &["one of: all, git, oci, helm, chart, bucket, external\n"],
+        ),
+        (2, "create foo", &["one of: tenant, source, kustomization"]),
+        (2, "check --pre", &["driftless doctor"]),
+        (
+            2,
+            "kustomize create --autodetect",
+            &["write the kustomization.yaml by hand"],
+        ),
+        (2, "bootstrap github --token-auth", &["--auth token"]),
+        (2, "version", &["driftless --version"]),
+        (2, "bootstrap --name a", &["DRIFTLESS_BUCKET", "Next:"]),
+        (
+            2,
+            "create kustomization apps",
+            &["source is required", "--source GitRepository/fleet"],
+        ),
+        (
+            2,
+            "create helmrelease apps",
+            &["chart or chart-ref is required", "--chart-ref KIND/NAME"],
+        ),
+        (
+            2,
+            "create source helm apps",
+            &["url is required", "--url https://"],
+        ),
+        (
+            2,
+            "create source git apps --url foo",
+            &["'' not supported", "https://HOST/OWNER/NAME"],
+        ),
+        (
+            2,
+            "create source git apps --url git@github.com:o/x.git",
+            &["ssh://git@HOST/OWNER/NAME"],
+        ),
+        (2, "create kustomization -a --source x", &["-a"]),
+        (
+            2,
+            "create kustomization a_b --source x",
+            &["'a_b' is invalid", "letters, digits and '-'"],
+        ),
+        (
+            2,
+            "create secret git x --url ssh://git@h/a/b --private-key-file nofile",
+            &["--private-key-file: nofile does not exist", "Next:"],
+        ),
+    ] {
+        let done = line(home.path(), text, &[]);
+        done.refused(code, words);
+        assert!(!done.err.contains("canary"), "{text}: {}", done.err);
+    }
+    let missing = line(home.path(), "get all", &[("KUBECONFIG", "/missing")]);
+    missing.refused(
+        1,
+        &["KUBECONFIG names /missing", "Next: give --kubeconfig FILE"],
+    );
+    // A name of one letter is a name.
+    line(
+        home.path(),
+        "create kustomization a --source x --export",
+        &[],
+    )
+    .ok();
+}
+
+/// Neither a kind nor a field that driftless refuses is made on a cluster; `--export` writes it with a warning.
+#[test]
+fn what_is_not_served_is_not_made() {
+    for (text, words) in [
+        (
+            "alert a --provider-ref p --event-source Kustomization/*",
+            "Alert/flux-system/a: the kind is not supported",
+        ),
+        (
+            "alert-provider p --type slack",
+            "Provider/flux-system/p: the kind is not supported",
+        ),
+        (
+            "receiver r --type github --secret-ref s --resource GitRepository/fleet",
+            "Receiver/flux-system/r: the kind is not supported",
+        ),
+        (
+            "source git fleet --url http://git.example/acme/fleet --branch main --username u --password p",
+            "GitRepository/flux-system/fleet: only repositories at https://",
+        ),
+        (
+            "source git fleet --url https://git.example/acme/fleet --branch main --provider azure",
+            "spec.provider other than generic and github",
+        ),
+        (
+            "source bucket b --provider azure --endpoint e.example --bucket-name b --access-key a --secret-key s",
+            "Bucket/flux-system/b: spec.provider 'azure'",
+        ),
+    ] {
+        let args: Vec<&str> = ["create"].into_iter().chain(text.split(' ')).collect();
+        // No kubeconfig is there, and none is asked for.
+        run(&args).refused(2, &[words, "--export"]);
+        let exported = run(&[args.as_slice(), &["--export"]].concat());
+        assert!(exported.err.contains(words), "{}", exported.err);
+        let written = exported.ok();
+        assert!(written.starts_with("---\napiVersion: "), "{written}");
+    }
+}
+
+/// The commands of a page, by their names.
+fn below(page: &str) -> Vec<String> {
+    let listed = page
+        .split_once("\nCommands:\n")
+        .map_or("", |(_, rest)| rest);
+    let listed = listed.split("\n\n").next().unwrap_or_default();
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter_map(|line| line.split(' ').next());
+    let names = names.filter(|name| !name.is_empty() && *name != "help");
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_help_page_has_an_example_and_fits_the_terminal() {
+    let home = tempfile::tempdir().expect("a home");
+    let mut pages = vec![Vec::<String>::new()];
+    let (mut seen, mut wrong) = (0, Vec::new());
+    while let Some(command) = pages.pop() {
+        let output = driftless(home.path())
+            .args(&command)
+            .arg("--help")
+            .env("COLUMNS", "100")
+            .output()
+            .expect("run driftless");
+        let page = String::from_utf8(output.stdout).expect("UTF-8");
+        let name = format!("driftless {}", command.join(" "));
+        seen += 1;
+        let examples = page
+            .split_once("\nExamples:\n")
+            .map_or("", |(_, rest)| rest);
+        let examples = examples.split("\n\n").next().unwrap_or_default();
+        let own = examples
+            .lines()
+            .filter(|line| line.contains(name.trim_end()));
+        if own.count() == 0 {
+            wrong.push(format!("{name}: no example of it"));
+        }
+        // The rest of a line that was wrapped starts with another word.
+        let starts = ["  driftless ", "  git ", "  export ", "    --"];
+        let whole = |line: &&str| starts.iter().any(|start| line.starts_with(start));
+        if let Some(line) = examples.lines().find(|line| !whole(line)) {
+            wrong.push(format!("{name}: an example is too long at: {line}"));
+        }
+        if let Some(line) = page.lines().find(|line| line.chars().count() > 100) {
+            wrong.push(format!("{name}: too long: {line}"));
+        }
+        let commands = below(&page).into_iter();
+        pages.extend(commands.map(|last| [command.as_slice(), &[last]].concat()));
+    }
+    assert!(seen > 80, "{seen} pages");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

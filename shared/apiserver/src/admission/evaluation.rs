@@ -1,0 +1,283 @@
+//! The expressions of one policy, over one request and one parameter.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use ::cel::common::types::{CelMap, Type};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::objects::{Key, Map};
+use ::cel::{Context, Env, ExecutionError, StructType, Value as Cel};
+use serde_json::{Value, json};
+
+use super::authorizer::{self, Authorizer, Question};
+use super::policies::{Matched, Request, namespace, versioned};
+use crate::expressions::cost::Size;
+use crate::expressions::{Expression, Failure, OUT_OF_BUDGET, library, to_cel};
+use crate::registry::policy::OUTSIDE;
+use crate::store::state::State;
+use crate::values::text;
+
+/// How many compiled expressions are kept for the next request.
+const KEPT: usize = 1024;
+
+type Compiled = Arc<Result<Expression, String>>;
+
+/// Compiled expressions, which all servers share: the same policies are evaluated for every write.
+static COMPILED: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
+
+static ENVIRONMENT: LazyLock<Result<Arc<Env>, String>> =
+    LazyLock::new(|| environment(&BTreeSet::new()).map(Arc::new));
+
+fn compiled(text: &str) -> Compiled {
+    let mut kept = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = kept.get(text) {
+        return Arc::clone(found);
+    }
+    let made = Arc::new(Expression::compile(text, &OUTSIDE));
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert(text.to_owned(), Arc::clone(&made));
+    made
+}
+
+/// The language with the authorizer, and the types of the objects that an expression makes.
+fn environment(types: &BTreeSet<String>) -> Result<Env, String> {
+    let mut env = library::environment()?;
+    authorizer::declare(&mut env).map_err(|error| error.to_string())?;
+    for name in types {
+        let made = Made(Type::new_struct(name.clone()));
+        env.add_type(made).map_err(|error| error.to_string())?;
+    }
+    Ok(env)
+}
+
+/// A type whose objects are maps of their fields.
+struct Made(Type);
+
+impl StructType for Made {
+    fn get_type(&self) -> &Type {
+        &self.0
+    }
+
+    fn new_value<'b, 'v>(
+        &self,
+        fields: BTreeMap<String, CowVal<'b, 'v>>,
+    ) -> Result<Box<dyn Val + 'v>, ExecutionError> {
+        let fields = fields
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into_owned()));
+        Ok(Box::new(CelMap::from(fields.collect::<HashMap<_, _>>())))
+    }
+}
+
+/// The expressions of one policy, over one request and one parameter.
+pub(super) struct Evaluation<'a> {
+    state: &'a State,
+    request: &'a Request<'a>,
+    policy: &'a Value,
+    matched: &'a Matched,
+    values: BTreeMap<&'static str, Value>,
+    variables: OnceCell<Variables>,
+}
+
+/// The values of a policy's variables, and why others have none.
+#[derive(Default)]
+struct Variables {
+    values: HashMap<Key, Cel>,
+    failed: BTreeMap<String, Failure>,
+    size: Size,
+}
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn new(
+        state: &'a State,
+        request: &'a Request<'a>,
+        matched: &'a Matched,
+        param: Option<&Value>,
+    ) -> Self {
+        let resource = &matched.resource;
+        let object = |object: Option<&Value>| {
+            object.map_or(Value::Null, |object| versioned(request, resource, object))
+        };
+        let own = if request.is_namespace() {
+            ""
+        } else {
+            request.namespace
+        };
+        let values = BTreeMap::from([
+            ("object", object(request.object)),
+            ("oldObject", object(request.old)),
+            ("request", review(request, matched)),
+            ("params", param.cloned().unwrap_or(Value::Null)),
+            (
+                "namespaceObject",
+                namespace(state, own).cloned().unwrap_or(Value::Null),
+            ),
+        ]);
+        Self {
+            state,
+            request,
+            policy: &matched.policy,
+            matched,
+            values,
+            variables: OnceCell::new(),
+        }
+    }
+
+    /// The value of an expression.
+    ///
+    /// # Errors
+    /// The real server's message.
+    pub(super) fn value(&self, text: &str) -> Result<Cel, String> {
+        let expression = compiled(text);
+        let expression = match expression.as_ref() {
+            Ok(expression) => expression,
+            Err(why) => return Err(format!("compilation error: {why}")),
+        };
+        let variables = if expression.variables.is_empty() {
+            None
+        } else {
+            Some(self.variables.get_or_init(|| self.variables()))
+        };
+        self.run(expression, variables)
+            .map_err(|failure| match failure {
+                Failure::Budget => OUT_OF_BUDGET.to_owned(),
+                Failure::Evaluation(why) => format!("expression '{text}' resulted in error: {why}"),
+            })
+    }
+
+    /// Evaluates the variables in their order; a later one may read the earlier ones.
+    fn variables(&self) -> Variables {
+        let mut found = Variables::default();
+        let declared = self.policy["spec"]["variables"].as_array();
+        for variable in declared.into_iter().flatten() {
+            let name = text(variable, "/name").to_owned();
+            let value = match compiled(text(variable, "/expression")).as_ref() {
+                Ok(expression) => self.run(expression, Some(&found)),
+                Err(why) => Err(Failure::Evaluation(why.clone())),
+            };
+            let value = value.and_then(|value| found.size.grow(&value).map(|()| value));
+            match value {
+                Ok(value) => {
+                    found.values.insert(Key::String(Arc::new(name)), value);
+                }
+                Err(failure) => {
+                    found.failed.insert(name, failure);
+                }
+            }
+        }
+        found
+    }
+
+    fn run(&self, expression: &Expression, variables: Option<&Variables>) -> Result<Cel, Failure> {
+        let env = if expression.types.is_empty() {
+            ENVIRONMENT.clone()
+        } else {
+            environment(&expression.types).map(Arc::new)
+        };
+        let mut context = Context::with_env(env.map_err(Failure::Evaluation)?);
+        let read = self
+            .values
+            .iter()
+            .filter(|(name, _)| expression.reads(name));
+        let mut size = Size::of(read.clone().map(|(_, value)| value));
+        for (name, value) in read {
+            context.add_variable_from_value(*name, to_cel(value));
+        }
+        if expression.reads("authorizer") {
+            let question = Question::new(Arc::new(self.state.clone()), self.request.user);
+            let own = question.clone().about(self.request);
+            context.add_variable_as_val("authorizer", Box::new(Authorizer(question)));
+            context.add_variable_as_val("authorizer.requestResource", Box::new(own));
+        }
+        if let Some(variables) = variables {
+            let map = Map {
+                map: Arc::new(variables.values.clone()),
+            };
+            size.grow(&Cel::Map(map.clone()))?;
+            context.add_variable_from_value("variables", Cel::Map(map));
+        }
+        expression.evaluate(&context, &size).map_err(|failure| {
+            let failed = variables.and_then(|known| {
+                let mut used = expression.variables.iter();
+                used.find_map(|name| Some((name, known.failed.get(name)?)))
+            });
+            match failed {
+                Some((_, Failure::Budget)) => Failure::Budget,
+                Some((name, Failure::Evaluation(why))) => Failure::Evaluation(format!(
+                    "composited variable {name:?} fails to evaluate: {why}"
+                )),
+                None => failure,
+            }
+        })
+    }
+
+    /// Whether all match conditions hold: `Ok(false)` when one does not, whatever the others say.
+    ///
+    /// # Errors
+    /// The messages of conditions that have no value.
+    pub(super) fn conditions(&self) -> Result<bool, String> {
+        let mut problems = Vec::new();
+        for condition in self.policy["spec"]["matchConditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            match self.value(text(condition, "/expression")) {
+                Ok(Cel::Bool(false)) => return Ok(false),
+                Ok(_) => {}
+                Err(why) => problems.push(why),
+            }
+        }
+        match problems.as_slice() {
+            [] => Ok(true),
+            [one] => Err(one.clone()),
+            many => Err(format!("[{}]", many.join(", "))),
+        }
+    }
+
+    /// Whether the policy admits what it cannot decide.
+    pub(super) fn ignores_failures(&self) -> bool {
+        ignores_failures(&self.matched.policy)
+    }
+}
+
+/// Whether a policy admits what it cannot decide.
+pub(super) fn ignores_failures(policy: &Value) -> bool {
+    policy["spec"]["failurePolicy"] == "Ignore"
+}
+
+/// The variable `request`: an AdmissionRequest without its objects.
+fn review(request: &Request<'_>, matched: &Matched) -> Value {
+    let kind = |of: &crate::resources::Resource| json!({"group": of.group, "version": of.version, "kind": of.kind});
+    let resource = |of: &crate::resources::Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
+    let user = request.user;
+    let extra: serde_json::Map<String, Value> = user
+        .extra
+        .iter()
+        .map(|(key, values)| (key.clone(), json!(values)))
+        .collect();
+    let options = match request.operation {
+        "CREATE" => "CreateOptions",
+        "UPDATE" => "UpdateOptions",
+        _ => "DeleteOptions",
+    };
+    json!({
+        "kind": kind(&matched.resource),
+        "resource": resource(&matched.resource),
+        "subResource": request.subresource,
+        "requestKind": kind(request.resource),
+        "requestResource": resource(request.resource),
+        "requestSubResource": request.subresource,
+        "name": request.name,
+        "namespace": request.namespace(),
+        "operation": request.operation,
+        "userInfo": {
+            "username": user.name, "uid": user.uid, "groups": user.groups, "extra": extra,
+        },
+        "dryRun": request.dry_run,
+        "options": {"apiVersion": "meta.k8s.io/v1", "kind": options},
+    })
+}

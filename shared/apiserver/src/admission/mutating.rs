@@ -1,0 +1,218 @@
+//! MutatingAdmissionPolicies.
+
+use serde_json::{Value, json};
+
+use super::evaluation::{Evaluation, ignores_failures};
+use super::policies::{self, Matched, Request};
+use crate::error::ApiError;
+use crate::expressions::to_json;
+use crate::merge::typed::{self, TypeRef};
+use crate::objects::{self, Validation, patch};
+use crate::resources::Resource;
+use crate::store::state::State;
+use crate::values::text;
+
+/// Applies the MutatingAdmissionPolicies of a request to its object: all of them once, then those that want it once more when
+/// a later one changed the object.
+///
+/// # Errors
+/// The failures of policies that do not ignore them, as the real server answers them.
+pub(crate) fn mutate(
+    state: &State,
+    request: &Request<'_>,
+    object: &mut Value,
+) -> Result<(), ApiError> {
+    let mut problems = Vec::new();
+    let mut again = Vec::new();
+    let first = pass(
+        state,
+        request,
+        object,
+        &mut problems,
+        |_, _| true,
+        &mut again,
+    );
+    if first > 0 && problems.is_empty() && !again.is_empty() {
+        let wanted = again.clone();
+        let chosen = |policy: &str, binding: &str| {
+            wanted
+                .iter()
+                .any(|(known, bound, at)| known == policy && bound == binding && *at < first)
+        };
+        pass(state, request, object, &mut problems, chosen, &mut again);
+    }
+    let Some(first) = problems.first() else {
+        return Ok(());
+    };
+    let mut error = ApiError::forbidden(request.resource, request.name, first);
+    error.message.clone_from(first);
+    error.reason = "Invalid".to_owned();
+    let causes: Vec<Value> = problems
+        .iter()
+        .map(|message| json!({"message": message}))
+        .collect();
+    error.details.insert("causes".into(), causes.into());
+    Err(error)
+}
+
+/// One pass over the policies. Returns the number of the last invocation that changed the object, counted from one; the
+/// invocations that are to be made again when a later one changes it are added to `again`.
+fn pass(
+    state: &State,
+    request: &Request<'_>,
+    object: &mut Value,
+    problems: &mut Vec<String>,
+    chosen: impl Fn(&str, &str) -> bool,
+    again: &mut Vec<(String, String, usize)>,
+) -> usize {
+    let mut count = 0;
+    let mut changed = 0;
+    let start = Request {
+        object: Some(&object.clone()),
+        ..*request
+    };
+    for (policy, matched) in policies::matching(state, &start, "mutating") {
+        let name = text(&policy, "/metadata/name");
+        let matched = match matched {
+            Ok(matched) => matched,
+            Err(why) => {
+                if !ignores_failures(&policy) {
+                    problems.push(format!(
+                        "policy {name:?} denied request: failed to configure policy: {why}"
+                    ));
+                }
+                continue;
+            }
+        };
+        for binding in &matched.bindings {
+            let bound = text(binding, "/metadata/name");
+            if !chosen(name, bound) {
+                continue;
+            }
+            let mut refuse = |why: String| {
+                if !ignores_failures(&policy) {
+                    problems.push(format!(
+                        "policy '{name}' with binding '{bound}' denied request: {why}"
+                    ));
+                }
+            };
+            let concerned = policies::matches(state, &start, &binding["spec"]["matchResources"]);
+            let params = match concerned {
+                Ok(None) => continue,
+                Ok(Some(_)) => policies::params(state, &policy, binding, request.namespace),
+                Err(why) => Err(why),
+            };
+            let params = match params {
+                Ok(params) => params,
+                Err(why) => {
+                    refuse(format!("failed to configure binding: {why}"));
+                    continue;
+                }
+            };
+            for param in params {
+                count += 1;
+                let before = object.clone();
+                if let Err(why) = invoke(state, request, &matched, param.as_deref(), object) {
+                    refuse(why);
+                }
+                if before != *object {
+                    changed = count;
+                }
+                if policy["spec"]["reinvocationPolicy"] == "IfNeeded" {
+                    again.push((name.to_owned(), bound.to_owned(), count));
+                }
+            }
+        }
+    }
+    changed
+}
+
+/// Makes the mutations of a policy, each on the result of the one before.
+fn invoke(
+    state: &State,
+    request: &Request<'_>,
+    matched: &Matched,
+    param: Option<&Value>,
+    object: &mut Value,
+) -> Result<(), String> {
+    let start = object.clone();
+    let now = Request {
+        object: Some(&start),
+        ..*request
+    };
+    if !Evaluation::new(state, &now, matched, param).conditions()? {
+        return Ok(());
+    }
+    for mutation in matched.policy["spec"]["mutations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let before = object.clone();
+        let now = Request {
+            object: Some(&before),
+            ..*request
+        };
+        let evaluation = Evaluation::new(state, &now, matched, param);
+        let own = policies::versioned(&now, &matched.resource, &before);
+        let new = match text(mutation, "/patchType") {
+            "JSONPatch" => {
+                let made = evaluation.value(text(mutation, "/jsonPatch/expression"))?;
+                json_patch(&own, &to_json(&made)?)?
+            }
+            _ => {
+                let made = evaluation.value(text(mutation, "/applyConfiguration/expression"))?;
+                configuration(&matched.resource, &own, to_json(&made)?)?
+            }
+        };
+        let read = objects::read(&matched.resource, &new, Validation::Merged, &mut Vec::new())
+            .map_err(|error| error.message)?;
+        let from = Request {
+            resource: &matched.resource,
+            ..now
+        };
+        *object = policies::versioned(&from, request.resource, &read);
+    }
+    Ok(())
+}
+
+/// Applies the operations that an expression made. One that tests the object and fails leaves all of it as it was.
+fn json_patch(object: &Value, operations: &Value) -> Result<Value, String> {
+    let Some(operations) = operations.as_array() else {
+        return Err("type mismatch: JSONPatchType.expression should evaluate to array".into());
+    };
+    let mut new = object.clone();
+    for operation in operations {
+        match patch::json_operation(&new, operation) {
+            Ok(next) => new = next,
+            Err(_) if operation["op"] == "test" => return Ok(object.clone()),
+            Err(why) => return Err(format!("JSON Patch: {why}")),
+        }
+    }
+    Ok(new)
+}
+
+/// Merges an object that an expression made, as server-side apply does, without ownership.
+fn configuration(resource: &Resource, object: &Value, mut made: Value) -> Result<Value, String> {
+    if !made.is_object() {
+        return Err("unsupported return type from ApplyConfiguration expression".into());
+    }
+    made["apiVersion"] = resource.api_version().into();
+    made["kind"] = resource.kind.clone().into();
+    let of = TypeRef {
+        schema: &resource.schema,
+        id: resource.id,
+    };
+    typed::check(of, &made, false).map_err(|problems| {
+        format!("error applying patch: failed to convert patch object to typed object: {problems}")
+    })?;
+    let atomics = typed::atomics(of, &made);
+    if !atomics.is_empty() {
+        return Err(format!(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            atomics.join(", ")
+        ));
+    }
+    typed::merge(of, object, &made)
+        .map_err(|problems| format!("error applying patch: failed to merge patch: {problems}"))
+}

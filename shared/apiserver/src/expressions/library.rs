@@ -1,0 +1,413 @@
+//! The functions of the language: CEL's own, cel-go's extensions, and the ones that Kubernetes adds.
+
+use ::cel::common::ast::{ComprehensionExpr, Expr, ListExpr, LiteralValue};
+use ::cel::common::types::{CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::parser::Macro;
+use ::cel::{DeclarationError, Env, ExecutionError, extensions};
+
+use super::arguments::{integer, number, string, text, truth};
+use super::{network, quantity};
+
+/// The loop variable of `cel.bind`, which has no rounds.
+pub(super) const UNUSED: &str = "#unused";
+
+/// Types that can be named.
+pub(super) const NAMES: [&str; 14] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+    "net",
+    "kubernetes",
+    "google",
+];
+
+/// Every function that can be called; another one does not compile.
+///
+/// Of the libraries of Kubernetes 1.36, `format`, `semver`, selectors of the authorizer, two-variable comprehensions, `math` and named formats are not here.
+pub(super) const FUNCTIONS: &[&str] = &[
+    // CEL
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "type",
+    "dyn",
+    "duration",
+    "timestamp",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+    // optional values
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "optional.none",
+    "hasValue",
+    "value",
+    "or",
+    "orValue",
+    // strings
+    "charAt",
+    "indexOf",
+    "lastIndexOf",
+    "lowerAscii",
+    "upperAscii",
+    "replace",
+    "split",
+    "substring",
+    "trim",
+    "join",
+    "format",
+    "strings.quote",
+    "reverse",
+    // encoders
+    "base64.encode",
+    "base64.decode",
+    // sets
+    "sets.contains",
+    "sets.equivalent",
+    "sets.intersects",
+    // lists
+    "isSorted",
+    "sum",
+    "min",
+    "max",
+    "slice",
+    "flatten",
+    "distinct",
+    "sort",
+    // regular expressions
+    "find",
+    "findAll",
+    // quantities
+    "isQuantity",
+    "quantity",
+    "sign",
+    "isInteger",
+    "asInteger",
+    "asApproximateFloat",
+    "add",
+    "sub",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
+    // URLs
+    "isURL",
+    "url",
+    "getScheme",
+    "getHost",
+    "getHostname",
+    "getPort",
+    "getEscapedPath",
+    "getQuery",
+    // addresses
+    "isIP",
+    "ip",
+    "ip.isCanonical",
+    "family",
+    "isUnspecified",
+    "isLoopback",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "isCIDR",
+    "cidr",
+    "containsIP",
+    "containsCIDR",
+    "masked",
+    "prefixLength",
+    // JSON patches
+    "jsonpatch.escapeKey",
+    // the authorizer
+    "path",
+    "group",
+    "serviceAccount",
+    "resource",
+    "subresource",
+    "namespace",
+    "name",
+    "check",
+    "allowed",
+    "reason",
+    "errored",
+    "error",
+];
+
+/// The language with all functions, without the authorizer's, which admission adds.
+///
+/// # Errors
+/// A function that is declared two times.
+pub(crate) fn environment() -> Result<Env, String> {
+    let mut env = Env::stdlib();
+    declare(&mut env).map_err(|error| error.to_string())?;
+    Ok(env)
+}
+
+fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_extension(extensions::strings)?;
+    env.add_extension(extensions::encoders)?;
+    env.add_extension(extensions::lists)?;
+    env.add_macro(bind())?;
+    sets(env)?;
+    lists(env)?;
+    patterns(env)?;
+    env.add_overload(
+        "jsonpatch.escapeKey",
+        "string_jsonpatch_escapeKey_string",
+        vec![STRING_TYPE],
+        |args| {
+            Ok(string(
+                text(&args, 0)?.replace('~', "~0").replace('/', "~1"),
+            ))
+        },
+    )?;
+    quantity::declare(env)?;
+    network::declare(env)
+}
+
+/// `cel.bind(name, value, expression)`.
+fn bind() -> Macro {
+    Macro::receiver("bind", 3, |helper, target, args| {
+        let of_cel =
+            matches!(target.as_ref().map(|t| &t.expr), Some(Expr::Ident(name)) if name == "cel");
+        let [Some(result), Some(value), Some(name)] = [args.pop(), args.pop(), args.pop()] else {
+            return Ok(None);
+        };
+        let Expr::Ident(variable) = &name.expr else {
+            return Err(helper.new_error(
+                name.id,
+                "cel.bind() variable names must be simple identifiers",
+            ));
+        };
+        if !of_cel {
+            return Err(
+                helper.new_error(name.id, "undeclared reference to 'bind' (in container '')")
+            );
+        }
+        let variable = variable.clone();
+        let inner = ComprehensionExpr {
+            iter_range: helper.next_expr(Expr::List(ListExpr::new(Vec::new()))),
+            iter_var: UNUSED.to_owned(),
+            iter_var2: None,
+            accu_var: variable.clone(),
+            accu_init: value,
+            loop_cond: helper.next_expr(Expr::Literal(LiteralValue::Boolean(false.into()))),
+            loop_step: helper.next_expr(Expr::Ident(variable)),
+            result,
+        };
+        Ok(Some(helper.next_expr(Expr::Comprehension(Box::new(inner)))))
+    })
+}
+
+/// The items of an argument that is a list.
+fn items<'a, 'v>(
+    args: &'a [CowVal<'_, 'v>],
+    index: usize,
+) -> Result<Vec<&'a (dyn Val + 'v)>, ExecutionError> {
+    let found = args
+        .get(index)
+        .and_then(|arg| arg.as_iterable())
+        .ok_or(ExecutionError::MissingArgumentOrTarget)?;
+    let mut rest = found.iter();
+    let mut out = Vec::new();
+    while let Some(item) = rest.next() {
+        out.push(item);
+    }
+    Ok(out)
+}
+
+fn holds(list: &[&dyn Val], item: &dyn Val) -> bool {
+    list.iter().any(|other| other.equals(item))
+}
+
+/// cel-go's `ext.Sets()`.
+fn sets(env: &mut Env) -> Result<(), DeclarationError> {
+    let lists = || vec![LIST_TYPE, LIST_TYPE];
+    env.add_overload(
+        "sets.contains",
+        "list_sets_contains_list",
+        lists(),
+        |args| {
+            let (all, some) = (items(&args, 0)?, items(&args, 1)?);
+            Ok(truth(some.iter().all(|item| holds(&all, *item))))
+        },
+    )?;
+    env.add_overload(
+        "sets.equivalent",
+        "list_sets_equivalent_list",
+        lists(),
+        |args| {
+            let (a, b) = (items(&args, 0)?, items(&args, 1)?);
+            let same =
+                a.iter().all(|item| holds(&b, *item)) && b.iter().all(|item| holds(&a, *item));
+            Ok(truth(same))
+        },
+    )?;
+    env.add_overload(
+        "sets.intersects",
+        "list_sets_intersects_list",
+        lists(),
+        |args| {
+            let (a, b) = (items(&args, 0)?, items(&args, 1)?);
+            Ok(truth(a.iter().any(|item| holds(&b, *item))))
+        },
+    )
+}
+
+/// Kubernetes' functions for lists.
+fn lists(env: &mut Env) -> Result<(), DeclarationError> {
+    fn order(a: &dyn Val, b: &dyn Val) -> Result<std::cmp::Ordering, ExecutionError> {
+        let comparer = a.as_comparer().ok_or_else(|| {
+            ExecutionError::no_such_overload("compare", vec![a.get_type().name().to_owned()])
+        })?;
+        comparer.compare(b)
+    }
+    fn extreme<'b, 'v>(
+        args: &[CowVal<'b, 'v>],
+        wanted: std::cmp::Ordering,
+        name: &str,
+    ) -> Result<CowVal<'b, 'v>, ExecutionError> {
+        let all = items(args, 0)?;
+        let mut best: Option<&dyn Val> = None;
+        for item in all {
+            if best.map_or(Ok(true), |best| {
+                order(item, best).map(|found| found == wanted)
+            })? {
+                best = Some(item);
+            }
+        }
+        let best = best.ok_or_else(|| {
+            ExecutionError::function_error(name, format!("{name} called on empty list"))
+        })?;
+        Ok(CowVal::Owned(best.clone_as_boxed()))
+    }
+    env.add_member_overload("isSorted", "list_is_sorted", LIST_TYPE, vec![], |args| {
+        let all = items(&args, 0)?;
+        for pair in all.windows(2) {
+            if order(pair[0], pair[1])?.is_gt() {
+                return Ok(truth(false));
+            }
+        }
+        Ok(truth(true))
+    })?;
+    env.add_member_overload("sum", "list_sum", LIST_TYPE, vec![], |args| {
+        let all = items(&args, 0)?;
+        let Some((first, rest)) = all.split_first() else {
+            return Ok(integer(0));
+        };
+        let mut total: Box<dyn Val> = first.clone_as_boxed();
+        for item in rest {
+            let adder = total.as_adder().ok_or_else(|| {
+                ExecutionError::no_such_overload("sum", vec![item.get_type().name().to_owned()])
+            })?;
+            let next = adder.add(*item)?.into_owned();
+            total = next;
+        }
+        Ok(CowVal::Owned(total))
+    })?;
+    env.add_member_overload("min", "list_min", LIST_TYPE, vec![], |args| {
+        extreme(&args, std::cmp::Ordering::Less, "min")
+    })?;
+    env.add_member_overload("max", "list_max", LIST_TYPE, vec![], |args| {
+        extreme(&args, std::cmp::Ordering::Greater, "max")
+    })?;
+    env.add_member_overload(
+        "indexOf",
+        "list_index_of",
+        LIST_TYPE,
+        vec![DYN_TYPE],
+        |args| {
+            let item = args.get(1).ok_or(ExecutionError::MissingArgumentOrTarget)?;
+            let found = items(&args, 0)?
+                .iter()
+                .position(|other| other.equals(item.as_ref()));
+            Ok(position(found))
+        },
+    )?;
+    env.add_member_overload(
+        "lastIndexOf",
+        "list_last_index_of",
+        LIST_TYPE,
+        vec![DYN_TYPE],
+        |args| {
+            let item = args.get(1).ok_or(ExecutionError::MissingArgumentOrTarget)?;
+            let found = items(&args, 0)?
+                .iter()
+                .rposition(|other| other.equals(item.as_ref()));
+            Ok(position(found))
+        },
+    )
+}
+
+fn position<'b, 'v>(found: Option<usize>) -> CowVal<'b, 'v> {
+    integer(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
+}
+
+/// Kubernetes' functions for regular expressions.
+fn patterns(env: &mut Env) -> Result<(), DeclarationError> {
+    fn pattern(text: &str) -> Result<regex::Regex, ExecutionError> {
+        regex::Regex::new(text)
+            .map_err(|_| ExecutionError::function_error("find", format!("Illegal regex: {text}")))
+    }
+    fn all<'b, 'v>(args: &[CowVal<'b, 'v>], most: usize) -> Result<CowVal<'b, 'v>, ExecutionError> {
+        let pattern = pattern(text(args, 1)?)?;
+        let found = pattern.find_iter(text(args, 0)?).take(most);
+        let found: Vec<Box<dyn Val + 'v>> = found
+            .map(|one| Box::new(CelString::from(one.as_str().to_owned())) as Box<dyn Val + 'v>)
+            .collect();
+        Ok(CowVal::owned(CelList::from(found)))
+    }
+    env.add_member_overload(
+        "find",
+        "string_find_string",
+        STRING_TYPE,
+        vec![STRING_TYPE],
+        |args| {
+            let found = pattern(text(&args, 1)?)?
+                .find(text(&args, 0)?)
+                .map_or_else(String::new, |found| found.as_str().to_owned());
+            Ok(string(found))
+        },
+    )?;
+    env.add_member_overload(
+        "findAll",
+        "string_find_all_string",
+        STRING_TYPE,
+        vec![STRING_TYPE],
+        |args| all(&args, usize::MAX),
+    )?;
+    env.add_member_overload(
+        "findAll",
+        "string_find_all_string_int",
+        STRING_TYPE,
+        vec![STRING_TYPE, INT_TYPE],
+        |args| {
+            all(
+                &args,
+                usize::try_from(number(&args, 2)?).unwrap_or(usize::MAX),
+            )
+        },
+    )
+}

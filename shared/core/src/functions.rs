@@ -1,0 +1,78 @@
+//! The functions of an installation, and the version that each of them runs.
+
+use crate::ports::{Blobs, Precondition, Result};
+use crate::state;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of this build.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const PREFIX: &str = "versions/";
+
+#[derive(Serialize, Deserialize)]
+struct Running {
+    version: String,
+}
+
+fn key(name: &str) -> String {
+    format!("{PREFIX}{}.json", state::key_part(name))
+}
+
+/// Writes that the function `name` runs this version, for `driftless doctor`. A function does so when it starts.
+///
+/// # Errors
+/// The store's.
+pub async fn register(blobs: &dyn Blobs, name: &str) -> Result<()> {
+    let running = Running {
+        version: VERSION.to_owned(),
+    };
+    state::write(blobs, &key(name), &running, Precondition::None).await?;
+    Ok(())
+}
+
+/// Reads the versions of the functions that started so far, by their names.
+///
+/// # Errors
+/// The store's.
+pub async fn versions(blobs: &dyn Blobs) -> Result<BTreeMap<String, String>> {
+    let mut versions = BTreeMap::new();
+    for entry in blobs.list(PREFIX).await? {
+        let name = entry.key.strip_prefix(PREFIX);
+        let name = name.and_then(|file| state::text_of(file.strip_suffix(".json")?));
+        if let (Some(name), Some((running, _))) =
+            (name, state::recall::<Running>(blobs, &entry.key).await?)
+        {
+            versions.insert(name, running.version);
+        }
+    }
+    Ok(versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::MemoryBlobs;
+
+    #[test]
+    fn the_last_start_counts() {
+        futures::executor::block_on(look());
+    }
+
+    async fn look() {
+        let blobs = MemoryBlobs::default();
+        assert!(versions(&blobs).await.unwrap().is_empty());
+        let old = Running {
+            version: "0.0.1".to_owned(),
+        };
+        state::write(&blobs, &key("drift"), &old, Precondition::None)
+            .await
+            .unwrap();
+        register(&blobs, "webhook").await.unwrap();
+        let found = versions(&blobs).await.unwrap();
+        assert_eq!(found["drift"], "0.0.1");
+        assert_eq!(found["webhook"], VERSION);
+        register(&blobs, "drift").await.unwrap();
+        assert_eq!(versions(&blobs).await.unwrap()["drift"], VERSION);
+    }
+}

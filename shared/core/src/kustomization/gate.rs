@@ -1,0 +1,196 @@
+//! When a prune may begin: children that may take over what would be deleted come first, and what nobody takes over is counted.
+//!
+//! A Kustomization that is renamed, or whose files move to another one, loses nothing: the old one is deleted when the new one has
+//! the objects in its inventory and is ready, and the old one's own prune hands them over (`heirs.rs`).
+
+use super::children;
+use super::heirs::{self, Heirs};
+use super::memory::{Memory, PruneWait};
+use super::peers::{Peers, Unsettled};
+use crate::failure::Failure;
+use crate::flux::{ArtifactStatus, Kustomization, reason};
+use crate::inventory::{self, Below, Inventory};
+use crate::kernel::Context;
+use crate::target::Target;
+use driftless_manifest::Object;
+use std::time::Duration;
+
+/// How long a prune waits for children that have nothing to do with what goes.
+const OTHERS: Duration = Duration::from_secs(60);
+/// The first and the longest pause between two looks at the children.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
+/// See [`FIRST_LOOK`].
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
+/// So many objects, and so many children, are named in a message.
+const NAMED: usize = 3;
+
+/// What a Kustomization would prune, and what it depends on whether it may.
+pub struct Gate<'a> {
+    /// The step's.
+    pub context: &'a Context<'a>,
+    /// Where it prunes.
+    pub target: &'a Target,
+    /// Who prunes.
+    pub owner: &'a Kustomization,
+    /// What is applied.
+    pub artifact: &'a ArtifactStatus,
+    /// What is in the inventory.
+    pub old: &'a Inventory,
+    /// What is rendered.
+    pub new: &'a Inventory,
+    /// What is in the inventory and not rendered.
+    pub stale: Inventory,
+}
+
+/// What is next when everything is applied.
+pub enum Next {
+    /// Nothing is pruned.
+    Nothing,
+    /// The prune waits.
+    Later(Later),
+    /// The prune, with those who may inherit.
+    Prune(Heirs),
+}
+
+/// A prune that waits for children.
+pub struct Later {
+    /// How soon to look again.
+    pub after: Duration,
+    /// For whom it waits.
+    pub waits_for: String,
+}
+
+impl Gate<'_> {
+    /// Refuses a revision before any of it is applied, when its prune is held and no child can change that.
+    ///
+    /// # Errors
+    /// `PruneHeld`; the cluster's.
+    pub async fn before_apply(&self, rendered: &[Object]) -> Result<(), Failure> {
+        if !self.prunes() || self.is_approved() {
+            return Ok(());
+        }
+        if children::among(&self.stale).is_none() {
+            // Others can only make it less.
+            let all = Below::default();
+            if inventory::guard(self.old, self.new, &all).is_ok() {
+                return Ok(());
+            }
+        }
+        let peers = self.peers(self.others().await?);
+        if !self.target.remote && peers.may_gain_heirs(rendered, &self.artifact.revision) {
+            return Ok(());
+        }
+        self.count(&peers, &[]).await
+    }
+
+    /// Says what is next once everything is applied.
+    ///
+    /// # Errors
+    /// `PruneHeld`; the cluster's.
+    pub async fn before_prune(&self, memory: &mut Memory) -> Result<Next, Failure> {
+        if !self.prunes() {
+            memory.prune_wait = None;
+            return Ok(Next::Nothing);
+        }
+        let others = self.others().await?;
+        let heirs = Heirs::of(&others);
+        let peers = self.peers(others);
+        let unsettled = peers.unsettled(&self.artifact.revision, &self.stale);
+        if let Some(later) = self.later(&unsettled, memory)? {
+            return Ok(Next::Later(later));
+        }
+        if !self.is_approved() {
+            self.count(&peers, &unsettled).await?;
+        }
+        memory.prune_wait = None;
+        Ok(Next::Prune(heirs))
+    }
+
+    fn prunes(&self) -> bool {
+        self.owner.spec.prune && !self.stale.is_empty()
+    }
+
+    fn is_approved(&self) -> bool {
+        let approved = self.owner.object.annotation(inventory::PRUNE_APPROVED);
+        approved == Some(self.artifact.revision.as_str())
+    }
+
+    async fn others(&self) -> Result<Vec<Object>, Failure> {
+        let others = heirs::others(self.context, self.owner).await;
+        others.map_err(|error| heirs::unread(&error))
+    }
+
+    fn peers(&self, others: Vec<Object>) -> Peers {
+        Peers::of(self.owner, others, self.new, &self.stale)
+    }
+
+    /// Whether children that are not settled are waited for: a likely heir as long as the owner's timeout, another one shortly.
+    fn later(
+        &self,
+        unsettled: &[Unsettled],
+        memory: &mut Memory,
+    ) -> Result<Option<Later>, Failure> {
+        let now = self.context.ports.clock.now();
+        let timeout = self.owner.timeout();
+        let timeout = timeout.map_err(|what| Failure::terminal(reason::FAILED, what))?;
+        let revision = &self.artifact.revision;
+        let known = memory.prune_wait.take();
+        let wait = known.filter(|wait| wait.revision == *revision);
+        let wait = wait.unwrap_or_else(|| PruneWait {
+            revision: revision.clone(),
+            since: now.as_secs_f64(),
+        });
+        let waited = now.saturating_sub(Duration::from_secs_f64(wait.since.max(0.0)));
+        memory.prune_wait = Some(wait);
+        let is_awaited = |one: &&Unsettled| {
+            let limit = if one.is_likely_heir {
+                timeout
+            } else {
+                OTHERS.min(timeout)
+            };
+            !one.is_stalled && waited < limit
+        };
+        let awaited: Vec<&Unsettled> = unsettled.iter().filter(is_awaited).collect();
+        if awaited.is_empty() {
+            return Ok(None);
+        }
+        let names = awaited.iter().take(NAMED).map(|one| one.id.to_string());
+        Ok(Some(Later {
+            after: (waited / 2).clamp(FIRST_LOOK, LONGEST_LOOK),
+            waits_for: names.collect::<Vec<_>>().join(", "),
+        }))
+    }
+
+    /// Counts what would go.
+    async fn count(&self, peers: &Peers, unsettled: &[Unsettled]) -> Result<(), Failure> {
+        let mut going = self.stale.clone();
+        going.retain(|id| !peers.keep(id, self.owner));
+        let seen = self.old.union(self.new);
+        let below = children::below(self.context, self.target, self.owner, peers, &seen, &going);
+        let below = below.await?;
+        let left = self.old.minus(&going);
+        inventory::guard(self.old, &left, &below).map_err(|held| {
+            let below = held
+                .below
+                .children
+                .iter()
+                .flat_map(|(_, objects)| objects.clone());
+            let going = going.iter().map(|entry| entry.id).chain(below);
+            let mut names: Vec<String> = going.map(|id| id.to_string()).take(NAMED + 1).collect();
+            if names.len() > NAMED {
+                names.truncate(NAMED);
+                names.push("…".to_owned());
+            }
+            let mut notes = format!(": {}", names.join(", "));
+            let likely = unsettled.iter().filter(|one| one.is_likely_heir);
+            for one in likely.take(NAMED) {
+                notes += &format!(
+                    "; {} would take over what it lists, but it is not ready: {}",
+                    one.id, one.state
+                );
+            }
+            let message = held.message(&notes, &self.artifact.revision);
+            Failure::terminal(reason::PRUNE_HELD, message)
+        })
+    }
+}
