@@ -27,8 +27,8 @@ fn remote_bases_are_fetched_when_the_hub_allows_them() {
             ),
         ],
     );
-    let entry = |folder: &str| {
-        let text = format!("resources: ['https://github.com/acme/base//{folder}?ref=main']\n");
+    let entry = |directory: &str| {
+        let text = format!("resources: ['https://github.com/acme/base//{directory}?ref=main']\n");
         Change::write("clusters/hub/kustomization.yaml", text)
     };
     world.commit(FLEET, &[entry("config")]);
@@ -38,7 +38,7 @@ fn remote_bases_are_fetched_when_the_hub_allows_them() {
     let (_, reason, message) = ready(hub, "Kustomization", "flux-system", "flux-system");
     assert_eq!(reason, "BuildFailed");
     assert!(
-        message.contains("is remote: only files and folders"),
+        message.contains("is remote: only files and directories"),
         "{message}"
     );
     let path = "/api/v1/namespaces/default/configmaps/app";

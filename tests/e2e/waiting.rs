@@ -13,7 +13,7 @@ const HUB: [HubSpec<'static>; 1] = [HubSpec {
     path: "./clusters/hub",
 }];
 
-/// A Kustomization of the folder `apps` with a ConfigMap of its own name.
+/// A Kustomization of the directory `apps` with a ConfigMap of its own name.
 fn sync(name: &str, depends_on: &[&str]) -> Change {
     let depends_on: String = depends_on
         .iter()

@@ -384,19 +384,19 @@ fn the_legacy_way_of_waiting() {
     world.release(legacy("5m", json!({"stuck": true})));
     world.look(Duration::from_secs(10));
     assert_eq!(world.condition("Ready"), "Unknown Progressing");
-    let folder = "/apis/apps/v1/namespaces/apps";
-    let deployment = world.hub().get(&format!("{folder}/deployments/web"));
+    let directory = "/apis/apps/v1/namespaces/apps";
+    let deployment = world.hub().get(&format!("{directory}/deployments/web"));
     let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": true,
         "uid": deployment["metadata"]["uid"]});
     let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {"name": "web-1", "labels": {"app": "web"}, "ownerReferences": [owner]},
         "spec": {"replicas": 1, "selector": deployment["spec"]["selector"], "template": deployment["spec"]["template"]}});
-    let sets = format!("{folder}/replicasets");
+    let sets = format!("{directory}/replicasets");
     world.hub().must("POST", &sets, JSON, Some(&set));
     for (path, ready) in [("replicasets/web-1", 1), ("deployments/web", 0)] {
         let status =
             json!({"status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": ready}});
-        let path = format!("{folder}/{path}/status");
+        let path = format!("{directory}/{path}/status");
         world.hub().must(
             "PATCH",
             &path,

@@ -508,7 +508,7 @@ const CASES: [Case; 26] = [
         run: paths,
     },
     Case {
-        name: "14: a path of many folders",
+        name: "14: a path of many directories",
         make: |scale| one("a/".repeat(scale.of(1 << 19)) + "\n" + &"a/".repeat(2_000) + "x\n"),
         run: |files, scale| {
             let name = String::from_utf8_lossy(text(files)).into_owned();
@@ -620,13 +620,13 @@ const CASES: [Case; 26] = [
         make: |scale| {
             let mut all: Files = Vec::new();
             for number in 0..100 {
-                let folder = format!("charts/c{number}");
+                let directory = format!("charts/c{number}");
                 let chart = format!(
                     "apiVersion: v2\nname: c{number}\nversion: 1.0.0\nannotations:\n  a: b\n"
                 );
-                all.push((format!("{folder}/Chart.yaml"), chart.into_bytes()));
+                all.push((format!("{directory}/Chart.yaml"), chart.into_bytes()));
                 all.push((
-                    format!("{folder}/values.yaml"),
+                    format!("{directory}/values.yaml"),
                     aliases(scale.of(10_000)).into_bytes(),
                 ));
             }

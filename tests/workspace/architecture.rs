@@ -301,17 +301,17 @@ fn one_tls_stack_and_no_foreign_library_is_shipped() {
 /// A credential plugin is a program that a kubeconfig names. Only the kubeconfig of the person who runs a command may name one.
 #[test]
 fn only_the_commands_of_a_person_run_a_credential_plugin() {
-    let mut folders = vec![
+    let mut directories = vec![
         tools::workspace().join("functions"),
         tools::workspace().join("shared"),
     ];
     let mut users = BTreeSet::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("list a folder") {
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("list a directory") {
             let path = entry.expect("an entry").path();
             let is_source = path.extension().is_some_and(|extension| extension == "rs");
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if is_source {
                 let text = std::fs::read_to_string(&path).expect("read a file");
                 let root = tools::workspace();

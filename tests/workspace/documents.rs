@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use driftless_harness::tools;
 use regex::Regex;
 
-/// Folders at the top of the repository whose paths are checked wherever a code span begins with one.
+/// Directories at the top of the repository whose paths are checked wherever a code span begins with one.
 const TOP: [&str; 6] = [
     "functions/",
     "shared/",
@@ -17,7 +17,7 @@ const TOP: [&str; 6] = [
     ".ci/",
 ];
 
-/// Folders of the repository that are not part of the sources.
+/// Directories of the repository that are not part of the sources.
 const NOT_SOURCES: [&str; 3] = ["target", ".git", "tests/fuzz/target"];
 
 /// Crates of others whose items documents name.
@@ -36,7 +36,7 @@ impl Repository {
     fn read() -> Self {
         let root = tools::workspace();
         let mut paths = Vec::new();
-        let left_out = NOT_SOURCES.map(|folder| root.join(folder));
+        let left_out = NOT_SOURCES.map(|directory| root.join(directory));
         collect(&root, &left_out, &mut paths);
         let mut repository = Self {
             files: BTreeSet::new(),
@@ -58,11 +58,11 @@ impl Repository {
     }
 
     fn exists(&self, path: &str) -> bool {
-        let folder = format!("{}/", path.trim_end_matches('/'));
-        self.files.contains(path) || self.files.iter().any(|file| file.starts_with(&folder))
+        let directory = format!("{}/", path.trim_end_matches('/'));
+        self.files.contains(path) || self.files.iter().any(|file| file.starts_with(&directory))
     }
 
-    /// Whether a file has this path from some folder on.
+    /// Whether a file has this path from some directory on.
     fn has_file_named(&self, path: &str) -> bool {
         let below = format!("/{path}");
         self.files.contains(path) || self.files.iter().any(|file| file.ends_with(&below))
@@ -94,14 +94,14 @@ impl Repository {
     /// Whether a manifest declares the target, or Cargo finds it by its place.
     fn has_target(&self, kind: &str, name: &str) -> bool {
         let section = pattern(&format!(r#"\[\[{kind}\]\]\s*name = "{name}""#));
-        let folder = match kind {
+        let directory = match kind {
             "test" => "tests",
             "bench" => "benches",
             _ => "src/bin",
         };
         let places = [
-            format!("{folder}/{name}.rs"),
-            format!("{folder}/{name}/main.rs"),
+            format!("{directory}/{name}.rs"),
+            format!("{directory}/{name}/main.rs"),
         ];
         let is_program = kind == "bin" && self.has_package(name);
         is_program
@@ -114,8 +114,8 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a regular expression")
 }
 
-fn collect(folder: &Path, left_out: &[PathBuf], out: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
+fn collect(directory: &Path, left_out: &[PathBuf], out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
         let entry = entry.expect("an entry");
         let path = entry.path();
         let kind = entry.file_type().expect("a file type");
@@ -157,7 +157,7 @@ fn alternatives(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A link's path from the root: the folder of its document and the path, without `..`.
+/// A link's path from the root: the directory of its document and the path, without `..`.
 fn resolve(document: &str, link: &str) -> String {
     let mut path = PathBuf::from(document);
     path.pop();
@@ -226,7 +226,9 @@ fn check_span(repository: &Repository, document: &str, span: &str, wrong: &mut V
         for path in alternatives(span) {
             let fixed = path.split('*').next().unwrap_or_default();
             let fixed = match fixed.len() < path.len() {
-                true => fixed.rsplit_once('/').map_or("", |(folder, _)| folder),
+                true => fixed
+                    .rsplit_once('/')
+                    .map_or("", |(directory, _)| directory),
                 false => fixed,
             };
             let is_top = TOP.iter().any(|top| path.starts_with(top))

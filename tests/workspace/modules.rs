@@ -191,7 +191,7 @@ fn files_of_every_crate_are_a_dag() {
 fn crates() -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for group in ["shared", "functions"] {
-        let entries = fs::read_dir(tools::workspace().join(group)).expect("a folder of crates");
+        let entries = fs::read_dir(tools::workspace().join(group)).expect("a directory of crates");
         for entry in entries {
             let path = entry.expect("an entry").path();
             let name = path.file_name().expect("a name").to_string_lossy();
@@ -286,8 +286,8 @@ fn every_module_says_what_it_is() {
     assert!(silent.is_empty(), "modules without //!: {silent:#?}");
 }
 
-fn read_heads(folder: &Path, count: &mut usize, silent: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("a folder of sources") {
+fn read_heads(directory: &Path, count: &mut usize, silent: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).expect("a directory of sources") {
         let path = entry.expect("an entry").path();
         let stem = path.file_stem().expect("a name").to_string_lossy();
         if stem == "tests" {
@@ -391,12 +391,12 @@ fn imports(source: &Path) -> Imports {
     imports
 }
 
-/// Adds what a file, or what is in a folder, names.
+/// Adds what a file, or what is in a directory, names.
 fn read(path: &Path, named_in: &mut BTreeMap<String, String>) {
     let name = path.file_name().expect("a name").to_string_lossy();
     if path.is_dir() {
         if name != "tests" {
-            let entries = fs::read_dir(path).expect("a folder");
+            let entries = fs::read_dir(path).expect("a directory");
             entries.for_each(|entry| read(&entry.expect("an entry").path(), named_in));
         }
         return;
@@ -412,7 +412,7 @@ fn read(path: &Path, named_in: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The files below a folder, as modules such as `objects::table`, with the files that each names.
+/// The files below a directory, as modules such as `objects::table`, with the files that each names.
 fn files(source: &Path) -> Imports {
     let mut texts = BTreeMap::new();
     collect(source, "", &mut texts);
@@ -428,8 +428,8 @@ fn files(source: &Path) -> Imports {
     texts.iter().map(import).collect()
 }
 
-fn collect(folder: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
-    for entry in fs::read_dir(folder).expect("a folder of sources") {
+fn collect(directory: &Path, prefix: &str, out: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(directory).expect("a directory of sources") {
         let path = entry.expect("an entry").path();
         let stem = path.file_stem().expect("a name").to_string_lossy();
         let module = match (prefix, stem.as_ref()) {

@@ -5,7 +5,7 @@ use driftless_harness::github::Change;
 use driftless_harness::tools;
 use serde_json::json;
 
-/// What breaks a Kustomization: the change of its folder, and what its Ready condition must say.
+/// What breaks a Kustomization: the change of its directory, and what its Ready condition must say.
 struct Bad {
     name: &'static str,
     changes: Vec<Change>,
@@ -19,7 +19,7 @@ fn config_map(name: &str, text: &str) -> String {
     )
 }
 
-/// A Kustomization of the folder of its name; `more` is the end of its spec.
+/// A Kustomization of the directory of its name; `more` is the end of its spec.
 fn sync(name: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {name}\n  namespace: flux-system\n\

@@ -332,18 +332,18 @@ impl Site for Embedded {
         self.server(name).as_ref()
     }
 
-    fn import(&self, repository: &str, folder: &Path) {
+    fn import(&self, repository: &str, directory: &Path) {
         let mut changes = Vec::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(next) = folders.pop() {
-            for entry in std::fs::read_dir(next).expect("read the folder") {
+        let mut directories = vec![directory.to_owned()];
+        while let Some(next) = directories.pop() {
+            for entry in std::fs::read_dir(next).expect("read the directory") {
                 let path = entry.expect("an entry").path();
                 if path.is_dir() {
-                    folders.push(path);
+                    directories.push(path);
                     continue;
                 }
                 let name = path
-                    .strip_prefix(folder)
+                    .strip_prefix(directory)
                     .expect("below")
                     .to_str()
                     .expect("UTF-8");

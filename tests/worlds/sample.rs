@@ -28,9 +28,9 @@ impl Sample {
             hub("staging", "./clusters/staging"),
             hub("production", "./clusters/production"),
         ]);
-        let folder = tools::tests().join("fleet");
+        let directory = tools::tests().join("fleet");
         for (repository, place) in [(FLEET, "platform"), (TEAM_A, "team-a"), (TEAM_B, "team-b")] {
-            site.import(repository, &folder.join(place));
+            site.import(repository, &directory.join(place));
         }
         site.set_private(TEAM_A, &["ghp_team_a"]);
         let sample = Self { site };

@@ -18,7 +18,7 @@ pub struct HubSpec<'a> {
     pub repository: &'a str,
     /// The branch that it follows.
     pub branch: &'a str,
-    /// The folder of its cluster.
+    /// The directory of its cluster.
     pub path: &'a str,
 }
 
@@ -26,8 +26,8 @@ pub struct HubSpec<'a> {
 pub trait Site {
     /// A hub or remote cluster.
     fn cluster(&self, name: &str) -> &dyn Node;
-    /// Makes a public repository with a folder's content as branch `main`.
-    fn import(&self, repository: &str, folder: &Path);
+    /// Makes a public repository with a directory's content as branch `main`.
+    fn import(&self, repository: &str, directory: &Path);
     /// Makes a repository private, but for tokens that may read it.
     fn set_private(&self, repository: &str, tokens: &[&str]);
     /// The head of `main`.

@@ -458,11 +458,11 @@ mod tests {
     #[test]
     fn outcome() {
         let failed =
-            object(json!([{"type": "Ready", "status": "False", "message": "no such folder"}]));
+            object(json!([{"type": "Ready", "status": "False", "message": "no such directory"}]));
         let error = succeeded(FluxKind::Kustomization, &failed).unwrap_err();
         assert_eq!(
             error.message,
-            "Kustomization team/apps: reconciliation failed: no such folder"
+            "Kustomization team/apps: reconciliation failed: no such directory"
         );
     }
 

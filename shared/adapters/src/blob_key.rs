@@ -5,7 +5,7 @@ use driftless_core::ports::{ErrorKind, PortError, Result};
 /// Bytes of a key, as S3 has it.
 const LENGTH: usize = 1024;
 
-/// Passes 1 to 1,024 bytes without an empty part between slashes: the keys that S3 and a folder both have.
+/// Passes 1 to 1,024 bytes without an empty part between slashes: the keys that S3 and a directory both have.
 ///
 /// # Errors
 /// `Invalid` for any other.

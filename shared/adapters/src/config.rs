@@ -6,7 +6,7 @@ use crate::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use crate::cluster::KubeClusters;
 use crate::compute::Threads;
 use crate::git::{GitHub, GitRouter, GitServers, Hosts, LocalGit};
-use crate::local::{FolderBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
+use crate::local::{DirectoryBlobs, LocalQueue, LocalSecrets, OutboxQueue, SystemClock};
 use driftless_core::functions;
 use driftless_core::ports::{Clouds, Ports, Result, Secret, SecretStore};
 use std::collections::BTreeMap;
@@ -168,23 +168,23 @@ fn clouds(aws: AwsLogins) -> Clouds {
 /// The ports of a function, as its environment says.
 ///
 /// On AWS see [`Config`]. A function that runs alone on a developer's machine is given `DRIFTLESS_STORE` instead of a
-/// bucket and a queue: a folder with `store/` in place of the bucket, `secrets/` with a file for each secret
+/// bucket and a queue: a directory with `store/` in place of the bucket, `secrets/` with a file for each secret
 /// (`secrets/github/webhook`, `secrets/hubs/staging`), and `queue/` where [`OutboxQueue`] puts what the function queues.
 ///
 /// # Errors
-/// What is missing or wrong in the environment; a folder that cannot be used.
+/// What is missing or wrong in the environment; a directory that cannot be used.
 pub async fn function_ports(
     name: &'static str,
 ) -> std::result::Result<Ports, Box<dyn std::error::Error + Send + Sync>> {
     let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let ports = match get("DRIFTLESS_STORE") {
         None => aws_ports(&Config::from_env()?).await?,
-        Some(folder) => {
+        Some(directory) => {
             let hosts = hosts(
                 get("DRIFTLESS_GITHUB_API").as_deref(),
                 get("DRIFTLESS_GITHUB_HOSTS").as_deref(),
             )?;
-            folder_ports(&PathBuf::from(folder), hosts)?
+            directory_ports(&PathBuf::from(directory), hosts)?
         }
     };
     // Beside the first event: nobody waits for it.
@@ -197,15 +197,15 @@ pub async fn function_ports(
     Ok(ports)
 }
 
-fn folder_ports(folder: &Path, hosts: Hosts) -> Result<Ports> {
+fn directory_ports(directory: &Path, hosts: Hosts) -> Result<Ports> {
     let options = LocalOptions {
-        secrets: Some(folder.join("secrets")),
+        secrets: Some(directory.join("secrets")),
         hosts,
-        ..LocalOptions::new(folder.join("store"))
+        ..LocalOptions::new(directory.join("store"))
     };
     let (ports, _) = local_ports(options)?;
     Ok(Ports {
-        queue: Arc::new(OutboxQueue::open(&folder.join("queue"))?),
+        queue: Arc::new(OutboxQueue::open(&directory.join("queue"))?),
         ..ports
     })
 }
@@ -213,13 +213,13 @@ fn folder_ports(folder: &Path, hosts: Hosts) -> Result<Ports> {
 /// What a process on one machine works with.
 #[derive(Clone, Debug)]
 pub struct LocalOptions {
-    /// The folder in place of the bucket.
+    /// The directory in place of the bucket.
     pub store: PathBuf,
-    /// A folder with a file for each secret.
+    /// A directory with a file for each secret.
     pub secrets: Option<PathBuf>,
-    /// Secrets by name, which win over the folder's.
+    /// Secrets by name, which win over the directory's.
     pub given_secrets: BTreeMap<String, Secret>,
-    /// Folders of Git repositories that may be read, as [`driftless_core::repository::folder_url`] names them.
+    /// Directories of Git repositories that may be read, as [`driftless_core::repository::directory_url`] names them.
     pub git_repositories: Vec<PathBuf>,
     /// The hosts with GitHub's API.
     pub hosts: Hosts,
@@ -244,7 +244,7 @@ impl LocalOptions {
 /// The ports of a process on one machine, and the queue for its workers.
 ///
 /// # Errors
-/// A folder that cannot be used, an address of GitHub's API that is none.
+/// A directory that cannot be used, an address of GitHub's API that is none.
 pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
     let queue = LocalQueue::new(options.queue_capacity);
     let secrets: Arc<dyn SecretStore> =
@@ -258,7 +258,7 @@ pub fn local_ports(options: LocalOptions) -> Result<(Ports, LocalQueue)> {
         git: Arc::new(git),
         charts: Arc::new(HttpCharts::new()),
         buckets: Arc::new(S3Buckets::new()),
-        blobs: Arc::new(FolderBlobs::open(&options.store)?),
+        blobs: Arc::new(DirectoryBlobs::open(&options.store)?),
         queue: Arc::new(queue.clone()),
         secrets,
         clusters: Arc::new(KubeClusters::new()),
@@ -316,11 +316,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_is_a_whole_installation() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("secrets/github")).unwrap();
-        std::fs::write(folder.path().join("secrets/github/webhook"), "s").unwrap();
-        let ports = folder_ports(folder.path(), Hosts::default()).unwrap();
+    async fn a_directory_is_a_whole_installation() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join("secrets/github")).unwrap();
+        std::fs::write(directory.path().join("secrets/github/webhook"), "s").unwrap();
+        let ports = directory_ports(directory.path(), Hosts::default()).unwrap();
         let secret = ports.secrets.secret("github/webhook").await.unwrap();
         assert_eq!(secret.unwrap().expose(), b"s");
         assert!(ports.blobs.url("a").contains("/store/"));
@@ -333,7 +333,7 @@ mod tests {
             .send(vec![(request, std::time::Duration::ZERO)])
             .await
             .unwrap();
-        let queued = std::fs::read_dir(folder.path().join("queue")).unwrap();
+        let queued = std::fs::read_dir(directory.path().join("queue")).unwrap();
         assert_eq!(queued.count(), 1);
     }
 }

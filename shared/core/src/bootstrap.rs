@@ -24,7 +24,7 @@ pub struct Root {
     pub url: String,
     /// The branch.
     pub branch: String,
-    /// The folder in it, relative to the repository.
+    /// The directory in it, relative to the repository.
     pub path: String,
     /// The Secret in `flux-system` with the login; none where the installation's own login or nobody's is used.
     pub secret: Option<String>,

@@ -161,7 +161,7 @@ pub trait Blobs: Send + Sync {
     async fn size(&self, key: &str) -> Result<Option<u64>>;
     /// Takes a blob away that nobody can use, if it is still this version; its bytes are kept for people. Absent is fine.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()>;
-    /// An address of the blob for people and status fields (`s3://bucket/key`, `file:///folder/key`).
+    /// An address of the blob for people and status fields (`s3://bucket/key`, `file:///directory/key`).
     fn url(&self, key: &str) -> String;
 }
 
@@ -499,7 +499,7 @@ pub struct Ports {
     pub compute: Arc<dyn Compute>,
     /// Artifacts that were unpacked for a step, for the next one.
     pub unpacked: Arc<Unpacked>,
-    /// The folders of blobs that this process has read.
+    /// The directories of blobs that this process has read.
     pub read: Arc<BlobCache>,
     /// What each tenant has left at each host.
     pub throttle: Arc<Throttle>,

@@ -9,18 +9,18 @@ const GITHUB: &str = "github.com";
 const GRANT: &str = "expected NAMESPACE=OWNER/NAME or NAMESPACE=HOST/OWNER/NAME, such as team-a=acme/apps; * stands for any text \
                      in NAMESPACE, OWNER and NAME";
 
-/// The address of the root folder of this machine, in the form of a URL that Flux's definitions accept for a `GitRepository`
+/// The address of the root directory of this machine, in the form of a URL that Flux's definitions accept for a `GitRepository`
 /// (`http`, `https` or `ssh`). No host has this name: RFC 2606 reserves `invalid`.
-const FOLDERS: &str = "https://folder.invalid";
+const DIRECTORIES: &str = "https://folder.invalid";
 
-/// Returns the URL by which a `GitRepository` names a folder of this machine, given by its absolute path.
-pub fn folder_url(path: &str) -> String {
-    format!("{FOLDERS}{path}")
+/// Returns the URL by which a `GitRepository` names a directory of this machine, given by its absolute path.
+pub fn directory_url(path: &str) -> String {
+    format!("{DIRECTORIES}{path}")
 }
 
-/// Returns the path of the folder of this machine that a `GitRepository` names, when it names one.
-pub fn folder(url: &str) -> Option<&str> {
-    url.strip_prefix(FOLDERS)
+/// Returns the path of the directory of this machine that a `GitRepository` names, when it names one.
+pub fn directory(url: &str) -> Option<&str> {
+    url.strip_prefix(DIRECTORIES)
         .or_else(|| url.strip_prefix("file://"))
         .filter(|path| path.starts_with('/'))
 }
@@ -32,8 +32,8 @@ pub enum Location {
     Hosted(Repository),
     /// A repository of a server that names repositories in other ways.
     Server,
-    /// A folder of this machine.
-    Folder(String),
+    /// A directory of this machine.
+    Directory(String),
 }
 
 /// `host/owner/name`.
@@ -75,8 +75,8 @@ impl std::fmt::Display for Repository {
 /// # Errors
 /// Another scheme, a password in the URL, or, at github.com, no `owner/name`.
 pub fn place(url: &str) -> Result<Location> {
-    if let Some(path) = folder(url) {
-        return Ok(Location::Folder(path.to_owned()));
+    if let Some(path) = directory(url) {
+        return Ok(Location::Directory(path.to_owned()));
     }
     let (rest, ssh) = match url.split_once("://") {
         Some(("https", rest)) => (rest, false),
@@ -309,9 +309,9 @@ mod tests {
             };
             assert_eq!(repository.to_string(), "github.com/acme/fleet", "{url}");
         }
-        for url in [&folder_url("/srv/fleet"), "file:///srv/fleet"] {
-            let folder = Location::Folder("/srv/fleet".into());
-            assert_eq!(place(url).unwrap(), folder);
+        for url in [&directory_url("/srv/fleet"), "file:///srv/fleet"] {
+            let directory = Location::Directory("/srv/fleet".into());
+            assert_eq!(place(url).unwrap(), directory);
         }
         for url in [
             "https://git.example/group/subgroup/fleet.git",

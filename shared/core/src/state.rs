@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
 
 /// One part of a key: every byte that is no letter, digit, `-`, `_` or `.` is written `%XX`, so that different names never
-/// meet in one key and no name climbs out of its folder.
+/// meet in one key and no name climbs out of its directory.
 pub fn key_part(text: &str) -> String {
     let mut part = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,5 +1,5 @@
 //! In-memory ports, with switches for failures: for tests, and for a demo or a check, of which nothing is kept. One suite
-//! holds the store against the folder and the bucket.
+//! holds the store against the directory and the bucket.
 
 mod buckets;
 mod queue;

@@ -22,19 +22,19 @@ pub(crate) struct Checkout {
     deadline: Deadline,
     bytes: u64,
     entries: usize,
-    /// The folders that are wanted; all of them if there is none.
-    folders: Vec<TreePath>,
+    /// The directories that are wanted; all of them if there is none.
+    directories: Vec<TreePath>,
 }
 
 impl Checkout {
-    pub fn new(limits: Limits, deadline: Deadline, folders: Vec<TreePath>) -> Self {
+    pub fn new(limits: Limits, deadline: Deadline, directories: Vec<TreePath>) -> Self {
         Self {
             files: FileTree::new(),
             limits,
             deadline,
             bytes: 0,
             entries: 0,
-            folders,
+            directories,
         }
     }
 
@@ -49,7 +49,7 @@ impl Checkout {
         at: &TreePath,
     ) -> Result<Vec<Gitlink>> {
         let mut links = Vec::new();
-        self.folder(objects, tree, at, 0, &mut links)?;
+        self.directory(objects, tree, at, 0, &mut links)?;
         Ok(links)
     }
 
@@ -61,7 +61,7 @@ impl Checkout {
         objects.get(&found.oid.to_owned(), Kind::Blob).ok()
     }
 
-    fn folder(
+    fn directory(
         &mut self,
         objects: &Objects,
         tree: ObjectId,
@@ -98,7 +98,7 @@ impl Checkout {
             let id = entry.oid.to_owned();
             let kind = match entry.mode.value() {
                 0o040_000 => {
-                    self.folder(objects, id, &path, depth + 1, links)?;
+                    self.directory(objects, id, &path, depth + 1, links)?;
                     continue;
                 }
                 0o160_000 => {
@@ -137,17 +137,25 @@ impl Checkout {
         put.map_err(|error| Error::Content(error.to_string()))
     }
 
-    /// Whether a path is in a wanted folder, or leads to one.
+    /// Whether a path is in a wanted directory, or leads to one.
     fn is_wanted(&self, path: &TreePath) -> bool {
-        self.is_inside(path) || self.folders.iter().any(|folder| folder.is_within(path))
+        self.is_inside(path)
+            || self
+                .directories
+                .iter()
+                .any(|directory| directory.is_within(path))
     }
 
     fn is_inside(&self, path: &TreePath) -> bool {
-        self.folders.is_empty() || self.folders.iter().any(|folder| path.is_within(folder))
+        self.directories.is_empty()
+            || self
+                .directories
+                .iter()
+                .any(|directory| path.is_within(directory))
     }
 }
 
-/// A name that is one of a file and not of git's own folder.
+/// A name that is one of a file and not of git's own directory.
 fn name<'a>(name: &'a [u8], at: &TreePath) -> Result<&'a str> {
     let refuse = |name: &str, what: &str| {
         let shown = crate::error::quoted(name.as_bytes());
@@ -160,7 +168,7 @@ fn name<'a>(name: &'a [u8], at: &TreePath) -> Result<&'a str> {
         return refuse(name, "is not a valid file name");
     }
     match name.eq_ignore_ascii_case(".git") {
-        true => refuse(name, "is a name of git's own folder"),
+        true => refuse(name, "is a name of git's own directory"),
         false => Ok(name),
     }
 }

@@ -59,8 +59,8 @@ pub enum Limit {
     /// Bytes of the objects, unpacked.
     #[error("{0} unpacked bytes")]
     Unpacked(u64),
-    /// Files, links and folders.
-    #[error("{0} files and folders")]
+    /// Files, links and directories.
+    #[error("{0} files and directories")]
     Files(usize),
     /// Objects in a pack.
     #[error("{0} objects")]
@@ -68,8 +68,8 @@ pub enum Limit {
     /// Deltas that stand on each other.
     #[error("{0} deltas on one object")]
     Deltas(usize),
-    /// Folders in each other.
-    #[error("{0} folders in each other")]
+    /// Directories in each other.
+    #[error("{0} directories in each other")]
     Depth(usize),
     /// Submodules, in each other or in all.
     #[error("{0} submodules")]

@@ -24,8 +24,8 @@ pub struct FetchOptions {
     pub references: Vec<String>,
     /// The annotated tag that leads to the commit: its object is given along with the files.
     pub tag: Option<ObjectId>,
-    /// The folders to read; all of them if there is none.
-    pub folders: Vec<TreePath>,
+    /// The directories to read; all of them if there is none.
+    pub directories: Vec<TreePath>,
     /// Read the submodules, too, and theirs: those that `.gitmodules` names, as Flux does. A submodule of the same server is
     /// read with the same login, and one of another server without any.
     pub submodules: bool,
@@ -60,7 +60,7 @@ impl Remote {
     /// [`Error::NotFound`] if the server does not give the commit; limits; what it sends is not valid.
     pub async fn fetch(&self, commit: ObjectId, options: &FetchOptions) -> Result<Fetched> {
         let deadline = Deadline::after(self.limits.time);
-        let checkout = Checkout::new(self.limits, deadline, options.folders.clone());
+        let checkout = Checkout::new(self.limits, deadline, options.directories.clone());
         let root = TreePath::root();
         let (mut checkout, first) = self.read(commit, options, deadline, checkout, root).await?;
         let mut waiting = match options.submodules {

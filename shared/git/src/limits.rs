@@ -14,13 +14,13 @@ pub struct Limits {
     pub packed: u64,
     /// Bytes of the objects of a pack, unpacked; bytes of the files as well.
     pub unpacked: u64,
-    /// Files, links and folders.
+    /// Files, links and directories.
     pub files: usize,
     /// Objects of a pack.
     pub objects: usize,
     /// Deltas that stand on each other.
     pub deltas: usize,
-    /// Folders in each other.
+    /// Directories in each other.
     pub depth: usize,
     /// Submodules in all.
     pub submodules: usize,

@@ -37,7 +37,7 @@ pub(crate) fn clean(path: &str) -> String {
     }
 }
 
-/// A pattern of `.Files.Glob`: `*` and `?` stay within a folder, `**` does not; `[a-z]`, `[!ab]` and `{x,y}`.
+/// A pattern of `.Files.Glob`: `*` and `?` stay within a directory, `**` does not; `[a-z]`, `[!ab]` and `{x,y}`.
 pub(crate) enum Glob {
     /// Matches everything, as a pattern does that cannot be read.
     All,

@@ -15,7 +15,7 @@ pub trait Charts {
 /// One chart of a kustomization, with what `helm template` would be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartCall {
-    /// The chart's folder in the tree.
+    /// The chart's directory in the tree.
     pub dir: TreePath,
     /// The release's name.
     pub release: String,

@@ -5,14 +5,14 @@ use driftless_manifest::yaml::{YamlError, YamlErrorKind};
 use driftless_manifest::{ReadError, TreePath};
 use std::fmt;
 
-/// Why a folder could not be rendered.
+/// Why a directory could not be rendered.
 ///
 /// Shown as `file: what is wrong, and what to do`. The text names files, fields and objects, never a value of a Secret or
 /// the content of a foreign file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{kind}", Place(.file))]
 pub struct Error {
-    /// The file or folder that is to blame, where known.
+    /// The file or directory that is to blame, where known.
     pub file: Option<TreePath>,
     /// What is wrong.
     #[source]
@@ -29,10 +29,10 @@ pub enum ErrorKind {
     /// A file is not YAML. Names the file and the line.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// A folder without `kustomization.yaml`, `kustomization.yml` or `Kustomization`.
-    #[error("the folder has no kustomization.yaml, kustomization.yml or Kustomization")]
+    /// A directory without `kustomization.yaml`, `kustomization.yml` or `Kustomization`.
+    #[error("the directory has no kustomization.yaml, kustomization.yml or Kustomization")]
     NoKustomization,
-    /// A folder with more than one of them.
+    /// A directory with more than one of them.
     #[error("found multiple kustomization files ({0}): keep one")]
     ManyKustomizations(String),
     /// A kustomization that is empty, of another kind, or has a field that is unknown or of another type.
@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Kustomization(String),
     /// An entry that leads to another host.
     #[error(
-        "{field} entry '{entry}' is remote: only files and folders of this repository are read. Copy it into the repository, make it a source of its own, or allow remote bases"
+        "{field} entry '{entry}' is remote: only files and directories of this repository are read. Copy it into the repository, make it a source of its own, or allow remote bases"
     )]
     Remote {
         /// The field.
@@ -59,15 +59,15 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
-    /// A file outside of the folder of the kustomization that names it.
+    /// A file outside of the directory of the kustomization that names it.
     #[error("'{file}' is not in or below '{root}': the load restrictor allows no other files")]
     Restricted {
         /// The file.
         file: TreePath,
-        /// The kustomization's folder.
+        /// The kustomization's directory.
         root: TreePath,
     },
-    /// Folders that lead to each other.
+    /// Directories that lead to each other.
     #[error("cycle: {}", .0.iter().map(|dir| format!("'{dir}'")).collect::<Vec<_>>().join(" -> "))]
     Cycle(Vec<TreePath>),
     /// A document that is not a Kubernetes object.

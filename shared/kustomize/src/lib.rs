@@ -3,7 +3,7 @@
 //! The output is that of `kustomize build` v5.8.2, byte for byte. The way of a build:
 //!
 //! ```text
-//! Loader      folders and files, through the tree's Reader: every question is recorded, nothing leaves the tree
+//! Loader      directories and files, through the tree's Reader: every question is recorded, nothing leaves the tree
 //!   -> Kustomization    the file, read as strictly as kustomize does
 //!   -> Accumulator      resources, then generators, components, transformers, validators; bases first
 //!   -> finish           name hashes, name references, vars, order, clean-up
@@ -42,7 +42,7 @@ pub use charts::{ChartCall, Charts, ValuesFile};
 pub use error::{Error, ErrorKind};
 pub use loader::FILE_NAMES;
 pub use options::{Limits, LoadRestrictor, Options, Reorder};
-pub use remote::{REMOTE_FOLDER, Remote};
+pub use remote::{REMOTE_DIRECTORY, Remote};
 pub use selector::{ObjectSelector, SelectorBudget};
 pub use stack::on_large_stack;
 
@@ -54,7 +54,7 @@ struct Readme;
 use driftless_manifest::{Object, Reader, TreePath, yaml};
 use serde_json::Value;
 
-/// One build: what is read, which folder, and how.
+/// One build: what is read, which directory, and how.
 ///
 /// # Examples
 ///
@@ -82,7 +82,7 @@ pub struct Build<'a, 't> {
 }
 
 impl<'a, 't> Build<'a, 't> {
-    /// Of the folder `dir`, as `kustomize build` without flags.
+    /// Of the directory `dir`, as `kustomize build` without flags.
     pub fn new(reader: &'a Reader<'t>, dir: &'a TreePath) -> Self {
         Self {
             reader,
@@ -99,7 +99,7 @@ impl<'a, 't> Build<'a, 't> {
         self
     }
 
-    /// With these fields in the place of the folder's kustomization file.
+    /// With these fields in the place of the directory's kustomization file.
     pub fn kustomization(mut self, fields: &'a Value) -> Self {
         self.kustomization = Some(fields);
         self
@@ -124,7 +124,7 @@ impl<'a, 't> Build<'a, 't> {
     /// cluster takes.
     ///
     /// # Errors
-    /// As [`objects`](Self::objects), but for that check; and, with [`kustomization`](Self::kustomization), a folder with more than
+    /// As [`objects`](Self::objects), but for that check; and, with [`kustomization`](Self::kustomization), a directory with more than
     /// one kustomization file.
     pub fn documents(self) -> Result<Vec<Value>, Error> {
         let default = Options::default();
@@ -159,11 +159,11 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Object>, Error> {
     documents.into_iter().map(object).collect()
 }
 
-/// The kustomization of a folder as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, when there is
+/// The kustomization of a directory as Flux sees it (fluxcd/pkg/kustomize v1.44.0): the fields of its file, or, when there is
 /// none, one that lists all YAML files below it.
 ///
-/// A folder below that has a kustomization file of its own is listed as a whole. Unknown fields of a file are dropped, as
-/// Flux drops them. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a folder without manifests
+/// A directory below that has a kustomization file of its own is listed as a whole. Unknown fields of a file are dropped, as
+/// Flux drops them. A file without `resources` gets `buildMetadata: [originAnnotations]`, and a directory without manifests
 /// the namespace `_placeholder`, both so that the build is not refused as empty.
 ///
 /// # Errors

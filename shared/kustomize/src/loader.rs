@@ -1,4 +1,4 @@
-//! The files that a kustomization may read, relative to its folder.
+//! The files that a kustomization may read, relative to its directory.
 
 use crate::budget::{Budget, EMBEDDED};
 use crate::charts::Charts;
@@ -53,14 +53,14 @@ impl<'b, 't> Context<'b, 't> {
     }
 }
 
-/// Reads the files that the kustomization of one folder names.
+/// Reads the files that the kustomization of one directory names.
 pub(crate) struct Loader<'c> {
     pub context: &'c Context<'c, 'c>,
-    /// The folder, with links followed.
+    /// The directory, with links followed.
     pub root: TreePath,
     parent: Option<&'c Loader<'c>>,
     depth: usize,
-    /// The root of the fetched repository that the folder is in: nothing outside of it is read.
+    /// The root of the fetched repository that the directory is in: nothing outside of it is read.
     repository: Option<TreePath>,
 }
 
@@ -71,10 +71,10 @@ pub(crate) struct Text {
 }
 
 impl<'c> Loader<'c> {
-    /// A loader for the folder where the build starts.
+    /// A loader for the directory where the build starts.
     ///
     /// # Errors
-    /// No folder.
+    /// No directory.
     pub fn top(context: &'c Context<'c, 'c>, dir: &TreePath) -> Result<Self, Error> {
         Ok(Self {
             context,
@@ -85,10 +85,10 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// A loader for a folder that this kustomization names.
+    /// A loader for a directory that this kustomization names.
     ///
     /// # Errors
-    /// A remote entry, no folder, a folder that contains one on the way here, or too many levels.
+    /// A remote entry, no directory, a directory that contains one on the way here, or too many levels.
     pub fn enter<'s>(&'s self, entry: &str, field: &'static str) -> Result<Loader<'s>, Error>
     where
         'c: 's,
@@ -167,7 +167,7 @@ impl<'c> Loader<'c> {
     fn join(&self, entry: &str) -> Result<TreePath, Error> {
         if entry.is_empty() {
             return Err(ErrorKind::Kustomization(
-                "an entry is empty: name a file or folder".to_owned(),
+                "an entry is empty: name a file or directory".to_owned(),
             )
             .into());
         }
@@ -252,7 +252,7 @@ impl<'c> Loader<'c> {
         Ok(Text { path, text })
     }
 
-    /// The kustomization file of the folder: its name and text.
+    /// The kustomization file of the directory: its name and text.
     ///
     /// # Errors
     /// None, or more than one.
@@ -264,7 +264,7 @@ impl<'c> Loader<'c> {
     }
 }
 
-/// The name of a folder's kustomization file, where it has one.
+/// The name of a directory's kustomization file, where it has one.
 ///
 /// # Errors
 /// It has more than one.

@@ -1,6 +1,6 @@
-//! How a folder is rendered, and what that may cost.
+//! How a directory is rendered, and what that may cost.
 
-/// How a folder is rendered.
+/// How a directory is rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Which files a kustomization may name.
@@ -57,7 +57,7 @@ impl Options {
 /// Which files a kustomization may name. Bases may always be anywhere in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRestrictor {
-    /// Files in or below the folder of the kustomization.
+    /// Files in or below the directory of the kustomization.
     RootOnly,
     /// Files anywhere in the tree.
     None,
@@ -92,7 +92,7 @@ pub enum Reorder {
 /// | texts of many lines in deep objects | `output` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Folders that lead to folders.
+    /// Directories that lead to directories.
     pub depth: usize,
     /// Bytes of all files read, a file that is read twice counted twice.
     pub bytes: usize,

@@ -6,8 +6,8 @@ use crate::error::{Error, ErrorKind};
 use driftless_manifest::TreePath;
 use std::fmt;
 
-/// The folder of a tree where what was fetched stands.
-pub const REMOTE_FOLDER: &str = ".driftless-remote";
+/// The directory of a tree where what was fetched stands.
+pub const REMOTE_DIRECTORY: &str = ".driftless-remote";
 
 /// What an entry names on another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub enum Remote {
         /// `https://…` or `http://…`.
         url: String,
     },
-    /// A folder of a Git repository.
+    /// A directory of a Git repository.
     Repository {
         /// The address, as `git clone` takes it: `https://github.com/owner/name`, `git@host:owner/name`.
         url: String,
-        /// The folder.
+        /// The directory.
         path: String,
         /// A tag, branch or commit; the default branch when it is empty.
         reference: String,
@@ -46,7 +46,7 @@ impl fmt::Display for Remote {
 const SCHEMES: [&str; 4] = ["https://", "http://", "ssh://", "file://"];
 
 impl Remote {
-    /// What an entry that may be a folder names; `None` for a path. A URL that ends like a manifest is a file, every other one
+    /// What an entry that may be a directory names; `None` for a path. A URL that ends like a manifest is a file, every other one
     /// a repository, as kustomize's git.RepoSpec reads it (v5.8.2).
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Remote {
         let (url, path) = split(address).ok_or_else(|| {
             let entry = without_credentials(entry);
             ErrorKind::Kustomization(format!(
-                "{field} entry '{entry}' does not name a repository: write https://HOST/OWNER/NAME//FOLDER?ref=TAG"
+                "{field} entry '{entry}' does not name a repository: write https://HOST/OWNER/NAME//DIRECTORY?ref=TAG"
             ))
         })?;
         Ok(Self::Repository {
@@ -105,13 +105,13 @@ impl Remote {
                 format!("{}@{}", escape(url), escape(reference).replace('/', "%2F"))
             }
         };
-        let folder = TreePath::new(REMOTE_FOLDER).unwrap_or_default();
-        folder.join(&text).unwrap_or(folder)
+        let directory = TreePath::new(REMOTE_DIRECTORY).unwrap_or_default();
+        directory.join(&text).unwrap_or(directory)
     }
 }
 
-/// The repository, the folder and the reference that kustomize's origin annotation names for an entry. The root of a
-/// repository has the name of a folder that kustomize uses before it has cloned one (v5.8.2).
+/// The repository, the directory and the reference that kustomize's origin annotation names for an entry. The root of a
+/// repository has the name of a directory that kustomize uses before it has cloned one (v5.8.2).
 pub(crate) fn origin_of(entry: &str) -> Option<(String, String, String)> {
     match is_remote(entry).then(|| Remote::repository(entry, "")) {
         Some(Ok(Remote::Repository {
@@ -128,7 +128,7 @@ pub(crate) fn origin_of(entry: &str) -> Option<(String, String, String)> {
     }
 }
 
-/// Splits what precedes the query into the repository's address and the folder in it.
+/// Splits what precedes the query into the repository's address and the directory in it.
 fn split(address: &str) -> Option<(String, String)> {
     let bare = cut(address, "git::").unwrap_or(address);
     let (host, rest) = match SCHEMES.iter().find_map(|scheme| cut(bare, scheme)) {

@@ -1,11 +1,11 @@
-//! The kustomization that `kustomize create --autodetect --recursive` would write for a folder, as Flux makes it.
+//! The kustomization that `kustomize create --autodetect --recursive` would write for a directory, as Flux makes it.
 
 use crate::budget::Budget;
 use crate::error::{Error, InFile as _};
 use crate::kustomization;
 use crate::loader::kustomization_file;
 use crate::options::Limits;
-use crate::remote::REMOTE_FOLDER;
+use crate::remote::REMOTE_DIRECTORY;
 use crate::resource;
 use driftless_manifest::yaml::{self, YamlError};
 use driftless_manifest::{Kind, Reader, TreePath};
@@ -67,7 +67,7 @@ fn text(reader: &Reader<'_>, path: &TreePath) -> Result<String, Error> {
     })
 }
 
-/// Walks a folder in the order of Go's `filepath.Walk`: names sorted, each folder gone into in its place.
+/// Walks a directory in the order of Go's `filepath.Walk`: names sorted, each directory gone into in its place.
 fn scan(
     reader: &Reader<'_>,
     base: &TreePath,
@@ -77,12 +77,12 @@ fn scan(
 ) -> Result<(), Error> {
     for (name, kind) in reader.list(dir)? {
         let path = join(dir, &name)?;
-        // Go's walk does not follow links to folders.
+        // Go's walk does not follow links to directories.
         let linked = reader.real_path(&path)?.is_some_and(|real| real != path);
         match kind {
             Kind::Dir if linked => {}
-            // What was fetched for an earlier try is no part of the folder.
-            Kind::Dir if path.as_str() == REMOTE_FOLDER => {}
+            // What was fetched for an earlier try is no part of the directory.
+            Kind::Dir if path.as_str() == REMOTE_DIRECTORY => {}
             Kind::Dir if kustomization_file(reader, &path)?.is_some() => {
                 found.push(relative(base, &path))
             }

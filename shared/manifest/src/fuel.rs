@@ -21,7 +21,7 @@
 //! | the selectors of one list (`driftless_kustomize::SelectorBudget`) | 40,000,000 | | | | 64 KiB and 1,000 Unicode classes an expression |
 //! | the substitution in all objects of a build | 40,000,000 | 16 MiB a text, 96 MiB in all | 4,000,000 | 64 expansions | 20,000,000 steps a text |
 //! | the templates of a chart (`driftless_gotmpl::Limits`) | 20,000,000 | 64 MiB | 250,000 variables at one time | 1,000 templates | 600,000 tokens, 500 actions or parentheses in each other |
-//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB an archive, 120 MiB in all, 5 MiB a file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one text of values | 32 subcharts, 64 folders | 20,000 files |
+//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB an archive, 120 MiB in all, 5 MiB a file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one text of values | 32 subcharts, 64 directories | 20,000 files |
 //! | the documents that a chart renders | 25,000,000 | | 5,000,000, with a post-renderer 1,000,000 | 1,000 | |
 //! | one SOPS file | 20,000,000 | 16 MiB | 500,000 | 1,000 | 512 keys, a rule of 4 KiB |
 

@@ -5,16 +5,16 @@ use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 
 /// Git's id of the tree object for these files, as it stands in a commit: SHA-1 over `tree LENGTH\0` and the entries, of
-/// which folders sort as if their names ended with `/`.
+/// which directories sort as if their names ended with `/`.
 ///
-/// Git keeps no empty folders and this index has none. Submodules are no files, so a commit with one has another id.
+/// Git keeps no empty directories and this index has none. Submodules are no files, so a commit with one has another id.
 ///
 /// ```
 /// use driftless_manifest::{TreeIndex, git_tree_id};
 /// assert_eq!(git_tree_id(&TreeIndex::default()), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
 /// ```
 pub fn git_tree_id(index: &TreeIndex) -> String {
-    let mut root = Folder::default();
+    let mut root = Directory::default();
     for (path, entry) in index.iter() {
         let mode = match entry.kind {
             EntryKind::File => "100644",
@@ -25,23 +25,23 @@ pub fn git_tree_id(index: &TreeIndex) -> String {
         let Some(name) = parts.next_back() else {
             continue;
         };
-        let folder = parts.fold(&mut root, |folder, part| {
-            folder.folders.entry(format!("{part}/")).or_default()
+        let directory = parts.fold(&mut root, |directory, part| {
+            directory.directories.entry(format!("{part}/")).or_default()
         });
-        folder.files.insert(name.to_owned(), (mode, entry.id));
+        directory.files.insert(name.to_owned(), (mode, entry.id));
     }
     hex::encode(root.id())
 }
 
 #[derive(Default)]
-struct Folder {
+struct Directory {
     /// By name.
     files: BTreeMap<String, (&'static str, BlobId)>,
     /// By name with a `/` behind it, which is how Git sorts them.
-    folders: BTreeMap<String, Folder>,
+    directories: BTreeMap<String, Directory>,
 }
 
-impl Folder {
+impl Directory {
     fn id(&self) -> [u8; 20] {
         let mut entries: BTreeMap<&str, (&str, [u8; 20])> = BTreeMap::new();
         entries.extend(
@@ -50,9 +50,9 @@ impl Folder {
                 .map(|(name, (mode, id))| (name.as_str(), (*mode, id.bytes()))),
         );
         entries.extend(
-            self.folders
+            self.directories
                 .iter()
-                .map(|(name, folder)| (name.as_str(), ("40000", folder.id()))),
+                .map(|(name, directory)| (name.as_str(), ("40000", directory.id()))),
         );
         let mut body = Vec::new();
         for (name, (mode, id)) in entries {
@@ -73,7 +73,7 @@ mod tests {
 
     /// The expected id is what `git write-tree` (2.39) said of the same files.
     #[test]
-    fn folders_sort_with_a_slash() {
+    fn directories_sort_with_a_slash() {
         let mut tree = FileTree::from_files([
             ("a.yaml", "1\n"),
             ("a/b", "2\n"),

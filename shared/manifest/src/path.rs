@@ -26,7 +26,7 @@ pub enum PathError {
     TooLong(String),
 }
 
-/// Bytes of the longest path. Every folder on the way to a file is looked at, so that a path costs the square of its length.
+/// Bytes of the longest path. Every directory on the way to a file is looked at, so that a path costs the square of its length.
 const MAX_PATH: usize = 4_096;
 
 /// Bytes of a path that an error repeats.
@@ -54,7 +54,7 @@ impl TreePath {
         Self::root().join(text)
     }
 
-    /// Resolves `relative` against this folder.
+    /// Resolves `relative` against this directory.
     ///
     /// # Errors
     /// An absolute path, one that climbs over the root, or one that is too long.
@@ -109,7 +109,7 @@ impl TreePath {
         Self::of(&parts)
     }
 
-    /// The folder that holds this path; the root's is the root.
+    /// The directory that holds this path; the root's is the root.
     pub fn parent(&self) -> Self {
         Self(
             self.0
@@ -133,13 +133,13 @@ impl TreePath {
         self.0.is_empty()
     }
 
-    /// Whether this path is `folder` or lies below it.
-    pub fn is_within(&self, folder: &TreePath) -> bool {
-        folder.is_root()
-            || self.0 == folder.0
+    /// Whether this path is `directory` or lies below it.
+    pub fn is_within(&self, directory: &TreePath) -> bool {
+        directory.is_root()
+            || self.0 == directory.0
             || self
                 .0
-                .strip_prefix(&folder.0)
+                .strip_prefix(&directory.0)
                 .is_some_and(|rest| rest.starts_with('/'))
     }
 

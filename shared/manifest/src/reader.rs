@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 40;
 pub enum Kind {
     /// A file.
     File,
-    /// A folder.
+    /// A directory.
     Dir,
 }
 
@@ -27,11 +27,11 @@ pub enum ReadError {
     /// Nothing stands there.
     #[error("'{0}' does not exist")]
     Missing(TreePath),
-    /// A folder where a file was expected.
-    #[error("'{0}' is a folder, not a file")]
+    /// A directory where a file was expected.
+    #[error("'{0}' is a directory, not a file")]
     IsDir(TreePath),
-    /// A file where a folder was expected.
-    #[error("'{0}' is a file, not a folder")]
+    /// A file where a directory was expected.
+    #[error("'{0}' is a file, not a directory")]
     NotDir(TreePath),
     /// Links that lead to each other.
     #[error("'{0}' goes through too many symbolic links")]
@@ -68,9 +68,9 @@ pub trait ReadFilter {
 pub enum Fingerprint {
     /// A file or link with this content.
     File(BlobId),
-    /// A folder that was only asked about.
+    /// A directory that was only asked about.
     Dir,
-    /// A folder whose names were listed: the id of the listing.
+    /// A directory whose names were listed: the id of the listing.
     List(BlobId),
     /// Nothing.
     Absent,
@@ -154,7 +154,7 @@ impl<'t> Reader<'t> {
     /// The file at `path`, links followed, filter applied.
     ///
     /// # Errors
-    /// Nothing there, a folder, a link that leaves the tree, or the filter's refusal.
+    /// Nothing there, a directory, a link that leaves the tree, or the filter's refusal.
     pub fn read(&self, path: &TreePath) -> Result<Bytes, ReadError> {
         let (real, kind) = self
             .resolve(path)?
@@ -186,7 +186,7 @@ impl<'t> Reader<'t> {
         Ok(self.resolve(path)?.map(|(_, kind)| kind))
     }
 
-    /// The names in a folder with what they lead to, in order of name; dangling links are left out.
+    /// The names in a directory with what they lead to, in order of name; dangling links are left out.
     ///
     /// # Errors
     /// Nothing there, a file, or a link that leaves the tree.

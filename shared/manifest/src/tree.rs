@@ -63,7 +63,7 @@ pub enum EntryKind {
     File,
     /// A file with the executable bit.
     Executable,
-    /// A symbolic link; its content is the target, relative to the link's folder.
+    /// A symbolic link; its content is the target, relative to the link's directory.
     Link,
 }
 
@@ -115,12 +115,12 @@ impl TreeIndex {
         self.0.is_empty()
     }
 
-    /// Whether `path` is a folder: the root, or a path with something below it.
+    /// Whether `path` is a directory: the root, or a path with something below it.
     pub fn is_dir(&self, path: &TreePath) -> bool {
         path.is_root() || self.below(path).next().is_some()
     }
 
-    /// Every file and link below a folder, in order of path.
+    /// Every file and link below a directory, in order of path.
     pub fn below<'a>(
         &'a self,
         dir: &TreePath,
@@ -136,7 +136,7 @@ impl TreeIndex {
             .take_while(move |(path, _)| path.as_str().starts_with(&prefix))
     }
 
-    /// The names directly in a folder, in order; `true` marks a folder.
+    /// The names directly in a directory, in order; `true` marks a directory.
     pub fn children(&self, dir: &TreePath) -> Vec<(String, bool)> {
         let skip = if dir.is_root() {
             0
@@ -268,9 +268,9 @@ mod tests {
         assert!(!tree.index().is_dir(&TreePath::new("a.yaml").unwrap()));
     }
 
-    /// What sorts between a folder's name and its files was walked for each question.
+    /// What sorts between a directory's name and its files was walked for each question.
     #[test]
-    fn a_folder_is_found_among_those_whose_names_begin_so() {
+    fn a_directory_is_found_among_those_whose_names_begin_so() {
         const MANY: usize = 20_000;
         let mut tree = FileTree::new();
         for number in 0..MANY {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_folder() {
+    fn a_file_is_no_directory() {
         let mut tree = FileTree::from_files([("a", "")]).unwrap();
         let below = TreePath::new("a/b").unwrap();
         assert_eq!(

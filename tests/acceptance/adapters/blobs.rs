@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use driftless_adapters::aws::S3Blobs;
-use driftless_adapters::local::FolderBlobs;
+use driftless_adapters::local::DirectoryBlobs;
 use driftless_core::ports::{BlobEntry, Blobs, ErrorKind, Precondition, Put, Version};
 use driftless_core::testing::MemoryBlobs;
 use serde_json::json;
@@ -216,9 +216,9 @@ async fn in_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn in_a_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store: Store = Arc::new(FolderBlobs::open(folder.path()).expect("a store"));
+async fn in_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store: Store = Arc::new(DirectoryBlobs::open(directory.path()).expect("a store"));
     refuses(&store).await;
     contract(store).await;
 }

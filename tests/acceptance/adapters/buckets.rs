@@ -27,7 +27,7 @@ const KEYS: [&str; 9] = [
     "a/ü~!'()*&=@:,;$",
     "a//b",
     "/absolute",
-    "folder/",
+    "directory/",
 ];
 
 /// Who fills a bucket.

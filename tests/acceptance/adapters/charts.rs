@@ -217,11 +217,16 @@ async fn certificates_from_a_secret() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registry_that_helm_pushed_to() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let host = Host::start();
     for version in ["1.0.0", "1.1.0", "2.0.0-rc.1", "1.1.0+build.5"] {
-        let chart = charts::package(folder.path(), "app", version, &[("values.yaml", "a: 1\n")]);
-        charts::push(folder.path(), &chart, &host, "team/charts");
+        let chart = charts::package(
+            directory.path(),
+            "app",
+            version,
+            &[("values.yaml", "a: 1\n")],
+        );
+        charts::push(directory.path(), &chart, &host, "team/charts");
     }
     host.require("ann", "pw");
     host.take_calls();
@@ -263,7 +268,7 @@ async fn a_registry_that_helm_pushed_to() {
         .find(|layer| layer.media_type == CHART)
         .unwrap();
     let bytes = registry.layer(&name, layer, &known, LIMIT).await.unwrap();
-    let packed = std::fs::read(folder.path().join("packed/app-1.1.0.tgz")).unwrap();
+    let packed = std::fs::read(directory.path().join("packed/app-1.1.0.tgz")).unwrap();
     assert_eq!(bytes, packed);
 
     let none = registry.manifest(&name, "9.9.9", &known).await.unwrap_err();

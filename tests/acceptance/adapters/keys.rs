@@ -21,7 +21,7 @@ async fn contract(keys: &dyn SecretStore) {
         );
         assert_eq!(format!("{secret:?}"), "[redacted]");
     }
-    // Neither a part of a name nor a folder of names is a secret.
+    // Neither a part of a name nor a directory of names is a secret.
     for name in ["github/token", "hubs/staging", "tenants/staging/apps2"] {
         assert_eq!(keys.secret(name).await.expect("an answer"), None, "{name}");
     }
@@ -35,15 +35,15 @@ async fn in_memory() {
 
 #[tokio::test]
 async fn in_files() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for (name, value) in SECRETS {
-        let file = folder.path().join(name);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        let file = directory.path().join(name);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
         std::fs::write(file, value).expect("a file");
     }
     contract(&LocalSecrets::new(
         BTreeMap::new(),
-        Some(folder.path().to_owned()),
+        Some(directory.path().to_owned()),
     ))
     .await;
 }

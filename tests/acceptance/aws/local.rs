@@ -47,13 +47,13 @@ fn main() {
 
 #[test]
 fn a_function_is_invoked_and_answers_http() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let manifest = folder.path().join("Cargo.toml");
+    let directory = tempfile::tempdir().expect("a directory");
+    let manifest = directory.path().join("Cargo.toml");
     let package =
         "[package]\nname = \"echo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
     std::fs::write(&manifest, package).expect("write");
-    std::fs::create_dir(folder.path().join("src")).expect("a folder");
-    std::fs::write(folder.path().join("src/main.rs"), ECHO).expect("write");
+    std::fs::create_dir(directory.path().join("src")).expect("a directory");
+    std::fs::write(directory.path().join("src/main.rs"), ECHO).expect("write");
 
     let functions = LocalFunctions::start_in(&manifest, &[("GREETING", "hello")]);
     let answer = functions

@@ -48,8 +48,8 @@ fn the_template_deploys_and_its_roles_are_enforced() {
     aws.put_secret("driftless/github/webhook", "secret");
     aws.put_secret("driftless/hubs/one", "kubeconfig");
 
-    let folder = tempfile::tempdir().expect("a folder");
-    let probe = folder.path().join("bootstrap");
+    let directory = tempfile::tempdir().expect("a directory");
+    let probe = directory.path().join("bootstrap");
     let python = tools::MINISTACK.python().display().to_string();
     std::fs::write(&probe, PROBE.replace("PYTHON", &python)).expect("write the probe");
     let functions = ["WebhookFunction", "ReconcileFunction", "DriftFunction"];

@@ -160,21 +160,21 @@ fn only_the_reconcile_function_takes_messages_and_keeps_artifacts() {
 /// What the core keeps in the bucket (ARCHITECTURE.md), and who may do what with it.
 #[test]
 fn each_role_reaches_the_parts_of_the_bucket_that_its_code_uses() {
-    let folders = |role: &str| -> BTreeSet<String> {
+    let directories = |role: &str| -> BTreeSet<String> {
         let of_bucket = |pair: &String| {
             let (action, key) = pair.split_once(" ${Bucket.Arn}/")?;
-            let folder = key.trim_end_matches("/*");
-            Some(format!("{folder} {}", action.trim_start_matches("s3:")))
+            let directory = key.trim_end_matches("/*");
+            Some(format!("{directory} {}", action.trim_start_matches("s3:")))
         };
         allowed(role).iter().filter_map(of_bucket).collect()
     };
     let expect = |role: &str, list: &[(&str, &[&str])]| {
-        let pairs = list.iter().flat_map(|(folder, actions)| {
+        let pairs = list.iter().flat_map(|(directory, actions)| {
             actions
                 .iter()
-                .map(move |action| format!("{folder} {action}"))
+                .map(move |action| format!("{directory} {action}"))
         });
-        assert_eq!(folders(role), pairs.collect::<BTreeSet<_>>(), "{role}");
+        assert_eq!(directories(role), pairs.collect::<BTreeSet<_>>(), "{role}");
     };
     let (read, keep) = (&["GetObject"][..], &["GetObject", "PutObject"][..]);
     let all = &["GetObject", "PutObject", "DeleteObject"][..];

@@ -1,4 +1,4 @@
-//! `driftless build` beside the real `kustomize build`: charts, output folders, flags.
+//! `driftless build` beside the real `kustomize build`: charts, output directories, flags.
 
 use driftless_harness::command::{Done, driftless, run};
 use driftless_harness::tools;
@@ -10,8 +10,8 @@ fn corpus(path: &str) -> PathBuf {
     tools::tests().join("corpus").join(path)
 }
 
-/// Both tools with the same arguments in the same folder.
-fn both(folder: &Path, args: &[&str]) -> (Done, Done) {
+/// Both tools with the same arguments in the same directory.
+fn both(directory: &Path, args: &[&str]) -> (Done, Done) {
     let home = tempfile::tempdir().expect("a home");
     let helm = tools::HELM.path();
     let mut theirs = Command::new(tools::KUSTOMIZE.path());
@@ -23,7 +23,7 @@ fn both(folder: &Path, args: &[&str]) -> (Done, Done) {
         let output = command
             .arg("build")
             .args(args)
-            .current_dir(folder)
+            .current_dir(directory)
             .output()
             .expect("run the tool");
         Done {
@@ -104,16 +104,16 @@ fn charts_are_refused_with_a_reason() {
         ),
         ("bad-merge", &["--enable-helm"], &["valuesMerge is 'deep'"]),
     ] {
-        let folder = case(name);
-        let mut args = vec!["build", folder.to_str().expect("a path in UTF-8")];
+        let directory = case(name);
+        let mut args = vec!["build", directory.to_str().expect("a path in UTF-8")];
         args.extend(flags);
         run(&args).refused(1, words);
     }
 }
 
 #[test]
-fn a_folder_gets_the_files_that_kustomize_writes() {
-    let fleet = tempfile::tempdir().expect("a folder");
+fn a_directory_gets_the_files_that_kustomize_writes() {
+    let fleet = tempfile::tempdir().expect("a directory");
     let many = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n---\n\
          apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: Web.x, namespace: other}\n---\n\
@@ -127,14 +127,18 @@ fn a_folder_gets_the_files_that_kustomize_writes() {
             "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: n}\n",
         ),
     ] {
-        let folder = fleet.path().join(name);
+        let directory = fleet.path().join(name);
         for out in ["theirs", "ours"] {
-            std::fs::create_dir_all(folder.join(out)).expect("make a folder");
+            std::fs::create_dir_all(directory.join(out)).expect("make a directory");
         }
-        std::fs::write(folder.join("kustomization.yaml"), "resources: [r.yaml]\n").expect("write");
-        std::fs::write(folder.join("r.yaml"), text).expect("write");
-        let theirs = both(&folder, &[".", "-o", "theirs"]).0;
-        let ours = both(&folder, &[".", "-o", "ours"]).1;
+        std::fs::write(
+            directory.join("kustomization.yaml"),
+            "resources: [r.yaml]\n",
+        )
+        .expect("write");
+        std::fs::write(directory.join("r.yaml"), text).expect("write");
+        let theirs = both(&directory, &[".", "-o", "theirs"]).0;
+        let ours = both(&directory, &[".", "-o", "ours"]).1;
         assert_eq!(
             (theirs.code, ours.code),
             (0, 0),
@@ -142,12 +146,15 @@ fn a_folder_gets_the_files_that_kustomize_writes() {
             theirs.err,
             ours.err
         );
-        assert_eq!(files(&folder.join("theirs")), files(&folder.join("ours")));
+        assert_eq!(
+            files(&directory.join("theirs")),
+            files(&directory.join("ours"))
+        );
     }
 }
 
-fn files(folder: &Path) -> BTreeMap<String, String> {
-    let entries = std::fs::read_dir(folder).expect("list a folder");
+fn files(directory: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(directory).expect("list a directory");
     let file = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.expect("an entry");
         let text = std::fs::read_to_string(entry.path()).expect("a file");
@@ -187,15 +194,15 @@ fn flags_for_programs_and_plugins_are_refused() {
 /// Rust alone is needed.
 #[test]
 fn flags_that_say_what_is_done_anyway_are_accepted() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text);
     write("kustomization.yaml", "resources: [r.yaml]\n").expect("write");
     write(
         "r.yaml",
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: n\n",
     )
     .expect("write");
-    let dir = folder.path().to_str().expect("UTF-8");
+    let dir = directory.path().to_str().expect("UTF-8");
     let plain = run(&["build", dir]).ok();
     for flags in [
         &["--helm-debug", "--stack-trace"][..],
@@ -214,22 +221,22 @@ fn flags_that_say_what_is_done_anyway_are_accepted() {
 
 /// Rust alone is needed.
 #[test]
-fn a_folder_without_a_kustomization_is_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let dir = folder.path().canonicalize().expect("its path");
-    std::fs::create_dir(dir.join(".git")).expect("make the folder of a work tree");
+fn a_directory_without_a_kustomization_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let dir = directory.path().canonicalize().expect("its path");
+    std::fs::create_dir(dir.join(".git")).expect("make the directory of a work tree");
     let dir = dir.to_str().expect("UTF-8");
     let done = run(&["build", dir]);
-    let words = format!("Error: {dir}: the folder has no kustomization.yaml");
+    let words = format!("Error: {dir}: the directory has no kustomization.yaml");
     done.refused(1, &[&words]);
 }
 
 #[test]
 fn orders_and_restrictors_are_those_of_kustomize() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let write = |path: &str, text: &str| {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("make a directory");
         std::fs::write(path, text).expect("write");
     };
     write("k/kustomization.yaml", "resources: [../r.yaml]\n");
@@ -248,6 +255,6 @@ fn orders_and_restrictors_are_those_of_kustomize() {
         &["in", "--enable-alpha-plugins=false"],
         &["nowhere"],
     ] {
-        assert_alike(&format!("{args:?}"), &both(folder.path(), args));
+        assert_alike(&format!("{args:?}"), &both(directory.path(), args));
     }
 }

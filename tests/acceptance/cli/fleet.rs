@@ -29,10 +29,10 @@ impl World {
     fn start() -> Self {
         let home = tempfile::tempdir().expect("a home");
         let github = GitHub::start();
-        let folder = tools::tests().join("fleet");
-        let fleet = github.repository_from("acme/fleet", &folder.join("platform"));
-        let team_a = github.repository_from("acme/team-a", &folder.join("team-a"));
-        let team_b = github.repository_from("acme/team-b", &folder.join("team-b"));
+        let directory = tools::tests().join("fleet");
+        let fleet = github.repository_from("acme/fleet", &directory.join("platform"));
+        let team_a = github.repository_from("acme/team-a", &directory.join("team-a"));
+        let team_b = github.repository_from("acme/team-b", &directory.join("team-b"));
         team_a.set_private(true);
         github.add_token("ghp_team_a", &["acme/team-a"]);
         github.add_token("ghp_fleet", &["acme/fleet", "acme/team-b"]);
@@ -152,7 +152,7 @@ fn one_process_is_a_whole_installation() {
     wrong_credentials_are_told(&world);
     drop(serve);
     a_second_root_is_refused(&world);
-    a_folder_is_a_source_and_the_end_is_graceful(&world);
+    a_directory_is_a_source_and_the_end_is_graceful(&world);
 }
 
 /// What the documents say of a hub with tenants.
@@ -508,7 +508,7 @@ fn wrong_credentials_are_told(world: &World) {
         done.refused(1, &words);
         assert!(!done.err.contains("a-stranger"), "{}", done.err);
     }
-    // The folder of the process that runs is its own.
+    // The directory of the process that runs is its own.
     world
         .run(&serve)
         .refused(1, &["another driftless serve uses", "--data"]);
@@ -531,27 +531,27 @@ fn a_second_root_is_refused(world: &World) {
 }
 
 /// The remote cluster of before is a hub of its own here, as a laptop's cluster is.
-fn a_folder_is_a_source_and_the_end_is_graceful(world: &World) {
+fn a_directory_is_a_source_and_the_end_is_graceful(world: &World) {
     let kubeconfig = world.home.path().join("edge.yaml");
     std::fs::write(&kubeconfig, world.edge.kubeconfig()).expect("write the kubeconfig");
-    let folder = world.home.path().join("local");
+    let directory = world.home.path().join("local");
     let git = |args: &[&str]| {
         let mut git = std::process::Command::new("git");
         let identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
-        driftless_harness::process::run(git.arg("-C").arg(&folder).args(identity).args(args))
+        driftless_harness::process::run(git.arg("-C").arg(&directory).args(identity).args(args))
     };
-    std::fs::create_dir_all(folder.join("dev")).expect("a folder");
+    std::fs::create_dir_all(directory.join("dev")).expect("a directory");
     let write = |text: &str| {
         let object = motd(text).replace("name: motd", "name: motd\n  namespace: default");
-        std::fs::write(folder.join("dev/motd.yaml"), object).expect("write");
+        std::fs::write(directory.join("dev/motd.yaml"), object).expect("write");
         git(&["add", "."]);
         git(&["commit", "--quiet", "--message", text]);
     };
     git(&["init", "--quiet", "--initial-branch=main"]);
-    write("from a folder");
+    write("from a directory");
 
     let address = format!("127.0.0.1:{}", ports::free());
-    let url = format!("file://{}", folder.display());
+    let url = format!("file://{}", directory.display());
     let config = kubeconfig.to_str().expect("UTF-8");
     let args = [
         "--kubeconfig",
@@ -571,14 +571,14 @@ fn a_folder_is_a_source_and_the_end_is_graceful(world: &World) {
             .find("/api/v1/namespaces/default/configmaps/motd");
         found.unwrap_or_default()["data"]["text"].clone()
     };
-    wait("the folder is applied", || text() == "from a folder");
+    wait("the directory is applied", || text() == "from a directory");
     let root = world.edge.api().find(
         "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flux-system",
     );
     let root = root.expect("the root source");
     assert_eq!(
         root["spec"]["url"],
-        format!("https://folder.invalid{}", folder.display())
+        format!("https://folder.invalid{}", directory.display())
     );
     write("and again");
     let run = |args: &[&str]| run_in(world.home.path(), args, &[("KUBECONFIG", config)]);
@@ -596,11 +596,13 @@ fn a_folder_is_a_source_and_the_end_is_graceful(world: &World) {
     assert!(log.contains("DRIFTLESS_WEBHOOK_SECRET is not set"), "{log}");
     assert!(log.contains("ending"), "{log}");
 
-    // The same again without the repository: nothing is made, and the folder is still the source.
+    // The same again without the repository: nothing is made, and the directory is still the source.
     write("after a restart");
     let again = ["--kubeconfig", config, "--listen", &address];
     let serve = Foreground::start(world.home.path(), &again);
-    wait("the folder is read again", || text() == "after a restart");
+    wait("the directory is read again", || {
+        text() == "after a restart"
+    });
     let (code, log) = serve.end("TERM");
     assert_eq!(code, Some(0), "{log}");
     assert!(

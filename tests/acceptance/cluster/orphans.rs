@@ -43,8 +43,8 @@ fn a_killed_test_takes_its_servers_with_it() {
 
 /// A server that writes its own process id and ignores a polite request to end.
 fn start_and_wait() -> ! {
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = folder.path().join("log");
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log");
     let script = "trap '' TERM; echo $$; while :; do sleep 0.1; done";
     let shell = std::path::Path::new("/bin/sh");
     let _server = Server::start("stubborn", shell, ["-c", script], &[], &log);

@@ -46,8 +46,8 @@ fn oil_tenant() {
     let hub: &dyn Node = world.hub("hub");
     // The API server itself stands where the Capsule proxy would: it authenticates who comes with the kubeconfig.
     let kubeconfig = hub.kubeconfig();
-    let folder = tempfile::tempdir().expect("a folder");
-    let authority = folder.path().join("ca.crt");
+    let directory = tempfile::tempdir().expect("a directory");
+    let authority = directory.path().join("ca.crt");
     let encoded = line(&kubeconfig, "certificate-authority-data:");
     let decoded = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded);
     std::fs::write(&authority, decoded.expect("base64")).expect("write the authority");

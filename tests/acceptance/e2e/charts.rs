@@ -14,7 +14,7 @@ pub const SPACE: &str = "flux-system";
 pub struct Charts {
     pub site: Embedded,
     pub host: Host,
-    pub folder: TempDir,
+    pub directory: TempDir,
 }
 
 impl Charts {
@@ -30,7 +30,7 @@ impl Charts {
         let charts = Self {
             site,
             host: Host::start(),
-            folder: TempDir::new().expect("a folder"),
+            directory: TempDir::new().expect("a directory"),
         };
         charts.host.set_validators(Validators::Etag);
         charts.hub().secret(
@@ -52,8 +52,8 @@ impl Charts {
             ("production.yaml", "replicas: 3\n"),
             ("templates/a.yaml", "replicas: {{ .Values.replicas }}\n"),
         ];
-        charts::package(self.folder.path(), "app", version, &files);
-        charts::index(self.folder.path(), &self.host, "/stable", "");
+        charts::package(self.directory.path(), "app", version, &files);
+        charts::index(self.directory.path(), &self.host, "/stable", "");
     }
 
     /// Commits objects to the fleet, and lets everything settle.
@@ -226,8 +226,8 @@ fn charts_of_a_registry_embedded() {
             ("values.yaml", "a: 1\n"),
             ("templates/a.yaml", "a: {{ .Values.a }}\n"),
         ];
-        let packed = charts::package(world.folder.path(), "app", version, &files);
-        charts::push(world.folder.path(), &packed, &world.host, "team");
+        let packed = charts::package(world.directory.path(), "app", version, &files);
+        charts::push(world.directory.path(), &packed, &world.host, "team");
     }
     world.host.require("ann", "pw");
     let name = world.host.name();

@@ -65,7 +65,7 @@ const CORRECT: &str = r#"{"spec": {"driftDetection": {"mode": "enabled"}}}"#;
 struct Guide {
     world: World,
     charts: Host,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 impl Guide {
@@ -77,17 +77,17 @@ impl Guide {
             path: "",
         };
         let (world, charts) = (World::start(false, &[hub], &[TENANT]), Host::start());
-        let folder = TempDir::new().expect("a folder");
+        let directory = TempDir::new().expect("a directory");
         let chart = charts::known("cert-manager");
-        charts::package_folder(folder.path(), &chart, VERSION);
-        charts::index(folder.path(), &charts, "/jetstack", "");
+        charts::package_directory(directory.path(), &chart, VERSION);
+        charts::index(directory.path(), &charts, "/jetstack", "");
         world.hub(HUB).namespace("tenants");
         // Flux keeps a release's records in a namespace of the HelmRelease's name, and makes none for them.
         world.remote(TENANT).namespace("tenants");
         Self {
             world,
             charts,
-            _folder: folder,
+            _directory: directory,
         }
     }
 

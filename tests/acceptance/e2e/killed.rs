@@ -190,11 +190,11 @@ impl<'w> Fleet<'w> {
 
     /// An app has this object, of this commit.
     fn write(&mut self, team: usize, one: usize, what: &str) -> Change {
-        let (folder, commit) = (app(team, one), self.wanted.commit);
-        let name = format!("{folder}-{what}");
+        let (directory, commit) = (app(team, one), self.wanted.commit);
+        let name = format!("{directory}-{what}");
         self.wanted.say(cluster_of(one), &name, Some(commit));
         let text = config(&name, commit).to_string();
-        Change::write(&format!("{folder}/{what}.yaml"), text)
+        Change::write(&format!("{directory}/{what}.yaml"), text)
     }
 
     /// Somebody changes a few objects, adds some, and drops some.

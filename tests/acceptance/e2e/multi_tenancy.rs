@@ -40,7 +40,7 @@ spec:
 /// The tenant's chart repository.
 struct Podinfo {
     host: Host,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Podinfo {
@@ -48,7 +48,7 @@ impl Podinfo {
     fn start() -> Self {
         let podinfo = Self {
             host: Host::start(),
-            folder: TempDir::new().expect("a folder"),
+            directory: TempDir::new().expect("a directory"),
         };
         podinfo.publish(&["0.9.0", "6.5.4", "6.6.0-rc.1"]);
         podinfo
@@ -57,16 +57,16 @@ impl Podinfo {
     fn publish(&self, versions: &[&str]) {
         let chart = charts::known("podinfo");
         for version in versions {
-            charts::package_folder(self.folder.path(), &chart, version);
+            charts::package_directory(self.directory.path(), &chart, version);
         }
-        charts::index(self.folder.path(), &self.host, "/podinfo", "");
+        charts::index(self.directory.path(), &self.host, "/podinfo", "");
     }
 
     /// The tenant's branch, with this repository in the place of the one that it names.
-    fn commit(&self, repository: &Repository, folder: &Path) {
-        repository.commit_folder("dev-team", folder, "The tenant's branch");
+    fn commit(&self, repository: &Repository, directory: &Path) {
+        repository.commit_directory("dev-team", directory, "The tenant's branch");
         let file = "base/podinfo-repository.yaml";
-        let text = std::fs::read_to_string(folder.join(file)).expect("the tenant's source");
+        let text = std::fs::read_to_string(directory.join(file)).expect("the tenant's source");
         let url = format!("{}/podinfo", self.host.url());
         let text = text.replace("https://stefanprodan.github.io/podinfo", &url);
         assert!(text.contains(&url), "{text}");

@@ -76,7 +76,7 @@ spec:
 
 /// Serves what the platform takes from the internet; the change that leads there.
 fn charts(fleet: &Path) -> (Host, Change) {
-    let (host, folder) = (Host::start(), TempDir::new().expect("a folder"));
+    let (host, directory) = (Host::start(), TempDir::new().expect("a directory"));
     let files = [
         (
             "values.yaml",
@@ -84,8 +84,13 @@ fn charts(fleet: &Path) -> (Host, Change) {
         ),
         ("templates/service.yaml", NGINX),
     ];
-    charts::package(folder.path(), "nginx-ingress-controller", "5.6.14", &files);
-    charts::index(folder.path(), &host, "/bitnami", "");
+    charts::package(
+        directory.path(),
+        "nginx-ingress-controller",
+        "5.6.14",
+        &files,
+    );
+    charts::index(directory.path(), &host, "/bitnami", "");
     let file = "infra/base/sources/bitnami.yaml";
     let text = std::fs::read_to_string(fleet.join(file)).expect("the platform's source");
     let url = format!("{}/bitnami", host.url());
@@ -109,7 +114,7 @@ fn push_lands_everywhere_multicluster() {
     let repository = world
         .github
         .repository_from("kaizentm/multicluster-gitops", &fleet.join("main"));
-    repository.commit_folder("dev", &fleet.join("dev"), "The environment");
+    repository.commit_directory("dev", &fleet.join("dev"), "The environment");
     let (_charts, change) = charts(&fleet.join("main"));
     repository.commit("main", &[change], "Loopback");
     let manifests = world.github.repository("kaizentm/gitops-manifests");
@@ -175,7 +180,7 @@ fn push_lands_everywhere_multicluster() {
                 "k3s-america-south-infrastructure",
                 &head(),
             )?;
-            // kustomize itself refuses the tenants' folder: two namespaces become one.
+            // kustomize itself refuses the tenants' directory: two namespaces become one.
             for name in ["tenants", "k3s-america-south-tenants"] {
                 let (status, reason, message) =
                     ready(hub, "Kustomization", "dev-flux-system", name);
@@ -198,7 +203,7 @@ fn push_lands_everywhere_multicluster() {
     assert_eq!(deployment(hub).pointer(cpu), Some(&json!("200m")));
     assert_eq!(deployment(remote).pointer(cpu), Some(&json!("100m")));
 
-    // Without the release that shares the tenant's namespace, the folder builds.
+    // Without the release that shares the tenant's namespace, the directory builds.
     let kaizentm = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- rbac.yaml\n- git-manifests.yaml\n";
     let vote = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- sync.yaml\n";
     let changes = [

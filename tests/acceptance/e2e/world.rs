@@ -46,7 +46,7 @@ impl World {
         let github = GitHub::start();
         github.add_token(TOKEN, &[]);
         let ministack = MiniStack::start();
-        let functions = crate::binaries::folder();
+        let functions = crate::binaries::directory();
         let bootstraps = [
             ("WebhookFunction", "webhook"),
             ("ReconcileFunction", "reconcile"),
@@ -309,9 +309,9 @@ impl Site for World {
         found.unwrap_or_else(|| panic!("no cluster {name}"))
     }
 
-    fn import(&self, repository: &str, folder: &Path) {
+    fn import(&self, repository: &str, directory: &Path) {
         self.repository(repository)
-            .commit_folder("main", folder, "Import");
+            .commit_directory("main", directory, "Import");
     }
 
     fn set_private(&self, repository: &str, tokens: &[&str]) {
@@ -374,10 +374,10 @@ fn bootstrap(
     environment: &[(String, String)],
     flags: &[&str],
 ) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let kubeconfig = folder.path().join("kubeconfig");
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).expect("write the kubeconfig");
-    let mut command = std::process::Command::new(crate::binaries::folder().join("driftless"));
+    let mut command = std::process::Command::new(crate::binaries::directory().join("driftless"));
     command.args(["bootstrap", "--name", hub.name]);
     if !hub.repository.is_empty() {
         command.args(["--repository", hub.repository, "--branch", hub.branch]);
@@ -399,6 +399,6 @@ fn bootstrap(
 
 /// A real fleet beside the checkout; says so and gives nothing where it is absent.
 pub fn shared_fleet(name: &str) -> Option<PathBuf> {
-    let folder = tools::workspace().join("../shared/fleets").join(name);
-    has_material(&folder).then_some(folder)
+    let directory = tools::workspace().join("../shared/fleets").join(name);
+    has_material(&directory).then_some(directory)
 }

@@ -101,9 +101,9 @@ fn trees_blobs_contents_and_comparisons_are_git_s() {
     let file = "repos/acme/fleet/contents/clusters/hub/apps.yaml";
     assert_eq!(get(&github, file, &[raw]).text(), "kind: Kustomization\n");
     assert_eq!(get(&github, file, &[]).json()["type"], "file");
-    let folder = get(&github, "repos/acme/fleet/contents/clusters?ref=main", &[]).json();
+    let directory = get(&github, "repos/acme/fleet/contents/clusters?ref=main", &[]).json();
     assert_eq!(
-        (&folder[0]["type"], &folder[1]["type"]),
+        (&directory[0]["type"], &directory[1]["type"]),
         (&json!("dir"), &json!("symlink"))
     );
 

@@ -13,18 +13,18 @@ use std::process::Command;
 pub struct Helm<'c> {
     tool: &'static Tool,
     pub cluster: &'c Cluster,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     namespace: String,
 }
 
 impl<'c> Helm<'c> {
     pub fn new(tool: &'static Tool, cluster: &'c Cluster, namespace: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("kubeconfig"), cluster.kubeconfig()).expect("written");
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("kubeconfig"), cluster.kubeconfig()).expect("written");
         Self {
             tool,
             cluster,
-            folder,
+            directory,
             namespace: namespace.to_owned(),
         }
     }
@@ -32,7 +32,7 @@ impl<'c> Helm<'c> {
     /// Puts a packed chart into its home.
     pub fn add(&self, name: &str, chart: &FileTree) {
         let packed = archive::pack(chart).expect("packed");
-        std::fs::write(self.folder.path().join(name), packed).expect("written");
+        std::fs::write(self.directory.path().join(name), packed).expect("written");
     }
 
     pub fn run(&self, arguments: &[&str]) -> String {
@@ -46,7 +46,7 @@ impl<'c> Helm<'c> {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let home: &Path = self.folder.path();
+        let home: &Path = self.directory.path();
         let mut command = Command::new(self.tool.path());
         command.env_clear().env("HOME", home).current_dir(home);
         command.env("KUBECONFIG", home.join("kubeconfig"));

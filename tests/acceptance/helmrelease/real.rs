@@ -40,15 +40,15 @@ const CHARTS: [&str; 24] = [
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A chart's folder, as an archive holds it.
-fn tree(folder: &Path) -> FileTree {
+/// A chart's directory, as an archive holds it.
+fn tree(directory: &Path) -> FileTree {
     let mut tree = FileTree::new();
-    collect(folder, "chart", &mut tree);
+    collect(directory, "chart", &mut tree);
     tree
 }
 
-fn collect(folder: &Path, name: &str, tree: &mut FileTree) {
-    for entry in std::fs::read_dir(folder).expect("list a folder") {
+fn collect(directory: &Path, name: &str, tree: &mut FileTree) {
+    for entry in std::fs::read_dir(directory).expect("list a directory") {
         let entry = entry.expect("an entry");
         let name = format!("{name}/{}", entry.file_name().to_string_lossy());
         if entry.path().is_dir() {
@@ -75,9 +75,9 @@ fn install(world: &World, cluster: &Cluster, namespace: &str) {
 }
 
 /// Installs, looks again, lets the timer look, uninstalls. The number of the chart's objects.
-fn live(cluster: &Cluster, folder: &Path, namespace: &str) -> usize {
+fn live(cluster: &Cluster, directory: &Path, namespace: &str) -> usize {
     let world = World::beside(cluster);
-    world.chart(&tree(folder), "1.0.0");
+    world.chart(&tree(directory), "1.0.0");
     install(&world, cluster, namespace);
     let is_ready = || {
         let (found, why) = (world.condition("Ready"), world.message("Ready"));

@@ -69,7 +69,7 @@ fn public() -> Vec<Case> {
     if !has_material(&root) {
         return Vec::new();
     }
-    let mut list = charts::cases(&root).expect("the folder has cases");
+    let mut list = charts::cases(&root).expect("the directory has cases");
     list.retain(|case| case.expect == "ok");
     list.iter().filter_map(from_disk).collect()
 }

@@ -6,10 +6,10 @@ use driftless_manifest::{EntryKind, FileTree, TreePath};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A folder to build.
+/// A directory to build.
 pub struct Case {
     pub name: String,
-    /// The folder on the disk that the build's folder is in.
+    /// The directory on the disk that the build's directory is in.
     pub root: PathBuf,
     pub dir: String,
     /// The texts of all files, for the library.
@@ -22,23 +22,23 @@ pub struct Case {
 pub fn all() -> Vec<Case> {
     let workspace = tools::workspace();
     let mut cases = Vec::new();
-    for folder in folders(&workspace.join("tests/corpus/kustomize")) {
-        if folder.join("want.yaml").exists() {
-            let root = folder.join("in");
+    for directory in directories(&workspace.join("tests/corpus/kustomize")) {
+        if directory.join("want.yaml").exists() {
+            let root = directory.join("in");
             let dir = if root.join("overlay").is_dir() {
                 "overlay"
             } else {
                 "."
             };
-            cases.extend(Case::read(&folder, root, dir));
+            cases.extend(Case::read(&directory, root, dir));
         }
     }
     let shared = workspace.join("../shared/conformance/kustomize/cases");
     if !has_material(&shared) {
         return cases;
     }
-    for folder in folders(&shared) {
-        let text = std::fs::read_to_string(folder.join("case.json")).unwrap_or_default();
+    for directory in directories(&shared) {
+        let text = std::fs::read_to_string(directory.join("case.json")).unwrap_or_default();
         let case: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let options = case.get("options").and_then(|options| options.as_object());
         // The order of the output is the only option that does not change the work.
@@ -46,27 +46,27 @@ pub fn all() -> Vec<Case> {
         if let (Some(dir), true, true) = (
             case.get("dir").and_then(|dir| dir.as_str()),
             plain,
-            folder.join("want.yaml").exists(),
+            directory.join("want.yaml").exists(),
         ) {
-            cases.extend(Case::read(&folder, folder.join("in"), dir));
+            cases.extend(Case::read(&directory, directory.join("in"), dir));
         }
     }
     cases
 }
 
-fn folders(parent: &Path) -> Vec<PathBuf> {
+fn directories(parent: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(parent).expect("list the corpus");
-    let mut folders: Vec<PathBuf> = entries
+    let mut directories: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
-    folders.retain(|path| path.is_dir());
-    folders.sort();
-    folders
+    directories.retain(|path| path.is_dir());
+    directories.sort();
+    directories
 }
 
 impl Case {
     /// `None` for a case with files that are no text, which cannot be sent to the library.
-    fn read(folder: &Path, root: PathBuf, dir: &str) -> Option<Self> {
+    fn read(directory: &Path, root: PathBuf, dir: &str) -> Option<Self> {
         let mut files = BTreeMap::new();
         read(&root, "", &mut files)?;
         let mut tree = FileTree::new();
@@ -75,7 +75,7 @@ impl Case {
             tree.insert(path, EntryKind::File, text.clone().into_bytes())
                 .ok()?;
         }
-        let name = folder.file_name()?.to_string_lossy().into_owned();
+        let name = directory.file_name()?.to_string_lossy().into_owned();
         let case = Self {
             name,
             root,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 const ROOT: &str = "flux-system";
 
-/// A Kustomization of a folder in any namespace, with more in its spec.
-fn child_of(name: &str, namespace: &str, folder: &str, more: &str) -> String {
+/// A Kustomization of a directory in any namespace, with more in its spec.
+fn child_of(name: &str, namespace: &str, directory: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
-         spec: {{interval: 10m, path: {folder}, prune: true, sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}{more}}}\n"
+         spec: {{interval: 10m, path: {directory}, prune: true, sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}{more}}}\n"
     )
 }
 
@@ -71,7 +71,7 @@ fn rename(world: &Embedded, changes: &[Change], (namespace, old): (&str, &str)) 
 }
 
 #[test]
-fn of_a_child_with_the_same_folder() {
+fn of_a_child_with_the_same_directory() {
     let world = start(&[
         Change::write("clusters/hub/child.yaml", child("apps", "./apps", true)),
         Change::write("apps/apps.yaml", configs(40)),
@@ -106,8 +106,8 @@ fn of_each_child_of_a_small_fleet_in_turn() {
     let file = |name: &str| format!("clusters/hub/{name}.yaml");
     let mut files = Vec::new();
     for name in names {
-        let folder = format!("./apps/{name}");
-        files.push(Change::write(&file(name), child(name, &folder, true)));
+        let directory = format!("./apps/{name}");
+        files.push(Change::write(&file(name), child(name, &directory, true)));
         files.push(Change::write(
             &format!("apps/{name}/apps.yaml"),
             named(name, 20),
@@ -116,25 +116,28 @@ fn of_each_child_of_a_small_fleet_in_turn() {
     let world = start(&files);
     let before = uids(&world);
     for name in names {
-        let folder = format!("./apps/{name}");
+        let directory = format!("./apps/{name}");
         let changes = [Change::write(
             &file(name),
-            child(&format!("{name}-new"), &folder, true),
+            child(&format!("{name}-new"), &directory, true),
         )];
         rename(&world, &changes, (ROOT, name));
         assert_eq!(uids(&world), before, "{name}");
     }
     // All at once.
     let changes = names.map(|name| {
-        let folder = format!("./apps/{name}");
-        Change::write(&file(name), child(&format!("{name}-newer"), &folder, true))
+        let directory = format!("./apps/{name}");
+        Change::write(
+            &file(name),
+            child(&format!("{name}-newer"), &directory, true),
+        )
     });
     rename(&world, &changes, (ROOT, "e-new"));
     assert_eq!(uids(&world), before);
 }
 
 #[test]
-fn into_another_namespace_and_folder() {
+fn into_another_namespace_and_directory() {
     let world = start(&[
         Change::write("clusters/hub/child.yaml", child("apps", "./apps", true)),
         Change::write("apps/apps.yaml", configs(40)),

@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// A Kustomization of a folder, as a file of the fleet.
-pub(super) fn child(name: &str, folder: &str, prune: bool) -> String {
+/// A Kustomization of a directory, as a file of the fleet.
+pub(super) fn child(name: &str, directory: &str, prune: bool) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\n\
-         spec: {{interval: 10m, path: {folder}, prune: {prune}, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
+         spec: {{interval: 10m, path: {directory}, prune: {prune}, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
     )
 }
 

@@ -64,9 +64,9 @@ fn create(world: &Embedded, kind: &str, namespace: &str, name: &str, spec: Value
     look(world, kind, namespace, name);
 }
 
-/// A Kustomization of a folder of the fleet, as a tenant's or the platform's.
-fn sync(folder: &str) -> Value {
-    json!({"interval": "10m", "path": folder, "prune": true,
+/// A Kustomization of a directory of the fleet, as a tenant's or the platform's.
+fn sync(directory: &str) -> Value {
+    json!({"interval": "10m", "path": directory, "prune": true,
         "sourceRef": {"kind": "GitRepository", "name": "flux-system", "namespace": "flux-system"}})
 }
 

@@ -20,7 +20,7 @@ fn own() -> String {
     config("own").replace("team-b", "team-a")
 }
 
-/// A hub with another tenant's ConfigMap, and the tenant's Kustomization of a folder with these files.
+/// A hub with another tenant's ConfigMap, and the tenant's Kustomization of a directory with these files.
 fn start_tenant(files: &[Change]) -> Embedded {
     let world = start(&[
         Change::write("clusters/hub/tenant.yaml", TENANT),

@@ -33,7 +33,7 @@ pub fn split(data: &[u8]) -> Vec<(String, Vec<u8>)> {
 /// Adds a file where the tree takes it.
 pub fn add(tree: &mut FileTree, path: &str, bytes: Vec<u8>) {
     if let Ok(path) = TreePath::new(path) {
-        // A file in the place of a folder: the input is only odd.
+        // A file in the place of a directory: the input is only odd.
         let _ = tree.insert(path, EntryKind::File, bytes);
     }
 }
@@ -51,20 +51,20 @@ pub fn input(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     input
 }
 
-/// The files below a folder, with their paths from there, in order.
-pub fn below(folder: &Path) -> Vec<(String, Vec<u8>)> {
+/// The files below a directory, with their paths from there, in order.
+pub fn below(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
-    gather(folder, "", &mut files);
+    gather(directory, "", &mut files);
     files.sort();
     files
 }
 
 fn gather(root: &Path, below: &str, files: &mut Vec<(String, Vec<u8>)>) {
-    let folder = root.join(below);
-    let entries = std::fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("list {}: {error}", folder.display()));
+    let directory = root.join(below);
+    let entries = std::fs::read_dir(&directory)
+        .unwrap_or_else(|error| panic!("list {}: {error}", directory.display()));
     for entry in entries {
-        let entry = entry.expect("an entry of a folder");
+        let entry = entry.expect("an entry of a directory");
         let name = entry.file_name().into_string().expect("a name in UTF-8");
         let path = if below.is_empty() {
             name

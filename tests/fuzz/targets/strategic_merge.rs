@@ -25,9 +25,9 @@ pub fn seeds(corpus: &Path) -> Vec<Vec<u8>> {
     let objects = all.iter().filter(|(path, _)| path.ends_with("/r.yaml"));
     objects
         .flat_map(|(path, objects)| {
-            let folder = path.trim_end_matches("r.yaml");
+            let directory = path.trim_end_matches("r.yaml");
             let beside = all.iter().filter(move |(other, _)| {
-                other.starts_with(folder)
+                other.starts_with(directory)
                     && other.ends_with(".yaml")
                     && !other.ends_with("kustomization.yaml")
             });

@@ -6,33 +6,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The folder TARGET/PROFILE of the running test, with all programs of the workspace's default members: as this test was built, same
-/// profile, same target folder. The tests of the command's own package find them built; for others they are built once a process.
+/// The directory TARGET/PROFILE of the running test, with all programs of the workspace's default members: as this test was built, same
+/// profile, same target directory. The tests of the command's own package find them built; for others they are built once a process.
 ///
 /// # Panics
 ///
 /// Where the build fails.
 pub fn programs() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
         let own = std::env::current_exe().expect("the test's own path");
-        let folder = own.ancestors().nth(2).expect("TARGET/PROFILE").to_owned();
+        let directory = own.ancestors().nth(2).expect("TARGET/PROFILE").to_owned();
         if std::env::var_os("CARGO_PKG_NAME").is_some_and(|name| name == "driftless") {
-            return folder;
+            return directory;
         }
         eprintln!("building the programs of the workspace");
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo
             .current_dir(tools::workspace())
             .args(["build", "--quiet", "--bins"]);
-        if folder.file_name().is_some_and(|name| name == "release") {
+        if directory.file_name().is_some_and(|name| name == "release") {
             cargo.arg("--release");
         }
-        if let Some(target) = folder.parent() {
+        if let Some(target) = directory.parent() {
             cargo.arg("--target-dir").arg(target);
         }
         process::run(&mut cargo);
-        folder
+        directory
     })
 }
 

@@ -16,15 +16,15 @@ const CONTROLLERS: [&Tool; 3] = [&SOURCE_CONTROLLER, &KUSTOMIZE_CONTROLLER, &HEL
 pub struct Flux {
     running: Vec<Server>,
     storage: String,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Flux {
     /// Installs the controllers' own definitions. Nothing runs yet.
     pub fn install(cluster: &Cluster) -> Self {
-        let folder = tempfile::Builder::new().prefix("driftless-flux-").tempdir();
-        let folder = folder.expect("create the controllers' folder");
-        std::fs::write(folder.path().join("config"), cluster.kubeconfig())
+        let directory = tempfile::Builder::new().prefix("driftless-flux-").tempdir();
+        let directory = directory.expect("create the controllers' directory");
+        std::fs::write(directory.path().join("config"), cluster.kubeconfig())
             .expect("write the kubeconfig");
         let definitions: Vec<String> = CONTROLLERS.iter().copied().flat_map(definitions).collect();
         let kubectl = Kubectl::new(&cluster.kubeconfig());
@@ -33,7 +33,7 @@ impl Flux {
         Self {
             running: Vec::new(),
             storage: format!("127.0.0.1:{}", ports::free()),
-            folder,
+            directory,
         }
     }
 
@@ -75,7 +75,7 @@ impl Flux {
         let variable = |name: &str, value: &Path| (name.to_owned(), value.display().to_string());
         let environment = [
             variable("KUBECONFIG", &self.file("config")),
-            variable("HOME", self.folder.path()),
+            variable("HOME", self.directory.path()),
             variable("SSL_CERT_FILE", authority),
             ("RUNTIME_NAMESPACE".to_owned(), "flux-system".to_owned()),
         ];
@@ -90,7 +90,7 @@ impl Flux {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 }
 
@@ -119,8 +119,8 @@ fn until_served(cluster: &Cluster) {
 
 /// The definitions that a controller brings, each a document.
 fn definitions(tool: &Tool) -> Vec<String> {
-    let folder = tool.path().with_file_name("crds");
-    let entries = std::fs::read_dir(&folder).expect("list the definitions");
+    let directory = tool.path().with_file_name("crds");
+    let entries = std::fs::read_dir(&directory).expect("list the definitions");
     let text = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.expect("a definition").path();
         std::fs::read_to_string(path).expect("read a definition")

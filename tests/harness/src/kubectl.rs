@@ -1,4 +1,4 @@
-//! kubectl with one kubeconfig, in a folder of its own.
+//! kubectl with one kubeconfig, in a directory of its own.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,20 +9,20 @@ use crate::tools;
 /// One person at one cluster.
 pub struct Kubectl {
     program: PathBuf,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Kubectl {
     /// With a kubeconfig's text.
     pub fn new(kubeconfig: &str) -> Self {
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("driftless-kubectl-")
             .tempdir()
-            .expect("create kubectl's folder");
-        std::fs::write(folder.path().join("config"), kubeconfig).expect("write the kubeconfig");
+            .expect("create kubectl's directory");
+        std::fs::write(directory.path().join("config"), kubeconfig).expect("write the kubeconfig");
         Self {
             program: tools::KUBECTL.path(),
-            folder,
+            directory,
         }
     }
 
@@ -33,7 +33,7 @@ impl Kubectl {
         arguments: impl IntoIterator<Item = A>,
         seconds: u32,
     ) -> Command {
-        let home = self.folder.path();
+        let home = self.directory.path();
         let mut command = Command::new("timeout");
         command
             .arg(seconds.to_string())
@@ -55,7 +55,7 @@ impl Kubectl {
 
     /// Applies manifests, as a person does.
     pub fn apply(&self, manifests: &str) {
-        let file = self.folder.path().join("manifests.yaml");
+        let file = self.directory.path().join("manifests.yaml");
         std::fs::write(&file, manifests).expect("write the manifests");
         let file = file.to_str().expect("UTF-8");
         if let Err(why) = self.run(&["apply", "-f", file]) {

@@ -1,5 +1,5 @@
 //! Starts the real components that driftless works with, on loopback and in
-//! temp folders: Kubernetes API servers ([`cluster`]), a GitHub stub over real
+//! temp directories: Kubernetes API servers ([`cluster`]), a GitHub stub over real
 //! Git repositories ([`github`]), AWS as MiniStack plays it ([`aws`]).
 //!
 //! Everything is lazy and shared within a process, needs no container runtime

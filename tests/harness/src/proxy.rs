@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub struct Proxy {
     _server: Server,
     url: String,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 impl Proxy {
@@ -40,16 +40,16 @@ impl Proxy {
 
     fn start(scheme: &str, program: &str, arguments: impl Fn(&str) -> Vec<String>) -> Self {
         let port = ports::free();
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let program = PROXIES.path().with_file_name(program);
-        let log = folder.path().join("log");
-        let home = [("HOME".to_owned(), folder.path().display().to_string())];
+        let log = directory.path().join("log");
+        let home = [("HOME".to_owned(), directory.path().display().to_string())];
         let mut server = Server::start(scheme, &program, arguments(&port.to_string()), &home, &log);
         server.wait_ready(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
         Self {
             _server: server,
             url: format!("{scheme}://127.0.0.1:{port}"),
-            _folder: folder,
+            _directory: directory,
         }
     }
 

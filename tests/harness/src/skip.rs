@@ -20,20 +20,20 @@ pub fn skip(reason: &str) {
     assert!(is_listed || !is_ci, "CI must not skip a test: {reason}");
 }
 
-/// Whether a folder of `../shared`, material beside the repository, is there. Prints that the calling test is skipped
+/// Whether a directory of `../shared`, material beside the repository, is there. Prints that the calling test is skipped
 /// where it is not.
 ///
 /// # Panics
 ///
-/// In CI where `../shared` is there and the folder is not. A CI without any of the material skips.
-pub fn has_material(folder: &Path) -> bool {
-    if folder.is_dir() {
+/// In CI where `../shared` is there and the directory is not. A CI without any of the material skips.
+pub fn has_material(directory: &Path) -> bool {
+    if directory.is_dir() {
         return true;
     }
-    let root = folder.ancestors().find(|path| path.ends_with("shared"));
+    let root = directory.ancestors().find(|path| path.ends_with("shared"));
     match root {
         Some(root) if !root.is_dir() => println!("skipped: {} is absent", root.display()),
-        _ => skip(&format!("{} is absent", folder.display())),
+        _ => skip(&format!("{} is absent", directory.display())),
     }
     false
 }

@@ -4,7 +4,7 @@
 #     GOBIN="$PWD/bin" go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 #     record.sh bin/kustomize
 #
-# A case is a folder with in/ (the files). The build starts at in/overlay where there is one, else at in/. A want-error says
+# A case is a directory with in/ (the files). The build starts at in/overlay where there is one, else at in/. A want-error says
 # only that the tool refuses the case: its texts hold paths of the machine.
 set -euo pipefail
 tool=$(realpath "$1")

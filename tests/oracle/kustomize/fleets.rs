@@ -1,4 +1,4 @@
-//! Every folder with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
+//! Every directory with a kustomization in real fleet repositories and in the sample fleet: the bytes of `kustomize build`.
 
 use driftless_harness::skip::has_material;
 use driftless_harness::tools;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What came of the folders of one repository.
+/// What came of the directories of one repository.
 #[derive(Default)]
 struct Count {
     same: usize,
@@ -38,14 +38,14 @@ fn renders_real_fleets_as_kustomize_does() {
     assert!(count.same > 0, "the fleets have kustomizations");
 }
 
-fn branches(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("list a folder of fleets");
-    let mut folders: Vec<PathBuf> = entries
+fn branches(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("list a directory of fleets");
+    let mut directories: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
-    folders.retain(|path| path.is_dir());
-    folders.sort();
-    folders
+    directories.retain(|path| path.is_dir());
+    directories.sort();
+    directories
 }
 
 fn check_all(roots: &[PathBuf]) -> Count {
@@ -116,9 +116,9 @@ fn check(root: &Path) -> Count {
     count
 }
 
-/// Reads a folder into the tree, and notes the folders with a kustomization.
+/// Reads a directory into the tree, and notes the directories with a kustomization.
 fn read(root: &Path, below: &str, tree: &mut FileTree, dirs: &mut BTreeSet<TreePath>) {
-    for entry in std::fs::read_dir(root.join(below)).expect("list a folder") {
+    for entry in std::fs::read_dir(root.join(below)).expect("list a directory") {
         let entry = entry.expect("an entry");
         let name = entry.file_name().into_string().expect("a name in UTF-8");
         let path = if below.is_empty() {

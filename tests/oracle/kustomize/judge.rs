@@ -73,7 +73,7 @@ fn engine(files: &BTreeMap<&str, String>, dir: &str) -> Result<String, String> {
         tree.insert(path, EntryKind::File, text.as_bytes().to_vec())
             .expect("a file of the case");
     }
-    let dir = TreePath::new(dir).expect("a folder of the case");
+    let dir = TreePath::new(dir).expect("a directory of the case");
     let documents = Build::new(&Reader::new(&tree), &dir)
         .documents()
         .map_err(|error| error.to_string())?;

@@ -36,20 +36,20 @@ const REPOSITORY: [(&str, &str); 8] = [
 ];
 
 struct Site {
-    folder: TempDir,
+    directory: TempDir,
     web: Host,
 }
 
 impl Site {
     fn start() -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let repository = folder.path().join("repo.git");
+        let directory = TempDir::new().expect("a directory");
+        let repository = directory.path().join("repo.git");
         for (path, text) in REPOSITORY {
             write(&repository.join(path), text);
         }
-        let outside = folder.path().join("secret.yaml");
+        let outside = directory.path().join("secret.yaml");
         write(&outside, CONFIG);
-        std::fs::create_dir_all(repository.join("link")).expect("a folder");
+        std::fs::create_dir_all(repository.join("link")).expect("a directory");
         std::os::unix::fs::symlink(&outside, repository.join("link/config.yaml")).expect("a link");
         write(
             &repository.join("link/kustomization.yaml"),
@@ -67,11 +67,11 @@ impl Site {
         for path in PATHS {
             web.put(path, content(path).expect("a file"));
         }
-        Self { folder, web }
+        Self { directory, web }
     }
 
     fn repository(&self) -> PathBuf {
-        self.folder.path().join("repo.git")
+        self.directory.path().join("repo.git")
     }
 
     /// The output of both, or the errors of both.
@@ -79,7 +79,7 @@ impl Site {
         let text = kustomization
             .replace("REPO", &format!("file://{}", self.repository().display()))
             .replace("HTTP", &self.web.url());
-        let top = self.folder.path().join("top");
+        let top = self.directory.path().join("top");
         write(&top.join("kustomization.yaml"), &text);
         let output = Command::new(tools::KUSTOMIZE.path())
             .arg("build")
@@ -169,7 +169,7 @@ impl Site {
 }
 
 fn write(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
     std::fs::write(path, text).expect("a file");
 }
 
@@ -179,10 +179,10 @@ fn insert(tree: &mut FileTree, below: &TreePath, path: &str, kind: EntryKind, co
         .expect("a new file");
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
+fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")
-        .arg(folder)
+        .arg(directory)
         .args(arguments)
         .output();
     let output = output.expect("run git");

@@ -61,9 +61,9 @@ pub enum Broken {
 pub struct State {
     /// The Kustomizations, in [`FLEET`].
     pub tenants: BTreeMap<String, Tenant>,
-    /// What each tenant's folder has.
+    /// What each tenant's directory has.
     pub objects: BTreeMap<String, BTreeMap<String, Content>>,
-    /// Whose folder is broken.
+    /// Whose directory is broken.
     pub broken: BTreeMap<String, Broken>,
     /// The HelmReleases, in [`FLEET`].
     pub releases: BTreeMap<String, Release>,

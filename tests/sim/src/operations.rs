@@ -546,7 +546,7 @@ impl Users {
         Some(())
     }
 
-    /// A Kustomization gets another name, with the same objects in the folder of that name.
+    /// A Kustomization gets another name, with the same objects in the directory of that name.
     fn rename_tenant(&mut self) -> Option<()> {
         let (repository, tenant) = self.some_tenant()?;
         let is_broken = self.fleet.state().broken.contains_key(&tenant);

@@ -57,7 +57,7 @@ pub struct Args {
     /// The branch
     #[arg(long, default_value = "main", value_parser = path)]
     branch: String,
-    /// The folder in it that this cluster follows
+    /// The directory in it that this cluster follows
     #[arg(long, default_value = "./", value_parser = path)]
     path: String,
     /// The owner is a user
@@ -109,7 +109,7 @@ fn plain(text: &str) -> Result<String, String> {
     }
 }
 
-/// A path of folders, or a branch.
+/// A path of directories, or a branch.
 fn path(text: &str) -> Result<String, String> {
     let trimmed = text.trim_start_matches("./").trim_matches('/');
     let is_part = |part: &str| {
@@ -248,28 +248,33 @@ impl Args {
 
     /// Commits what is missing.
     async fn commit(&self, setup: &RepositorySetup, root: &Root) -> Result<(), Error> {
-        let folder = match self.path.as_str() {
+        let directory = match self.path.as_str() {
             "" => FLUX_SYSTEM.to_owned(),
             path => format!("{path}/{FLUX_SYSTEM}"),
         };
         let list = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- gotk-sync.yaml\n";
         let files = [
             NewFile {
-                path: format!("{folder}/gotk-sync.yaml"),
+                path: format!("{directory}/gotk-sync.yaml"),
                 text: root.manifest(),
                 unless: Vec::new(),
             },
             // One that Flux wrote lists its controllers, too, which are left alone.
             NewFile {
-                path: format!("{folder}/kustomization.yaml"),
+                path: format!("{directory}/kustomization.yaml"),
                 text: list.to_owned(),
-                unless: FILE_NAMES.map(|name| format!("{folder}/{name}")).to_vec(),
+                unless: FILE_NAMES
+                    .map(|name| format!("{directory}/{name}"))
+                    .to_vec(),
             },
         ];
-        let message = format!("Add the sync manifests of {folder}");
+        let message = format!("Add the sync manifests of {directory}");
         match setup.commit(&self.branch, &files, &message).await? {
-            Some(sha) => term::success(&format!("committed {folder} to {} as {sha}", self.branch)),
-            None => term::success(&format!("{folder} of {} is up to date", self.branch)),
+            Some(sha) => term::success(&format!(
+                "committed {directory} to {} as {sha}",
+                self.branch
+            )),
+            None => term::success(&format!("{directory} of {} is up to date", self.branch)),
         }
         Ok(())
     }

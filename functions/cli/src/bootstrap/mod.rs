@@ -50,7 +50,7 @@ pub struct Args {
     /// Its branch
     #[arg(long, default_value = "main", requires = "repository")]
     branch: String,
-    /// The folder in it that leads to everything else
+    /// The directory in it that leads to everything else
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
 }
@@ -186,10 +186,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
 
 impl Args {
     async fn register(self, name: &str) -> Result<(), Error> {
-        let is_folder = |url: &String| repository::folder(url).is_some();
-        if self.repository.as_ref().is_some_and(is_folder) {
+        let is_directory = |url: &String| repository::directory(url).is_some();
+        if self.repository.as_ref().is_some_and(is_directory) {
             return Err(
-                Error::usage("--repository: a function on AWS reads no local folder")
+                Error::usage("--repository: a function on AWS reads no local directory")
                     .next("give OWNER/NAME, or use driftless serve"),
             );
         }

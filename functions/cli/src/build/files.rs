@@ -1,6 +1,6 @@
 //! The files of a build, read from the disk when they are asked for.
 //!
-//! The engine renders a tree in memory. A folder may lie in a repository of any size, so the tree starts with what the
+//! The engine renders a tree in memory. A directory may lie in a repository of any size, so the tree starts with what the
 //! kustomizations name, and grows by what a build asked for and did not find, until a build asks for nothing new.
 
 use super::charts::DiskCharts;
@@ -21,16 +21,16 @@ const MAX_WORDS: usize = 100_000;
 /// Links in one path, as Linux allows.
 const MAX_LINKS: usize = 40;
 
-/// A folder in a root.
+/// A directory in a root.
 pub struct BuildRoot {
     /// The root, absolute, links followed.
     pub root: PathBuf,
-    /// The folder below it.
+    /// The directory below it.
     pub dir: TreePath,
 }
 
 impl BuildRoot {
-    /// A folder in the Git work tree around it, or in the working folder, or else in the disk.
+    /// A directory in the Git work tree around it, or in the working directory, or else in the disk.
     pub fn of(dir: &Path) -> Result<Self, Error> {
         let real = dir.canonicalize().map_err(|error| {
             let why = match error.kind() {
@@ -38,20 +38,20 @@ impl BuildRoot {
                 _ => error.to_string(),
             };
             Error::new(format!(
-                "must build at a folder: '{}': {why}",
+                "must build at a directory: '{}': {why}",
                 dir.display()
             ))
         })?;
         if !real.is_dir() {
             return Err(Error::new(format!(
-                "must build at a folder: '{}' is a file",
+                "must build at a directory: '{}' is a file",
                 dir.display()
             ))
-            .next("name the folder that the kustomization is in"));
+            .next("name the directory that the kustomization is in"));
         }
         let work_tree = real
             .ancestors()
-            .find(|folder| folder.join(".git").exists())
+            .find(|directory| directory.join(".git").exists())
             .map(Path::to_owned);
         let here = || {
             std::env::current_dir()
@@ -68,7 +68,7 @@ impl BuildRoot {
         )
     }
 
-    /// The same folder in the root of the disk.
+    /// The same directory in the root of the disk.
     pub fn of_the_disk(&self) -> Result<Self, Error> {
         Self::below(PathBuf::from("/"), &self.root.join(self.dir.as_str()))
     }
@@ -112,19 +112,19 @@ impl BuildError {
             }
             _ => Error::new(&error),
         };
-        let folder = place.root.join(place.dir.as_str());
+        let directory = place.root.join(place.dir.as_str());
         match error.kind {
-            // The folder exists, and has no file that the engine was given.
+            // The directory exists, and has no file that the engine was given.
             ErrorKind::Read(ReadError::Missing(missing)) if missing == place.dir => {
-                Error::new(format!("{}: {}", folder.display(), ErrorKind::NoKustomization))
-                    .next("write a kustomization.yaml, or build another folder")
+                Error::new(format!("{}: {}", directory.display(), ErrorKind::NoKustomization))
+                    .next("write a kustomization.yaml, or build another directory")
             }
             ErrorKind::Remote { .. } => text.next("give --allow-remote to fetch it"),
             ErrorKind::NoKustomization => {
-                text.next(format!("write a kustomization.yaml, or build one of the folders below {}", folder.display()))
+                text.next(format!("write a kustomization.yaml, or build one of the directories below {}", directory.display()))
             }
             ErrorKind::Restricted { .. } => {
-                text.next("move the file, make its folder a base, or give --load-restrictor LoadRestrictionsNone")
+                text.next("move the file, make its directory a base, or give --load-restrictor LoadRestrictionsNone")
             }
             _ => text,
         }
@@ -136,8 +136,8 @@ pub struct Files<'r> {
     root: PathBuf,
     remote: Option<&'r Client>,
     tree: FileTree,
-    /// Folders that exist on the disk.
-    folders: HashSet<TreePath>,
+    /// Directories that exist on the disk.
+    directories: HashSet<TreePath>,
     /// Paths that were looked for already.
     asked: HashSet<TreePath>,
     /// Bytes of the files in the tree.
@@ -151,13 +151,13 @@ impl<'r> Files<'r> {
             root,
             remote,
             tree: FileTree::new(),
-            folders: HashSet::new(),
+            directories: HashSet::new(),
             asked: HashSet::new(),
             bytes: 0,
         }
     }
 
-    /// Renders a folder.
+    /// Renders a directory.
     pub fn build(&mut self, dir: &TreePath, options: &Options) -> Result<Vec<Value>, BuildError> {
         self.guess(dir).map_err(BuildError::Disk)?;
         let charts = DiskCharts {
@@ -194,17 +194,20 @@ impl<'r> Files<'r> {
         }
     }
 
-    /// Reads the kustomization of a folder and whatever its words name, and so on from there. A word too many costs a look
+    /// Reads the kustomization of a directory and whatever its words name, and so on from there. A word too many costs a look
     /// at the disk, a missed file one more build.
     fn guess(&mut self, dir: &TreePath) -> Result<(), Error> {
-        let mut folders = vec![dir.clone()];
+        let mut directories = vec![dir.clone()];
         let mut done = HashSet::new();
         let mut left = MAX_WORDS;
-        while let Some(folder) = folders.pop() {
-            if !done.insert(folder.clone()) {
+        while let Some(directory) = directories.pop() {
+            if !done.insert(directory.clone()) {
                 continue;
             }
-            for path in FILE_NAMES.iter().filter_map(|name| folder.join(name).ok()) {
+            for path in FILE_NAMES
+                .iter()
+                .filter_map(|name| directory.join(name).ok())
+            {
                 self.look(&path)?;
                 let Some(content) = self.tree.content(&path).cloned() else {
                     continue;
@@ -212,13 +215,13 @@ impl<'r> Files<'r> {
                 let text = String::from_utf8_lossy(&content);
                 for word in text.lines().flat_map(words).take(left) {
                     left -= 1;
-                    let Ok(path) = folder.join(word) else {
+                    let Ok(path) = directory.join(word) else {
                         continue;
                     };
                     // A file that is too large is refused when a build asks for it: the word may be none of its names.
-                    if !folder.is_within(&path) && !self.is_too_large(&path) {
+                    if !directory.is_within(&path) && !self.is_too_large(&path) {
                         self.look(&path)?;
-                        folders.extend(self.folders.get(&path).cloned());
+                        directories.extend(self.directories.get(&path).cloned());
                     }
                 }
             }
@@ -257,7 +260,7 @@ impl<'r> Files<'r> {
             let Ok(next) = at.join(&part) else {
                 return Ok(());
             };
-            if self.folders.contains(&next) {
+            if self.directories.contains(&next) {
                 at = next;
                 continue;
             }
@@ -291,7 +294,7 @@ impl<'r> Files<'r> {
         self.show(&at)
     }
 
-    /// Takes a file or link from the disk, or notes a folder. Returns whether something stands there.
+    /// Takes a file or link from the disk, or notes a directory. Returns whether something stands there.
     fn take(&mut self, path: &TreePath) -> Result<bool, Error> {
         let disk = self.root.join(path.as_str());
         let failed = |error: io::Error| Error::new(format!("read {}: {error}", disk.display()));
@@ -305,7 +308,7 @@ impl<'r> Files<'r> {
         };
         let kind = meta.file_type();
         if kind.is_dir() {
-            self.folders.insert(path.clone());
+            self.directories.insert(path.clone());
             return Ok(true);
         }
         let (kind, content) = if kind.is_symlink() {
@@ -345,7 +348,7 @@ impl<'r> Files<'r> {
         }
     }
 
-    /// A tree has only folders with something in them: takes the kustomization of a folder in, or any other file.
+    /// A tree has only directories with something in them: takes the kustomization of a directory in, or any other file.
     fn show(&mut self, dir: &TreePath) -> Result<(), Error> {
         if self.tree.index().is_dir(dir) {
             return Ok(());
@@ -357,18 +360,18 @@ impl<'r> Files<'r> {
                 return Ok(());
             }
         }
-        let mut folders = vec![dir.clone()];
-        while let Some(folder) = folders.pop() {
-            let disk = self.root.join(folder.as_str());
+        let mut directories = vec![dir.clone()];
+        while let Some(directory) = directories.pop() {
+            let disk = self.root.join(directory.as_str());
             let failed = |error: io::Error| Error::new(format!("list {}: {error}", disk.display()));
             for entry in fs::read_dir(&disk).map_err(failed)? {
                 let entry = entry.map_err(failed)?;
                 let (kind, name) = (entry.file_type().map_err(failed)?, entry.file_name());
-                let Some(path) = name.to_str().and_then(|name| folder.join(name).ok()) else {
+                let Some(path) = name.to_str().and_then(|name| directory.join(name).ok()) else {
                     continue;
                 };
                 if kind.is_dir() {
-                    folders.push(path);
+                    directories.push(path);
                 } else if kind.is_file() {
                     self.take(&path)?;
                     return Ok(());

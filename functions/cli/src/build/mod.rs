@@ -15,23 +15,23 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "Examples:
-  driftless build                        # the folder you are in
+  driftless build                        # the directory you are in
   driftless build overlays/production
   driftless build overlays/production -o out.yaml
-  driftless build overlays/production -o out/   # a file an object, into a folder that exists
+  driftless build overlays/production -o out/   # a file an object, into a directory that exists
 
 Bases may be anywhere on the disk. Remote bases and files are fetched with --allow-remote: repositories of GitHub (with GITHUB_TOKEN \
 where it is set) at the reference that the entry names, files by HTTP. Remote charts, function containers, exec and Go plugins are \
 refused.";
 
-/// Render a folder with a kustomization, as `kustomize build` does
+/// Render a directory with a kustomization, as `kustomize build` does
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The folder
+    /// The directory
     #[arg(value_name = "DIR", default_value = ".")]
     dir: String,
-    /// Write to this file, or one file an object into this folder
+    /// Write to this file, or one file an object into this directory
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Which files a kustomization may name
@@ -66,7 +66,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Restrictor {
-    /// Those in or below its folder
+    /// Those in or below its directory
     #[value(name = "LoadRestrictionsRootOnly")]
     RootOnly,
     /// Any
@@ -156,10 +156,10 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if args.dir.contains("://") || args.dir.starts_with("git@") {
         return Err(Error::new(format!(
-            "'{}' is remote: only folders of this machine are built",
+            "'{}' is remote: only directories of this machine are built",
             args.dir
         ))
-        .next("clone the repository, and build the folder in it"));
+        .next("clone the repository, and build the directory in it"));
     }
     let remote = match args.allow_remote {
         true => Some(remote::Client::new(args.github_api.as_ref())?),
@@ -185,12 +185,12 @@ pub fn run(args: &Args) -> Result<(), Error> {
     let documents = render(Path::new(&args.dir), &options, remote.as_ref())?;
     match &args.output {
         None => term::result(&driftless_kustomize::documents_to_yaml(&documents)),
-        Some(path) if path.is_dir() => output::folder(path, &documents),
+        Some(path) if path.is_dir() => output::directory(path, &documents),
         Some(path) => output::file(path, &documents),
     }
 }
 
-/// Builds in the repository around the folder, and in the whole disk if the folder asks for more.
+/// Builds in the repository around the directory, and in the whole disk if the directory asks for more.
 fn render(
     dir: &Path,
     options: &Options,

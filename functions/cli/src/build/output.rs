@@ -43,7 +43,7 @@ pub fn file(path: &Path, documents: &[Value]) -> Result<(), Error> {
 
 /// Writes one file an object, under kustomize's names: `group_version_kind_name.yaml` in lower case, with the namespace
 /// before it when there is more than one.
-pub fn folder(path: &Path, documents: &[Value]) -> Result<(), Error> {
+pub fn directory(path: &Path, documents: &[Value]) -> Result<(), Error> {
     let namespaces: BTreeSet<&str> = documents.iter().filter_map(namespace).collect();
     for document in documents {
         let (group, version) = group_and_version(document);

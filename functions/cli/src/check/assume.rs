@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const ASSUMED: &str = "NotChecked";
 const MANAGER: &str = "driftless-check";
 
-/// What is said of a repository that no folder is given for.
-const NO_FOLDER: &str = "no local folder is configured";
+/// What is said of a repository that no directory is given for.
+const NO_DIRECTORY: &str = "no local directory is configured";
 
 type Id = (String, ObjectRef);
 
@@ -164,7 +164,7 @@ impl Assumed {
                 Cause::unserved(row.id.kind, "nothing is done for objects of this kind")
             }
             FluxKind::ExternalArtifact => not_served(artifact),
-            FluxKind::GitRepository if row.message.contains(NO_FOLDER) => {
+            FluxKind::GitRepository if row.message.contains(NO_DIRECTORY) => {
                 let object = objects.get(&(row.hub.clone(), row.id.clone()));
                 match object.and_then(refused_address) {
                     Some(why) => Cause::unserved(&row.id, why),

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::charts::HttpCharts;
-use driftless_adapters::git::{BASE_NOT_FETCHED, FolderGit};
+use driftless_adapters::git::{BASE_NOT_FETCHED, DirectoryGit};
 use driftless_adapters::offline::Offline;
 use driftless_core::ports::{
     Charts, Connection, ErrorKind, Fetched, Layer, Manifest, PortError, Referrer, Result, Validator,
@@ -36,8 +36,8 @@ impl FileStandIns {
 pub struct FilesAlone {
     /// The hosts of files.
     pub hosts: Option<HttpCharts>,
-    /// The folders whose kustomizations name files.
-    pub git: FolderGit,
+    /// The directories whose kustomizations name files.
+    pub git: DirectoryGit,
     /// What stands in.
     pub stand_ins: FileStandIns,
 }

@@ -255,7 +255,7 @@ fn uses_fleet(hub: &str, fleet: &Fleet, rows: &[Row], objects: &Objects) -> bool
     sources.any(|url| index::repository(url) == fleet)
 }
 
-/// The GitRepository that most Kustomizations of folders of the fleet name, and that is not there.
+/// The GitRepository that most Kustomizations of directories of the fleet name, and that is not there.
 fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> Option<ObjectRef> {
     let mut named: BTreeMap<&ObjectRef, usize> = BTreeMap::new();
     let failed = |row: &&Row| row.hub == hub && row.state == State::Failed;
@@ -268,7 +268,7 @@ fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> 
         };
         let owner = objects.get(&key(&row.id)).cloned();
         let owner = owner.map(Kustomization::from_object).and_then(Result::ok);
-        if owner.is_some_and(|owner| is_folder(world, &owner)) {
+        if owner.is_some_and(|owner| is_directory(world, &owner)) {
             *named.entry(source).or_default() += 1;
         }
     }
@@ -276,8 +276,8 @@ fn missing_source(world: &World, hub: &str, rows: &[Row], objects: &Objects) -> 
     most.map(|(source, _)| source.clone())
 }
 
-/// Whether a Kustomization's folder is one of the fleet repository.
-fn is_folder(world: &World, owner: &Kustomization) -> bool {
+/// Whether a Kustomization's directory is one of the fleet repository.
+fn is_directory(world: &World, owner: &Kustomization) -> bool {
     let Ok(path) = TreePath::secure_join(&owner.spec.path) else {
         return false;
     };

@@ -43,7 +43,7 @@ use supply::Supply;
 pub use stand_ins::StandIns;
 
 const EXAMPLES: &str = "Examples:
-  driftless check                                  # the repository in the working folder
+  driftless check                                  # the repository in the working directory
   driftless check fleet --path clusters/staging
   driftless check fleet --source https://github.com/acme/apps=../apps -o json
   driftless check --output github                  # annotations in a workflow of GitHub Actions
@@ -60,12 +60,12 @@ and what stands in, is a note, one line for all that it concerns. What driftless
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The folder of the fleet repository, or one where it stands beside the repositories that it needs
+    /// The directory of the fleet repository, or one where it stands beside the repositories that it needs
     #[arg(default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
     fleet: Options,
-    /// ConfigMaps, Secrets and definitions that the clusters have and the repository does not: a file or a folder of manifests;
+    /// ConfigMaps, Secrets and definitions that the clusters have and the repository does not: a file or a directory of manifests;
     /// may be given several times. Each hub gets them, in flux-system where they name no namespace
     #[arg(long = "with", value_name = "FILE|DIR")]
     supply: Vec<PathBuf>,

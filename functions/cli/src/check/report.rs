@@ -121,7 +121,7 @@ impl Report {
             return;
         }
         let why = format!(
-            "hardly anything: {reached} of {} Kustomizations in the files were reached and built; name each hub's folder with \
+            "hardly anything: {reached} of {} Kustomizations in the files were reached and built; name each hub's directory with \
              --path, and give what other notes name",
             names.len()
         );

@@ -24,7 +24,7 @@ impl StandIns {
     /// Nothing yet. The world's clusters take objects with placeholders from now on, although they refuse them.
     ///
     /// # Errors
-    /// A folder that cannot be read.
+    /// A directory that cannot be read.
     pub fn new(fleet: Fleet, world: &mut World) -> Result<Self, Error> {
         let refused = Refused::default();
         let servers = ApiServer::of_fleet(&fleet)?;

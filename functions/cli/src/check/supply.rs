@@ -24,7 +24,7 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Reads files, and the manifests of folders.
+    /// Reads files, and the manifests of directories.
     ///
     /// # Errors
     /// One that cannot be read, or that has other objects than those that may be given.
@@ -76,7 +76,7 @@ impl Supply {
     }
 }
 
-/// The file, or every manifest in the folder and below it.
+/// The file, or every manifest in the directory and below it.
 fn manifests(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::usage(format!("--with: {}: {error}", path.display()));
     if !path.metadata().map_err(failed)?.is_dir() {

@@ -33,7 +33,7 @@ pub struct Args {
     /// The source of the chart: KIND/NAME[.NAMESPACE] of a HelmRepository, GitRepository or Bucket
     #[arg(long, value_name = "SOURCE", value_parser = flags::chart_source)]
     source: Option<Reference>,
-    /// The chart's name, or its folder in the source
+    /// The chart's name, or its directory in the source
     #[arg(long)]
     chart: Option<String>,
     /// The chart's version, or a range of versions

@@ -29,7 +29,7 @@ pub struct Args {
     /// The source: [KIND/]NAME[.NAMESPACE] of a GitRepository, OCIRepository or Bucket; without a kind a GitRepository
     #[arg(long, value_name = "SOURCE", value_parser = flags::kustomization_source)]
     source: Option<Reference>,
-    /// The folder in the source
+    /// The directory in the source
     #[arg(long, default_value = "./", value_parser = flags::safe_path)]
     path: String,
     /// Delete objects that are not in the source any more

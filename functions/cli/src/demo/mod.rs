@@ -34,14 +34,14 @@ const EXAMPLES: &str = "Examples:
   driftless demo --once -o json
   driftless demo --fleet ../fleet --path clusters/staging
 
-Everything is in this process: the API servers are embedded ones, the repositories are folders. There are no nodes: the \
+Everything is in this process: the API servers are embedded ones, the repositories are directories. There are no nodes: the \
 status of workloads is simulated as if all pods ran.";
 
 /// How often everything is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long nothing may change until what is not ready counts as failed.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long a folder must be quiet until its content is a commit, and the fleet until what it lacks is made up.
+/// How long a directory must be quiet until its content is a commit, and the fleet until what it lacks is made up.
 const SETTLED: Duration = Duration::from_millis(150);
 /// How often to look for what is due.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -91,7 +91,7 @@ pub fn run(args: Args) -> Result<(), Error> {
 
 async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let mut end = End::new()?;
-    let (fleet, folder) = prepare(args).await?;
+    let (fleet, directory) = prepare(args).await?;
     let queue = LocalQueue::new(100_000);
     let mut world = World::start(
         &fleet,
@@ -116,7 +116,7 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     let timer = worker::timer(&shared, &names, SWEEP);
     let show = Show {
         args,
-        folder: &folder,
+        directory: &directory,
         world: &world,
         stand_ins,
         queue: shared.queue.clone(),
@@ -133,27 +133,30 @@ async fn demo(args: &Args, logs: bool) -> Result<(), Error> {
     done
 }
 
-/// The fleet and its folder: the user's own, or the sample.
+/// The fleet and its directory: the user's own, or the sample.
 async fn prepare(args: &Args) -> Result<(Fleet, PathBuf), Error> {
-    if let Some(folder) = &args.fleet {
-        return Ok((args.options.open(folder, SETTLED).await?, folder.clone()));
+    if let Some(directory) = &args.fleet {
+        return Ok((
+            args.options.open(directory, SETTLED).await?,
+            directory.clone(),
+        ));
     }
     args.options.refuse("--fleet")?;
-    let folder = args.dir.join("fleet");
-    let shown = folder.display();
-    if folder.exists() {
+    let directory = args.dir.join("fleet");
+    let shown = directory.display();
+    if directory.exists() {
         term::success(&format!("the fleet is in {shown}, as it was left"));
     } else {
-        fleet::write_sample(&folder)?;
+        fleet::write_sample(&directory)?;
         term::success(&format!("wrote the sample fleet into {shown}"));
     }
-    Ok((Fleet::sample(&folder, SETTLED)?, folder))
+    Ok((Fleet::sample(&directory, SETTLED)?, directory))
 }
 
 /// What a person sees.
 struct Show<'a> {
     args: &'a Args,
-    folder: &'a Path,
+    directory: &'a Path,
     world: &'a World,
     /// For a fleet of the user's own.
     stand_ins: Option<StandIns>,
@@ -209,7 +212,7 @@ impl Show<'_> {
 
     /// What is said below the tree once the first sync is over: how it went, and what to do next.
     fn footer(&self, rows: &[Row], took: Duration, kubeconfig: &Path) -> Vec<Line> {
-        // The second terminal may stand in another folder.
+        // The second terminal may stand in another directory.
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
         let lines = [
             format!("{}; ctrl-c ends it", told(rows, took)),
@@ -219,7 +222,7 @@ impl Show<'_> {
             "what kubectl changes is put back within a minute".to_owned(),
             format!(
                 "edit a file in {}: it is applied within a second",
-                self.folder.display()
+                self.directory.display()
             ),
         ];
         lines.into_iter().map(Line::plain).collect()

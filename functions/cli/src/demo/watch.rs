@@ -1,4 +1,4 @@
-//! Notices edits of the folders and changes on the clusters.
+//! Notices edits of the directories and changes on the clusters.
 
 use crate::embedded::World;
 use crate::error::Error;

@@ -142,7 +142,7 @@ impl World {
         all
     }
 
-    /// The names of the Kustomizations in the files of all folders.
+    /// The names of the Kustomizations in the files of all directories.
     pub fn kustomizations(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for (root, tree) in self.git.trees() {
@@ -195,7 +195,7 @@ pub fn without_wait(message: &str) -> String {
     }
 }
 
-/// The field that a message is about which names none: that of a folder or a source that is not there.
+/// The field that a message is about which names none: that of a directory or a source that is not there.
 fn field_of(row: &Row) -> Option<&'static str> {
     if row.message.contains("path not found") {
         return Some("spec.path");

@@ -1,4 +1,4 @@
-//! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are folders.
+//! A whole installation in this process: hubs and remote clusters are embedded API servers, repositories are directories.
 //! Nothing else is needed, and nothing of it outlives the process.
 
 mod capsule;
@@ -9,10 +9,10 @@ mod snapshot;
 mod stand_in;
 
 use crate::error::Error;
-use crate::fleet::{Files, Fleet, FolderCharts, HubPlan};
+use crate::fleet::{DirectoryCharts, Files, Fleet, HubPlan};
 use driftless_adapters::cluster::KubeCluster;
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, Listener, kubeconfig};
-use driftless_adapters::git::FolderGit;
+use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::local::LocalSecrets;
 use driftless_apiserver::User;
 use driftless_core::bootstrap::{self, Root};
@@ -41,8 +41,8 @@ const ADMIN: &str = "admin";
 pub struct World {
     /// What steps work with.
     pub ports: Ports,
-    /// The folders that stand in for repositories, as `ports` reads them.
-    pub git: FolderGit,
+    /// The directories that stand in for repositories, as `ports` reads them.
+    pub git: DirectoryGit,
     /// The hubs in their order.
     pub hubs: Vec<Cluster>,
     /// Remote clusters, and where each way to one leads to.
@@ -53,7 +53,7 @@ pub struct World {
     kube_version: Option<[u64; 3]>,
     /// Clusters as an administrator has them.
     admins: Mutex<BTreeMap<String, KubeCluster>>,
-    /// Files that messages were looked up in, by their folder.
+    /// Files that messages were looked up in, by their directory.
     files: Mutex<BTreeMap<PathBuf, Arc<Files>>>,
     listens: bool,
 }
@@ -104,7 +104,7 @@ impl World {
         let secret = |hub: &Cluster| (format!("hubs/{}", hub.name), hub.kubeconfig.clone());
         let ports = Ports {
             git: Arc::new(fleet.git.clone()),
-            charts: Arc::new(FolderCharts::new(fleet.git.clone(), charts)),
+            charts: Arc::new(DirectoryCharts::new(fleet.git.clone(), charts)),
             buckets,
             blobs: Arc::new(MemoryBlobs::default()),
             queue,

@@ -275,7 +275,7 @@ fn state(object: &Object) -> State {
     let Some(ready) = conditions.ready() else {
         return State::Progressing;
     };
-    // A source that is there and has no artifact yet; a source or a folder that is not there is a failure.
+    // A source that is there and has no artifact yet; a source or a directory that is not there is a failure.
     let no_artifact =
         ready.reason == reason::ARTIFACT_FAILED && ready.message.starts_with("Source artifact");
     let waits = [reason::DEPENDENCY_NOT_READY, reason::NO_SOURCE_ARTIFACT]

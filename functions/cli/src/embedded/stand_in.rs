@@ -299,7 +299,7 @@ impl World {
     }
 }
 
-/// A Kustomization of a folder of the fleet repository that its hub's own root does not lead to.
+/// A Kustomization of a directory of the fleet repository that its hub's own root does not lead to.
 pub(super) async fn root(hub: &Hub, path: &str) -> Result<(), Error> {
     let name = path.replace(['/', '_', '.'], "-").to_lowercase();
     let kustomization = json!({

@@ -9,7 +9,7 @@ use driftless_manifest::yaml::{self, Limits, Node};
 use driftless_manifest::{FileTree, TreePath};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The file that `flux bootstrap` writes into a hub's folder.
+/// The file that `flux bootstrap` writes into a hub's directory.
 const SYNC: &str = "gotk-sync.yaml";
 /// Where hubs are by convention when no such file says it.
 const CLUSTERS: &str = "clusters";
@@ -23,7 +23,7 @@ const FLUX_SYSTEM: &str = "flux-system";
 /// What the files say.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The folders that are hubs.
+    /// The directories that are hubs.
     pub hubs: Vec<TreePath>,
     /// The repository's own address and branch.
     pub origin: Option<(String, String)>,
@@ -120,7 +120,7 @@ impl<'t> Documents<'t> {
         found
     }
 
-    /// Folders in a hub's folder that its kustomization leaves out and that bring Kustomizations of their own: somebody
+    /// Directories in a hub's directory that its kustomization leaves out and that bring Kustomizations of their own: somebody
     /// else's root on the same hub.
     pub fn left_out(&self, hub: &TreePath) -> Vec<TreePath> {
         if !self.has_kustomization(hub) {
@@ -128,14 +128,15 @@ impl<'t> Documents<'t> {
         }
         let used = self.used();
         let below = self
-            .folders()
+            .directories()
             .into_iter()
-            .filter(|folder| folder != hub && folder.is_within(hub));
-        let own = below.filter(|folder| self.has_kustomization(folder) && !used.contains(folder));
-        own.filter(|folder| self.is_flux(folder)).collect()
+            .filter(|directory| directory != hub && directory.is_within(hub));
+        let own = below
+            .filter(|directory| self.has_kustomization(directory) && !used.contains(directory));
+        own.filter(|directory| self.is_flux(directory)).collect()
     }
 
-    /// The folder that a `gotk-sync.yaml` names, else the one above its own.
+    /// The directory that a `gotk-sync.yaml` names, else the one above its own.
     fn bootstrapped(&self, file: &TreePath, documents: &[Node]) -> TreePath {
         let paths = documents
             .iter()
@@ -147,30 +148,31 @@ impl<'t> Documents<'t> {
         path.unwrap_or_else(|| file.parent().parent())
     }
 
-    /// The folders of `clusters/` that no other kustomization takes its resources from.
+    /// The directories of `clusters/` that no other kustomization takes its resources from.
     fn of_convention(&self, known: &[TreePath]) -> Vec<TreePath> {
         let used = self.used();
         let Ok(clusters) = TreePath::new(CLUSTERS) else {
             return Vec::new();
         };
         let children = self.tree.index().children(&clusters).into_iter();
-        let folders = children.filter(|(_, is_dir)| *is_dir);
-        let folders = folders.filter_map(|(name, _)| clusters.join(&name).ok());
-        let is_new = |folder: &TreePath| !known.iter().any(|hub| hub.is_within(folder));
-        let is_hub =
-            |folder: &TreePath| is_new(folder) && !used.contains(folder) && self.is_flux(folder);
-        folders.filter(is_hub).collect()
+        let directories = children.filter(|(_, is_dir)| *is_dir);
+        let directories = directories.filter_map(|(name, _)| clusters.join(&name).ok());
+        let is_new = |directory: &TreePath| !known.iter().any(|hub| hub.is_within(directory));
+        let is_hub = |directory: &TreePath| {
+            is_new(directory) && !used.contains(directory) && self.is_flux(directory)
+        };
+        directories.filter(is_hub).collect()
     }
 
-    /// Whether a Flux object stands in a folder or below it.
-    fn is_flux(&self, folder: &TreePath) -> bool {
-        if self.broken.iter().any(|file| file.is_within(folder)) {
+    /// Whether a Flux object stands in a directory or below it.
+    fn is_flux(&self, directory: &TreePath) -> bool {
+        if self.broken.iter().any(|file| file.is_within(directory)) {
             return true;
         }
         let mut files = self
             .by_file
             .iter()
-            .filter(|(file, _)| file.is_within(folder));
+            .filter(|(file, _)| file.is_within(directory));
         files.any(|(_, documents)| {
             documents
                 .iter()
@@ -178,19 +180,19 @@ impl<'t> Documents<'t> {
         })
     }
 
-    fn has_kustomization(&self, folder: &TreePath) -> bool {
+    fn has_kustomization(&self, directory: &TreePath) -> bool {
         FILE_NAMES.iter().any(|name| {
-            folder
+            directory
                 .join(name)
                 .is_ok_and(|file| self.tree.index().get(&file).is_some())
         })
     }
 
-    fn folders(&self) -> BTreeSet<TreePath> {
+    fn directories(&self) -> BTreeSet<TreePath> {
         self.by_file.keys().map(TreePath::parent).collect()
     }
 
-    /// The folders that kustomizations take something from.
+    /// The directories that kustomizations take something from.
     fn used(&self) -> BTreeSet<TreePath> {
         let mut used = BTreeSet::new();
         for (file, documents) in &self.by_file {
@@ -202,7 +204,7 @@ impl<'t> Documents<'t> {
         used
     }
 
-    /// The folder that a FluxInstance of Flux Operator synchronises, and what it is taken from: in the object, or in the values
+    /// The directory that a FluxInstance of Flux Operator synchronises, and what it is taken from: in the object, or in the values
     /// of its chart.
     fn instances(&self) -> Vec<(TreePath, Sync)> {
         let places: [(&str, &[&str]); 3] = [
@@ -231,7 +233,7 @@ impl<'t> Documents<'t> {
         self.by_file.values().flatten().filter_map(sync).collect()
     }
 
-    /// The files of Flux Kustomizations, each with the folder of this tree that it names. The whole of a repository may be that of
+    /// The files of Flux Kustomizations, each with the directory of this tree that it names. The whole of a repository may be that of
     /// another one.
     fn ways(&self) -> Vec<(TreePath, TreePath)> {
         let mut ways = Vec::new();
@@ -246,24 +248,25 @@ impl<'t> Documents<'t> {
         ways
     }
 
-    /// Whether Flux Kustomizations name folders of this tree.
+    /// Whether Flux Kustomizations name directories of this tree.
     pub fn leads_on(&self) -> bool {
         !self.ways().is_empty()
     }
 
-    /// The folders that Flux Kustomizations lead from, and that none leads to.
+    /// The directories that Flux Kustomizations lead from, and that none leads to.
     fn roots(&self) -> Vec<TreePath> {
         let all = roots::of(&self.ways(), &self.used());
-        let (templates, roots): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|folder| self.is_template(folder));
+        let (templates, roots): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|directory| self.is_template(directory));
         match roots.is_empty() {
             true => templates,
             false => roots,
         }
     }
 
-    /// Whether Flux's objects in a folder have variables for their own names or addresses: nothing fills them in at the root.
-    fn is_template(&self, folder: &TreePath) -> bool {
+    /// Whether Flux's objects in a directory have variables for their own names or addresses: nothing fills them in at the root.
+    fn is_template(&self, directory: &TreePath) -> bool {
         const OWN: [&[&str]; 3] = [&["metadata", "name"], &["spec", "url"], &["spec", "path"]];
         let mut below = self.by_file.iter();
         below.any(|(file, documents)| {
@@ -273,11 +276,11 @@ impl<'t> Documents<'t> {
                 let texts = OWN.iter().filter_map(|path| text(document, path));
                 texts.collect::<Vec<_>>()
             });
-            file.parent() == *folder && own.any(|text| text.contains("${"))
+            file.parent() == *directory && own.any(|text| text.contains("${"))
         })
     }
 
-    /// The folders that may be hubs: where Flux's objects stand that nothing leads to, or else that stand anywhere.
+    /// The directories that may be hubs: where Flux's objects stand that nothing leads to, or else that stand anywhere.
     pub fn candidates(&self) -> Vec<TreePath> {
         let roots = self.roots();
         if !roots.is_empty() {
@@ -291,14 +294,14 @@ impl<'t> Documents<'t> {
         let files = self.by_file.iter().filter(|(file, documents)| {
             of_flux(documents) || file.file_name().starts_with("gotk-")
         });
-        let folders: BTreeSet<TreePath> = files.map(|(file, _)| file.parent()).collect();
-        let is_below = |folder: &TreePath| {
-            let mut others = folders.iter();
-            others.any(|other| other != folder && folder.is_within(other))
+        let directories: BTreeSet<TreePath> = files.map(|(file, _)| file.parent()).collect();
+        let is_below = |directory: &TreePath| {
+            let mut others = directories.iter();
+            others.any(|other| other != directory && directory.is_within(other))
         };
-        folders
+        directories
             .iter()
-            .filter(|folder| !is_below(folder))
+            .filter(|directory| !is_below(directory))
             .cloned()
             .collect()
     }
@@ -317,7 +320,7 @@ impl<'t> Documents<'t> {
         })
     }
 
-    /// The one address whose Kustomizations name folders of this tree.
+    /// The one address whose Kustomizations name directories of this tree.
     fn guess(&self) -> Option<(String, String)> {
         let kustomizations = self
             .by_file
@@ -353,30 +356,30 @@ fn text<'n>(node: &'n Node, path: &[&str]) -> Option<&'n str> {
         .text()
 }
 
-/// A plan for each folder, named after it: by its last part, or by all of them where two are alike.
-pub fn plans(folders: &[TreePath]) -> Vec<HubPlan> {
-    let last = |folder: &TreePath| match folder.file_name() {
+/// A plan for each directory, named after it: by its last part, or by all of them where two are alike.
+pub fn plans(directories: &[TreePath]) -> Vec<HubPlan> {
+    let last = |directory: &TreePath| match directory.file_name() {
         "" => "hub".to_owned(),
         name => name.to_owned(),
     };
-    let plan = |folder: &TreePath| {
-        let alike = folders
+    let plan = |directory: &TreePath| {
+        let alike = directories
             .iter()
-            .filter(|other| last(other) == last(folder))
+            .filter(|other| last(other) == last(directory))
             .count();
         HubPlan {
             name: name(&match alike {
-                1 => last(folder),
-                _ => folder.as_str().to_owned(),
+                1 => last(directory),
+                _ => directory.as_str().to_owned(),
             }),
-            path: folder.as_str().to_owned(),
+            path: directory.as_str().to_owned(),
             more: Vec::new(),
         }
     };
-    folders.iter().map(plan).collect()
+    directories.iter().map(plan).collect()
 }
 
-/// A folder's path as the name of a hub, which is a part of an address.
+/// A directory's path as the name of a hub, which is a part of an address.
 fn name(path: &str) -> String {
     let part = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
         true => c,
@@ -431,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_by_convention() {
+    fn directories_by_convention() {
         let (base, apps) = (git("fleet", URL), sync("fleet", "./apps"));
         let files = [
             ("clusters/base/source.yaml", base.as_str()),
@@ -458,8 +461,12 @@ mod tests {
 
     #[test]
     fn hubs_have_names_of_their_own() {
-        let folders = ["eu/prod", "us/prod", "dev", ""].map(|path| TreePath::new(path).unwrap());
-        let names: Vec<String> = plans(&folders).into_iter().map(|plan| plan.name).collect();
+        let directories =
+            ["eu/prod", "us/prod", "dev", ""].map(|path| TreePath::new(path).unwrap());
+        let names: Vec<String> = plans(&directories)
+            .into_iter()
+            .map(|plan| plan.name)
+            .collect();
         assert_eq!(names, ["eu-prod", "us-prod", "dev", "hub"]);
     }
 }

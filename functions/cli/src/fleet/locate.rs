@@ -13,10 +13,10 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 /// The group of Flux's Kustomizations.
 const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io/";
 
-/// A place in a folder of files.
+/// A place in a directory of files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file or folder, as a path from the working folder where it lies below it.
+    /// The file or directory, as a path from the working directory where it lies below it.
     pub file: PathBuf,
     /// The line, from 1, where it is known.
     pub line: Option<usize>,
@@ -40,7 +40,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files that stand in the folder `root`.
+    /// The files that stand in the directory `root`.
     pub fn new(root: &Path, tree: Arc<FileTree>) -> Self {
         Self {
             root: shown(root),
@@ -69,7 +69,7 @@ impl Files {
         documents
     }
 
-    /// The place of a file or folder.
+    /// The place of a file or directory.
     pub fn place_in(root: &Path, path: &TreePath) -> Place {
         Place {
             file: shown(root).join(path.as_str()),
@@ -124,7 +124,7 @@ impl Files {
 
     /// The place of the document that an object is made from: by its kind and name, or for a name with a prefix, suffix, hash
     /// or variable by the name it is made of. Of several, such as an object and its patches: one that the build reads, in a file
-    /// that has what the message is about, and the one nearest to the build's folder.
+    /// that has what the message is about, and the one nearest to the build's directory.
     pub fn of_object(&self, build: &Build, id: &ObjectId, message: &str) -> Option<Place> {
         let read = reach::files(self, self.tree.index(), build);
         let is_missing = message.contains("Required value");
@@ -147,7 +147,7 @@ impl Files {
                 let in_namespace = in_namespace || self.namespace_of(path) == id.namespace;
                 // An object lacks a field, and not a patch of it.
                 let size = if is_missing { content.len() } else { 0 };
-                let near = nearness(path, &build.folder);
+                let near = nearness(path, &build.directory);
                 let score = (read.contains(path), named, in_namespace, has, size, near);
                 if best.as_ref().is_none_or(|(known, _)| score > *known) {
                     best = Some((score, self.place(path, Some(line))));
@@ -247,7 +247,7 @@ impl Files {
         })
     }
 
-    /// What to add to a message of a file that is not there: that the folder has it, and sources leave it out.
+    /// What to add to a message of a file that is not there: that the directory has it, and sources leave it out.
     pub fn left_out(&self, text: &str) -> String {
         let is_missing = text.contains("does not exist") || text.contains("is not there");
         let quoted = text.split('\'').nth(1).filter(|_| is_missing);
@@ -256,7 +256,7 @@ impl Files {
             return String::new();
         };
         match self.root.join(path.as_str()).is_file() {
-            true => "; the folder has the file, and a source leaves it out: Flux's default exclusions (images, archives, .git and \
+            true => "; the directory has the file, and a source leaves it out: Flux's default exclusions (images, archives, .git and \
                      workflows) or a .sourceignore; a line such as !*.png in .sourceignore or spec.ignore takes it in"
                 .to_owned(),
             false => String::new(),
@@ -300,7 +300,7 @@ impl Files {
     }
 }
 
-/// A folder as a person would name it here.
+/// A directory as a person would name it here.
 fn shown(root: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let short = here.ok().and_then(|here| root.strip_prefix(here).ok());
@@ -401,7 +401,7 @@ fn generated(document: &Node, id: &ObjectId) -> Option<(Fit, usize)> {
     Some(((Named::Part, true), found.line))
 }
 
-/// How many folders two paths have in common.
+/// How many directories two paths have in common.
 fn nearness(path: &TreePath, near: &TreePath) -> usize {
     let common = path
         .parts()
@@ -480,7 +480,11 @@ mod tests {
                 "/fleet/a/kustomization.yaml:2",
                 "resources: two of them",
             ),
-            ("a: the folder has none", "/fleet/a", "the folder has none"),
+            (
+                "a: the directory has none",
+                "/fleet/a",
+                "the directory has none",
+            ),
             (
                 "a/kustomization.yaml: the file 'base/gone.yaml' is not there",
                 "/fleet/a/kustomization.yaml:3",

@@ -1,8 +1,8 @@
-//! A fleet in folders: which folder stands in for which repository, and which folders are hubs.
+//! A fleet in directories: which directory stands in for which repository, and which directories are hubs.
 
+mod directories;
 pub mod encrypted;
 mod find;
-mod folders;
 mod locate;
 mod open;
 mod origin;
@@ -11,13 +11,13 @@ mod roots;
 mod sample;
 
 use crate::error::Error;
-use driftless_adapters::git::FolderGit;
+use driftless_adapters::git::DirectoryGit;
 use driftless_core::hub::Settings;
 use driftless_core::ports::Secret;
 use std::path::Path;
 use std::time::Duration;
 
-pub use folders::FolderCharts;
+pub use directories::DirectoryCharts;
 pub use locate::{Files, Place};
 pub use open::Options;
 pub use origin::of as origin_of;
@@ -34,8 +34,8 @@ pub struct Fleet {
     pub artifact: Option<String>,
     /// Whether a GitRepository in its files is the fleet repository itself.
     pub is_stated: bool,
-    /// Folders in place of repositories.
-    pub git: FolderGit,
+    /// Directories in place of repositories.
+    pub git: DirectoryGit,
     /// The hubs.
     pub hubs: Vec<HubPlan>,
     /// What every hub is registered with, but for its name.
@@ -44,7 +44,7 @@ pub struct Fleet {
     pub sops_keys: Option<Secret>,
     /// The version of Kubernetes that its clusters say they have; that of the embedded server when absent.
     pub kube_version: Option<[u64; 3]>,
-    /// What was found out about the folder that its user should know, one line each.
+    /// What was found out about the directory that its user should know, one line each.
     pub told: Vec<String>,
 }
 
@@ -52,29 +52,29 @@ pub struct Fleet {
 pub struct HubPlan {
     /// The hub's name.
     pub name: String,
-    /// Its folder in the fleet repository.
+    /// Its directory in the fleet repository.
     pub path: String,
-    /// Folders of others that lead to more on the same hub.
+    /// Directories of others that lead to more on the same hub.
     pub more: Vec<String>,
 }
 
 impl Fleet {
-    /// The sample fleet, as it stands in a folder now.
+    /// The sample fleet, as it stands in a directory now.
     ///
     /// # Errors
-    /// The folder is not there, or has another content.
-    pub fn sample(folder: &Path, quiet: Duration) -> Result<Self, Error> {
-        let key = folder.join("age.agekey");
+    /// The directory is not there, or has another content.
+    pub fn sample(directory: &Path, quiet: Duration) -> Result<Self, Error> {
+        let key = directory.join("age.agekey");
         let key = std::fs::read(&key)
             .map_err(|error| Error::new(format!("{}: {error}", key.display())))?;
         let url = |name: &str| format!("https://github.com/acme/{name}");
-        let mut git = FolderGit::new(quiet);
+        let mut git = DirectoryGit::new(quiet);
         for (name, place) in [
             ("fleet", "platform"),
             ("team-a", "team-a"),
             ("team-b", "team-b"),
         ] {
-            git = git.with(&url(name), None, &folder.join(place))?;
+            git = git.with(&url(name), None, &directory.join(place))?;
         }
         Ok(Self {
             url: url("fleet"),

@@ -1,9 +1,9 @@
-//! A fleet repository of the user's own, in a folder.
+//! A fleet repository of the user's own, in a directory.
 
 use super::find::{Documents, Found, plans};
 use super::{Fleet, HubPlan, encrypted, origin};
 use crate::error::Error;
-use driftless_adapters::git::FolderGit;
+use driftless_adapters::git::DirectoryGit;
 use driftless_core::flux::GitReference;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{FetchLimits, Git as _, GitAuth, Secret};
@@ -19,15 +19,15 @@ const NOWHERE: &str = "https://fleet.internal/this/repository";
 /// Where a fleet is, and what stands in for the rest.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The folder of a hub in the repository; may be given several times. Without it the hubs are found: folders with a
+    /// The directory of a hub in the repository; may be given several times. Without it the hubs are found: directories with a
     /// gotk-sync.yaml, that a FluxInstance synchronises, those of clusters/, or the one that leads to all other Kustomizations
-    #[arg(long = "path", value_name = "FOLDER")]
+    #[arg(long = "path", value_name = "DIRECTORY")]
     paths: Vec<String>,
     /// The repository's own address, if its files do not tell it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A folder in place of another repository (of one branch or tag: URL@NAME=DIR), of a repository of charts (the address of
-    /// its HelmRepository; the folder holds charts as folders or packaged), or of an OCI repository; may be given several times
+    /// A directory in place of another repository (of one branch or tag: URL@NAME=DIR), of a repository of charts (the address of
+    /// its HelmRepository; the directory holds charts as directories or packaged), or of an OCI repository; may be given several times
     #[arg(long = "source", value_name = "URL=DIR", value_parser = source)]
     sources: Vec<Source>,
     /// Keys for the SOPS files, age identities or armored OpenPGP secret keys; without them encrypted values are replaced by
@@ -42,16 +42,16 @@ pub struct Options {
     no_cross_namespace_refs: bool,
 }
 
-/// A folder that stands in for a repository.
+/// A directory that stands in for a repository.
 #[derive(Clone)]
 struct Source {
     url: String,
     reference: Option<String>,
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 fn source(text: &str) -> Result<Source, String> {
-    let (url, folder) = text
+    let (url, directory) = text
         .rsplit_once('=')
         .ok_or("expected URL=DIR or URL@BRANCH=DIR")?;
     let scheme = url.find("://").map_or(0, |at| at + 3);
@@ -64,7 +64,7 @@ fn source(text: &str) -> Result<Source, String> {
     Ok(Source {
         url,
         reference,
-        folder: PathBuf::from(folder),
+        directory: PathBuf::from(directory),
     })
 }
 
@@ -87,25 +87,25 @@ impl Options {
         }
     }
 
-    /// Reads the folder: a fleet repository, or one that stands beside the repositories that it needs.
+    /// Reads the directory: a fleet repository, or one that stands beside the repositories that it needs.
     ///
     /// # Errors
-    /// A folder that is not there, a key that cannot be read, no hub.
+    /// A directory that is not there, a key that cannot be read, no hub.
     pub async fn open(&self, dir: &Path, quiet: Duration) -> Result<Fleet, Error> {
         if dir.is_file() {
-            let what = format!("{} is a file, and not a folder", dir.display());
-            return Err(Error::usage(what).next("give the folder of the fleet repository"));
+            let what = format!("{} is a file, and not a directory", dir.display());
+            return Err(Error::usage(what).next("give the directory of the fleet repository"));
         }
         if !dir.exists() {
-            let what = format!("the folder {} does not exist", dir.display());
-            return Err(Error::usage(what).next("give the folder of the fleet repository"));
+            let what = format!("the directory {} does not exist", dir.display());
+            return Err(Error::usage(what).next("give the directory of the fleet repository"));
         }
         let files = files(dir).await?;
         let documents = Documents::of(&files);
         let found = documents.find();
         let has_hub = match self.paths.is_empty() {
             true => !found.hubs.is_empty(),
-            false => self.paths.iter().all(|path| is_folder(path, &files)),
+            false => self.paths.iter().all(|path| is_directory(path, &files)),
         };
         if !has_hub
             && !documents.leads_on()
@@ -136,7 +136,7 @@ impl Options {
             std::fs::read(file).map_err(|error| Error::unreadable("--sops-key", file, &error))
         });
         let sops_keys = sops_keys.transpose()?;
-        let mut git = FolderGit::new(quiet);
+        let mut git = DirectoryGit::new(quiet);
         if sops_keys.is_none() {
             git = git.through(encrypted::hide);
         }
@@ -151,17 +151,17 @@ impl Options {
             git = git.with(artifact, None, dir)?;
         }
         for source in &self.sources {
-            git = git.with(&source.url, source.reference.as_deref(), &source.folder)?;
+            git = git.with(&source.url, source.reference.as_deref(), &source.directory)?;
         }
         let mut told = Vec::new();
         if let Some(beside) = beside {
             told.push(format!("{} is the fleet repository", dir.display()));
-            for (url, folder) in beside.sources(documents) {
-                git = git.with(&url, None, &folder)?;
-                told.push(format!("{} stands in for {url}", folder.display()));
+            for (url, directory) in beside.sources(documents) {
+                git = git.with(&url, None, &directory)?;
+                told.push(format!("{} stands in for {url}", directory.display()));
             }
         }
-        // Last: --source may name another folder for one of its branches.
+        // Last: --source may name another directory for one of its branches.
         git = git.with(&url, branch.as_deref(), dir)?;
         if let Some(cloned) =
             cloned.filter(|cloned| index::repository(cloned) != index::repository(&url))
@@ -193,44 +193,47 @@ impl Options {
         documents: &Documents<'_>,
         found: Vec<TreePath>,
     ) -> Result<Vec<HubPlan>, Error> {
-        let folders = match self.paths.is_empty() {
+        let directories = match self.paths.is_empty() {
             true => found,
             false => named(&self.paths, documents.tree())?,
         };
-        if folders.is_empty() {
+        if directories.is_empty() {
             return Err(match root_above(dir) {
                 Some(root) => below_root(dir, &root),
                 None => no_hub(dir, &documents.candidates()),
             });
         }
-        let mut hubs = plans(&folders);
-        for (hub, folder) in hubs.iter_mut().zip(&folders) {
-            let left = documents.left_out(folder).into_iter();
-            hub.more = left.map(|folder| folder.as_str().to_owned()).collect();
+        let mut hubs = plans(&directories);
+        for (hub, directory) in hubs.iter_mut().zip(&directories) {
+            let left = documents.left_out(directory).into_iter();
+            hub.more = left
+                .map(|directory| directory.as_str().to_owned())
+                .collect();
         }
         Ok(hubs)
     }
 
-    /// The one folder in a folder that is a fleet repository, as it was asked for; the others are repositories beside it.
+    /// The one directory in a directory that is a fleet repository, as it was asked for; the others are repositories beside it.
     fn beside(&self, dir: &Path, files: &FileTree) -> Option<Beside> {
         let children = files.index().children(&TreePath::root());
-        let (folders, rest): (Vec<_>, Vec<_>) =
-            children.into_iter().partition(|(_, is_folder)| *is_folder);
-        let folders: Vec<String> = folders.into_iter().map(|(name, _)| name).collect();
+        let (directories, rest): (Vec<_>, Vec<_>) = children
+            .into_iter()
+            .partition(|(_, is_directory)| *is_directory);
+        let directories: Vec<String> = directories.into_iter().map(|(name, _)| name).collect();
         let is_fleet = |name: &&String| {
             let Some(part) = below(files, name) else {
                 return false;
             };
             match self.paths.is_empty() {
                 true => !Documents::of(&part).find().hubs.is_empty(),
-                false => self.paths.iter().all(|path| is_folder(path, &part)),
+                false => self.paths.iter().all(|path| is_directory(path, &part)),
             }
         };
-        let fleets: Vec<&String> = folders.iter().filter(is_fleet).collect();
+        let fleets: Vec<&String> = directories.iter().filter(is_fleet).collect();
         let [fleet] = fleets[..] else {
             return None;
         };
-        let others = folders.iter().filter(|name| *name != fleet);
+        let others = directories.iter().filter(|name| *name != fleet);
         let keys = rest.iter().find(|(name, _)| name.ends_with(".agekey"));
         Some(Beside {
             fleet: dir.join(fleet),
@@ -240,28 +243,30 @@ impl Options {
     }
 }
 
-/// A fleet repository in a folder, and what else stands there.
+/// A fleet repository in a directory, and what else stands there.
 struct Beside {
     fleet: PathBuf,
-    /// The other folders by name.
+    /// The other directories by name.
     others: BTreeMap<String, PathBuf>,
     sops_key: Option<PathBuf>,
 }
 
 impl Beside {
-    /// The repositories that the fleet names and that one of the folders is called after.
+    /// The repositories that the fleet names and that one of the directories is called after.
     fn sources(&self, documents: &Documents<'_>) -> Vec<(String, PathBuf)> {
         let urls: BTreeSet<String> = documents.sources().map(|(_, url, _)| url).collect();
         let stands_in = |url: String| {
             let name = url.trim_end_matches('/').rsplit('/').next()?;
-            let folder = self.others.get(name.trim_end_matches(".git"))?.clone();
-            index::repository(&url).is_some().then_some((url, folder))
+            let directory = self.others.get(name.trim_end_matches(".git"))?.clone();
+            index::repository(&url)
+                .is_some()
+                .then_some((url, directory))
         };
         urls.into_iter().filter_map(stands_in).collect()
     }
 }
 
-/// The root of the repository that a folder stands below, if it is not the root itself.
+/// The root of the repository that a directory stands below, if it is not the root itself.
 fn root_above(dir: &Path) -> Option<PathBuf> {
     let dir = dir.canonicalize().ok()?;
     if dir.join(".git").exists() {
@@ -273,7 +278,7 @@ fn root_above(dir: &Path) -> Option<PathBuf> {
 
 fn below_root(dir: &Path, root: &Path) -> Error {
     let what = format!(
-        "{} is a folder of the repository {}, and has no hub of its own",
+        "{} is a directory of the repository {}, and has no hub of its own",
         dir.display(),
         root.display()
     );
@@ -283,47 +288,47 @@ fn below_root(dir: &Path, root: &Path) -> Error {
     ))
 }
 
-/// The most folders that an error lists.
+/// The most directories that an error lists.
 const LISTED: usize = 12;
 
-/// The first folders of some, and how many more there are.
-fn list(folders: &[String]) -> String {
-    let listed = &folders[..folders.len().min(LISTED)];
+/// The first directories of some, and how many more there are.
+fn list(directories: &[String]) -> String {
+    let listed = &directories[..directories.len().min(LISTED)];
     let mut list = listed.join(", ");
-    if folders.len() > LISTED {
-        list.push_str(&format!(" and {} more", folders.len() - LISTED));
+    if directories.len() > LISTED {
+        list.push_str(&format!(" and {} more", directories.len() - LISTED));
     }
     list
 }
 
 fn no_hub(dir: &Path, candidates: &[TreePath]) -> Error {
     let what = format!(
-        "{} has no hub: no folder with a gotk-sync.yaml, no FluxInstance that synchronises a folder of it, none \
-         in clusters/, and not one folder that leads to all others",
+        "{} has no hub: no directory with a gotk-sync.yaml, no FluxInstance that synchronises a directory of it, none \
+         in clusters/, and not one directory that leads to all others",
         dir.display()
     );
     if candidates.is_empty() {
         let what = format!("{what}; no file of it has a Kustomization or a source of Flux");
-        return Error::new(what).next("name the folder of a hub with --path");
+        return Error::new(what).next("name the directory of a hub with --path");
     }
-    let folders: Vec<String> = candidates
+    let directories: Vec<String> = candidates
         .iter()
-        .map(|folder| match folder.is_root() {
+        .map(|directory| match directory.is_root() {
             true => ".".to_owned(),
-            false => folder.to_string(),
+            false => directory.to_string(),
         })
         .collect();
-    let list = list(&folders);
-    let what = format!("{what}. Folders with Kustomizations or sources of Flux: {list}");
+    let list = list(&directories);
+    let what = format!("{what}. Directories with Kustomizations or sources of Flux: {list}");
     Error::new(what)
-        .next("name the folder of a hub with --path; each cluster is a --path of its own")
+        .next("name the directory of a hub with --path; each cluster is a --path of its own")
 }
 
-/// The files of a folder of a tree.
+/// The files of a directory of a tree.
 fn below(files: &FileTree, name: &str) -> Option<FileTree> {
-    let folder = TreePath::new(name).ok()?;
+    let directory = TreePath::new(name).ok()?;
     let mut part = FileTree::new();
-    for (path, entry) in files.index().below(&folder) {
+    for (path, entry) in files.index().below(&directory) {
         let content = files.content(path).cloned().unwrap_or_default();
         let path = TreePath::new(path.as_str().strip_prefix(name)?.trim_start_matches('/')).ok()?;
         part.insert(path, entry.kind.clone(), content).ok()?;
@@ -331,13 +336,13 @@ fn below(files: &FileTree, name: &str) -> Option<FileTree> {
     Some(part)
 }
 
-fn is_folder(path: &str, files: &FileTree) -> bool {
+fn is_directory(path: &str, files: &FileTree) -> bool {
     TreePath::new(path).is_ok_and(|path| path.is_root() || files.index().is_dir(&path))
 }
 
-/// The files of a folder as a source has them.
+/// The files of a directory as a source has them.
 async fn files(dir: &Path) -> Result<FileTree, Error> {
-    let git = FolderGit::new(Duration::ZERO).with(NOWHERE, None, dir)?;
+    let git = DirectoryGit::new(Duration::ZERO).with(NOWHERE, None, dir)?;
     let auth = GitAuth::Anonymous;
     let commit = git
         .resolve(NOWHERE, &GitReference::default(), &auth, None)
@@ -347,20 +352,20 @@ async fn files(dir: &Path) -> Result<FileTree, Error> {
         .await?)
 }
 
-/// What to do about a folder that does not exist: the folders beside it, from the first part of its path that does not exist.
+/// What to do about a directory that does not exist: the directories beside it, from the first part of its path that does not exist.
 fn beside(path: &TreePath, files: &FileTree) -> String {
     let mut above = path.parent();
     while !above.is_root() && !files.index().is_dir(&above) {
         above = above.parent();
     }
     let children = files.index().children(&above).into_iter();
-    let folders = children.filter(|(name, is_dir)| *is_dir && !name.starts_with('.'));
-    let folders: Vec<String> = folders
+    let directories = children.filter(|(name, is_dir)| *is_dir && !name.starts_with('.'));
+    let directories: Vec<String> = directories
         .filter_map(|(name, _)| Some(above.join(&name).ok()?.as_str().to_owned()))
         .collect();
-    match folders.is_empty() {
-        true => format!("'{above}' has no folders"),
-        false => format!("give one of {}", list(&folders)),
+    match directories.is_empty() {
+        true => format!("'{above}' has no directories"),
+        false => format!("give one of {}", list(&directories)),
     }
 }
 
@@ -370,7 +375,7 @@ fn named(paths: &[String], files: &FileTree) -> Result<Vec<TreePath>, Error> {
         match files.index().is_dir(&path) || path.is_root() {
             true => Ok(path),
             false => {
-                let what = format!("--path: the repository has no folder '{path}'");
+                let what = format!("--path: the repository has no directory '{path}'");
                 Err(Error::usage(what).next(beside(&path, files)))
             }
         }
@@ -384,7 +389,7 @@ mod tests {
 
     #[test]
     fn sources() {
-        for (text, url, reference, folder) in [
+        for (text, url, reference, directory) in [
             (
                 "https://github.com/a/b=../b",
                 "https://github.com/a/b",
@@ -416,7 +421,7 @@ mod tests {
                 (url, reference),
                 "{text}"
             );
-            assert_eq!(source.folder, PathBuf::from(folder));
+            assert_eq!(source.directory, PathBuf::from(directory));
         }
         assert!(source("https://github.com/a/b").is_err());
     }

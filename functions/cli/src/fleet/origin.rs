@@ -3,7 +3,7 @@
 use driftless_core::source::index;
 use std::path::Path;
 
-/// The address of the remote `origin` in the folder's `.git/config`, as a GitRepository would name it.
+/// The address of the remote `origin` in the directory's `.git/config`, as a GitRepository would name it.
 pub fn of(dir: &Path) -> Option<String> {
     let config = std::fs::read_to_string(dir.join(".git/config")).ok()?;
     let url = url(&config)?;

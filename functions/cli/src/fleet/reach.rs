@@ -6,7 +6,7 @@ use driftless_manifest::yaml::{Node, NodeKind};
 use driftless_manifest::{TreeIndex, TreePath};
 use std::collections::BTreeSet;
 
-/// Its fields that name files or folders: a list of paths, or of entries with a `path`.
+/// Its fields that name files or directories: a list of paths, or of entries with a `path`.
 const FIELDS: [&str; 8] = [
     "resources",
     "bases",
@@ -20,17 +20,17 @@ const FIELDS: [&str; 8] = [
 
 /// Where a build begins.
 pub struct Build {
-    /// Its folder.
-    pub folder: TreePath,
-    /// Components that the Flux object adds, relative to the folder.
+    /// Its directory.
+    pub directory: TreePath,
+    /// Components that the Flux object adds, relative to the directory.
     pub components: Vec<String>,
 }
 
 impl Build {
-    /// The build of a folder; of the whole tree when it is not one inside it.
-    pub fn of(folder: &str) -> Self {
+    /// The build of a directory; of the whole tree when it is not one inside it.
+    pub fn of(directory: &str) -> Self {
         Self {
-            folder: TreePath::secure_join(folder).unwrap_or_else(|_| TreePath::root()),
+            directory: TreePath::secure_join(directory).unwrap_or_else(|_| TreePath::root()),
             components: Vec::new(),
         }
     }
@@ -40,15 +40,15 @@ impl Build {
 pub fn files(files: &Files, index: &TreeIndex, build: &Build) -> BTreeSet<TreePath> {
     let added = build.components.iter();
     let mut open: Vec<TreePath> = added
-        .filter_map(|path| build.folder.join(path).ok())
+        .filter_map(|path| build.directory.join(path).ok())
         .collect();
-    open.push(build.folder.clone());
+    open.push(build.directory.clone());
     let mut read = BTreeSet::new();
-    let mut folders = BTreeSet::new();
+    let mut directories = BTreeSet::new();
     while let Some(path) = open.pop() {
         if index.get(&path).is_some() {
             read.insert(path);
-        } else if folders.insert(path.clone()) {
+        } else if directories.insert(path.clone()) {
             let own = FILE_NAMES.iter().filter_map(|name| path.join(name).ok());
             let own: Vec<_> = own.filter(|file| index.get(file).is_some()).collect();
             if own.is_empty() {

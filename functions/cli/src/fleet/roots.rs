@@ -3,37 +3,38 @@
 use driftless_manifest::TreePath;
 use std::collections::BTreeSet;
 
-/// The folders that Kustomizations stand in and that nothing leads to. Each way is the file of a Kustomization and the folder
-/// that it names; `used` are the folders that `kustomization.yaml` files take something from.
+/// The directories that Kustomizations stand in and that nothing leads to. Each way is the file of a Kustomization and the directory
+/// that it names; `used` are the directories that `kustomization.yaml` files take something from.
 pub fn of(ways: &[(TreePath, TreePath)], used: &BTreeSet<TreePath>) -> Vec<TreePath> {
-    let mut folders = BTreeSet::new();
+    let mut directories = BTreeSet::new();
     for (file, path) in ways {
-        // One that applies itself begins where its own folder does.
-        let folder = if file.is_within(path) {
+        // One that applies itself begins where its own directory does.
+        let directory = if file.is_within(path) {
             path.clone()
         } else {
             file.parent()
         };
         if !file.parts().any(|part| part.starts_with('.')) {
-            folders.insert(folder);
+            directories.insert(directory);
         }
     }
-    let is_led_to = |folder: &TreePath| {
-        let leads =
-            |(file, path): &(TreePath, TreePath)| folder.is_within(path) && !file.is_within(folder);
-        ways.iter().any(leads) || used.contains(folder)
+    let is_led_to = |directory: &TreePath| {
+        let leads = |(file, path): &(TreePath, TreePath)| {
+            directory.is_within(path) && !file.is_within(directory)
+        };
+        ways.iter().any(leads) || used.contains(directory)
     };
     let mut roots: Vec<TreePath> = Vec::new();
-    for folder in &folders {
-        let is_below = roots.iter().any(|root| folder.is_within(root));
-        if !is_below && !is_led_to(folder) {
-            roots.push(folder.clone());
+    for directory in &directories {
+        let is_below = roots.iter().any(|root| directory.is_within(root));
+        if !is_below && !is_led_to(directory) {
+            roots.push(directory.clone());
         }
     }
     roots
 }
 
-/// These folders, if they can only be the hubs of the fleet: a single one, or one a cluster, which differ in one part alone.
+/// These directories, if they can only be the hubs of the fleet: a single one, or one a cluster, which differ in one part alone.
 pub fn unambiguous(roots: &[TreePath]) -> Vec<TreePath> {
     let parts = |root: &TreePath| root.parts().map(str::to_owned).collect::<Vec<_>>();
     let Some(first) = roots.first().map(parts) else {
@@ -62,9 +63,9 @@ mod tests {
         let path = |text: &str| TreePath::new(text).unwrap();
         let ways: Vec<_> = ways
             .iter()
-            .map(|(file, folder)| (path(file), path(folder)))
+            .map(|(file, directory)| (path(file), path(directory)))
             .collect();
-        let used = used.iter().map(|folder| path(folder)).collect();
+        let used = used.iter().map(|directory| path(directory)).collect();
         let roots = of(&ways, &used);
         let hubs = unambiguous(&roots).len();
         (roots.iter().map(ToString::to_string).collect(), hubs)

@@ -1,4 +1,4 @@
-//! The sample fleet of tests/fleet/, in the program: the demo runs in any folder, from an installed binary, too.
+//! The sample fleet of tests/fleet/, in the program: the demo runs in any directory, from an installed binary, too.
 
 use crate::error::Error;
 use std::fs;
@@ -10,7 +10,7 @@ macro_rules! sample {
     };
 }
 
-/// Each file of the folder and its content.
+/// Each file of the directory and its content.
 const FILES: [(&str, &str); 37] = sample![
     "README.md",
     "age.agekey",
@@ -51,13 +51,13 @@ const FILES: [(&str, &str); 37] = sample![
     "team-b/apps/rules/limits.yaml",
 ];
 
-/// Writes the sample into a folder that is not there yet.
+/// Writes the sample into a directory that is not there yet.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(folder: &Path) -> Result<(), Error> {
+pub fn write(directory: &Path) -> Result<(), Error> {
     for (file, content) in FILES {
-        let path = folder.join(file);
+        let path = directory.join(file);
         let written = path
             .parent()
             .map_or(Ok(()), fs::create_dir_all)
@@ -76,13 +76,13 @@ mod tests {
     #[test]
     fn the_sample_is_whole() {
         let root = tools::tests().join("fleet");
-        let mut folders = vec![root.clone()];
+        let mut directories = vec![root.clone()];
         let mut found = BTreeSet::new();
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path);
+                    directories.push(path);
                 } else {
                     found.insert(path.strip_prefix(&root).unwrap().display().to_string());
                 }

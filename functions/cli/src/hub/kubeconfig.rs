@@ -149,11 +149,11 @@ fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<()
         let what = "is not a kubeconfig: its kind is not Config";
         return Err(Error::new(format!("{} {what}", file.display())));
     }
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let directory = file.parent().unwrap_or(Path::new(""));
     for (key, mut value) in config {
         match (&mut value, merged.get_mut(&key)) {
             (Value::Array(items), known) if LISTS.contains(&key.as_str()) => {
-                items.iter_mut().for_each(|item| locate(item, folder));
+                items.iter_mut().for_each(|item| locate(item, directory));
                 match known {
                     Some(Value::Array(known)) => known.append(items),
                     _ => {
@@ -170,13 +170,13 @@ fn merge(merged: &mut Map<String, Value>, text: &[u8], file: &Path) -> Result<()
     Ok(())
 }
 
-/// Makes the files that an entry names relative to nothing but the disk; a program that is named without a folder is looked for
+/// Makes the files that an entry names relative to nothing but the disk; a program that is named without a directory is looked for
 /// in PATH.
-fn locate(item: &mut Value, folder: &Path) {
+fn locate(item: &mut Value, directory: &Path) {
     if let Some(Value::String(command)) = item.pointer_mut("/user/exec/command")
         && command.contains('/')
     {
-        *command = folder.join(&*command).display().to_string();
+        *command = directory.join(&*command).display().to_string();
     }
     for entry in ["cluster", "user"] {
         let Some(fields) = item.get_mut(entry).and_then(Value::as_object_mut) else {
@@ -186,7 +186,7 @@ fn locate(item: &mut Value, folder: &Path) {
             if let Some(Value::String(file)) = fields.get_mut(field)
                 && !file.is_empty()
             {
-                *file = folder.join(&*file).display().to_string();
+                *file = directory.join(&*file).display().to_string();
             }
         }
     }

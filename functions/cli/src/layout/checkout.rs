@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// What belongs to the layout, at the top of the repository.
 pub const ENV_NAME: &str = "ENV_NAME";
-const FOLDERS: [&str; 3] = ["clusters", "infra", "tenants"];
-/// Folders in each other.
+const DIRECTORIES: [&str; 3] = ["clusters", "infra", "tenants"];
+/// Directories in each other.
 const DEPTH: usize = 32;
 
 /// A checkout as it is, and as it is to be.
@@ -58,10 +58,10 @@ impl Checkout {
     /// Reads the files of the layout.
     ///
     /// # Errors
-    /// A folder or file that cannot be read.
+    /// A directory or file that cannot be read.
     pub fn read(root: &Path) -> Result<Self, Error> {
         if !root.is_dir() {
-            return Err(Error::new(format!("{} is not a folder", root.display()))
+            return Err(Error::new(format!("{} is not a directory", root.display()))
                 .next("give the checkout with --dir"));
         }
         let mut files = BTreeMap::new();
@@ -69,8 +69,8 @@ impl Checkout {
         if name.is_file() {
             files.insert(ENV_NAME.to_owned(), read(&name)?);
         }
-        for folder in FOLDERS {
-            walk(&root.join(folder), folder, DEPTH, &mut files)?;
+        for directory in DIRECTORIES {
+            walk(&root.join(directory), directory, DEPTH, &mut files)?;
         }
         Ok(Self {
             root: root.to_owned(),
@@ -97,16 +97,16 @@ impl Checkout {
         self.files.contains_key(path)
     }
 
-    /// The files below a folder, by their paths from it, sorted.
-    pub fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
-        let prefix = format!("{folder}/");
+    /// The files below a directory, by their paths from it, sorted.
+    pub fn below(&self, directory: &str) -> impl Iterator<Item = &str> {
+        let prefix = format!("{directory}/");
         let paths = self.files.keys();
         paths.filter_map(move |path| path.strip_prefix(&prefix))
     }
 
-    /// The names of the folders in a folder, sorted.
-    pub fn folders(&self, folder: &str) -> BTreeSet<String> {
-        self.below(folder)
+    /// The names of the directories in a directory, sorted.
+    pub fn directories(&self, directory: &str) -> BTreeSet<String> {
+        self.below(directory)
             .filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()))
             .collect()
     }
@@ -124,9 +124,9 @@ impl Checkout {
             .or_insert_with(|| text.into_bytes());
     }
 
-    /// Removes a folder. Whether there was one.
-    pub fn remove_folder(&mut self, folder: &str) -> bool {
-        let prefix = format!("{folder}/");
+    /// Removes a directory. Whether there was one.
+    pub fn remove_directory(&mut self, directory: &str) -> bool {
+        let prefix = format!("{directory}/");
         let count = self.files.len();
         self.files.retain(|path, _| !path.starts_with(&prefix));
         self.files.len() < count
@@ -169,17 +169,17 @@ impl Checkout {
         let file = self.root.join(path);
         match content {
             Some(content) => {
-                if let Some(folder) = file.parent() {
-                    fs::create_dir_all(folder)?;
+                if let Some(directory) = file.parent() {
+                    fs::create_dir_all(directory)?;
                 }
                 fs::write(&file, content)
             }
             None => {
                 fs::remove_file(&file)?;
-                // Git knows no empty folders; one that is not empty stays.
-                let folders = Path::new(path).ancestors().skip(1);
-                for folder in folders.filter(|folder| !folder.as_os_str().is_empty()) {
-                    if fs::remove_dir(self.root.join(folder)).is_err() {
+                // Git knows no empty directories; one that is not empty stays.
+                let directories = Path::new(path).ancestors().skip(1);
+                for directory in directories.filter(|directory| !directory.as_os_str().is_empty()) {
+                    if fs::remove_dir(self.root.join(directory)).is_err() {
                         break;
                     }
                 }
@@ -190,21 +190,21 @@ impl Checkout {
 }
 
 fn walk(
-    folder: &Path,
+    directory: &Path,
     path: &str,
     depth: usize,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), Error> {
-    let failed = |error| Error::new(format!("{}: {error}", folder.display()));
-    if !folder.is_dir() {
+    let failed = |error| Error::new(format!("{}: {error}", directory.display()));
+    if !directory.is_dir() {
         return Ok(());
     }
     if depth == 0 {
         return Err(Error::new(format!(
-            "{path}: more than {DEPTH} folders in each other"
+            "{path}: more than {DEPTH} directories in each other"
         )));
     }
-    for entry in fs::read_dir(folder).map_err(failed)? {
+    for entry in fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let name = name

@@ -48,12 +48,12 @@ pub fn add_remote(
     remote: &str,
 ) -> Result<Vec<SecretPlace>, Error> {
     is_shared(checkout)?;
-    let folder = environment::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
-    resources::create(checkout, &folder, kustomization(&["infra.yaml"]))?;
+    let directory = environment::infrastructure(checkout, api, hub, remote, FLUX_SYSTEM)?;
+    resources::create(checkout, &directory, kustomization(&["infra.yaml"]))?;
     resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
     Ok(vec![SecretPlace {
         namespace: FLUX_SYSTEM.to_owned(),
-        folder,
+        directory,
     }])
 }
 

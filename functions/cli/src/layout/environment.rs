@@ -72,14 +72,14 @@ impl Environment {
 
 /// Its hubs.
 pub fn hubs(checkout: &Checkout) -> BTreeSet<String> {
-    let mut hubs = checkout.folders("clusters");
+    let mut hubs = checkout.directories("clusters");
     hubs.remove("base");
     hubs
 }
 
-/// The remote clusters of a hub. Beside them, its folder may have that of `flux bootstrap`.
+/// The remote clusters of a hub. Beside them, its directory may have that of `flux bootstrap`.
 pub fn remotes(checkout: &Checkout, hub: &str) -> BTreeSet<String> {
-    let mut remotes = checkout.folders(&format!("clusters/{hub}"));
+    let mut remotes = checkout.directories(&format!("clusters/{hub}"));
     remotes.remove(FLUX_SYSTEM);
     remotes
 }
@@ -121,8 +121,8 @@ pub fn init(
             }
             _ => None,
         };
-        for folder in ["clusters", "infra", "tenants"] {
-            checkout.remove_folder(folder);
+        for directory in ["clusters", "infra", "tenants"] {
+            checkout.remove_directory(directory);
         }
         checkout.put(ENV_NAME, format!("{name}\n"));
         if let Some(sync) = sync {
@@ -143,7 +143,7 @@ pub fn init(
 pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), Error> {
     let environment = Environment::of(checkout)?;
     let space = environment.namespace();
-    let folder = format!("clusters/{hub}");
+    let directory = format!("clusters/{hub}");
     let infra = api.fleet(
         "infrastructure",
         &space,
@@ -153,14 +153,14 @@ pub fn add_cluster(checkout: &mut Checkout, api: Api, hub: &str) -> Result<(), E
     );
     let tenants = api.fleet("tenants", &space, "5m", &format!("./tenants/{hub}"), None);
     let list = kustomization(&["../base", "infra.yaml", "tenants.yaml"]);
-    checkout.add(format!("{folder}/infra.yaml"), infra);
-    checkout.add(format!("{folder}/tenants.yaml"), tenants);
+    checkout.add(format!("{directory}/infra.yaml"), infra);
+    checkout.add(format!("{directory}/tenants.yaml"), tenants);
     let list = format!("{list}namespace: {space}\n");
-    resources::create(checkout, &folder, list)?;
+    resources::create(checkout, &directory, list)?;
     let base = kustomization(&["../base"]);
     resources::create(checkout, &format!("infra/{hub}"), base)?;
     resources::create(checkout, &format!("tenants/{hub}"), kustomization(&[]))?;
-    for name in checkout.folders("tenants/base") {
+    for name in checkout.directories("tenants/base") {
         tenant::overlay(checkout, api, &environment, Place::hub(hub), &name)?;
     }
     Ok(())
@@ -178,23 +178,23 @@ pub fn add_remote(
 ) -> Result<Vec<SecretPlace>, Error> {
     let environment = Environment::of(checkout)?;
     let space = environment.namespace();
-    let folder = infrastructure(checkout, api, hub, remote, &space)?;
+    let directory = infrastructure(checkout, api, hub, remote, &space)?;
     let tenants = format!("tenants/{hub}/clusters/{remote}");
     let path = format!("./{tenants}");
     let name = format!("{remote}-tenants");
     let object = api.fleet(&name, &space, "5m", &path, None);
-    checkout.add(format!("{folder}/tenants.yaml"), object);
+    checkout.add(format!("{directory}/tenants.yaml"), object);
     let list = kustomization(&["infra.yaml", "tenants.yaml"]);
     let list = format!("{list}namespace: {space}\n");
-    resources::create(checkout, &folder, list)?;
-    // The scripts apply this folder by kubectl; here the hub follows it.
+    resources::create(checkout, &directory, list)?;
+    // The scripts apply this directory by kubectl; here the hub follows it.
     resources::add(checkout, &format!("clusters/{hub}"), &[], remote, At::End)?;
     resources::create(checkout, &tenants, kustomization(&[]))?;
     let mut secrets = vec![SecretPlace {
         namespace: space,
-        folder,
+        directory,
     }];
-    for name in checkout.folders("tenants/base") {
+    for name in checkout.directories("tenants/base") {
         let place = Place {
             hub,
             remote: Some(remote),
@@ -202,13 +202,13 @@ pub fn add_remote(
         tenant::overlay(checkout, api, &environment, place, &name)?;
         secrets.push(SecretPlace {
             namespace: environment.of_tenant(&name),
-            folder: format!("{tenants}/{name}"),
+            directory: format!("{tenants}/{name}"),
         });
     }
     Ok(secrets)
 }
 
-/// Adds the infrastructure of a remote cluster, and its Kustomization to the folder that is returned.
+/// Adds the infrastructure of a remote cluster, and its Kustomization to the directory that is returned.
 ///
 /// # Errors
 /// The hub is not known, or has the remote cluster's name; files that cannot be edited.
@@ -222,17 +222,17 @@ pub fn infrastructure(
     known(checkout, hub)?;
     if hub == remote {
         return Err(Error::usage(format!(
-            "the remote cluster cannot have the name of its hub, '{hub}': their folders would be the same for the applications"
+            "the remote cluster cannot have the name of its hub, '{hub}': their directories would be the same for the applications"
         ))
         .next("give the remote cluster another name"));
     }
-    let folder = format!("clusters/{hub}/{remote}");
+    let directory = format!("clusters/{hub}/{remote}");
     let path = format!("infra/{hub}/clusters/{remote}");
     let name = format!("{remote}-infrastructure");
     let object = api.fleet(&name, space, "10m0s", &format!("./{path}"), Some(remote));
-    checkout.add(format!("{folder}/infra.yaml"), object);
+    checkout.add(format!("{directory}/infra.yaml"), object);
     resources::create(checkout, &path, kustomization(&["../../../base"]))?;
-    Ok(folder)
+    Ok(directory)
 }
 
 /// Removes a hub, or `HUB/NAME`.
@@ -244,18 +244,18 @@ pub fn remove_cluster(checkout: &mut Checkout, name: &str) -> Result<(), Error> 
     remove(checkout, name, &["clusters", "infra", "tenants"])
 }
 
-/// Removes a cluster's folders.
+/// Removes a cluster's directories.
 ///
 /// # Errors
 /// The cluster is not known; files that cannot be edited.
 pub fn remove(checkout: &mut Checkout, name: &str, tops: &[&str]) -> Result<(), Error> {
     let mut found = false;
     for top in tops {
-        let folder = match name.split_once('/') {
+        let directory = match name.split_once('/') {
             Some((hub, remote)) if *top != "clusters" => format!("{top}/{hub}/clusters/{remote}"),
             _ => format!("{top}/{name}"),
         };
-        found |= checkout.remove_folder(&folder);
+        found |= checkout.remove_directory(&directory);
     }
     let remote = name.split_once('/');
     if let Some((hub, remote)) = remote {

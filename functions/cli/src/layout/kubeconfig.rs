@@ -36,8 +36,8 @@ pub struct Kubeconfig {
 pub struct SecretPlace {
     /// Its namespace on the hub.
     pub namespace: String,
-    /// The folder whose kustomization brings it, where it is in Git.
-    pub folder: String,
+    /// The directory whose kustomization brings it, where it is in Git.
+    pub directory: String,
 }
 
 /// Secrets that are to be applied to the hub.
@@ -92,7 +92,7 @@ pub fn copy(
     remote: &str,
     to: &SecretPlace,
 ) -> Result<(), Error> {
-    if checkout.has(&format!("{}/{FILE}", to.folder)) {
+    if checkout.has(&format!("{}/{FILE}", to.directory)) {
         return Ok(());
     }
     let path = format!("{from}/{FILE}");
@@ -120,13 +120,13 @@ pub fn copy(
 
 /// Writes the Secret, or the kubeconfig into the one that is there.
 fn put(checkout: &mut Checkout, place: &SecretPlace, secret: &Value) -> Result<(), Error> {
-    let path = format!("{}/{FILE}", place.folder);
+    let path = format!("{}/{FILE}", place.directory);
     let new = match checkout.text(&path)? {
         Some(old) => with_kubeconfig(&path, &old, secret)?,
         None => manifests::text(secret),
     };
     checkout.put(path, new);
-    resources::add(checkout, &place.folder, &[], FILE, At::End)
+    resources::add(checkout, &place.directory, &[], FILE, At::End)
 }
 
 /// The text of a Secret with another kubeconfig.

@@ -109,9 +109,9 @@ impl Api {
         version: Option<String>,
     ) -> String {
         let version = version.unwrap_or_else(|| self.version("kustomize"));
-        let folder = remote.unwrap_or(cluster);
+        let directory = remote.unwrap_or(cluster);
         let mut object = json!({"apiVersion": version, "kind": "Kustomization",
-            "metadata": {"name": app, "namespace": namespace}, "spec": {"path": format!("./{app}/{folder}")}});
+            "metadata": {"name": app, "namespace": namespace}, "spec": {"path": format!("./{app}/{directory}")}});
         if let Some(remote) = remote {
             object["spec"]["kubeConfig"] = kubeconfig_of(remote);
         }

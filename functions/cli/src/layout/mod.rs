@@ -1,12 +1,12 @@
 //! Commands that edit the checkout of a fleet repository in which an environment is a branch: clusters, remote clusters, tenants,
 //! applications and releases.
 //!
-//! Folders, files and objects are those of the scripts of microsoft/multicluster-gitops (utils/*.sh, commit 644821b), in the newest
+//! Directories, files and objects are those of the scripts of microsoft/multicluster-gitops (utils/*.sh, commit 644821b), in the newest
 //! API versions, or with `--api-compat` in the scripts' own. What the scripts write to a cluster (Secrets of kubeconfigs) goes where
 //! the flags say; everything else is left to Git.
 //!
 //! On purpose different: an environment's source follows the branch of its name (the script's follows `ENV-flux-system`); the
-//! kustomization of a hub lists its remote clusters, whose folders the script applies by kubectl; the namespace in the folder of a
+//! kustomization of a hub lists its remote clusters, whose directories the script applies by kubectl; the namespace in the directory of a
 //! remote cluster is the environment's (the script's is always `dev-flux-system`); `infra/base` has a kustomization from the start;
 //! adding a remote cluster leaves the infrastructure of its hub as it is.
 
@@ -83,7 +83,7 @@ struct RemoveCluster {
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:
   driftless fleet add-cluster east-aks
-  driftless fleet add-cluster store-42 --group stores      # clusters of a group share their folders
+  driftless fleet add-cluster store-42 --group stores      # clusters of a group share their directories
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply
   driftless fleet remove-cluster east-aks --dry-run
 
@@ -97,7 +97,7 @@ pub struct FleetArgs {
 
 #[derive(Subcommand)]
 enum Fleet {
-    /// Add the folders of a cluster: clusters/NAME and infra/NAME
+    /// Add the directories of a cluster: clusters/NAME and infra/NAME
     #[command(after_help = "Examples:
   driftless fleet add-cluster east-aks
   driftless fleet add-cluster store-42 --group stores")]
@@ -105,7 +105,7 @@ enum Fleet {
         /// The cluster's name
         #[arg(value_parser = name)]
         name: String,
-        /// The group whose folders it uses instead of its own
+        /// The group whose directories it uses instead of its own
         #[arg(long, value_parser = name)]
         group: Option<String>,
     },
@@ -113,7 +113,7 @@ enum Fleet {
     #[command(after_help = "Examples:
   driftless fleet add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
     AddRemote(AddRemote),
-    /// Remove a cluster's folders; HUB/NAME removes a remote cluster
+    /// Remove a cluster's directories; HUB/NAME removes a remote cluster
     #[command(after_help = "Examples:
   driftless fleet remove-cluster east-aks --dry-run
   driftless fleet remove-cluster east-aks/edge-1")]
@@ -139,7 +139,7 @@ pub struct EnvArgs {
 
 #[derive(Subcommand)]
 enum Env {
-    /// Make the branch an environment. The folders of another environment that it was branched from are emptied
+    /// Make the branch an environment. The directories of another environment that it was branched from are emptied
     #[command(after_help = "Examples:
   git checkout -b qa && driftless env init qa
   driftless env init dev --repo https://github.com/acme/fleet")]
@@ -163,7 +163,7 @@ enum Env {
     #[command(after_help = "Examples:
   driftless env add-remote east-aks edge-1 --kubeconfig edge-1.conf --apply")]
     AddRemote(AddRemote),
-    /// Remove a cluster's folders; HUB/NAME removes a remote cluster
+    /// Remove a cluster's directories; HUB/NAME removes a remote cluster
     #[command(after_help = "Examples:
   driftless env remove-cluster east-aks --dry-run
   driftless env remove-cluster east-aks/edge-1")]
@@ -265,17 +265,17 @@ enum ReleaseEnv {
     },
 }
 
-/// Folders of the layout, whose names nothing else may have.
-const FOLDERS: [&str; 3] = ["base", "clusters", "releases"];
+/// Directories of the layout, whose names nothing else may have.
+const DIRECTORIES: [&str; 3] = ["base", "clusters", "releases"];
 
 /// The name of a cluster, tenant, application or environment: it becomes a part of namespaces.
 fn name(text: &str) -> Result<String, String> {
-    if FOLDERS.contains(&text) {
-        return Err(format!("'{text}' is a folder of the layout"));
+    if DIRECTORIES.contains(&text) {
+        return Err(format!("'{text}' is a directory of the layout"));
     }
     if text == FLUX_SYSTEM {
         return Err(format!(
-            "'{text}' is the name of Flux's own folder, and of the environment's own namespace"
+            "'{text}' is the name of Flux's own directory, and of the environment's own namespace"
         ));
     }
     match names::label(text).as_slice() {
@@ -298,9 +298,9 @@ pub async fn fleet(args: FleetArgs) -> Result<(), Error> {
     let mut next = Vec::new();
     match args.what {
         Fleet::AddCluster { name, group } => {
-            let folder = group.as_ref().unwrap_or(&name);
-            cluster::add(&mut checkout, api, folder)?;
-            next = next::of_shared(&dir, folder);
+            let directory = group.as_ref().unwrap_or(&name);
+            cluster::add(&mut checkout, api, directory)?;
+            next = next::of_shared(&dir, directory);
         }
         Fleet::AddRemote(AddRemote {
             hub,

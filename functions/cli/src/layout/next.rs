@@ -1,4 +1,4 @@
-//! What starts the following of a cluster that was added: nothing follows a new folder by itself.
+//! What starts the following of a cluster that was added: nothing follows a new directory by itself.
 
 use super::checkout::Checkout;
 use super::environment::Environment;
@@ -15,12 +15,12 @@ pub struct Next {
 }
 
 /// For a cluster of the branch that all environments share.
-pub fn of_shared(dir: &Path, folder: &str) -> Vec<Next> {
+pub fn of_shared(dir: &Path, directory: &str) -> Vec<Next> {
     let repository = crate::fleet::origin_of(dir).unwrap_or_else(|| "OWNER/NAME".to_owned());
     vec![Next {
         when: "a hub that driftless serve is to serve",
         command: format!(
-            "driftless serve --repository {repository} --branch main --path clusters/{folder}"
+            "driftless serve --repository {repository} --branch main --path clusters/{directory}"
         ),
     }]
 }
@@ -33,21 +33,21 @@ pub fn of_shared(dir: &Path, folder: &str) -> Vec<Next> {
 pub fn of_environment(checkout: &Checkout, dir: &Path, hub: &str) -> Result<Vec<Next>, Error> {
     let environment = Environment::of(checkout)?;
     let branch = environment.name();
-    let folder = format!("clusters/{hub}");
+    let directory = format!("clusters/{hub}");
     let url = Environment::url(checkout)?;
     let url = url.as_deref().unwrap_or("URL");
     Ok(vec![
         Next {
             when: "a hub that follows no other branch",
             command: format!(
-                "driftless serve --repository {url} --branch {branch} --path {folder}"
+                "driftless serve --repository {url} --branch {branch} --path {directory}"
             ),
         },
         Next {
             when: "a hub that follows another branch already, such as main, which stays its root",
             command: format!(
                 "driftless build {} | kubectl apply -f -",
-                quoted(&dir.join(folder))
+                quoted(&dir.join(directory))
             ),
         },
     ])

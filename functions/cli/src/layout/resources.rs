@@ -1,4 +1,4 @@
-//! The `resources` of a folder's kustomization, edited in place: comments, order and layout of everything else stay.
+//! The `resources` of a directory's kustomization, edited in place: comments, order and layout of everything else stay.
 
 use super::checkout::Checkout;
 use super::edit::{File, Lines};
@@ -13,61 +13,61 @@ use std::collections::BTreeSet;
 pub enum At {
     /// Behind all others, as `kustomize edit add resource` puts it.
     End,
-    /// In order of name, behind entries that lead out of the folder, as `kustomize create --autodetect` puts it.
+    /// In order of name, behind entries that lead out of the directory, as `kustomize create --autodetect` puts it.
     Name,
 }
 
-/// The kustomization of a folder, by whichever of its names it has.
+/// The kustomization of a directory, by whichever of its names it has.
 ///
 /// # Errors
-/// The folder has more than one.
-pub fn file(checkout: &Checkout, folder: &str) -> Result<Option<String>, Error> {
-    let is_there = |name: &&&str| checkout.has(&format!("{folder}/{name}"));
+/// The directory has more than one.
+pub fn file(checkout: &Checkout, directory: &str) -> Result<Option<String>, Error> {
+    let is_there = |name: &&&str| checkout.has(&format!("{directory}/{name}"));
     let found: Vec<&str> = FILE_NAMES.iter().filter(is_there).copied().collect();
     match found.as_slice() {
         [] => Ok(None),
-        [name] => Ok(Some(format!("{folder}/{name}"))),
+        [name] => Ok(Some(format!("{directory}/{name}"))),
         many => {
             let why = ErrorKind::ManyKustomizations(many.join(", "));
-            Err(Error::new(format!("{folder}: {why}"))
+            Err(Error::new(format!("{directory}: {why}"))
                 .next("move what is needed into one of them, and delete the others"))
         }
     }
 }
 
-/// Writes the kustomization of a folder that has none.
+/// Writes the kustomization of a directory that has none.
 ///
 /// # Errors
-/// The folder has more than one.
-pub fn create(checkout: &mut Checkout, folder: &str, text: String) -> Result<(), Error> {
-    if file(checkout, folder)?.is_none() {
-        checkout.put(format!("{folder}/{}", FILE_NAMES[0]), text);
+/// The directory has more than one.
+pub fn create(checkout: &mut Checkout, directory: &str, text: String) -> Result<(), Error> {
+    if file(checkout, directory)?.is_none() {
+        checkout.put(format!("{directory}/{}", FILE_NAMES[0]), text);
     }
     Ok(())
 }
 
-/// Adds an entry to the kustomization of a folder.
+/// Adds an entry to the kustomization of a directory.
 ///
-/// Where there is none and the folder needs `first`, one is created that lists `first` and all that is in the folder. Where there
-/// is none and `first` is empty, Flux takes everything in the folder, the entry included: it stays so, unless the folder has
+/// Where there is none and the directory needs `first`, one is created that lists `first` and all that is in the directory. Where there
+/// is none and `first` is empty, Flux takes everything in the directory, the entry included: it stays so, unless the directory has
 /// nothing else.
 ///
 /// # Errors
-/// A kustomization that cannot be read, or whose `resources` is not a block list; a folder with more than one.
+/// A kustomization that cannot be read, or whose `resources` is not a block list; a directory with more than one.
 pub fn add(
     checkout: &mut Checkout,
-    folder: &str,
+    directory: &str,
     first: &[&str],
     entry: &str,
     at: At,
 ) -> Result<(), Error> {
-    if let Some(path) = file(checkout, folder)? {
+    if let Some(path) = file(checkout, directory)? {
         let text = checkout.text(&path)?.unwrap_or_default();
         let text = inserted(&text, &path, entry, at)?;
         checkout.put(path, text);
         return Ok(());
     }
-    let mut all = detected(checkout, folder);
+    let mut all = detected(checkout, directory);
     let has_others = all.iter().any(|one| one != entry);
     if !first.is_empty() || !has_others {
         all.insert(entry.to_owned());
@@ -75,23 +75,23 @@ pub fn add(
         let all = all.filter(|one| !first.contains(one));
         let entries: Vec<&str> = first.iter().copied().chain(all).collect();
         checkout.put(
-            format!("{folder}/{}", FILE_NAMES[0]),
+            format!("{directory}/{}", FILE_NAMES[0]),
             kustomization(&entries),
         );
     }
     Ok(())
 }
 
-/// What Flux takes from a folder without a kustomization: folders that have one, and the other manifests.
-fn detected(checkout: &Checkout, folder: &str) -> BTreeSet<String> {
+/// What Flux takes from a directory without a kustomization: directories that have one, and the other manifests.
+fn detected(checkout: &Checkout, directory: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for path in checkout.below(folder) {
-        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+    for path in checkout.below(directory) {
+        let directories = path.match_indices('/').map(|(at, _)| &path[..at]);
         let is_kustomized = |inner: &&str| {
-            let own = |name: &&str| checkout.has(&format!("{folder}/{inner}/{name}"));
+            let own = |name: &&str| checkout.has(&format!("{directory}/{inner}/{name}"));
             FILE_NAMES.iter().any(own)
         };
-        match folders.into_iter().find(is_kustomized) {
+        match directories.into_iter().find(is_kustomized) {
             Some(inner) => found.insert(inner.to_owned()),
             None if path.ends_with(".yaml") || path.ends_with(".yml") => {
                 found.insert(path.to_owned())
@@ -102,12 +102,12 @@ fn detected(checkout: &Checkout, folder: &str) -> BTreeSet<String> {
     found
 }
 
-/// Removes an entry from the kustomization of a folder. Whether it was there.
+/// Removes an entry from the kustomization of a directory. Whether it was there.
 ///
 /// # Errors
-/// A kustomization that cannot be read or edited; a folder with more than one.
-pub fn remove(checkout: &mut Checkout, folder: &str, entry: &str) -> Result<bool, Error> {
-    let Some(path) = file(checkout, folder)? else {
+/// A kustomization that cannot be read or edited; a directory with more than one.
+pub fn remove(checkout: &mut Checkout, directory: &str, entry: &str) -> Result<bool, Error> {
+    let Some(path) = file(checkout, directory)? else {
         return Ok(false);
     };
     let text = checkout.text(&path)?.unwrap_or_default();

@@ -25,7 +25,7 @@ impl<'a> Place<'a> {
         Self { hub, remote: None }
     }
 
-    /// The folder of its tenants.
+    /// The directory of its tenants.
     fn tenants(self) -> String {
         match self.remote {
             Some(remote) => format!("tenants/{}/clusters/{remote}", self.hub),
@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The way to `tenants/base` from the folder of a tenant.
+    /// The way to `tenants/base` from the directory of a tenant.
     fn base(self) -> &'static str {
         match self.remote {
             Some(_) => "../../../../base",
@@ -77,7 +77,7 @@ pub fn add(
         };
         let secret = SecretPlace {
             namespace: space.clone(),
-            folder: format!("{}/{tenant}", place.tenants()),
+            directory: format!("{}/{tenant}", place.tenants()),
         };
         let from = format!("clusters/{}/{remote}", place.hub);
         kubeconfig::copy(checkout, &from, remote, &secret)
@@ -109,11 +109,11 @@ fn is_free(
     if space.ends_with(&format!("-{FLUX_SYSTEM}")) {
         return taken("the objects of an environment".to_owned());
     }
-    for other in checkout.folders("tenants/base") {
+    for other in checkout.directories("tenants/base") {
         if (other.as_str(), None) != (tenant, release) && space_of(&other, None) == space {
             return taken(format!("the tenant {other}"));
         }
-        for of_other in checkout.folders(&format!("tenants/base/{other}/releases")) {
+        for of_other in checkout.directories(&format!("tenants/base/{other}/releases")) {
             let same = (other.as_str(), Some(of_other.as_str())) == (tenant, release);
             if !same && space_of(&other, Some(&of_other)) == space {
                 return taken(format!("the release environment {of_other} of {other}"));
@@ -157,10 +157,10 @@ pub fn add_release(
     is_free(checkout, &environment, tenant, Some(release))?;
     let space = environment.release(release).of_tenant(tenant);
     let base = format!("tenants/base/{tenant}");
-    let folder = format!("{base}/releases/{release}");
+    let directory = format!("{base}/releases/{release}");
     let source = format!("{tenant}-{release}-manifests");
     checkout.add(
-        format!("{folder}/rbac.yaml"),
+        format!("{directory}/rbac.yaml"),
         manifests::tenant(tenant, &space),
     );
     let manifests = Source {
@@ -169,19 +169,19 @@ pub fn add_release(
         url: repo,
         branch,
     };
-    manifests.put(checkout, api, &format!("{folder}/git-manifests.yaml"))?;
+    manifests.put(checkout, api, &format!("{directory}/git-manifests.yaml"))?;
     let list = kustomization(&["git-manifests.yaml", "rbac.yaml"]);
     let list = format!("{list}namespace: {space}\n");
-    resources::create(checkout, &folder, list)?;
+    resources::create(checkout, &directory, list)?;
     let entry = format!("releases/{release}");
     resources::add(checkout, &base, &[], &entry, At::End)?;
     for app in apps(checkout, tenant) {
-        let folder = format!("{base}/{app}");
+        let directory = format!("{base}/{app}");
         let sync = api.app(&app, tenant, &space, &source);
-        checkout.add(format!("{folder}/{entry}/sync.yaml"), sync);
+        checkout.add(format!("{directory}/{entry}/sync.yaml"), sync);
         let list = kustomization(&["sync.yaml"]);
-        resources::create(checkout, &format!("{folder}/{entry}"), list)?;
-        resources::add(checkout, &folder, &["sync.yaml"], &entry, At::End)?;
+        resources::create(checkout, &format!("{directory}/{entry}"), list)?;
+        resources::add(checkout, &directory, &["sync.yaml"], &entry, At::End)?;
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ fn add_overlay_of_app(
     app: &str,
 ) -> Result<(), Error> {
     let base = place.base();
-    let folder = format!("{}/{tenant}", place.tenants());
+    let directory = format!("{}/{tenant}", place.tenants());
     let sync = format!("tenants/base/{tenant}/{app}/sync.yaml");
     let version = match checkout.text(&sync)? {
         Some(text) => version_of(&sync, &text)?,
@@ -229,10 +229,10 @@ fn add_overlay_of_app(
     let space = environment.of_tenant(tenant);
     let patch = api.app_patch(app, &space, place.hub, place.remote, version);
     let overlay = api.app_overlay(&format!("../{base}/{tenant}/{app}"), place.remote);
-    checkout.add(format!("{folder}/{app}/sync-patch.yaml"), patch);
-    resources::create(checkout, &format!("{folder}/{app}"), overlay)?;
+    checkout.add(format!("{directory}/{app}/sync-patch.yaml"), patch);
+    resources::create(checkout, &format!("{directory}/{app}"), overlay)?;
     let base = format!("{base}/{tenant}");
-    resources::add(checkout, &folder, &[&base], app, At::Name)
+    resources::add(checkout, &directory, &[&base], app, At::Name)
 }
 
 /// The API version of the Kustomization in a file.
@@ -251,8 +251,8 @@ fn version_of(path: &str, text: &str) -> Result<Option<String>, Error> {
 }
 
 fn apps(checkout: &Checkout, tenant: &str) -> Vec<String> {
-    let folders = checkout.folders(&format!("tenants/base/{tenant}"));
-    folders
+    let directories = checkout.directories(&format!("tenants/base/{tenant}"));
+    directories
         .into_iter()
         .filter(|name| name != "releases")
         .collect()
@@ -273,7 +273,7 @@ fn each_cluster(
 }
 
 fn known(checkout: &Checkout, tenant: &str) -> Result<(), Error> {
-    let tenants = checkout.folders("tenants/base");
+    let tenants = checkout.directories("tenants/base");
     if tenants.contains(tenant) {
         return Ok(());
     }

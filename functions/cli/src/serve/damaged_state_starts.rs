@@ -1,4 +1,4 @@
-//! A state folder as a power loss or a person leaves it: whatever of it is damaged, `serve` starts and the fleet converges.
+//! A state directory as a power loss or a person leaves it: whatever of it is damaged, `serve` starts and the fleet converges.
 
 use super::testing::{Site, files};
 use std::collections::BTreeSet;
@@ -11,11 +11,11 @@ enum Damage {
     Empty,
     Half,
     Garbage,
-    Folder,
+    Directory,
 }
 
 impl Damage {
-    const ALL: [Self; 4] = [Self::Empty, Self::Half, Self::Garbage, Self::Folder];
+    const ALL: [Self; 4] = [Self::Empty, Self::Half, Self::Garbage, Self::Directory];
 
     fn make(self, file: &Path) {
         let content = fs::read(file).unwrap();
@@ -24,7 +24,7 @@ impl Damage {
             Self::Half => fs::write(file, &content[..content.len() / 2]).unwrap(),
             // Of the same length: only a look at the bytes tells.
             Self::Garbage => fs::write(file, vec![0xa5; content.len().max(7)]).unwrap(),
-            Self::Folder => {
+            Self::Directory => {
                 fs::remove_file(file).unwrap();
                 fs::create_dir(file).unwrap();
                 fs::write(file.join("stray"), b"x").unwrap();
@@ -73,7 +73,7 @@ async fn recovers(site: &Site, version: &'static str, what: &str) -> &'static st
     next
 }
 
-/// The parts of a state folder, such as `blobs/hubs`; of `locks`, which are all alike, only one file.
+/// The parts of a state directory, such as `blobs/hubs`; of `locks`, which are all alike, only one file.
 fn records(site: &Site) -> Vec<PathBuf> {
     let root = site.state();
     let all = files(&root).into_iter();
@@ -86,7 +86,7 @@ fn records(site: &Site) -> Vec<PathBuf> {
     .collect()
 }
 
-/// The first parts of the keys whose blobs are below a folder.
+/// The first parts of the keys whose blobs are below a directory.
 fn kinds(root: &Path) -> BTreeSet<String> {
     let kind = |file: &PathBuf| {
         let mut parts = file.iter().skip_while(|part| *part != "blobs");
@@ -138,10 +138,10 @@ async fn all_files_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_in_the_place_of_each_folder() {
+async fn a_file_in_the_place_of_each_directory() {
     let (site, mut version) = served().await;
     let root = site.state();
-    let folders: BTreeSet<PathBuf> = records(&site)
+    let directories: BTreeSet<PathBuf> = records(&site)
         .iter()
         .flat_map(|file| {
             file.ancestors()
@@ -149,16 +149,21 @@ async fn a_file_in_the_place_of_each_folder() {
                 .map(Path::to_owned)
                 .collect::<Vec<_>>()
         })
-        .filter(|folder| folder.starts_with(&root) && *folder != root)
+        .filter(|directory| directory.starts_with(&root) && *directory != root)
         .collect();
-    for folder in folders {
+    for directory in directories {
         // One that was replaced may have lost this one, which may never be needed again.
-        if !folder.is_dir() {
+        if !directory.is_dir() {
             continue;
         }
-        fs::remove_dir_all(&folder).unwrap();
-        fs::write(&folder, b"not a folder").unwrap();
-        version = recovers(&site, version, &format!("a file at {}", folder.display())).await;
+        fs::remove_dir_all(&directory).unwrap();
+        fs::write(&directory, b"not a directory").unwrap();
+        version = recovers(
+            &site,
+            version,
+            &format!("a file at {}", directory.display()),
+        )
+        .await;
     }
 }
 
@@ -181,8 +186,8 @@ async fn what_cannot_be_read_at_all_is_an_error_and_stays() {
 
 #[test]
 fn the_lock_is_made_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("lock")).unwrap();
-    assert!(super::data::open(Some(folder.path()), "hub", "https://hub").is_ok());
-    assert!(folder.path().join("damaged/1/lock").is_dir());
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("lock")).unwrap();
+    assert!(super::data::open(Some(directory.path()), "hub", "https://hub").is_ok());
+    assert!(directory.path().join("damaged/1/lock").is_dir());
 }

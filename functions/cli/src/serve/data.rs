@@ -1,4 +1,4 @@
-//! The folder in place of the bucket: which one, for one process alone, and what of it must not outlive a process.
+//! The directory in place of the bucket: which one, for one process alone, and what of it must not outlive a process.
 
 use crate::error::Error;
 use crate::term;
@@ -9,18 +9,18 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// A folder that no other process uses.
+/// A directory that no other process uses.
 pub struct Data {
-    /// The folder.
-    pub folder: PathBuf,
+    /// The directory.
+    pub directory: PathBuf,
     /// Locked as long as it is open.
     _lock: File,
 }
 
-/// Opens `given`, else a folder of this hub in the user's state folder, else a temporary one. A hub is its name and its
+/// Opens `given`, else a directory of this hub in the user's state directory, else a temporary one. A hub is its name and its
 /// server: the state of one cluster says nothing about another.
 pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Error> {
-    let folder = match (given, state()) {
+    let directory = match (given, state()) {
         (Some(given), _) => given.to_owned(),
         (None, Some(state)) => state
             .join("driftless")
@@ -28,27 +28,27 @@ pub fn open(given: Option<&Path>, name: &str, server: &str) -> Result<Data, Erro
             .join(key_part(server.trim_start_matches("https://"))),
         (None, None) => env::temp_dir().join(format!("driftless-{}", std::process::id())),
     };
-    let shown = folder.display();
-    fs::create_dir_all(&folder).map_err(|error| Error::new(format!("make {shown}: {error}")))?;
-    let file = folder.join("lock");
+    let shown = directory.display();
+    fs::create_dir_all(&directory).map_err(|error| Error::new(format!("make {shown}: {error}")))?;
+    let file = directory.join("lock");
     let opened = match file.is_dir() {
-        true => set_aside(&folder, &file).and_then(|()| File::create(&file)),
+        true => set_aside(&directory, &file).and_then(|()| File::create(&file)),
         false => File::create(&file),
     };
     let lock = opened.map_err(|error| Error::new(format!("{shown}/lock: {error}")))?;
     lock.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => Error::new(format!("another driftless serve uses {shown}"))
-            .next("end it, or give another folder with --data"),
+            .next("end it, or give another directory with --data"),
         TryLockError::Error(error) => Error::new(format!("lock {shown}/lock: {error}")),
     })?;
     term::success(&format!("artifacts and state are kept in {shown}"));
     Ok(Data {
-        folder,
+        directory,
         _lock: lock,
     })
 }
 
-/// The user's folder for state.
+/// The user's directory for state.
 fn state() -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let given = env::var_os("XDG_STATE_HOME")
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_for_one_process() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = open(Some(folder.path()), "hub", "https://hub").unwrap();
-        let Err(error) = open(Some(folder.path()), "hub", "https://hub") else {
+    fn a_directory_is_for_one_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = open(Some(directory.path()), "hub", "https://hub").unwrap();
+        let Err(error) = open(Some(directory.path()), "hub", "https://hub") else {
             unreachable!("opened twice")
         };
         assert!(
@@ -89,6 +89,6 @@ mod tests {
         );
         assert!(error.next.is_some_and(|next| next.contains("--data")));
         drop(first);
-        assert!(open(Some(folder.path()), "hub", "https://hub").is_ok());
+        assert!(open(Some(directory.path()), "hub", "https://hub").is_ok());
     }
 }

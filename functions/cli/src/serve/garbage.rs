@@ -1,4 +1,4 @@
-//! What nothing refers to any more leaves the state folder. On AWS the bucket's own rules do that.
+//! What nothing refers to any more leaves the state directory. On AWS the bucket's own rules do that.
 //!
 //! ```text
 //! status.artifact of the hub's objects ──▶ artifacts/HASH.*
@@ -9,7 +9,7 @@
 //! status has had its artifact for a while that is longer than any step, and an artifact when there has been neither status
 //! nor note for such a while. Whoever stores an artifact or a note again makes its file young again, and it stays.
 
-use driftless_adapters::local::FolderBlobs;
+use driftless_adapters::local::DirectoryBlobs;
 use driftless_core::failure::Failure;
 use driftless_core::flux::{ArtifactStatus, FluxKind};
 use driftless_core::hub;
@@ -30,7 +30,7 @@ const WAITS: Duration = Duration::from_secs(24 * 3600);
 const NOTES: [&str; 2] = ["commits/", "charts/"];
 
 /// Starts to collect, from one interval on.
-pub fn timer(ports: Ports, store: FolderBlobs, hub: String) -> JoinHandle<()> {
+pub fn timer(ports: Ports, store: DirectoryBlobs, hub: String) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut garbage = Garbage::new(store);
         loop {
@@ -47,13 +47,13 @@ pub fn timer(ports: Ports, store: FolderBlobs, hub: String) -> JoinHandle<()> {
 
 /// What was found without a reference, and when it was found so first.
 pub struct Garbage {
-    store: FolderBlobs,
+    store: DirectoryBlobs,
     since: BTreeMap<String, Duration>,
 }
 
 impl Garbage {
     /// Nothing was found yet.
-    pub fn new(store: FolderBlobs) -> Self {
+    pub fn new(store: DirectoryBlobs) -> Self {
         Self {
             store,
             since: BTreeMap::new(),
@@ -63,7 +63,7 @@ impl Garbage {
     /// Looks once, and removes what has had no reference for long enough; returns how much that was.
     ///
     /// # Errors
-    /// The hub's objects or the folder cannot be read: nothing is removed then.
+    /// The hub's objects or the directory cannot be read: nothing is removed then.
     pub async fn collect(&mut self, ports: &Ports, hub: &str) -> Result<usize, Failure> {
         let unused = self.unused(ports, hub).await?;
         let now = ports.clock.now();
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    async fn keys(store: &FolderBlobs, prefix: &str) -> BTreeSet<String> {
+    async fn keys(store: &DirectoryBlobs, prefix: &str) -> BTreeSet<String> {
         let listed = store.list(prefix).await.unwrap();
         listed.into_iter().map(|entry| entry.key).collect()
     }
@@ -157,7 +157,7 @@ mod tests {
             unreachable!("it does not start")
         };
         serving.rest().await;
-        let store = FolderBlobs::open(&site.state()).unwrap();
+        let store = DirectoryBlobs::open(&site.state()).unwrap();
         let (artifacts, commits) = (
             keys(&store, "artifacts/").await,
             keys(&store, "commits/").await,
@@ -225,7 +225,7 @@ mod tests {
         serving.rest().await;
         let ports = serving.shared.ports.clone();
         serving.end().await;
-        let store = FolderBlobs::open(&site.state()).unwrap();
+        let store = DirectoryBlobs::open(&site.state()).unwrap();
         let mut garbage = Garbage::new(store.clone());
         let artifact = format!("artifacts/{}.tar.gz", "0".repeat(64));
         let put = async || {

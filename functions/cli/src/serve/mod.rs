@@ -62,7 +62,7 @@ pub struct Args {
     /// Its branch
     #[arg(long, default_value = "main", requires = "repository")]
     branch: String,
-    /// The folder in it that leads to everything else
+    /// The directory in it that leads to everything else
     #[arg(long, default_value = "./", requires = "repository")]
     path: String,
     /// Where to listen

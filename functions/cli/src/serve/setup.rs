@@ -7,11 +7,11 @@ use crate::hub::{access, load};
 use crate::term;
 use driftless_adapters::config::{self, LocalOptions};
 use driftless_adapters::git::Hosts;
-use driftless_adapters::local::{FolderBlobs, LocalQueue};
+use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
 use driftless_core::bootstrap::{self, Report, Root};
 use driftless_core::hub::{self, Hub, Settings};
 use driftless_core::ports::{Cluster, Ports, Precondition, Secret};
-use driftless_core::repository::{folder, folder_url};
+use driftless_core::repository::{directory, directory_url};
 use driftless_core::{state, webhook};
 use std::collections::BTreeMap;
 use std::env;
@@ -36,16 +36,16 @@ pub struct Installation {
     pub queue: LocalQueue,
     /// The hub's address.
     pub server: String,
-    /// The folder of `ports`.
+    /// The directory of `ports`.
     pub data: Data,
     /// The store in it.
-    pub store: FolderBlobs,
+    pub store: DirectoryBlobs,
 }
 
 /// The URL of `--repository`.
 pub fn repository(text: &str) -> Result<String, String> {
-    if let Some(path) = folder(text) {
-        return Ok(folder_url(path));
+    if let Some(path) = directory(text) {
+        return Ok(directory_url(path));
     }
     if text.starts_with("https://") || text.starts_with("ssh://") {
         return Ok(text.to_owned());
@@ -75,9 +75,9 @@ pub async fn start(args: &Args) -> Result<Installation, Error> {
     let server = access(&kubeconfig)?.server;
     settings.allow_local_clusters |= is_loopback(&server);
     let data = data::open(args.data.as_deref(), &args.name, &server)?;
-    let store = FolderBlobs::open(&data.folder)?;
-    let folder = local_repository(&store, args.repository.as_deref()).await?;
-    let options = options(args, &data.folder, kubeconfig, folder)?;
+    let store = DirectoryBlobs::open(&data.directory)?;
+    let directory = local_repository(&store, args.repository.as_deref()).await?;
+    let options = options(args, &data.directory, kubeconfig, directory)?;
     let (ports, queue) = config::local_ports(options)?;
     let hub = begin(&ports, &settings).await?;
     if let Some(url) = &args.repository {
@@ -143,22 +143,22 @@ pub fn tell(report: &Report) {
     }
 }
 
-/// The folder that may be read as a repository: the one that `--repository` names, or named at the last start that was given
-/// one. Objects on the hub may name any folder, and are not believed.
+/// The directory that may be read as a repository: the one that `--repository` names, or named at the last start that was given
+/// one. Objects on the hub may name any directory, and are not believed.
 async fn local_repository(
-    store: &FolderBlobs,
+    store: &DirectoryBlobs,
     given: Option<&str>,
 ) -> Result<Option<PathBuf>, Error> {
-    let folder = |url: &str| folder(url).map(PathBuf::from);
+    let directory = |url: &str| directory(url).map(PathBuf::from);
     if let Some(given) = given {
-        return Ok(folder(given));
+        return Ok(directory(given));
     }
     let known = state::recall::<String>(store, REPOSITORY).await?;
-    let Some(folder) = known.and_then(|(url, _)| folder(&url)) else {
+    let Some(directory) = known.and_then(|(url, _)| directory(&url)) else {
         return Ok(None);
     };
-    let shown = folder.display();
-    if !folder.is_dir() {
+    let shown = directory.display();
+    if !directory.is_dir() {
         let what = format!("file://{shown}, the last --repository, is not there any more");
         term::failure(&what);
         return Ok(None);
@@ -166,21 +166,21 @@ async fn local_repository(
     term::success(&format!(
         "file://{shown} is read, as the last --repository said"
     ));
-    Ok(Some(folder))
+    Ok(Some(directory))
 }
 
 /// Keeps what `--repository` was for starts without it.
-async fn remember_repository(store: &FolderBlobs, url: &str) -> Result<(), Error> {
+async fn remember_repository(store: &DirectoryBlobs, url: &str) -> Result<(), Error> {
     state::write(store, REPOSITORY, &url, Precondition::None).await?;
     Ok(())
 }
 
-/// GitHub's API; of the repositories in folders only this one.
+/// GitHub's API; of the repositories in directories only this one.
 fn options(
     args: &Args,
     data: &Path,
     kubeconfig: Vec<u8>,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
 ) -> Result<LocalOptions, Error> {
     let url = args.repository.as_deref().unwrap_or_default();
     let hosts = match &args.github_api {
@@ -189,7 +189,7 @@ fn options(
     };
     Ok(LocalOptions {
         given_secrets: secrets(args, kubeconfig)?,
-        git_repositories: folder.into_iter().collect(),
+        git_repositories: directory.into_iter().collect(),
         hosts,
         ..LocalOptions::new(data)
     })
@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_is_read_as_long_as_no_other_repository_is_given() {
+    async fn a_directory_is_read_as_long_as_no_other_repository_is_given() {
         let home = tempfile::tempdir().unwrap();
-        let store = FolderBlobs::open(&home.path().join("state")).unwrap();
+        let store = DirectoryBlobs::open(&home.path().join("state")).unwrap();
         let fleet = home.path().join("fleet");
         std::fs::create_dir(&fleet).unwrap();
-        let url = folder_url(&fleet.to_string_lossy());
+        let url = directory_url(&fleet.to_string_lossy());
         let read = async |given: Option<&str>| match local_repository(&store, given).await {
-            Ok(folder) => folder,
+            Ok(directory) => directory,
             Err(error) => panic!("{}", error.message),
         };
         let remember = async |url: &str| assert!(remember_repository(&store, url).await.is_ok());

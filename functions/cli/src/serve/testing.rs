@@ -1,4 +1,4 @@
-//! `driftless serve` in a test: its workers, timer and state folder, over a hub in this process, a fleet in a folder and a
+//! `driftless serve` in a test: its workers, timer and state directory, over a hub in this process, a fleet in a directory and a
 //! chart repository in memory. Time is virtual: a wait costs nothing.
 
 use super::metrics::Metrics;
@@ -10,8 +10,8 @@ use crate::fleet::{Fleet, HubPlan};
 use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_adapters::aws::S3Buckets;
-use driftless_adapters::git::FolderGit;
-use driftless_adapters::local::{FolderBlobs, LocalQueue};
+use driftless_adapters::git::DirectoryGit;
+use driftless_adapters::local::{DirectoryBlobs, LocalQueue};
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
     Cause, Charts, Clock, Connection, Fetched, Layer, Manifest, Ports, Referrer, Request,
@@ -143,8 +143,8 @@ impl Repository {
             tree.insert(path, EntryKind::File, Bytes::from(text))
                 .unwrap();
         }
-        let (reader, folder) = (Reader::new(&tree), TreePath::new("web").unwrap());
-        let package = Package::from_tree(&reader, &folder, &LoadLimits::default()).unwrap();
+        let (reader, directory) = (Reader::new(&tree), TreePath::new("web").unwrap());
+        let package = Package::from_tree(&reader, &directory, &LoadLimits::default()).unwrap();
         let chart = Bytes::from(package.pack("web").unwrap());
         let digest = hex::encode(Sha256::digest(&chart));
         let index = format!(
@@ -200,7 +200,7 @@ impl Charts for Repository {
     }
 }
 
-/// A cluster, a fleet and a state folder, whether somebody serves them or not.
+/// A cluster, a fleet and a state directory, whether somebody serves them or not.
 pub struct Site {
     world: World,
     home: tempfile::TempDir,
@@ -210,15 +210,15 @@ impl Site {
     /// The fleet with that version in it, and a cluster with Flux's definitions and the root.
     pub async fn new(version: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("fleet");
-        write(&folder, version);
+        let directory = home.path().join("fleet");
+        write(&directory, version);
         let fleet = Fleet {
             url: FLEET.to_owned(),
             branch: "main".to_owned(),
             artifact: None,
             is_stated: false,
-            git: FolderGit::new(Duration::ZERO)
-                .with(FLEET, None, &folder)
+            git: DirectoryGit::new(Duration::ZERO)
+                .with(FLEET, None, &directory)
                 .unwrap(),
             hubs: vec![HubPlan {
                 name: HUB.to_owned(),
@@ -243,7 +243,7 @@ impl Site {
         Self { world, home }
     }
 
-    /// The state folder.
+    /// The state directory.
     pub fn state(&self) -> PathBuf {
         self.home.path().join("state")
     }
@@ -252,7 +252,7 @@ impl Site {
     pub async fn serve(&self) -> Result<Serving<'_>, Error> {
         let queue = LocalQueue::new(1000);
         let ports = Ports {
-            blobs: Arc::new(FolderBlobs::open(&self.state())?),
+            blobs: Arc::new(DirectoryBlobs::open(&self.state())?),
             queue: Arc::new(queue.clone()),
             ..self.world.ports.clone()
         };
@@ -362,9 +362,9 @@ impl Serving<'_> {
     }
 }
 
-fn write(folder: &Path, version: &str) {
+fn write(directory: &Path, version: &str) {
     for (file, text) in FILES {
-        let path = folder.join(file);
+        let path = directory.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text = text.replace("VERSION", version);
         if fs::read_to_string(&path).is_ok_and(|known| known == text) {
@@ -374,9 +374,9 @@ fn write(folder: &Path, version: &str) {
     }
 }
 
-/// Every file below a folder, in order.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+/// Every file below a directory, in order.
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();

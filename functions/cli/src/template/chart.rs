@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loads a folder or a .tgz.
+/// Loads a directory or a .tgz.
 pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
     let limits = LoadLimits::of(compat);
     let name = path.display().to_string();
@@ -14,10 +14,10 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
         return Err(Error::new(format!(
             "chart '{name}' is remote: no repository and no registry is asked"
         ))
-        .next("download it with helm pull, and name the folder or the .tgz file"));
+        .next("download it with helm pull, and name the directory or the .tgz file"));
     }
     let meta = fs::metadata(path).map_err(|error| {
-        Error::new(format!("chart '{name}': {error}")).next("name a folder or a .tgz file")
+        Error::new(format!("chart '{name}': {error}")).next("name a directory or a .tgz file")
     })?;
     if !meta.is_dir() {
         if meta.len() > limits.bytes {
@@ -37,11 +37,11 @@ pub fn load(path: &Path, compat: Compat) -> Result<Chart, Error> {
         bytes: 0,
         files: Vec::new(),
     };
-    walk.folder(path, "", 0)?;
+    walk.directory(path, "", 0)?;
     Chart::from_files(walk.files, compat, &limits).map_err(Error::new)
 }
 
-/// Folders that are nested; links may point back.
+/// Directories that are nested; links may point back.
 const MAX_DEPTH: usize = 64;
 
 struct Walk {
@@ -52,18 +52,18 @@ struct Walk {
 }
 
 impl Walk {
-    /// Reads a folder in order of name; links are followed, as Helm does.
-    fn folder(&mut self, folder: &Path, inside: &str, depth: usize) -> Result<(), Error> {
+    /// Reads a directory in order of name; links are followed, as Helm does.
+    fn directory(&mut self, directory: &Path, inside: &str, depth: usize) -> Result<(), Error> {
         let fail = |error: &dyn std::fmt::Display| {
-            Error::new(format!("read '{}': {error}", folder.display()))
+            Error::new(format!("read '{}': {error}", directory.display()))
         };
         if depth > MAX_DEPTH {
             return Err(fail(
-                &"folders are nested too deeply, or link to each other",
+                &"directories are nested too deeply, or link to each other",
             ));
         }
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|error| fail(&error))? {
+        for entry in fs::read_dir(directory).map_err(|error| fail(&error))? {
             let name = entry.map_err(|error| fail(&error))?.file_name();
             match name.into_string() {
                 Ok(name) => names.push(name),
@@ -72,7 +72,7 @@ impl Walk {
         }
         names.sort();
         for name in names {
-            let path = folder.join(&name);
+            let path = directory.join(&name);
             let inner = match inside {
                 "" => name,
                 inside => format!("{inside}/{name}"),
@@ -83,7 +83,7 @@ impl Walk {
                 continue;
             }
             if meta.is_dir() {
-                self.folder(&path, &inner, depth + 1)?;
+                self.directory(&path, &inner, depth + 1)?;
             } else {
                 self.file(&path, inner, &meta)?;
             }

@@ -17,14 +17,14 @@ const EXAMPLES: &str = "Examples:
   driftless template my-release chart-1.2.3.tgz -f values.yaml --set image.tag=1.2
   driftless template my-release ./chart --kube-version 1.34.0 --helm4
 
-Charts are folders or .tgz files of this machine; a repository is not asked, and no cluster. Helm's flags for an installation, \
+Charts are directories or .tgz files of this machine; a repository is not asked, and no cluster. Helm's flags for an installation, \
 such as --wait, --timeout, --atomic or --create-namespace, are accepted and change nothing.";
 
 /// Render a chart, as `helm template` does
 #[derive(clap::Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub struct Args {
-    /// The release's name (left out: release-name), and the chart's folder or .tgz
+    /// The release's name (left out: release-name), and the chart's directory or .tgz
     #[arg(value_name = "[NAME] CHART", num_args = 1..=2, required = true)]
     name_and_chart: Vec<String>,
     /// Render as Helm 4 does, not as Helm 3
@@ -97,7 +97,7 @@ fn render(args: &Args, name: &str, path: &Path) -> Result<Rendered, Error> {
 
 /// A chart of this machine, and what it is to become.
 pub struct Release<'r> {
-    /// A folder or a .tgz.
+    /// A directory or a .tgz.
     pub chart: &'r Path,
     pub name: &'r str,
     pub namespace: &'r str,

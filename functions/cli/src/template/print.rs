@@ -23,7 +23,7 @@ pub struct Args {
     /// Only what these templates rendered: templates/x.yaml, or a pattern
     #[arg(short, long, value_name = "TEMPLATE")]
     show_only: Vec<String>,
-    /// Write a file a template into this folder
+    /// Write a file a template into this directory
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     /// Put the release's name between --output-dir and the files
@@ -31,7 +31,7 @@ pub struct Args {
     release_name: bool,
 }
 
-/// Prints, or writes to the folder.
+/// Prints, or writes to the directory.
 pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error> {
     let shown = OutputFilter {
         include_crds: args.include_crds,
@@ -39,17 +39,17 @@ pub fn all(rendered: &Rendered, release: &str, args: &Args) -> Result<(), Error>
         skip_tests: args.skip_tests,
         show_only: args.show_only.clone(),
     };
-    if let Some(folder) = &args.output_dir {
-        let folder = match args.release_name {
-            true => folder.join(release),
-            false => folder.clone(),
+    if let Some(directory) = &args.output_dir {
+        let directory = match args.release_name {
+            true => directory.join(release),
+            false => directory.clone(),
         };
-        return write_all(rendered, &folder, &shown);
+        return write_all(rendered, &directory, &shown);
     }
     term::result(&template_text(rendered, &shown).map_err(Error::new)?)
 }
 
-fn write_all(rendered: &Rendered, folder: &Path, shown: &OutputFilter) -> Result<(), Error> {
+fn write_all(rendered: &Rendered, directory: &Path, shown: &OutputFilter) -> Result<(), Error> {
     let crds = rendered
         .crds
         .iter()
@@ -60,7 +60,7 @@ fn write_all(rendered: &Rendered, folder: &Path, shown: &OutputFilter) -> Result
     let hooks = hooks.map(|hook| (&hook.manifest.source, &hook.manifest.content));
     let mut written = BTreeSet::new();
     for (source, text) in crds.chain(manifests).chain(hooks) {
-        let path = folder.join(source);
+        let path = directory.join(source);
         let first = written.insert(source.clone());
         append(&path, source, text, first)
             .map_err(|error| Error::new(format!("write '{}': {error}", path.display())))?;

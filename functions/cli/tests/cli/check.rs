@@ -33,7 +33,7 @@ spec:
     name: flux-system
 ";
 
-/// A Kustomization of the folder with its name.
+/// A Kustomization of the directory with its name.
 pub fn kustomization(name: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: {name}\n  namespace: flux-system\n\
@@ -49,24 +49,24 @@ pub fn config_map(name: &str) -> String {
 
 /// A repository with one hub and these files.
 pub fn fleet(files: &[(&str, String)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let root = ("clusters/one/flux-system/gotk-sync.yaml", SYNC.to_owned());
     for (path, text) in files.iter().chain([&root]) {
-        let file = folder.path().join(path);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("make a directory");
         std::fs::write(file, text).expect("write a file");
     }
-    folder
+    directory
 }
 
-pub fn check(folder: &Path, more: &[&str]) -> Done {
-    let args = [&["check", folder.to_str().expect("UTF-8")], more].concat();
+pub fn check(directory: &Path, more: &[&str]) -> Done {
+    let args = [&["check", directory.to_str().expect("UTF-8")], more].concat();
     let home = tempfile::tempdir().expect("a home");
     run_in(home.path(), &args, &[])
 }
 
 /// `FILE:LINE` of the error that has these words, relative to the fleet.
-fn place(found: &Value, folder: &Path, words: &str) -> String {
+fn place(found: &Value, directory: &Path, words: &str) -> String {
     let errors = found["errors"].as_array().expect("errors");
     let error = errors.iter().find(|error| {
         error["message"]
@@ -75,7 +75,7 @@ fn place(found: &Value, folder: &Path, words: &str) -> String {
     });
     let error = error.unwrap_or_else(|| panic!("no error with '{words}' in {found:#}"));
     let file = Path::new(error["file"].as_str().unwrap_or_default());
-    let real = folder.canonicalize().expect("the folder");
+    let real = directory.canonicalize().expect("the directory");
     let file = file.strip_prefix(real).unwrap_or(file).display();
     format!("{file}:{}", error["line"])
 }
@@ -83,7 +83,7 @@ fn place(found: &Value, folder: &Path, words: &str) -> String {
 #[test]
 fn the_sample_is_sound() {
     let sample = tools::tests().join("fleet");
-    let text = |folder: &str| sample.join(folder).display().to_string();
+    let text = |directory: &str| sample.join(directory).display().to_string();
     let done = check(&sample.join("platform"), &["--verbose"]);
     for words in [
         "note: demo, production, staging: GitRepository/team-a/apps: not checked: ",
@@ -168,7 +168,7 @@ fn clusters_that_config_maps_tell_of_are_checked() {
         opened("missing", ""),
         opened("azure", ""),
     ];
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/all.yaml", files.join("---\n")),
         ("generic/a.yaml", config_map("a")),
         ("aws/a.yaml", config_map("a")),
@@ -177,7 +177,7 @@ fn clusters_that_config_maps_tell_of_are_checked() {
         ("aks/a.yaml", config_map("a")),
         ("gke/a.yaml", config_map("a")),
     ]);
-    let done = check(folder.path(), &["--verbose"]);
+    let done = check(directory.path(), &["--verbose"]);
     for name in ["generic", "aws", "aks", "gke", "missing"] {
         let words = format!("cluster {name} stands in for that of ConfigMap/apps/{name}");
         assert!(done.out.contains(&words), "{words}: {}", done.out);
@@ -207,7 +207,7 @@ fn every_error_has_its_file_and_line() {
                           spec:\n  template:\n    spec:\n      containers: []\n";
     let tenant =
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: tenant, namespace: flux-system}\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/good.yaml", kustomization("good", "")),
         ("good/config.yaml", config_map("good")),
         ("clusters/one/broken.yaml", kustomization("broken", "")),
@@ -241,17 +241,17 @@ fn every_error_has_its_file_and_line() {
         ),
         ("after/config.yaml", config_map("after")),
     ]);
-    let done = check(folder.path(), &["-o", "json"]);
+    let done = check(directory.path(), &["-o", "json"]);
     assert_eq!(done.code, 1, "{}", done.err);
     let found: Value = serde_json::from_str(&done.out).expect("JSON");
     for (words, want) in [
         ("not valid YAML", "broken/config.yaml:6"),
         ("base/gone", "missing/kustomization.yaml:2"),
         ("selector", "invalid/web.yaml:7"),
-        ("no folder 'nowhere'", "clusters/one/nowhere.yaml:8"),
+        ("no directory 'nowhere'", "clusters/one/nowhere.yaml:8"),
         ("forbidden", "tenant/config.yaml:1"),
     ] {
-        assert_eq!(place(&found, folder.path(), words), want, "{found:#}");
+        assert_eq!(place(&found, directory.path(), words), want, "{found:#}");
     }
     assert_eq!(
         found["errors"].as_array().map(Vec::len),
@@ -268,7 +268,7 @@ fn every_error_has_its_file_and_line() {
     let objects = found["hubs"][0]["objects"].to_string();
     let good = r#"{"cluster":"one","object":"Kustomization/flux-system/good","state":"Ready"}"#;
     assert!(objects.contains(good), "{objects}");
-    let text = check(folder.path(), &[]);
+    let text = check(directory.path(), &[]);
     for line in [
         "invalid/web.yaml:7: error: one: Kustomization/flux-system/invalid: Deployment",
         "note: one: acme.example/v1 Gadget: not checked: nothing that was applied defines it",
@@ -286,7 +286,7 @@ fn what_an_unchecked_chart_may_bring_is_no_error() {
     let repository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: acme\n  namespace: flux-system\nspec:\n\
                       \x20 url: https://charts.acme.example\n";
     let healthy = "  dependsOn:\n  - name: charts\n  healthChecks:\n  - apiVersion: apps/v1\n    kind: Deployment\n    name: gadgets\n    namespace: default\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         (
             "clusters/one/charts.yaml",
             kustomization("charts", "  wait: true\n"),
@@ -306,7 +306,7 @@ fn what_an_unchecked_chart_may_bring_is_no_error() {
         ),
         ("last/config.yaml", config_map("last")),
     ]);
-    let done = check(folder.path(), &["-o", "json"]);
+    let done = check(directory.path(), &["-o", "json"]);
     let found = done.json();
     let notes = found["notes"].to_string();
     for words in [
@@ -330,7 +330,7 @@ fn what_a_bucket_brings_is_told_as_unchecked() {
         "kind: GitRepository\n    name: flux-system",
         "kind: Bucket\n    name: fleet",
     );
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/bucket.yaml", format!("{bucket}---\n{apps}")),
         (
             "clusters/one/last.yaml",
@@ -338,7 +338,7 @@ fn what_a_bucket_brings_is_told_as_unchecked() {
         ),
         ("last/config.yaml", config_map("last")),
     ]);
-    let done = check(folder.path(), &["-o", "json"]);
+    let done = check(directory.path(), &["-o", "json"]);
     assert_eq!(done.code, 0, "{} {}", done.out, done.err);
     let found = done.json();
     let notes = found["notes"].to_string();
@@ -356,10 +356,10 @@ fn what_a_bucket_brings_is_told_as_unchecked() {
 
 #[test]
 fn wrong_use_is_told() {
-    let empty = tempfile::tempdir().expect("a folder");
+    let empty = tempfile::tempdir().expect("a directory");
     check(empty.path(), &[]).refused(1, &["has no hub", "--path"]);
     check(&empty.path().join("gone"), &[]).refused(2, &["gone does not exist", "Next:"]);
-    check(empty.path(), &["--path", "clusters/x"]).refused(2, &["no folder 'clusters/x'"]);
+    check(empty.path(), &["--path", "clusters/x"]).refused(2, &["no directory 'clusters/x'"]);
     check(empty.path(), &["--source", "nonsense"]).refused(2, &["URL=DIR"]);
 }
 
@@ -426,17 +426,20 @@ fn files_for_openpgp_keys_are_opened() {
     let corpus = tools::tests().join("corpus/sops");
     let read = |name: &str| std::fs::read_to_string(corpus.join(name)).expect("the corpus");
     let decryption = "  targetNamespace: default\n  decryption:\n    provider: sops\n    secretRef:\n      name: sops-gpg\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", decryption)),
         ("apps/secret.yaml", read("cases/pgp-rsa.enc.yaml")),
     ]);
     let key = corpus.join("pgp-rsa.asc");
-    let done = check(folder.path(), &["--sops-key", key.to_str().expect("UTF-8")]);
+    let done = check(
+        directory.path(),
+        &["--sops-key", key.to_str().expect("UTF-8")],
+    );
     assert!(!done.out.contains("encrypted"), "{}", done.out);
     done.ok();
     let other = corpus.join("pgp-ed25519.asc");
     let done = check(
-        folder.path(),
+        directory.path(),
         &["--age-key", other.to_str().expect("UTF-8")],
     );
     assert!(
@@ -464,8 +467,8 @@ fn broken() -> tempfile::TempDir {
 
 #[test]
 fn annotations_of_github_actions() {
-    let folder = broken();
-    let done = check(folder.path(), &["-o", "github"]);
+    let directory = broken();
+    let done = check(directory.path(), &["-o", "github"]);
     let errors = done
         .out
         .lines()
@@ -484,8 +487,8 @@ fn annotations_of_github_actions() {
 
 #[test]
 fn test_cases_of_junit() {
-    let folder = broken();
-    let done = check(folder.path(), &["-o", "junit"]);
+    let directory = broken();
+    let done = check(directory.path(), &["-o", "junit"]);
     for words in [
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"driftless check\" tests=\"4\" failures=\"2\" skipped=\"0\"",
         "<testcase name=\"Kustomization/flux-system/flux-system\" classname=\"one\"/>",
@@ -503,8 +506,8 @@ fn test_cases_of_junit() {
 
 #[test]
 fn results_of_sarif() {
-    let folder = broken();
-    let done = check(folder.path(), &["-o", "sarif"]);
+    let directory = broken();
+    let done = check(directory.path(), &["-o", "sarif"]);
     assert_eq!(done.code, 1, "{}", done.err);
     let found: Value = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!(found["version"], "2.1.0");
@@ -593,7 +596,7 @@ spec:
             + &kustomization(name, more).replace("namespace: flux-system", "namespace: apps")
     };
     let after = "  dependsOn:\n  - name: policies\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/policies.yaml", kustomization("policies", "")),
         ("policies/rule.yaml", rule.to_owned()),
         ("policies/kyverno.yaml", policy.to_owned()),
@@ -606,12 +609,12 @@ spec:
             object("named", "  suspend: true\n  serviceAccountName: dev-team\n"),
         ),
     ]);
-    let done = check(folder.path(), &["-o", "json"]);
+    let done = check(directory.path(), &["-o", "json"]);
     assert_eq!(done.code, 1, "{}", done.err);
     let found: Value = serde_json::from_str(&done.out).expect("JSON");
     let denied = "ValidatingAdmissionPolicy 'tenants-name-an-account' with binding 'tenants-name-an-account' denied request: .spec.serviceAccountName is required";
     assert_eq!(
-        place(&found, folder.path(), denied),
+        place(&found, directory.path(), denied),
         "bad/sync.yaml:7",
         "{found:#}"
     );

@@ -32,10 +32,10 @@ fn texts(list: &Value) -> Vec<String> {
         .collect()
 }
 
-fn found(done: &Done, folder: &Path) -> Found {
+fn found(done: &Done, directory: &Path) -> Found {
     let json: Value = serde_json::from_str(&done.out)
         .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
-    let root = folder.canonicalize().expect("the folder");
+    let root = directory.canonicalize().expect("the directory");
     let error = |one: &Value| {
         let file = Path::new(one["file"].as_str().unwrap_or_default());
         let file = file.strip_prefix(&root).unwrap_or(file).display();
@@ -69,9 +69,9 @@ fn found(done: &Done, folder: &Path) -> Found {
     }
 }
 
-fn checked(folder: &Path, more: &[&str]) -> Found {
-    let done = check(folder, &[&["-o", "json"], more].concat());
-    found(&done, folder)
+fn checked(directory: &Path, more: &[&str]) -> Found {
+    let done = check(directory, &[&["-o", "json"], more].concat());
+    found(&done, directory)
 }
 
 impl Found {
@@ -188,8 +188,8 @@ fn charts_behind_the_network_are_one_note_a_host() {
         ),
         ("apps/all.yaml", all),
     ];
-    let folder = files(&apps, &last("apps"));
-    checked(folder.path(), &[])
+    let directory = files(&apps, &last("apps"));
+    checked(directory.path(), &[])
         .has_notes(&[
             ("https://charts.acme.example", 2),
             ("oci://registry.acme.example", 4),
@@ -221,8 +221,8 @@ fn groups_that_end_like_kubernetes_own_are_custom() {
         "clusters/one/apps.yaml",
         kustomization("apps", "  wait: true\n"),
     );
-    let folder = files(&[apps.clone(), ("apps/all.yaml", all)], &last("apps"));
-    checked(folder.path(), &[])
+    let directory = files(&[apps.clone(), ("apps/all.yaml", all)], &last("apps"));
+    checked(directory.path(), &[])
         .has_notes(&[
             ("externaldns.k8s.io/v1alpha1 DNSEndpoint", 1),
             ("gateway.networking.k8s.io/v1,v1beta1 HTTPRoute", 3),
@@ -237,8 +237,8 @@ fn groups_that_end_like_kubernetes_own_are_custom() {
                       \x20   storage: true\n    schema: {openAPIV3Schema: {type: object}}\n";
     let other = object("acme.example/v1beta1", "Gadget", "a", "default");
     let all = join(&[definition.to_owned(), gone, old, other]);
-    let folder = files(&[apps, ("apps/all.yaml", all)], &[]);
-    let wrong = checked(folder.path(), &[]);
+    let directory = files(&[apps, ("apps/all.yaml", all)], &[]);
+    let wrong = checked(directory.path(), &[]);
     assert_eq!(wrong.errors.len(), 3, "{:#?}", wrong.errors);
     for words in ["Ingress", "PodSecurityPolicy", "acme.example/v1beta1"] {
         let mut errors = wrong.errors.iter();
@@ -263,8 +263,8 @@ fn objects_of_a_cluster_need_no_namespace() {
         ),
         ("issuers/all.yaml", join(&[issuer, realm])),
     ];
-    let folder = files(&base, &last("issuers"));
-    checked(folder.path(), &[])
+    let directory = files(&base, &last("issuers"));
+    checked(directory.path(), &[])
         .has_notes(&[
             ("acme.example/v1 Realm", 1),
             ("cert-manager.io/v1 ClusterIssuer", 1),
@@ -282,8 +282,8 @@ fn objects_of_a_cluster_need_no_namespace() {
         ),
         ("second/all.yaml", second),
     ];
-    let folder = files(&own, &last("second"));
-    checked(folder.path(), &[])
+    let directory = files(&own, &last("second"));
+    checked(directory.path(), &[])
         .has_notes(&[("acme.example/v1 Realm", 2)])
         .is(LAST, "Ready");
 }
@@ -313,9 +313,9 @@ fn values_that_are_not_in_git_are_one_note_each() {
         ("clusters/one/c.yaml", kustomization("c", from)),
         ("c/service.yaml", config_map("c")),
     ];
-    let folder = files(&own, &last("a"));
+    let directory = files(&own, &last("a"));
     let secret = "Secret/flux-system/cluster-vars";
-    let placeholders = checked(folder.path(), &[]);
+    let placeholders = checked(directory.path(), &[]);
     placeholders
         .has_notes(&[(secret, 3), (secret, 1)])
         .says(secret, "placeholders stand in for its values (give --with)")
@@ -327,20 +327,20 @@ fn values_that_are_not_in_git_are_one_note_each() {
         ["Deployment/default/web-placeholder-name"]
     );
 
-    let given = tempfile::tempdir().expect("a folder");
+    let given = tempfile::tempdir().expect("a directory");
     let vars = |replicas: &str| {
         let text = object("v1", "Secret", "cluster-vars", "")
             + &format!("stringData: {{NAME: web, DOMAIN: acme.example, REPLICAS: '{replicas}'}}\n");
-        std::fs::create_dir_all(given.path().join("more")).expect("a folder");
+        std::fs::create_dir_all(given.path().join("more")).expect("a directory");
         std::fs::write(given.path().join("more/vars.yaml"), text).expect("a file");
     };
     let with = given.path().to_str().expect("UTF-8");
     vars("2");
-    checked(folder.path(), &["--with", with])
+    checked(directory.path(), &["--with", with])
         .has_notes(&[])
         .is(LAST, "Ready");
     vars("two");
-    let wrong = checked(folder.path(), &["--with", with]);
+    let wrong = checked(directory.path(), &["--with", with]);
     let [error] = &wrong.errors[..] else {
         panic!("{:#?}", wrong.errors)
     };
@@ -367,8 +367,8 @@ fn placeholders_hide_no_error() {
         ),
         ("b/service.yaml", service("b", "80")),
     ];
-    let folder = files(&own, &[]);
-    let wrong = checked(folder.path(), &[]);
+    let directory = files(&own, &[]);
+    let wrong = checked(directory.path(), &[]);
     assert_eq!(wrong.errors.len(), 2, "{:#?}", wrong.errors);
     assert!(
         wrong.errors[0].starts_with("a/service.yaml:"),
@@ -418,17 +418,17 @@ fn logins_keys_and_values_of_releases_are_one_note_each() {
         ),
         ("charts/needy/templates/a.yaml", template.to_owned()),
     ];
-    let folder = files(&own, &[]);
+    let directory = files(&own, &[]);
     let source = config_map("x");
-    let other = tempfile::tempdir().expect("a folder");
-    std::fs::create_dir_all(other.path().join("x")).expect("a folder");
-    std::fs::create_dir_all(other.path().join("y")).expect("a folder");
+    let other = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir_all(other.path().join("x")).expect("a directory");
+    std::fs::create_dir_all(other.path().join("y")).expect("a directory");
     std::fs::write(other.path().join("x/a.yaml"), &source).expect("a file");
     std::fs::write(other.path().join("y/a.yaml"), &source).expect("a file");
     let stands_in =
         |name: &str| format!("https://github.com/acme/{name}={}", other.path().display());
     let args = ["--source", &stands_in("x"), "--source", &stands_in("y")];
-    checked(folder.path(), &args)
+    checked(directory.path(), &args)
         .has_notes(&[
             ("Secret/flux-system/age", 2),
             ("Secret/flux-system/login", 2),
@@ -437,7 +437,7 @@ fn logins_keys_and_values_of_releases_are_one_note_each() {
         ])
         .is("HelmRelease/flux-system/needy", "NotChecked")
         .is("Kustomization/flux-system/x", "Ready");
-    let given = tempfile::tempdir().expect("a folder");
+    let given = tempfile::tempdir().expect("a directory");
     let secret = |name: &str, data: &str| {
         object("v1", "Secret", name, "flux-system") + &format!("stringData: {data}\n")
     };
@@ -450,7 +450,7 @@ fn logins_keys_and_values_of_releases_are_one_note_each() {
     let file = given.path().join("all.yaml");
     std::fs::write(&file, all).expect("a file");
     let args = [&args[..], &["--with", file.to_str().expect("UTF-8")]].concat();
-    checked(folder.path(), &args)
+    checked(directory.path(), &args)
         .has_notes(&[])
         .is("HelmRelease/flux-system/needy", "Ready");
 }
@@ -486,28 +486,28 @@ fn remote_bases_are_fetched_when_that_is_allowed() {
             format!("resources: ['{}/file.yaml']\n", web.url()),
         ),
     ];
-    let folder = files(&own, &last("a"));
+    let directory = files(&own, &last("a"));
     let told = "remote base 'https://github.com/acme/base' at 'v1'";
     let file = format!("remote file '{}/file.yaml'", web.url());
-    checked(folder.path(), &[])
+    checked(directory.path(), &[])
         .has_notes(&[(told, 2), (&file, 1)])
         .says(told, "give --allow-remote-bases")
         .is(LAST, "Ready");
     let api = format!("github.com={}", github.url());
     let allowed = ["--allow-remote-bases", "--github-api", &api];
-    checked(folder.path(), &allowed)
+    checked(directory.path(), &allowed)
         .has_notes(&[])
         .is("Kustomization/flux-system/b", "Ready")
         .is("Kustomization/flux-system/c", "Ready");
-    let clone = tempfile::tempdir().expect("a folder");
-    std::fs::create_dir(clone.path().join("config")).expect("a folder");
+    let clone = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(clone.path().join("config")).expect("a directory");
     std::fs::write(
         clone.path().join("config/kustomization.yaml"),
         "configMapGenerator: [{name: x, namespace: default}]\n",
     )
     .expect("a file");
     let source = format!("https://github.com/acme/base@v1={}", clone.path().display());
-    checked(folder.path(), &["--source", &source]).has_notes(&[(&file, 1)]);
+    checked(directory.path(), &["--source", &source]).has_notes(&[(&file, 1)]);
 }
 
 #[test]
@@ -524,8 +524,8 @@ fn a_missing_definition_takes_nothing_with_it() {
         ("clusters/one/a.yaml", all("a")),
         ("a/a.yaml", config_map("a")),
     ];
-    let folder = files(&own, &last("flux-system"));
-    checked(folder.path(), &[])
+    let directory = files(&own, &last("flux-system"));
+    checked(directory.path(), &[])
         .has_notes(&[(
             "managedidentity.azure.com/v1api20230131 UserAssignedIdentity",
             1,
@@ -545,9 +545,9 @@ fn a_source_that_something_else_made_is_the_fleet_repository() {
         ("a/a.yaml", config_map("a")),
         ("b/b.yaml", config_map("b")),
     ];
-    let folder = fleet(&own);
-    std::fs::remove_dir_all(folder.path().join("clusters/one/flux-system")).expect("no sync");
-    checked(folder.path(), &[])
+    let directory = fleet(&own);
+    std::fs::remove_dir_all(directory.path().join("clusters/one/flux-system")).expect("no sync");
+    checked(directory.path(), &[])
         .has_notes(&[("GitRepository/flux-system/flux-config", 2)])
         .says(
             "GitRepository/flux-system/flux-config",
@@ -555,8 +555,8 @@ fn a_source_that_something_else_made_is_the_fleet_repository() {
         )
         .is("Kustomization/flux-system/a", "Ready");
     // With a source of its own in Git, another name is a mistake.
-    let folder = fleet(&own);
-    let wrong = checked(folder.path(), &[]);
+    let directory = fleet(&own);
+    let wrong = checked(directory.path(), &[]);
     assert_eq!(wrong.errors.len(), 2, "{:#?}", wrong.errors);
     assert!(
         wrong.errors[0].contains("\"flux-config\" not found"),
@@ -574,8 +574,8 @@ fn a_namespace_that_something_else_makes_is_one_note() {
         ("clusters/one/b.yaml", kustomization("b", "")),
         ("b/b.yaml", in_monitor("b")),
     ];
-    let folder = files(&own, &last("a"));
-    checked(folder.path(), &[])
+    let directory = files(&own, &last("a"));
+    checked(directory.path(), &[])
         .has_notes(&[("Namespace/monitor", 2)])
         .is("Kustomization/flux-system/b", "Ready")
         .is(LAST, "Ready");
@@ -599,9 +599,9 @@ fn flux_operator_is_told_and_its_sync_is_the_way_in() {
         ("tenants/hub/apps.yaml", kustomization("apps", "")),
         ("apps/a.yaml", config_map("a")),
     ];
-    let folder = fleet(&own);
-    std::fs::remove_dir_all(folder.path().join("clusters")).expect("no sync");
-    checked(folder.path(), &[])
+    let directory = fleet(&own);
+    std::fs::remove_dir_all(directory.path().join("clusters")).expect("no sync");
+    checked(directory.path(), &[])
         .has_notes(&[
             ("fluxcd.controlplane.io/v1 FluxInstance", 1),
             ("fluxcd.controlplane.io/v1 ResourceSet", 2),
@@ -631,20 +631,20 @@ fn generated_artifacts_are_not_served() {
         "clusters/one/all.yaml",
         join(&[generator, of_artifact("a"), of_artifact("b")]),
     )];
-    let folder = files(&own, &last("a"));
+    let directory = files(&own, &last("a"));
     let notes = [
         ("ExternalArtifact", 2),
         ("source.extensions.fluxcd.io/v1beta1 ArtifactGenerator", 1),
     ];
     for gates in [&[][..], &["--feature-gates", "ExternalArtifact=true"]] {
-        checked(folder.path(), gates)
+        checked(directory.path(), gates)
             .has_notes(&notes)
             .says("ExternalArtifact", "not served")
             .is("Kustomization/flux-system/b", "NotChecked")
             .is(LAST, "Ready");
     }
     let wrong = checked(
-        folder.path(),
+        directory.path(),
         &["--feature-gates", "ExternalArtifact=false"],
     );
     assert_eq!(wrong.errors.len(), 2, "{:#?}", wrong.errors);
@@ -668,8 +668,8 @@ fn kinds_that_are_not_served_are_one_error_each() {
         alert("b"),
         alert("c"),
     ]);
-    let folder = files(&[("clusters/one/all.yaml", all)], &[]);
-    let found = checked(folder.path(), &[]);
+    let directory = files(&[("clusters/one/all.yaml", all)], &[]);
+    let found = checked(directory.path(), &[]);
     assert_eq!(
         found.errors,
         [
@@ -677,7 +677,7 @@ fn kinds_that_are_not_served_are_one_error_each() {
             "clusters/one/all.yaml:15: Alert: not served: nothing is done for objects of this kind",
         ]
     );
-    checked(folder.path(), &["--allow-not-served"]).has_notes(&[("Provider", 2), ("Alert", 3)]);
+    checked(directory.path(), &["--allow-not-served"]).has_notes(&[("Provider", 2), ("Alert", 3)]);
 }
 
 #[test]
@@ -691,8 +691,8 @@ fn an_error_of_a_component_is_told_at_its_file() {
         ("components/scale/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [hpa.yaml]\n".to_owned()),
         ("components/scale/hpa.yaml", scaler.to_owned()),
     ];
-    let folder = files(&own, &[]);
-    let wrong = checked(folder.path(), &[]);
+    let directory = files(&own, &[]);
+    let wrong = checked(directory.path(), &[]);
     let [error] = &wrong.errors[..] else {
         panic!("{:#?}", wrong.errors)
     };
@@ -715,25 +715,25 @@ fn hubs_are_found_where_nothing_leads_to() {
             "resources: [web/ks.yaml]\n".to_owned(),
         ),
     ];
-    let folder = fleet(&own);
-    std::fs::remove_dir_all(folder.path().join("clusters")).expect("no sync");
-    checked(folder.path(), &[])
+    let directory = fleet(&own);
+    std::fs::remove_dir_all(directory.path().join("clusters")).expect("no sync");
+    checked(directory.path(), &[])
         .has_notes(&[])
         .is("Kustomization/flux-system/web", "Ready");
     // Two that lead to the same, of other depths: nobody can tell.
-    std::fs::write(folder.path().join("lab.yaml"), &apps).expect("a file");
-    let lab = folder.path().join("labs");
-    std::fs::create_dir(&lab).expect("a folder");
-    std::fs::rename(folder.path().join("lab.yaml"), lab.join("ks.yaml")).expect("a file");
-    check(folder.path(), &[]).refused(
+    std::fs::write(directory.path().join("lab.yaml"), &apps).expect("a file");
+    let lab = directory.path().join("labs");
+    std::fs::create_dir(&lab).expect("a directory");
+    std::fs::rename(directory.path().join("lab.yaml"), lab.join("ks.yaml")).expect("a file");
+    check(directory.path(), &[]).refused(
         1,
         &["has no hub", "kubernetes/flux/cluster, labs", "--path"],
     );
-    check(folder.path(), &["--path", "labs"]).ok();
+    check(directory.path(), &["--path", "labs"]).ok();
 }
 
 #[test]
-fn the_folder_of_the_demo_is_a_fleet_beside_its_repositories() {
+fn the_directory_of_the_demo_is_a_fleet_beside_its_repositories() {
     let home = tempfile::tempdir().expect("a home");
     let demo = driftless_harness::command::run_in(
         home.path(),
@@ -746,8 +746,8 @@ fn the_folder_of_the_demo_is_a_fleet_beside_its_repositories() {
         &[],
     );
     demo.ok();
-    let folder = home.path().join("demo/fleet");
-    let done = check(&folder, &["--strict"]);
+    let directory = home.path().join("demo/fleet");
+    let done = check(&directory, &["--strict"]);
     for words in [
         "platform is the fleet repository",
         "team-a stands in for https://github.com/acme/team-a",
@@ -756,10 +756,10 @@ fn the_folder_of_the_demo_is_a_fleet_beside_its_repositories() {
     }
     assert!(done.err.contains("0 errors"), "{}{}", done.out, done.err);
     done.ok();
-    let agent = folder.join("platform/edge/agent.yaml");
+    let agent = directory.join("platform/edge/agent.yaml");
     let text = std::fs::read_to_string(&agent).expect("the agent");
     std::fs::write(&agent, text.replace("replicas: 1", "replicas: one")).expect("an edit");
-    let done = check(&folder, &[]);
+    let done = check(&directory, &[]);
     assert!(
         done.out.contains("platform/edge/agent.yaml:6: error: "),
         "{}{}",
@@ -778,16 +778,16 @@ fn flags_of_fluxs_controllers_have_their_effect() {
         ),
         ("a/a.yaml", config_map("a").replace("a: b", "a: x${NONE}")),
     ];
-    let folder = files(&own, &[]);
-    assert_eq!(checked(folder.path(), &[]).errors.len(), 1);
+    let directory = files(&own, &[]);
+    assert_eq!(checked(directory.path(), &[]).errors.len(), 1);
     checked(
-        folder.path(),
+        directory.path(),
         &["--feature-gates", "StrictPostBuildSubstitutions=false"],
     )
     .has_notes(&[]);
     for gates in ["GroupChangeLog=true", "UseHelm3Defaults=true,OOMWatch=true"] {
         assert_eq!(
-            checked(folder.path(), &["--feature-gates", gates])
+            checked(directory.path(), &["--feature-gates", gates])
                 .errors
                 .len(),
             1,
@@ -799,7 +799,7 @@ fn flags_of_fluxs_controllers_have_their_effect() {
         ("ExternalArtifact=yes", "expected true or false"),
         ("ExternalArtifact", "expected NAME=true"),
     ] {
-        check(folder.path(), &["--feature-gates", gates]).refused(2, &[words]);
+        check(directory.path(), &["--feature-gates", gates]).refused(2, &[words]);
     }
 }
 
@@ -813,10 +813,10 @@ fn expressions_of_dependencies_may_be_added_to_their_readiness() {
         ("clusters/one/a.yaml", kustomization("a", depends)),
         ("a/a.yaml", config_map("a")),
     ];
-    let folder = files(&own, &[]);
-    checked(folder.path(), &[]).is("Kustomization/flux-system/a", "Ready");
+    let directory = files(&own, &[]);
+    checked(directory.path(), &[]).is("Kustomization/flux-system/a", "Ready");
     let gates = ["--feature-gates", "AdditiveCELDependencyCheck=true"];
-    checked(folder.path(), &gates).is("Kustomization/flux-system/a", "Waiting");
+    checked(directory.path(), &gates).is("Kustomization/flux-system/a", "Waiting");
 }
 
 #[test]
@@ -833,28 +833,28 @@ fn charts_see_the_version_that_was_asked_for() {
         ),
         ("charts/a/templates/a.yaml", template.to_owned()),
     ];
-    let folder = files(&own, &[]);
-    checked(folder.path(), &[]).has_notes(&[]);
-    checked(folder.path(), &["--kube-version", "v1.39.2"]).has_notes(&[]);
-    let wrong = checked(folder.path(), &["--kube-version", "1.40"]);
+    let directory = files(&own, &[]);
+    checked(directory.path(), &[]).has_notes(&[]);
+    checked(directory.path(), &["--kube-version", "v1.39.2"]).has_notes(&[]);
+    let wrong = checked(directory.path(), &["--kube-version", "1.40"]);
     assert!(wrong.errors[0].contains("too new"), "{:#?}", wrong.errors);
-    let wrong = checked(folder.path(), &["--kube-version", "1.19"]);
+    let wrong = checked(directory.path(), &["--kube-version", "1.19"]);
     assert!(
         wrong.errors[0].contains("kubeVersion"),
         "{:#?}",
         wrong.errors
     );
-    check(folder.path(), &["--kube-version", "new"])
+    check(directory.path(), &["--kube-version", "new"])
         .refused(2, &["'new' is not a version of Kubernetes"]);
 }
 
 #[test]
 fn what_was_given_wrongly_is_refused() {
-    let folder = files(&[], &[]);
-    let given = tempfile::tempdir().expect("a folder");
+    let directory = files(&[], &[]);
+    let given = tempfile::tempdir().expect("a directory");
     let file = given.path().join("a.yaml");
     let path = file.to_str().expect("UTF-8");
-    check(folder.path(), &["--with", path]).refused(2, &["--with", "a.yaml"]);
+    check(directory.path(), &["--with", path]).refused(2, &["--with", "a.yaml"]);
     for (text, words) in [
         (
             object("apps/v1", "Deployment", "a", "default"),
@@ -867,10 +867,10 @@ fn what_was_given_wrongly_is_refused() {
         ),
     ] {
         std::fs::write(&file, text).expect("a file");
-        check(folder.path(), &["--with", path]).refused(1, &["--with", words]);
+        check(directory.path(), &["--with", path]).refused(1, &["--with", words]);
     }
-    check(&file, &[]).refused(2, &["a.yaml is a file, and not a folder"]);
-    check(folder.path(), &["--github-api", "a=b"]).refused(2, &["--allow-remote-bases"]);
+    check(&file, &[]).refused(2, &["a.yaml is a file, and not a directory"]);
+    check(directory.path(), &["--github-api", "a=b"]).refused(2, &["--allow-remote-bases"]);
 }
 
 /// Twice the Kustomizations are twice the steps, and none of them is asked again for the others.
@@ -894,8 +894,8 @@ fn steps_grow_with_the_fleet_alone() {
             .iter()
             .map(|(path, text)| (path.as_str(), text.clone()))
             .collect();
-        let folder = fleet(&own);
-        checked(folder.path(), &[]).has_notes(&[]).steps
+        let directory = fleet(&own);
+        checked(directory.path(), &[]).has_notes(&[]).steps
     };
     let (few, many) = (steps(10), steps(40));
     assert!(many - few <= 30 * 3, "{few} {many}");

@@ -6,10 +6,10 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The errors, each as `FILE:LINE: MESSAGE`, and the notes, each as `ABOUT: MESSAGE`.
-fn found(done: &Done, folder: &Path) -> (Vec<String>, Vec<String>) {
+fn found(done: &Done, directory: &Path) -> (Vec<String>, Vec<String>) {
     let json: Value = serde_json::from_str(&done.out)
         .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
-    let root = folder.canonicalize().expect("the folder");
+    let root = directory.canonicalize().expect("the directory");
     let text = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
     let error = |one: &Value| {
         let file = text(one, "file");
@@ -25,9 +25,9 @@ fn found(done: &Done, folder: &Path) -> (Vec<String>, Vec<String>) {
     )
 }
 
-fn checked(folder: &Path, more: &[&str]) -> (Vec<String>, Vec<String>) {
-    let done = check(folder, &[&["-o", "json"], more].concat());
-    found(&done, folder)
+fn checked(directory: &Path, more: &[&str]) -> (Vec<String>, Vec<String>) {
+    let done = check(directory, &[&["-o", "json"], more].concat());
+    found(&done, directory)
 }
 
 /// Fails unless these are the errors: how each begins, and words of it.
@@ -54,7 +54,7 @@ fn depends(name: &str, on: &[&str]) -> String {
 fn dependencies_that_cannot_be_are_errors() {
     let wrong_source =
         kustomization("source", "").replace("name: flux-system\n", "name: flux-sytem\n");
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/base.yaml", kustomization("base", "")),
         ("base/a.yaml", config_map("base")),
         ("clusters/one/typo.yaml", depends("typo", &["base", "bsae"])),
@@ -70,7 +70,7 @@ fn dependencies_that_cannot_be_are_errors() {
         ("clusters/one/source.yaml", wrong_source),
         ("source/a.yaml", config_map("source")),
     ]);
-    let (errors, notes) = checked(folder.path(), &[]);
+    let (errors, notes) = checked(directory.path(), &[]);
     are(
         &errors,
         &[
@@ -92,7 +92,7 @@ fn dependencies_that_cannot_be_are_errors() {
     );
     let waits = "dependency 'flux-system/left' is not ready";
     assert!(notes.iter().any(|note| note.contains(waits)), "{notes:#?}");
-    let text = check(folder.path(), &[]);
+    let text = check(directory.path(), &[]);
     assert!(
         text.err.contains("1 not checked (1 wait for others)"),
         "{}",
@@ -106,7 +106,7 @@ fn one_source_of_another_name_is_an_error() {
     let renamed = |name: &str, source: &str| {
         kustomization(name, "").replace("name: flux-system\n", &format!("name: {source}\n"))
     };
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/a.yaml", renamed("a", "config")),
         ("clusters/one/b.yaml", renamed("b", "config")),
         ("clusters/one/c.yaml", renamed("c", "confg")),
@@ -114,8 +114,8 @@ fn one_source_of_another_name_is_an_error() {
         ("b/a.yaml", config_map("b")),
         ("c/a.yaml", config_map("c")),
     ]);
-    std::fs::remove_dir_all(folder.path().join("clusters/one/flux-system")).expect("no sync");
-    let (errors, _) = checked(folder.path(), &[]);
+    std::fs::remove_dir_all(directory.path().join("clusters/one/flux-system")).expect("no sync");
+    let (errors, _) = checked(directory.path(), &[]);
     are(&errors, &[("clusters/one/c.yaml:", "\"confg\" not found")]);
 }
 
@@ -135,8 +135,8 @@ fn what_is_not_served_is_an_error_of_check() {
         source("GitRepository", "other", url),
         "apiVersion: notification.toolkit.fluxcd.io/v1\nkind: Receiver\nmetadata:\n  name: hook\n  namespace: flux-system\nspec:\n  type: github\n  secretRef:\n    name: token\n  resources:\n  - kind: GitRepository\n    name: flux-system\n".to_owned(),
     ];
-    let folder = fleet(&[("clusters/one/all.yaml", objects.join("---\n"))]);
-    let (errors, notes) = checked(folder.path(), &[]);
+    let directory = fleet(&[("clusters/one/all.yaml", objects.join("---\n"))]);
+    let (errors, notes) = checked(directory.path(), &[]);
     are(
         &errors,
         &[
@@ -146,14 +146,14 @@ fn what_is_not_served_is_an_error_of_check() {
             ("clusters/one/all.yaml:41:", "not served: nothing is done"),
         ],
     );
-    // What no folder is given for is not checked, and no error.
+    // What no directory is given for is not checked, and no error.
     assert!(
         notes
             .iter()
             .any(|note| note.starts_with("GitRepository/flux-system/other: not checked: ")),
         "{notes:#?}"
     );
-    let done = check(folder.path(), &["-o", "sarif", "--allow-not-served"]);
+    let done = check(directory.path(), &["-o", "sarif", "--allow-not-served"]);
     assert_eq!(done.code, 0, "{}{}", done.out, done.err);
     assert!(done.out.contains("\"not-served\""), "{}", done.out);
 }
@@ -162,11 +162,11 @@ fn what_is_not_served_is_an_error_of_check() {
 fn files_for_key_services_alone_are_named() {
     let encrypted = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  namespace: default\nstringData:\n    a: ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]\nsops:\n    kms:\n        - arn: arn:aws:kms:eu-west-1:1:key/x\n          created_at: \"2024-01-01T00:00:00Z\"\n          enc: AQ==\n          aws_profile: \"\"\n    lastmodified: \"2024-01-01T00:00:00Z\"\n    mac: ENC[AES256_GCM,data:a+/=,iv:b=,tag:c=,type:str]\n    encrypted_regex: ^(data|stringData)$\n    version: 3.8.1\n";
     let decryption = "  decryption:\n    provider: sops\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", decryption)),
         ("apps/secret.yaml", encrypted.to_owned()),
     ]);
-    let (errors, _) = checked(folder.path(), &[]);
+    let (errors, _) = checked(directory.path(), &[]);
     are(
         &errors,
         &[(
@@ -193,7 +193,7 @@ fn placeholders_are_valid_for_what_they_stand_for() {
         )
     };
     let vars = "  postBuild:\n    substituteFrom:\n    - kind: Secret\n      name: vars\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         (
             "clusters/one/key.sops.yaml",
             secret("key", "stringData", "age.agekey"),
@@ -213,7 +213,7 @@ fn placeholders_are_valid_for_what_they_stand_for() {
         ("more/a.yaml", config_map("b")),
         ("named/a.yaml", named),
     ]);
-    let (errors, _) = checked(folder.path(), &[]);
+    let (errors, _) = checked(directory.path(), &[]);
     are(&errors, &[]);
 }
 
@@ -230,8 +230,8 @@ fn flags_of_api_servers_are_known_or_a_note() {
         ("apps/scaler.yaml", scaler.to_owned()),
         ("apps/bundle.yaml", bundle.to_owned()),
     ];
-    let folder = fleet(&files);
-    let (errors, notes) = checked(folder.path(), &[]);
+    let directory = fleet(&files);
+    let (errors, notes) = checked(directory.path(), &[]);
     are(&errors, &[]);
     for flag in [
         "--api-feature-gates HPAScaleToZero=true",
@@ -248,10 +248,10 @@ fn flags_of_api_servers_are_known_or_a_note() {
         "--runtime-config",
         "api/alpha=true",
     ];
-    assert_eq!(checked(folder.path(), &on), (vec![], vec![]));
+    assert_eq!(checked(directory.path(), &on), (vec![], vec![]));
     are(
         &checked(
-            folder.path(),
+            directory.path(),
             &["--api-feature-gates", "HPAScaleToZero=false"],
         )
         .0,
@@ -259,16 +259,16 @@ fn flags_of_api_servers_are_known_or_a_note() {
     );
     let off = ["--runtime-config", "certificates.k8s.io/v1alpha1=false"];
     are(
-        &checked(folder.path(), &off).0,
+        &checked(directory.path(), &off).0,
         &[("apps/bundle.yaml:1:", "no matches for kind")],
     );
     let talos = "cluster:\n  apiServer:\n    extraArgs:\n      feature-gates: HPAScaleToZero=true\n      runtime-config: certificates.k8s.io/v1alpha1=true\n";
-    let folder = fleet(&[&files[..], &[("talos/patch.yaml", talos.to_owned())]].concat());
-    assert_eq!(checked(folder.path(), &[]), (vec![], vec![]));
+    let directory = fleet(&[&files[..], &[("talos/patch.yaml", talos.to_owned())]].concat());
+    assert_eq!(checked(directory.path(), &[]), (vec![], vec![]));
     // A version that no API server has any more stays an error.
-    let folder = fleet(&[&files[..1], &[("apps/old.yaml", old.to_owned())]].concat());
+    let directory = fleet(&[&files[..1], &[("apps/old.yaml", old.to_owned())]].concat());
     are(
-        &checked(folder.path(), &[]).0,
+        &checked(directory.path(), &[]).0,
         &[("apps/old.yaml:", "no matches for kind")],
     );
 }
@@ -276,12 +276,12 @@ fn flags_of_api_servers_are_known_or_a_note() {
 #[test]
 fn one_remote_file_of_a_generator_is_one_placeholder() {
     let generator = "resources: [a.yaml]\nconfigMapGenerator:\n- name: dashboards\n  namespace: default\n  files:\n  - board.json=https://boards.acme.example/1.json\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", "")),
         ("apps/kustomization.yaml", generator.to_owned()),
         ("apps/a.yaml", config_map("a").replace("a: b", "a: [b]")),
     ]);
-    let (errors, notes) = checked(folder.path(), &[]);
+    let (errors, notes) = checked(directory.path(), &[]);
     are(&errors, &[("apps/a.yaml:", "")]);
     let words = "https://boards.acme.example/1.json: not checked: it was not fetched, a placeholder stands in";
     assert!(
@@ -294,12 +294,12 @@ fn one_remote_file_of_a_generator_is_one_placeholder() {
 fn a_kubeconfig_in_git_has_a_cluster_that_stands_in() {
     let config = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: edge-kubeconfig\n  namespace: flux-system\nstringData:\n  value: |\n    apiVersion: v1\n    kind: Config\n    current-context: a\n    contexts:\n    - name: a\n      context: {cluster: a, user: a}\n    clusters:\n    - name: a\n      cluster: {server: 'https://edge-1.example.com:6443'}\n    users:\n    - name: a\n      user: {token: x}\n";
     let remote = "  kubeConfig:\n    secretRef:\n      name: edge-kubeconfig\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/config.yaml", config.to_owned()),
         ("clusters/one/edge.yaml", kustomization("edge", remote)),
         ("edge/a.yaml", config_map("a")),
     ]);
-    let (errors, notes) = checked(folder.path(), &[]);
+    let (errors, notes) = checked(directory.path(), &[]);
     are(&errors, &[]);
     assert!(
         notes.iter().any(|note| note
@@ -316,12 +316,12 @@ fn notes_of_one_kind_are_one_line() {
         )
     };
     let all = ["Gadget", "Gizmo", "Widget"].map(object).join("---\n");
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", "")),
         ("apps/all.yaml", all),
     ]);
     let lines = |more: &[&str]| {
-        let done = check(folder.path(), more);
+        let done = check(directory.path(), more);
         let notes = done.out.lines().filter(|line| line.starts_with("note: "));
         notes.map(str::to_owned).collect::<Vec<_>>()
     };
@@ -333,21 +333,21 @@ fn notes_of_one_kind_are_one_line() {
 
 #[test]
 fn little_that_was_reached_is_said() {
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("lost/a.yaml", kustomization("a", "")),
         ("lost/b.yaml", kustomization("b", "")),
         ("lost/c.yaml", kustomization("c", "")),
         ("lost/e.yaml", kustomization("e", "")),
         ("clusters/one/d.yaml", config_map("d")),
     ]);
-    let done = check(folder.path(), &[]);
+    let done = check(directory.path(), &[]);
     assert!(
         done.out
             .contains("not checked: hardly anything: 1 of 5 Kustomizations"),
         "{}",
         done.out
     );
-    assert_eq!(check(folder.path(), &["--strict"]).code, 1);
+    assert_eq!(check(directory.path(), &["--strict"]).code, 1);
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn the_clone_says_its_address_and_its_root() {
         "  url: https://github.com/acme/elsewhere\n  ref:\n    branch: main\n",
     );
     let by_other = kustomization("apps", "").replace("name: flux-system\n", "name: self\n");
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", format!("{other}---\n{by_other}")),
         ("apps/a.yaml", config_map("a")),
         (
@@ -366,8 +366,8 @@ fn the_clone_says_its_address_and_its_root() {
             "[remote \"origin\"]\n\turl = git@github.com:acme/elsewhere.git\n".to_owned(),
         ),
     ]);
-    assert_eq!(checked(folder.path(), &[]), (vec![], vec![]));
-    let below = check(&folder.path().join("apps"), &[]);
+    assert_eq!(checked(directory.path(), &[]), (vec![], vec![]));
+    let below = check(&directory.path().join("apps"), &[]);
     assert_eq!(below.code, 1);
     assert!(
         below
@@ -421,7 +421,7 @@ fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
         ("foreign.yaml", config_map("foreign"), Some("cannot")),
         ("binding.yaml", binding.to_owned(), Some("cannot")),
     ] {
-        let tenant = tempfile::tempdir().expect("a folder");
+        let tenant = tempfile::tempdir().expect("a directory");
         std::fs::write(tenant.path().join("namespace.yaml"), namespace).expect("write");
         std::fs::write(tenant.path().join(file), text).expect("write");
         let source = format!(
@@ -437,9 +437,9 @@ fn an_owner_of_a_capsule_tenant_has_its_own_rights() {
     }
 }
 
-/// A chart of a repository that a folder stands in for is rendered and applied: its mistakes are told.
+/// A chart of a repository that a directory stands in for is rendered and applied: its mistakes are told.
 #[test]
-fn charts_of_folders_are_rendered() {
+fn charts_of_directories_are_rendered() {
     let repository = |kind: &str, url: &str| {
         format!(
             "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\n  namespace: flux-system\nspec:\n  \
@@ -449,10 +449,10 @@ fn charts_of_folders_are_rendered() {
     let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: web\n  namespace: flux-system\nspec:\n  \
                    interval: 1h\n  chart:\n    spec:\n      chart: web\n      version: 1.x\n      sourceRef:\n        kind: HelmRepository\n        \
                    name: charts\n";
-    let charts = tempfile::tempdir().expect("a folder");
+    let charts = tempfile::tempdir().expect("a directory");
     let write = |path: &str, text: &str| {
         let file = charts.path().join(path);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("make a directory");
         std::fs::write(file, text).expect("write");
     };
     write(
@@ -492,17 +492,17 @@ fn an_artifact_of_a_flux_instance_is_the_repository() {
                     distribution:\n    version: 2.x\n    registry: ghcr.io/fluxcd\n  sync:\n    kind: OCIRepository\n    url: \
                     oci://ghcr.io/acme/fleet\n    ref: latest\n    path: clusters/one\n";
     let apps = kustomization("apps", "").replace("GitRepository", "OCIRepository");
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for (path, text) in [
         ("clusters/one/instance.yaml", instance.to_owned()),
         ("clusters/one/apps.yaml", apps),
         ("apps/a.yaml", config_map("a").replace("\ndata:", "\ndate:")),
     ] {
-        let file = folder.path().join(path);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("make a directory");
         std::fs::write(file, text).expect("write");
     }
-    let (errors, _) = checked(folder.path(), &[]);
+    let (errors, _) = checked(directory.path(), &[]);
     are(&errors, &[("apps/a.yaml:6", "date")]);
 }
 
@@ -512,7 +512,7 @@ fn templates_are_no_hubs() {
     let template = kustomization("cluster", "").replace("name: cluster", "name: ${CLUSTER}");
     let root = kustomization("flux-system", "");
     let root = root.replace("path: ./flux-system", "path: ./kubernetes/flux");
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for (path, text) in [
         (
             "tmpl/cluster.yaml",
@@ -521,11 +521,11 @@ fn templates_are_no_hubs() {
         ("kubernetes/flux/root.yaml", root),
         ("kubernetes/apps/a.yaml", config_map("a")),
     ] {
-        let file = folder.path().join(path);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make a folder");
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("make a directory");
         std::fs::write(file, text).expect("write");
     }
-    let done = check(folder.path(), &["-o", "json"]);
+    let done = check(directory.path(), &["-o", "json"]);
     assert!(
         done.out.contains("kubernetes/flux") || done.code == 0,
         "{}{}",
@@ -540,13 +540,13 @@ fn a_failed_health_check_fails_nothing_else() {
     let checks = "  timeout: 1m\n  healthChecks:\n  - apiVersion: apps/v1\n    kind: Deployment\n    name: absent\n    namespace: default\n";
     let login =
         "  postBuild:\n    substituteFrom:\n    - kind: ConfigMap\n      name: cluster-vars\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", checks)),
         ("clusters/one/web.yaml", kustomization("web", login)),
         ("apps/a.yaml", config_map("a")),
         ("web/a.yaml", config_map("b")),
     ]);
-    let (errors, _) = checked(folder.path(), &[]);
+    let (errors, _) = checked(directory.path(), &[]);
     are(
         &errors,
         &[(

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// A fleet with folders that no Kustomization applies yet.
+/// A fleet with directories that no Kustomization applies yet.
 const FLEET: [(&str, &str); 3] = [
     (
         "clusters/demo/namespace.yaml",
@@ -46,7 +46,7 @@ impl Hub {
         let fleet = home.path().join("fleet");
         for (name, text) in FLEET {
             let path = fleet.join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("make the folder");
+            fs::create_dir_all(path.parent().expect("a directory")).expect("make the directory");
             fs::write(path, text).expect("write");
         }
         let args = ["--fleet", text(&fleet), "--path", "clusters/demo"];

@@ -20,11 +20,11 @@ spec:
 
 /// What `check` reports of `apps/web.yaml` with this text: the lines, and the messages.
 fn reported(text: &str) -> Vec<(u64, String)> {
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", "")),
         ("apps/web.yaml", text.to_owned()),
     ]);
-    let done = check(folder.path(), &["-o", "json"]);
+    let done = check(directory.path(), &["-o", "json"]);
     assert_eq!(done.code, 1, "{}\n{}", done.out, done.err);
     let found: Value = serde_json::from_str(&done.out).expect("JSON");
     let errors = found["errors"].as_array().expect("errors");

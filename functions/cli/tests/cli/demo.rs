@@ -43,7 +43,7 @@ fn once_ends_with_a_table_of_every_object() {
         assert_eq!(line[3], state, "{table}");
     }
 
-    // The second run takes the folder as it is; a broken file is told with its line and the others are ready.
+    // The second run takes the directory as it is; a broken file is told with its line and the others are ready.
     let file = home.path().join("demo/fleet/team-b/apps/api.yaml");
     std::fs::write(&file, "kind: [\n").expect("break a file");
     let done = once(home.path(), &["-o", "json"]);
@@ -67,7 +67,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Starts it in the home's folder `demo`.
+    /// Starts it in the home's directory `demo`.
     pub fn start(home: &Path, more: &[&str]) -> Self {
         let mut command = driftless(home);
         command
@@ -164,7 +164,7 @@ fn an_edit_is_applied_within_a_second_and_kubeconfigs_work() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told() {
+fn a_directory_that_cannot_be_written_is_told() {
     let home = tempfile::tempdir().expect("a home");
     let file = home.path().join("file");
     std::fs::write(&file, "x").expect("write a file");
@@ -186,13 +186,13 @@ fn a_fleet_of_ones_own_has_what_a_check_makes_up() {
                    interval: 1h\n  url: https://charts.invalid\n---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: \
                    web\n  namespace: flux-system\nspec:\n  interval: 1h\n  chart:\n    spec:\n      chart: web\n      sourceRef:\n        kind: \
                    HelmRepository\n        name: charts\n";
-    let folder = fleet(&[
+    let directory = fleet(&[
         ("clusters/one/apps.yaml", kustomization("apps", variables)),
         ("clusters/one/web.yaml", release.to_owned()),
         ("apps/a.yaml", widget.to_owned()),
     ]);
     let home = tempfile::tempdir().expect("a home");
-    let fleet = folder.path().to_str().expect("UTF-8");
+    let fleet = directory.path().to_str().expect("UTF-8");
     let done = once(home.path(), &["--fleet", fleet, "-o", "json"]);
     let told: Value = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!(told["ready"], true, "{told:#}");

@@ -15,7 +15,7 @@ const STARTS: usize = 50;
 const AT_ONCE: usize = 4;
 /// The rows and columns of the terminals.
 const SIZES: [(u16, u16); 3] = [(40, 60), (24, 80), (24, 140)];
-/// Names the folder that the demo's screens are written to, for readers of the documentation.
+/// Names the directory that the demo's screens are written to, for readers of the documentation.
 const SCREENS: &str = "DRIFTLESS_SCREENS";
 const GREEN: Color = Color::Idx(2);
 const RED: Color = Color::Idx(1);
@@ -24,9 +24,9 @@ const RED: Color = Color::Idx(1);
 fn masked(rows: &[String]) -> String {
     let commit = Regex::new("(main@sha1:)[0-9a-f]{8}").expect("a pattern");
     let time = Regex::new(r"synced in \d+\.\d s").expect("a pattern");
-    let folder = Regex::new("KUBECONFIG=/.*/driftless-demo").expect("a pattern");
+    let directory = Regex::new("KUBECONFIG=/.*/driftless-demo").expect("a pattern");
     let text = rows.join("\n") + "\n";
-    let text = folder.replace(&text, "KUBECONFIG=/.../driftless-demo");
+    let text = directory.replace(&text, "KUBECONFIG=/.../driftless-demo");
     let text = commit.replace_all(&text, "${1}########");
     time.replace_all(&text, "synced in #.# s").into_owned()
 }
@@ -38,8 +38,8 @@ fn is_synced(rows: &[String]) -> bool {
 
 /// The screen as it has to be. `UPDATE_SNAPSHOTS=1` writes it anew.
 fn snapshot(columns: u16) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
-    let file = folder.join(format!("demo-{columns}-columns.txt"));
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
+    let file = directory.join(format!("demo-{columns}-columns.txt"));
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         let home = tempfile::tempdir().expect("a home");
         let terminal = Terminal::start(home.path(), (40, columns), &["demo"], &[]);
@@ -87,10 +87,10 @@ fn one_start(size: (u16, u16), screen: &str) -> Vec<String> {
 }
 
 fn record(columns: u16, rows: &[String]) {
-    if let Some(folder) = std::env::var_os(SCREENS) {
-        let folder = Path::new(&folder);
-        std::fs::create_dir_all(folder).expect("make the folder");
-        let file = folder.join(format!("demo-{columns}.txt"));
+    if let Some(directory) = std::env::var_os(SCREENS) {
+        let directory = Path::new(&directory);
+        std::fs::create_dir_all(directory).expect("make the directory");
+        let file = directory.join(format!("demo-{columns}.txt"));
         std::fs::write(file, rows.join("\n") + "\n").expect("write the screen");
     }
 }

@@ -4,10 +4,10 @@ use driftless_harness::command::run;
 use std::path::Path;
 
 pub fn is_snapshot(name: &str, text: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
-    let file = folder.join(name);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots");
+    let file = directory.join(name);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::create_dir_all(&folder).expect("make the folder");
+        std::fs::create_dir_all(&directory).expect("make the directory");
         std::fs::write(&file, text).expect("write the snapshot");
     }
     let want = std::fs::read_to_string(&file).unwrap_or_default();

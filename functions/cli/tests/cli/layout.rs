@@ -25,7 +25,7 @@ struct Checkout(tempfile::TempDir);
 
 impl Checkout {
     fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
+        Self(tempfile::tempdir().expect("a directory"))
     }
 
     /// An environment with a hub, a remote cluster, a tenant and an application.
@@ -62,8 +62,8 @@ impl Checkout {
     }
 }
 
-fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
+fn collect(root: &Path, directory: &Path, files: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             collect(root, &path, files);
@@ -259,7 +259,7 @@ fn bad_input_changes_no_file() {
         (
             "tenant add base --repo https://a.example/b --branch dev",
             2,
-            "a folder of the layout",
+            "a directory of the layout",
         ),
         (
             "tenant add x --repo a/b --branch dev",
@@ -310,7 +310,7 @@ fn bad_input_changes_no_file() {
         (
             "tenant add flux-system --repo https://a.example/b --branch dev",
             2,
-            "'flux-system' is the name of Flux's own folder",
+            "'flux-system' is the name of Flux's own directory",
         ),
         (
             "tenant add x-flux-system --repo https://a.example/b --branch dev",
@@ -322,7 +322,7 @@ fn bad_input_changes_no_file() {
             2,
             "the namespace would be dev-1-0-x-shop, which is that of the release environment 1-0-x of shop",
         ),
-        ("env add-cluster releases", 2, "a folder of the layout"),
+        ("env add-cluster releases", 2, "a directory of the layout"),
         (
             "env add-remote america america --kubeconfig edge.conf --plain",
             2,
@@ -364,12 +364,12 @@ fn the_fleet_of_the_commands_is_sound() {
         }
     }
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hello\n";
-    let manifests = tempfile::tempdir().expect("a folder");
-    for folder in ["cart", "feed"] {
+    let manifests = tempfile::tempdir().expect("a directory");
+    for directory in ["cart", "feed"] {
         for place in ["america", "pacific", "south", "manifest"] {
-            let folder = manifests.path().join(folder).join(place);
-            fs::create_dir_all(&folder).expect("a folder");
-            fs::write(folder.join("config.yaml"), config).expect("write");
+            let directory = manifests.path().join(directory).join(place);
+            fs::create_dir_all(&directory).expect("a directory");
+            fs::write(directory.join("config.yaml"), config).expect("write");
         }
     }
     let dir = manifests.path().to_str().expect("UTF-8");
@@ -399,13 +399,13 @@ fn two_kustomization_files_are_refused() {
     for name in ["kustomization.yml", "Kustomization"] {
         let checkout = Checkout::filled();
         let root = checkout.0.path();
-        let mut folders = Vec::new();
+        let mut directories = Vec::new();
         for path in checkout.files().keys() {
-            if let Some(folder) = path.strip_suffix("/kustomization.yaml") {
-                let folder = root.join(folder);
-                let (from, to) = (folder.join("kustomization.yaml"), folder.join(name));
+            if let Some(directory) = path.strip_suffix("/kustomization.yaml") {
+                let directory = root.join(directory);
+                let (from, to) = (directory.join("kustomization.yaml"), directory.join(name));
                 fs::rename(from, to).expect("rename");
-                folders.push(folder);
+                directories.push(directory);
             }
         }
         let before = checkout.files();
@@ -415,8 +415,11 @@ fn two_kustomization_files_are_refused() {
         }
         checkout.ok("tenant add bank --repo https://github.com/acme/bank --branch dev");
         checkout.ok("app add shop bill");
-        for folder in &folders {
-            assert!(!folder.join("kustomization.yaml").exists(), "{folder:?}");
+        for directory in &directories {
+            assert!(
+                !directory.join("kustomization.yaml").exists(),
+                "{directory:?}"
+            );
         }
         let list = format!("tenants/america/{name}");
         let want = format!("{}- bank\n", before[&list]);
@@ -438,17 +441,17 @@ fn two_kustomization_files_are_refused() {
     assert_eq!(checkout.files(), before);
     let home = tempfile::tempdir().expect("a home");
     let root = checkout.0.path().to_str().expect("UTF-8");
-    let folder = format!("{root}/tenants/america");
-    run_in(home.path(), &["build", &folder], &[]).refused(1, &[words]);
+    let directory = format!("{root}/tenants/america");
+    run_in(home.path(), &["build", &directory], &[]).refused(1, &[words]);
     let check = ["check", root, "--path", "clusters/america"];
     let done = run_in(home.path(), &check, &[]);
     assert_eq!(done.code, 1, "{}{}", done.out, done.err);
     assert!(done.out.contains(words), "{}", done.out);
 }
 
-/// A folder without a kustomization is what Flux finds in it: a command leaves it so, or lists all of it.
+/// A directory without a kustomization is what Flux finds in it: a command leaves it so, or lists all of it.
 #[test]
-fn folders_without_a_kustomization_lose_nothing() {
+fn directories_without_a_kustomization_lose_nothing() {
     let checkout = Checkout::filled();
     let root = checkout.0.path();
     fs::remove_file(root.join("tenants/america/kustomization.yaml")).expect("remove");
@@ -557,7 +560,7 @@ fn commands_keep_what_people_wrote() {
     assert_eq!(checkout.files(), before);
 }
 
-/// Nothing follows a new folder by itself: the command that makes a hub follow it is printed.
+/// Nothing follows a new directory by itself: the command that makes a hub follow it is printed.
 #[test]
 fn what_starts_the_following_is_printed() {
     let checkout = Checkout::filled();

@@ -28,8 +28,8 @@ impl Fleet {
 
     /// Commits the checkout, and delivers the push.
     fn push(&self) {
-        let folder = self.checkout.path();
-        let sha = self.repository.commit_folder("dev", folder, "Change");
+        let directory = self.checkout.path();
+        let sha = self.repository.commit_directory("dev", directory, "Change");
         let change = Change::write("pushed", sha);
         self.github.push(&self.repository, "dev", &[change]);
     }
@@ -99,8 +99,8 @@ fn clusters_tenants_and_applications_come_and_go() {
     let redis = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: dev-redis\n";
     fs::write(base.join("redis.yaml"), redis).expect("write");
     fleet.run("env add-cluster america");
-    let folder = fleet.checkout.path();
-    fleet.repository.commit_folder("dev", folder, "First");
+    let directory = fleet.checkout.path();
+    fleet.repository.commit_directory("dev", directory, "First");
     let serve = fleet.serve();
     fleet.github.add_webhook(&serve.url("/webhook"), SECRET);
     let becomes = |what: &str, server: &Server, want: &[&str]| {

@@ -22,10 +22,10 @@ const FLEET: [(&str, &str); 3] = [
     ),
 ];
 
-fn write(folder: &Path) {
+fn write(directory: &Path) {
     for (name, text) in FLEET {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("make the folder");
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("make the directory");
         fs::write(path, text).expect("write");
     }
 }

@@ -102,9 +102,9 @@ fn picture_of_the_demo() {
     });
     let cells = |number| NonZeroU16::new(number).expect("a terminal has rows and columns");
     let mut parser = Parser::new(cells(ROWS), cells(COLUMNS), 0);
-    // The reader's own folder is another one.
-    let folder = home.path().to_str().expect("UTF-8");
-    let bytes = terminal.bytes().replace(folder, "/home/me");
+    // The reader's own directory is another one.
+    let directory = home.path().to_str().expect("UTF-8");
+    let bytes = terminal.bytes().replace(directory, "/home/me");
     parser.process(bytes.as_bytes());
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo.svg");
     std::fs::write(file, svg("driftless demo", parser.screen())).expect("write the picture");

@@ -177,12 +177,12 @@ fn reference() -> String {
     text
 }
 
-fn folder() -> PathBuf {
+fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
 fn document(name: &str) -> String {
-    std::fs::read_to_string(folder().join(name)).expect("read the document")
+    std::fs::read_to_string(directory().join(name)).expect("read the document")
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_reference_is_what_help_says() {
         );
     }
     if std::env::var_os("DRIFTLESS_WRITE").is_some() {
-        std::fs::write(folder().join("REFERENCE.md"), &wanted).expect("write REFERENCE.md");
+        std::fs::write(directory().join("REFERENCE.md"), &wanted).expect("write REFERENCE.md");
     } else {
         let written = document("REFERENCE.md");
         assert_eq!(written, wanted, "DRIFTLESS_WRITE=1 writes the new text");
@@ -290,8 +290,8 @@ fn variables(text: &str) -> BTreeSet<String> {
     quoted.filter(is_name).map(str::to_owned).collect()
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("list a folder") {
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("list a directory") {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
             true => sources(&path, found),
@@ -303,8 +303,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn the_readme_has_every_environment_variable() {
     let mut files = Vec::new();
-    sources(&folder().join("src"), &mut files);
-    sources(&folder().join("../../shared/adapters/src"), &mut files);
+    sources(&directory().join("src"), &mut files);
+    sources(&directory().join("../../shared/adapters/src"), &mut files);
     let mut read = BTreeSet::new();
     for file in files
         .iter()

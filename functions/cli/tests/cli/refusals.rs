@@ -146,8 +146,8 @@ fn a_file_in_place_of_a_fleet() {
         done.refused(
             2,
             &[
-                &format!("{file} is a file, and not a folder"),
-                "the folder of the fleet",
+                &format!("{file} is a file, and not a directory"),
+                "the directory of the fleet",
             ],
         );
     }
@@ -206,11 +206,11 @@ fn an_environment_without_an_installation() {
             "file:///srv/fleet",
         ],
     );
-    done.refused(2, &["reads no local folder"]);
+    done.refused(2, &["reads no local directory"]);
     let half = [("DRIFTLESS_GITHUB_APP_ID", "1")];
     let home = tempfile::tempdir().expect("a home");
     let file = home.path().join(".kube/config");
-    std::fs::create_dir_all(home.path().join(".kube")).expect("a folder");
+    std::fs::create_dir_all(home.path().join(".kube")).expect("a directory");
     std::fs::write(&file, text).expect("write");
     let done = run_in(home.path(), &["serve", "--listen", "127.0.0.1:0"], &half);
     done.refused(2, &["DRIFTLESS_GITHUB_APP_KEY_FILE", "belong together"]);

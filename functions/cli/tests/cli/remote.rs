@@ -39,13 +39,13 @@ fn remote_bases_and_files_are_fetched_when_that_is_allowed() {
 
     let home = tempfile::tempdir().expect("a home");
     let top = home.path().join("top");
-    std::fs::create_dir_all(&top).expect("a folder");
+    std::fs::create_dir_all(&top).expect("a directory");
     let api = format!("github.com={}", github.url());
     let build = |entry: &str, allowed: bool, token: &str| {
         let text = format!("resources: ['{entry}']\n");
         std::fs::write(top.join("kustomization.yaml"), text).expect("a file");
-        let folder = top.to_str().expect("UTF-8");
-        let mut args = vec!["build", folder];
+        let directory = top.to_str().expect("UTF-8");
+        let mut args = vec!["build", directory];
         if allowed {
             args.extend(["--allow-remote", "--github-api", &api]);
         }

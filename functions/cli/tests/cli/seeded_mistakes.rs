@@ -182,7 +182,7 @@ fn depends(text: &str, on: &str) -> Option<String> {
     )
 }
 
-/// A fleet, what its check is given, and the folders of files that no cluster of it reads.
+/// A fleet, what its check is given, and the directories of files that no cluster of it reads.
 struct Fleet {
     name: String,
     root: PathBuf,
@@ -197,11 +197,11 @@ fn fleets(all: bool) -> Vec<Fleet> {
         sample.join("age.agekey").display().to_string(),
     ];
     for team in ["team-a", "team-b"] {
-        let folder = sample.join(team);
+        let directory = sample.join(team);
         args.push("--source".to_owned());
         args.push(format!(
             "https://github.com/acme/{team}={}",
-            folder.display()
+            directory.display()
         ));
     }
     let mut fleets = vec![Fleet {
@@ -238,15 +238,15 @@ fn fleets(all: bool) -> Vec<Fleet> {
     fleets
 }
 
-/// The YAML files below a folder, by their paths in it.
+/// The YAML files below a directory, by their paths in it.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("list a folder") {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).expect("list a directory") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path
                 .extension()
                 .is_some_and(|extension| extension == "yaml")
@@ -260,10 +260,10 @@ fn files(root: &Path) -> Vec<PathBuf> {
 }
 
 fn copy(from: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().expect("a folder");
+    let to = tempfile::tempdir().expect("a directory");
     for file in files(from) {
         let target = to.path().join(&file);
-        std::fs::create_dir_all(target.parent().expect("a folder")).expect("make a folder");
+        std::fs::create_dir_all(target.parent().expect("a directory")).expect("make a directory");
         let text = std::fs::read(from.join(&file)).expect("read a file");
         std::fs::write(target, text).expect("write a file");
     }
@@ -274,7 +274,7 @@ fn copy(from: &Path) -> tempfile::TempDir {
 fn errors(done: &Done, root: &Path) -> BTreeSet<(String, u64, String)> {
     let found: Value = serde_json::from_str(&done.out)
         .unwrap_or_else(|error| panic!("{error}: {}{}", done.out, done.err));
-    let root = root.canonicalize().expect("the folder");
+    let root = root.canonicalize().expect("the directory");
     let list = found["errors"].as_array().expect("errors");
     list.iter()
         .map(|error| {
@@ -410,7 +410,12 @@ fn read(fleet: &Fleet, args: &[&str], summary_of_all: &str) -> Vec<PathBuf> {
         let path = copy.path().join(file);
         let text = std::fs::read(&path).expect("read a file");
         // The definitions that Flux's own installation brings are not the fleet's.
-        if text.len() > 100_000 || fleet.unread.iter().any(|folder| file.starts_with(folder)) {
+        if text.len() > 100_000
+            || fleet
+                .unread
+                .iter()
+                .any(|directory| file.starts_with(directory))
+        {
             return false;
         }
         std::fs::write(&path, "# nothing\n").expect("empty a file");

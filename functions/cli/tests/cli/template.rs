@@ -33,7 +33,7 @@ const ASKED: &str = "--set asked=1 -s templates/sub/deep/asked.yaml";
 
 fn write(home: &Path, name: &str, text: &str) {
     let path = home.join(name);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("make the folder");
+    fs::create_dir_all(path.parent().expect("a directory")).expect("make the directory");
     fs::write(path, text).expect("write");
 }
 
@@ -257,7 +257,7 @@ fn what_driftless_leaves_out_says_why() {
 }
 
 #[test]
-fn files_are_written_below_the_folder() {
+fn files_are_written_below_the_directory() {
     let (home, done) = template(&["--output-dir", "HOME/out", "--release-name", "--skip-tests"]);
     let said = done.ok();
     let written = |name: &str| fs::read_to_string(home.path().join("out/r/c").join(name));

@@ -44,7 +44,7 @@ fn cells(number: u16) -> NonZeroU16 {
 }
 
 impl Terminal {
-    /// Starts the command in a home and working folder, on a screen of that many rows and columns.
+    /// Starts the command in a home and working directory, on a screen of that many rows and columns.
     pub fn start(
         home: &Path,
         (rows, columns): (u16, u16),

@@ -57,19 +57,19 @@ fn a_wrong_line_is_answered_with_the_next_step() {
     let home = tempfile::tempdir().expect("a home");
     let write = |name: &str, text: &str| {
         let file = home.path().join(name);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("make the folder");
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("make the directory");
         std::fs::write(file, text).expect("write");
     };
     write(
         "remote/kustomization.yaml",
         "resources: ['https://github.com/acme/fleet//apps?ref=v1&token=canary']\n",
     );
-    std::fs::create_dir(home.path().join("empty")).expect("make a folder");
+    std::fs::create_dir(home.path().join("empty")).expect("make a directory");
     for (code, text, words) in [
         (
             1,
             "build empty",
-            &["empty: the folder has no kustomization.yaml"][..],
+            &["empty: the directory has no kustomization.yaml"][..],
         ),
         (1, "build remote", &["apps?ref=v1'", "--allow-remote"]),
         (
@@ -90,7 +90,7 @@ fn a_wrong_line_is_answered_with_the_next_step() {
         (
             2,
             "check nodir",
-            &["the folder nodir does not exist", "Next:"],
+            &["the directory nodir does not exist", "Next:"],
         ),
         (2, "check . --path nodir", &["nodir"]),
         (2, "check empty --with nofile", &["nofile"]),

@@ -2,7 +2,7 @@
 
 use driftless_core::ports::{ErrorKind, PortError, Resource, Result};
 
-/// The folder of a resource: all namespaces when `namespace` is empty.
+/// The directory of a resource: all namespaces when `namespace` is empty.
 ///
 /// # Errors
 /// A name that cannot be a part of a URL.
@@ -28,16 +28,16 @@ pub fn collection(resource: &Resource, namespace: &str) -> Result<String> {
 pub fn object(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
     Ok(format!(
         "{}/{}",
-        folder(resource, namespace, name)?,
+        directory(resource, namespace, name)?,
         segment(name)?
     ))
 }
 
-/// The folder that an object is created in.
+/// The directory that an object is created in.
 ///
 /// # Errors
 /// No namespace for a namespaced resource, or a name that cannot be a part of a URL.
-pub fn folder(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
+pub fn directory(resource: &Resource, namespace: &str, name: &str) -> Result<String> {
     if resource.namespaced && namespace.is_empty() {
         let kind = &resource.gvk.kind;
         return Err(PortError::new(

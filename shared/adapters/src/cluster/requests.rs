@@ -354,7 +354,7 @@ impl Caller<'_> {
         object: &Object,
         manager: &str,
     ) -> Result<Object> {
-        let mut path = path::folder(resource, object.namespace(), object.name())?;
+        let mut path = path::directory(resource, object.namespace(), object.name())?;
         let what = format!("POST {path}");
         path.push_str(&format!("?fieldManager={}", encode(manager)));
         let answer = self

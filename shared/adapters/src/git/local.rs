@@ -1,4 +1,4 @@
-//! Git repositories in folders of this machine, which the operator names.
+//! Git repositories in directories of this machine, which the operator names.
 
 use super::{GitHost, RefSpec, highest};
 use async_trait::async_trait;
@@ -10,11 +10,11 @@ use gix::object::tree::EntryKind as Mode;
 use gix::{ObjectId, Repository};
 use std::path::{Path, PathBuf};
 
-/// Folders that a tree may be deep.
+/// Directories that a tree may be deep.
 const DEPTH: usize = 256;
 
-/// Git repositories in folders of this machine, worktrees or bare: those that the operator names, and no other. Objects of
-/// tenants name folders, too, and are told nothing of what else there is on this machine.
+/// Git repositories in directories of this machine, worktrees or bare: those that the operator names, and no other. Objects of
+/// tenants name directories, too, and are told nothing of what else there is on this machine.
 ///
 /// Only commits count, not what stands in the worktree. A repository's own configuration runs nothing.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct LocalGit {
 #[async_trait]
 impl GitHost for LocalGit {
     fn reads(&self, place: &Location) -> bool {
-        matches!(place, Location::Folder(_))
+        matches!(place, Location::Directory(_))
     }
 
     async fn resolve(
@@ -37,7 +37,7 @@ impl GitHost for LocalGit {
         _: Option<&Commit>,
     ) -> Result<Commit> {
         let reference = reference.clone();
-        self.run(folder(place)?, move |repository| {
+        self.run(directory(place)?, move |repository| {
             resolve(repository, &reference)
         })
         .await
@@ -52,34 +52,34 @@ impl GitHost for LocalGit {
         limits: FetchLimits,
     ) -> Result<FileTree> {
         let sha = commit.sha.clone();
-        self.run(folder(place)?, move |repository| {
+        self.run(directory(place)?, move |repository| {
             fetch(repository, &sha, limits)
         })
         .await
     }
 }
 
-fn folder(place: &Location) -> Result<&str> {
+fn directory(place: &Location) -> Result<&str> {
     match place {
-        Location::Folder(folder) => Ok(folder),
+        Location::Directory(directory) => Ok(directory),
         Location::Hosted(_) | Location::Server => Err(PortError::new(
             ErrorKind::Unsupported,
-            "the repository is not a folder of this machine",
+            "the repository is not a directory of this machine",
         )),
     }
 }
 
 impl LocalGit {
-    /// Allows these repositories, each by its folder.
+    /// Allows these repositories, each by its directory.
     ///
     /// # Errors
-    /// A folder that is not there.
+    /// A directory that is not there.
     pub fn new(repositories: Vec<PathBuf>) -> Result<Self> {
-        let real = |folder: PathBuf| {
-            folder.canonicalize().map_err(|error| {
+        let real = |directory: PathBuf| {
+            directory.canonicalize().map_err(|error| {
                 PortError::new(
                     ErrorKind::Invalid,
-                    format!("repository in {}: {error}", folder.display()),
+                    format!("repository in {}: {error}", directory.display()),
                 )
             })
         };
@@ -90,11 +90,11 @@ impl LocalGit {
 
     async fn run<T: Send + 'static>(
         &self,
-        folder: &str,
+        directory: &str,
         work: impl FnOnce(&Repository) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (allowed, folder) = (self.repositories.clone(), folder.to_owned());
-        let task = tokio::task::spawn_blocking(move || work(&open(&allowed, &folder)?));
+        let (allowed, directory) = (self.repositories.clone(), directory.to_owned());
+        let task = tokio::task::spawn_blocking(move || work(&open(&allowed, &directory)?));
         task.await.unwrap_or_else(|error| {
             Err(PortError::new(
                 ErrorKind::Unavailable,
@@ -105,20 +105,20 @@ impl LocalGit {
 }
 
 /// Opens a repository that is allowed, also by its `.git`. Whether anything else is there is not told.
-fn open(allowed: &[PathBuf], folder: &str) -> Result<Repository> {
-    let real = Path::new(folder).canonicalize().ok();
+fn open(allowed: &[PathBuf], directory: &str) -> Result<Repository> {
+    let real = Path::new(directory).canonicalize().ok();
     let named = |real: &PathBuf| {
         let is_named = |one: &PathBuf| real == one || *real == one.join(".git");
         allowed.iter().any(is_named)
     };
     let Some(real) = real.filter(named) else {
-        let what = format!("the operator does not allow the repository at {folder}");
+        let what = format!("the operator does not allow the repository at {directory}");
         return Err(PortError::new(ErrorKind::Denied, what));
     };
     gix::open_opts(real, gix::open::Options::isolated()).map_err(|_| {
         PortError::new(
             ErrorKind::NotFound,
-            format!("no Git repository at {folder}"),
+            format!("no Git repository at {directory}"),
         )
     })
 }
@@ -191,7 +191,7 @@ fn fetch(repository: &Repository, sha: &str, limits: FetchLimits) -> Result<File
         tree: FileTree::new(),
         bytes: 0,
     };
-    walk.folder(root, &TreePath::root(), 0)?;
+    walk.directory(root, &TreePath::root(), 0)?;
     Ok(walk.tree)
 }
 
@@ -203,12 +203,14 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, id: ObjectId, at: &TreePath, depth: usize) -> Result<()> {
+    fn directory(&mut self, id: ObjectId, at: &TreePath, depth: usize) -> Result<()> {
         if depth > DEPTH {
-            return Err(refused(format!("its folders are more than {DEPTH} deep")));
+            return Err(refused(format!(
+                "its directories are more than {DEPTH} deep"
+            )));
         }
-        let folder = self.repository.find_tree(id).map_err(unreadable)?;
-        for entry in folder.iter() {
+        let directory = self.repository.find_tree(id).map_err(unreadable)?;
+        for entry in directory.iter() {
             let entry = entry.map_err(unreadable)?;
             let name = std::str::from_utf8(entry.filename().as_ref())
                 .map_err(|_| refused("a name is not UTF-8".into()))?;
@@ -218,7 +220,7 @@ impl Walk<'_> {
             let path = at.join(name).map_err(|error| refused(error.to_string()))?;
             let id = entry.oid().to_owned();
             match entry.mode().kind() {
-                Mode::Tree => self.folder(id, &path, depth + 1)?,
+                Mode::Tree => self.directory(id, &path, depth + 1)?,
                 Mode::Blob => self.file(id, path, EntryKind::File)?,
                 Mode::BlobExecutable => self.file(id, path, EntryKind::Executable)?,
                 Mode::Link => self.file(id, path, EntryKind::Link)?,
@@ -269,8 +271,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_named_repository_is_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         for name in ["fleet", "fleet/private", "other"] {
             std::fs::create_dir_all(path(name)).unwrap();
             gix::init(path(name)).unwrap();
@@ -279,13 +281,16 @@ mod tests {
         std::os::unix::fs::symlink(path("other"), path("fleet/link")).unwrap();
         let git = LocalGit::new(vec![path("fleet")]).unwrap();
         let ask = async |name: &str| {
-            let folder = path(name).display().to_string();
-            let (place, reference) = (Location::Folder(folder.clone()), GitReference::default());
+            let directory = path(name).display().to_string();
+            let (place, reference) = (
+                Location::Directory(directory.clone()),
+                GitReference::default(),
+            );
             let found = git
                 .resolve("", &place, &reference, &GitAuth::Anonymous, None)
                 .await;
             let error = found.expect_err("nothing is committed");
-            (error.kind, error.message.replace(&folder, "FOLDER"))
+            (error.kind, error.message.replace(&directory, "DIRECTORY"))
         };
         for named in ["fleet", "fleet/.git", "fleet/private/.."] {
             let (kind, message) = ask(named).await;

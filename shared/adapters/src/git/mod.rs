@@ -1,13 +1,13 @@
-//! Git repositories: by GitHub's API, of any server in git's own protocol, in folders of this machine, and plain folders in their
+//! Git repositories: by GitHub's API, of any server in git's own protocol, in directories of this machine, and plain directories in their
 //! place.
 
-mod folder;
+mod directory;
 mod github;
 mod local;
 mod server;
 mod versions;
 
-pub use folder::{BASE_NOT_FETCHED, FolderGit};
+pub use directory::{BASE_NOT_FETCHED, DirectoryGit};
 pub use github::{GitHub, Hosts, NewFile, Outcome, RepositorySetup};
 pub use local::LocalGit;
 pub use server::GitServers;
@@ -77,8 +77,8 @@ impl GitRouter {
         let host = self.hosts.iter().find(|host| host.reads(place));
         host.map(AsRef::as_ref).ok_or_else(|| {
             let what = match place {
-                Location::Folder(path) => format!(
-                    "{path} is a folder, which only driftless serve reads: use https://HOST/OWNER/NAME, or start driftless serve with \
+                Location::Directory(path) => format!(
+                    "{path} is a directory, which only driftless serve reads: use https://HOST/OWNER/NAME, or start driftless serve with \
                      --repository file://{path}"
                 ),
                 Location::Hosted(repository) => format!("{}: this Git host is not supported", repository.host),

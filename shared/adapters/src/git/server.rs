@@ -364,10 +364,10 @@ mod tests {
         }
     }
 
-    fn git(folder: &std::path::Path, arguments: &[&str]) -> String {
+    fn git(directory: &std::path::Path, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .arg("-C")
-            .arg(folder)
+            .arg(directory)
             .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
             .args(arguments)
             .output()
@@ -377,11 +377,11 @@ mod tests {
     }
 
     /// `git http-backend` on a port of this machine.
-    async fn serve(folder: std::path::PathBuf) -> std::net::SocketAddr {
+    async fn serve(directory: std::path::PathBuf) -> std::net::SocketAddr {
         use axum::extract::Request;
         use axum::http::Response;
         let answer = move |request: Request| {
-            let folder = folder.clone();
+            let directory = directory.clone();
             async move {
                 let (head, body) = request.into_parts();
                 let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
@@ -393,7 +393,7 @@ mod tests {
                 };
                 let mut child = tokio::process::Command::new("git")
                     .arg("http-backend")
-                    .env("GIT_PROJECT_ROOT", &folder)
+                    .env("GIT_PROJECT_ROOT", &directory)
                     .env("GIT_HTTP_EXPORT_ALL", "1")
                     .env("PATH_INFO", head.uri.path())
                     .env("QUERY_STRING", head.uri.query().unwrap_or_default())
@@ -437,8 +437,8 @@ mod tests {
         if Command::new("git").arg("--version").output().is_err() {
             return;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let fleet = folder.path().join("group/sub/fleet");
+        let directory = tempfile::tempdir().unwrap();
+        let fleet = directory.path().join("group/sub/fleet");
         std::fs::create_dir_all(&fleet).unwrap();
         git(&fleet, &["init", "-q", "-b", "main"]);
         std::fs::write(fleet.join("a.yaml"), "a\n").unwrap();
@@ -448,7 +448,7 @@ mod tests {
             git(&fleet, &["tag", "-a", "-m", tag, tag]);
         }
         let head = git(&fleet, &["rev-parse", "HEAD"]);
-        let address = serve(folder.path().to_owned()).await;
+        let address = serve(directory.path().to_owned()).await;
         let url = format!("http://{address}/group/sub/fleet");
         let auth = GitAuth::Server(Box::new(GitServer {
             connection: Connection {

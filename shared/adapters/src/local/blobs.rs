@@ -1,6 +1,6 @@
-//! Blobs in files of a folder.
+//! Blobs in files of a directory.
 
-use super::folder::{Folder, age, present};
+use super::directory::{Directory, age, present};
 use super::names;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,30 +18,30 @@ use std::time::Duration;
 /// nobody waits for the disk.
 pub const OF_A_PROCESS: [&str; 2] = ["schedule/", "objects/"];
 
-/// A folder in place of the bucket, with the same conditional writes, for any number of processes on one machine.
+/// A directory in place of the bucket, with the same conditional writes, for any number of processes on one machine.
 ///
 /// A blob's version is a hash of its content. A blob appears at once and whole: it is written aside, forced to the disk and
 /// renamed. After a power loss the newest blobs may be missing, and the next steps write them again. What stands in a
-/// blob's place and is no file, or is set aside by [`Blobs::set_aside`], is kept in the folder `damaged`.
+/// blob's place and is no file, or is set aside by [`Blobs::set_aside`], is kept in the directory `damaged`.
 #[derive(Clone, Debug)]
-pub struct FolderBlobs {
-    folder: Arc<Folder>,
+pub struct DirectoryBlobs {
+    directory: Arc<Directory>,
 }
 
-impl FolderBlobs {
-    /// Opens a folder, and makes it if need be.
+impl DirectoryBlobs {
+    /// Opens a directory, and makes it if need be.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The directory cannot be made.
     pub fn open(root: &Path) -> Result<Self> {
-        let folder = Folder::open(root).map_err(|error| {
+        let directory = Directory::open(root).map_err(|error| {
             PortError::new(
                 ErrorKind::Invalid,
                 format!("open the store in {}: {error}", root.display()),
             )
         })?;
         Ok(Self {
-            folder: Arc::new(folder),
+            directory: Arc::new(directory),
         })
     }
 
@@ -52,12 +52,12 @@ impl FolderBlobs {
     pub async fn expire(&self, key: &str, unwritten: Duration) -> Result<bool> {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
-        let expire = move |folder: &Folder| {
-            let _lock = folder.lock(&locked)?;
-            let meta = folder.look(&file)?;
+        let expire = move |directory: &Directory| {
+            let _lock = directory.lock(&locked)?;
+            let meta = directory.look(&file)?;
             let is_old = meta.is_some_and(|meta| age(&meta).is_some_and(|age| age >= unwritten));
             if is_old {
-                folder.remove(&file)?;
+                directory.remove(&file)?;
             }
             Ok(is_old)
         };
@@ -69,14 +69,14 @@ impl FolderBlobs {
         &self,
         what: &str,
         key: &str,
-        work: impl FnOnce(&Folder) -> io::Result<T> + Send + 'static,
+        work: impl FnOnce(&Directory) -> io::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let folder = self.folder.clone();
-        let done = tokio::task::spawn_blocking(move || work(&folder)).await;
+        let directory = self.directory.clone();
+        let done = tokio::task::spawn_blocking(move || work(&directory)).await;
         done.unwrap_or_else(|error| Err(io::Error::other(error)))
             .map_err(|error| {
                 let file = names::file_of(key).unwrap_or_default();
-                let file = self.folder.blobs.join(file);
+                let file = self.directory.blobs.join(file);
                 PortError::new(
                     ErrorKind::Unavailable,
                     format!("{what} '{key}' in the store: {}: {error}", file.display()),
@@ -86,18 +86,18 @@ impl FolderBlobs {
 }
 
 #[async_trait]
-impl Blobs for FolderBlobs {
+impl Blobs for DirectoryBlobs {
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>> {
         let file = names::file_of(key)?;
-        self.run("read", key, move |folder| read(folder, &file))
+        self.run("read", key, move |directory| read(directory, &file))
             .await
     }
 
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put> {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
-        self.run("write", key, move |folder| {
-            put(folder, &locked, &file, &content, &when)
+        self.run("write", key, move |directory| {
+            put(directory, &locked, &file, &content, &when)
         })
         .await
     }
@@ -105,32 +105,34 @@ impl Blobs for FolderBlobs {
     async fn delete(&self, key: &str) -> Result<()> {
         let file = names::file_of(key)?;
         let locked = key.to_owned();
-        let remove = move |folder: &Folder| {
-            let _lock = folder.lock(&locked)?;
-            folder.remove(&file)
+        let remove = move |directory: &Directory| {
+            let _lock = directory.lock(&locked)?;
+            directory.remove(&file)
         };
         self.run("delete", key, remove).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
         let wanted = prefix.to_owned();
-        self.run("list", prefix, move |folder| list(folder, &wanted))
+        self.run("list", prefix, move |directory| list(directory, &wanted))
             .await
     }
 
     async fn size(&self, key: &str) -> Result<Option<u64>> {
         let file = names::file_of(key)?;
-        let size = move |folder: &Folder| Ok(folder.look(&file)?.map(|meta| meta.len()));
+        let size = move |directory: &Directory| Ok(directory.look(&file)?.map(|meta| meta.len()));
         self.run("look at", key, size).await
     }
 
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()> {
         let file = names::file_of(key)?;
         let (locked, version) = (key.to_owned(), version.clone());
-        let set_aside = move |folder: &Folder| {
-            let _lock = folder.lock(&locked)?;
-            match read(folder, &file)? {
-                Some((_, now)) if now == version => folder.set_aside(&folder.blobs.join(file)),
+        let set_aside = move |directory: &Directory| {
+            let _lock = directory.lock(&locked)?;
+            match read(directory, &file)? {
+                Some((_, now)) if now == version => {
+                    directory.set_aside(&directory.blobs.join(file))
+                }
                 _ => Ok(()),
             }
         };
@@ -140,58 +142,58 @@ impl Blobs for FolderBlobs {
     fn url(&self, key: &str) -> String {
         // A key that has no file has no address either; the blob's other calls say why.
         let file = names::file_of(key).unwrap_or_default();
-        format!("file://{}", self.folder.blobs.join(file).display()).replace('%', "%25")
+        format!("file://{}", self.directory.blobs.join(file).display()).replace('%', "%25")
     }
 }
 
 fn put(
-    folder: &Folder,
+    directory: &Directory,
     key: &str,
     file: &Path,
     content: &[u8],
     when: &Precondition,
 ) -> io::Result<Put> {
-    let _lock = folder.lock(key)?;
+    let _lock = directory.lock(key)?;
     let holds = match when {
         Precondition::None => true,
-        Precondition::Absent => folder.look(file)?.is_none(),
-        Precondition::Is(version) => read(folder, file)?.is_some_and(|(_, now)| now == *version),
+        Precondition::Absent => directory.look(file)?.is_none(),
+        Precondition::Is(version) => read(directory, file)?.is_some_and(|(_, now)| now == *version),
     };
     if !holds {
         return Ok(Put::PreconditionFailed);
     }
     let may_tear = OF_A_PROCESS.iter().any(|prefix| key.starts_with(prefix));
-    folder.write(file, content, may_tear)?;
+    directory.write(file, content, may_tear)?;
     Ok(Put::Done(version(content)))
 }
 
-fn list(folder: &Folder, prefix: &str) -> io::Result<Vec<BlobEntry>> {
+fn list(directory: &Directory, prefix: &str) -> io::Result<Vec<BlobEntry>> {
     let mut found = Vec::new();
-    // Whole parts of the prefix name folders; only the last part may be cut short.
+    // Whole parts of the prefix name directories; only the last part may be cut short.
     let start = prefix
         .rsplit_once('/')
         .and_then(|(dir, _)| names::file_of(&format!("{dir}/x")).ok());
     let start = start
         .as_deref()
         .and_then(Path::parent)
-        .map_or(folder.blobs.clone(), |dir| folder.blobs.join(dir));
-    let mut folders: Vec<PathBuf> = vec![start];
-    while let Some(dir) = folders.pop() {
+        .map_or(directory.blobs.clone(), |dir| directory.blobs.join(dir));
+    let mut directories: Vec<PathBuf> = vec![start];
+    while let Some(dir) = directories.pop() {
         let Some(entries) = present(fs::read_dir(&dir))? else {
             continue;
         };
         for entry in entries {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
+                directories.push(entry.path());
                 continue;
             }
             let path = entry.path();
-            let file = path.strip_prefix(&folder.blobs).unwrap_or(&path);
+            let file = path.strip_prefix(&directory.blobs).unwrap_or(&path);
             let Some(key) = names::key_of(file).filter(|key| key.starts_with(prefix)) else {
                 continue;
             };
-            if let Some(meta) = folder.look(file)? {
+            if let Some(meta) = directory.look(file)? {
                 found.push(BlobEntry {
                     key,
                     size: meta.len(),
@@ -205,8 +207,8 @@ fn list(folder: &Folder, prefix: &str) -> io::Result<Vec<BlobEntry>> {
     Ok(found)
 }
 
-fn read(folder: &Folder, file: &Path) -> io::Result<Option<(Bytes, Version)>> {
-    let content = folder.read(file)?;
+fn read(directory: &Directory, file: &Path) -> io::Result<Option<(Bytes, Version)>> {
+    let content = directory.read(file)?;
     Ok(content.map(|content| {
         let version = version(&content);
         (Bytes::from(content), version)
@@ -221,10 +223,10 @@ fn version(content: &[u8]) -> Version {
 mod tests {
     use super::*;
 
-    fn store() -> (tempfile::TempDir, FolderBlobs) {
-        let folder = tempfile::tempdir().unwrap();
-        let blobs = FolderBlobs::open(folder.path()).unwrap();
-        (folder, blobs)
+    fn store() -> (tempfile::TempDir, DirectoryBlobs) {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = DirectoryBlobs::open(directory.path()).unwrap();
+        (directory, blobs)
     }
 
     fn done(put: Put) -> Version {
@@ -236,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn conditions_hold_as_in_s3() {
-        let (_folder, blobs) = store();
+        let (_directory, blobs) = store();
         let put = |key, content: &'static str, when| blobs.put(key, Bytes::from(content), when);
         assert_eq!(blobs.get("a/b").await.unwrap(), None);
         assert_eq!(
@@ -281,8 +283,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_leaves_the_folder() {
-        let (folder, blobs) = store();
+    async fn nothing_leaves_the_directory() {
+        let (directory, blobs) = store();
         for key in ["../../escaped", "a/../../escaped", ".."] {
             done(
                 blobs
@@ -292,13 +294,13 @@ mod tests {
             );
             assert!(blobs.get(key).await.unwrap().is_some());
         }
-        let names: Vec<_> = fs::read_dir(folder.path())
+        let names: Vec<_> = fs::read_dir(directory.path())
             .unwrap()
             .map(|e| e.unwrap().file_name())
             .collect();
         assert_eq!(names.len(), 3, "{names:?}");
         assert!(
-            !folder
+            !directory
                 .path()
                 .parent()
                 .unwrap()
@@ -309,7 +311,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn of_sixteen_writers_one_wins() {
-        let (folder, blobs) = store();
+        let (directory, blobs) = store();
         let mut version = done(
             blobs
                 .put("lease", Bytes::from("start"), Precondition::Absent)
@@ -326,7 +328,7 @@ mod tests {
             let writers: Vec<_> = (0..16)
                 .map(|n| {
                     // Each with its own handle, as processes have.
-                    let own = FolderBlobs::open(folder.path()).unwrap();
+                    let own = DirectoryBlobs::open(directory.path()).unwrap();
                     let when = when.clone();
                     tokio::spawn(async move {
                         own.put("lease", Bytes::from(format!("{round}-{n}")), when)

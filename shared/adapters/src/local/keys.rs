@@ -1,4 +1,4 @@
-//! Secrets of one machine: given by name, or files of a folder.
+//! Secrets of one machine: given by name, or files of a directory.
 
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Result, Secret, SecretStore};
@@ -9,17 +9,17 @@ use std::path::PathBuf;
 /// Bytes of a secret; AWS Secrets Manager allows 64 KiB.
 const LIMIT: u64 = 1 << 20;
 
-/// Secrets of one machine: some given by name, the others one file each below a folder.
+/// Secrets of one machine: some given by name, the others one file each below a directory.
 #[derive(Clone, Debug, Default)]
 pub struct LocalSecrets {
     given: BTreeMap<String, Secret>,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
 impl LocalSecrets {
-    /// Given secrets win over the folder's. The file of `hubs/staging` is `FOLDER/hubs/staging`.
-    pub fn new(given: BTreeMap<String, Secret>, folder: Option<PathBuf>) -> Self {
-        Self { given, folder }
+    /// Given secrets win over the directory's. The file of `hubs/staging` is `DIRECTORY/hubs/staging`.
+    pub fn new(given: BTreeMap<String, Secret>, directory: Option<PathBuf>) -> Self {
+        Self { given, directory }
     }
 }
 
@@ -29,7 +29,7 @@ impl SecretStore for LocalSecrets {
         if let Some(secret) = self.given.get(name) {
             return Ok(Some(secret.clone()));
         }
-        let Some(folder) = &self.folder else {
+        let Some(directory) = &self.directory else {
             return Ok(None);
         };
         if !name.split('/').all(is_plain) {
@@ -38,7 +38,7 @@ impl SecretStore for LocalSecrets {
                 format!("'{name}' is not a valid secret name"),
             ));
         }
-        match read(folder.join(name)) {
+        match read(directory.join(name)) {
             Ok(secret) => Ok(Some(secret)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(PortError::new(
@@ -75,12 +75,12 @@ mod tests {
 
     #[tokio::test]
     async fn files_and_given_secrets() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("hubs")).unwrap();
-        std::fs::write(folder.path().join("hubs/staging"), "from the file").unwrap();
-        std::fs::write(folder.path().join("github.token"), "").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("hubs")).unwrap();
+        std::fs::write(directory.path().join("hubs/staging"), "from the file").unwrap();
+        std::fs::write(directory.path().join("github.token"), "").unwrap();
         let given = BTreeMap::from([("github/token".to_owned(), Secret::new("given"))]);
-        let keys = LocalSecrets::new(given, Some(folder.path().to_owned()));
+        let keys = LocalSecrets::new(given, Some(directory.path().to_owned()));
         let text = |secret: Option<Secret>| secret.map(|s| s.expose_str().unwrap().to_owned());
         assert_eq!(
             text(keys.secret("github/token").await.unwrap()).as_deref(),
@@ -105,7 +105,7 @@ mod tests {
                 "{bad}"
             );
         }
-        // A folder is not a missing secret.
+        // A directory is not a missing secret.
         assert_eq!(
             keys.secret("hubs").await.unwrap_err().kind,
             ErrorKind::Unreadable

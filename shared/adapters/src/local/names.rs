@@ -1,17 +1,17 @@
 //! Keys of blobs as names of files, there and back.
 //!
-//! Different keys get different files, also where a file system ignores case; a key can be a prefix folder of another
-//! (`a` and `a/b`); and no key leaves the folder.
+//! Different keys get different files, also where a file system ignores case; a key can be a prefix directory of another
+//! (`a` and `a/b`); and no key leaves the directory.
 
 use driftless_core::ports::Result;
 use std::path::{Path, PathBuf};
 
-/// What a blob's file ends with; no folder does.
+/// What a blob's file ends with; no directory does.
 const ENDING: &str = ".blob";
-/// Bytes of a folder's or file's name, well below every file system's limit of 255.
+/// Bytes of a directory's or file's name, well below every file system's limit of 255.
 const NAME_LENGTH: usize = 200;
 
-/// The file of a key, relative to the folder of blobs.
+/// The file of a key, relative to the directory of blobs.
 ///
 /// # Errors
 /// An empty key or part of a key, or a key over 1,024 bytes.
@@ -134,7 +134,7 @@ mod tests {
                 "{key} shares its file"
             );
         }
-        // No blob's file is another blob's folder.
+        // No blob's file is another blob's directory.
         for file in &files {
             assert!(
                 files

@@ -1,6 +1,6 @@
 //! A queue of files, for functions that run alone with `cargo lambda invoke`.
 
-use super::folder::write_whole;
+use super::directory::write_whole;
 use async_trait::async_trait;
 use driftless_core::ports::{ErrorKind, PortError, Queue, Request, Result};
 use serde_json::{Value, json};
@@ -15,22 +15,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// milliseconds since 1970.
 #[derive(Debug)]
 pub struct OutboxQueue {
-    folder: PathBuf,
+    directory: PathBuf,
     count: AtomicU64,
 }
 
 impl OutboxQueue {
-    /// Opens a folder, and makes it if need be.
+    /// Opens a directory, and makes it if need be.
     ///
     /// # Errors
-    /// The folder cannot be made.
-    pub fn open(folder: &Path) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            let what = format!("open the queue in {}: {error}", folder.display());
+    /// The directory cannot be made.
+    pub fn open(directory: &Path) -> Result<Self> {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            let what = format!("open the queue in {}: {error}", directory.display());
             PortError::new(ErrorKind::Invalid, what)
         })?;
         Ok(Self {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             count: AtomicU64::new(0),
         })
     }
@@ -47,9 +47,9 @@ impl OutboxQueue {
         );
         let event = event(&id, &serde_json::to_string(request)?);
         // A file that is there is whole.
-        let part = self.folder.join(format!("{id}.part"));
+        let part = self.directory.join(format!("{id}.part"));
         write_whole(&part, event.to_string().as_bytes(), false)?;
-        std::fs::rename(part, self.folder.join(format!("{id}.json")))
+        std::fs::rename(part, self.directory.join(format!("{id}.json")))
     }
 }
 
@@ -62,7 +62,7 @@ impl Queue for OutboxQueue {
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()> {
         for (request, delay) in &requests {
             self.put(request, *delay).map_err(|error| {
-                let what = format!("write a request into {}: {error}", self.folder.display());
+                let what = format!("write a request into {}: {error}", self.directory.display());
                 PortError::new(ErrorKind::Unavailable, what)
             })?;
         }
@@ -78,8 +78,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_sent_can_be_handed_on() {
-        let folder = tempfile::tempdir().unwrap();
-        let queue = OutboxQueue::open(&folder.path().join("queue")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let queue = OutboxQueue::open(&directory.path().join("queue")).unwrap();
         let request = |name: &str| {
             let object = ObjectRef::new(FluxKind::Kustomization, "apps", name);
             Request::new("staging", object, Cause::Push)
@@ -92,7 +92,7 @@ mod tests {
             ])
             .await
             .unwrap();
-        let files = std::fs::read_dir(folder.path().join("queue")).unwrap();
+        let files = std::fs::read_dir(directory.path().join("queue")).unwrap();
         let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
         files.sort();
         let body = |file: &PathBuf| {

@@ -54,14 +54,14 @@ pub trait Subject {
 pub fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
-        .map(|folder| folder.join("tests/corpus/apiserver"))
-        .find(|folder| folder.is_dir())
+        .map(|directory| directory.join("tests/corpus/apiserver"))
+        .find(|directory| directory.is_dir())
         .expect("tests/corpus/apiserver")
 }
 
 pub fn read() -> Vec<Case> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(corpus().join("cases"))
-        .expect("the folder of cases")
+        .expect("the directory of cases")
         .map(|entry| entry.expect("an entry").path())
         .collect();
     files.sort();

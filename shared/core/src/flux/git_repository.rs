@@ -59,7 +59,7 @@ pub struct GitRepositorySpec {
     /// Other repositories' files to put into this artifact.
     #[serde(default)]
     pub include: Vec<GitInclude>,
-    /// Only these folders.
+    /// Only these directories.
     #[serde(default)]
     pub sparse_checkout: Vec<String>,
     /// Of older versions; accepted and without effect, as in Flux.
@@ -107,10 +107,10 @@ pub struct GitVerification {
 pub struct GitInclude {
     /// The GitRepository, in the object's namespace.
     pub repository: LocalRef,
-    /// The folder in that repository; all of it when absent.
+    /// The directory in that repository; all of it when absent.
     #[serde(default)]
     pub from_path: Option<String>,
-    /// The folder in the artifact; the repository's name when absent.
+    /// The directory in the artifact; the repository's name when absent.
     #[serde(default)]
     pub to_path: Option<String>,
 }

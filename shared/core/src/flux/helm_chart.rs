@@ -17,7 +17,7 @@ pub type HelmChart = Source<HelmChartSpec>;
      "message": "spec.verify is only supported when spec.sourceRef.kind is 'HelmRepository'"},
 ]))]
 pub struct HelmChartSpec {
-    /// The chart's name in a repository, or its folder or archive in a source's files.
+    /// The chart's name in a repository, or its directory or archive in a source's files.
     pub chart: String,
     /// A version, or a range of versions of a HelmRepository; the newest when absent.
     #[serde(default)]

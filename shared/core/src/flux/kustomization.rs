@@ -39,7 +39,7 @@ pub struct KustomizationSpec {
     pub timeout: Option<String>,
     /// The source of the files.
     pub source_ref: SourceRef,
-    /// The folder in the source; its root when empty.
+    /// The directory in the source; its root when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// Delete what is no longer rendered.

@@ -71,7 +71,7 @@ pub struct SourceStatus {
     /// The ignore patterns that the artifact was made with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_ignore: Option<String>,
-    /// The folders that the artifact was made with (GitRepository).
+    /// The directories that the artifact was made with (GitRepository).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed_sparse_checkout: Vec<String>,
     /// The layer that the artifact was made of (OCIRepository).

@@ -106,14 +106,14 @@ fn render(
     inputs: &Inputs,
     remote: bool,
 ) -> Result<Vec<Object>, Stop> {
-    let path = folder(kustomization)?;
+    let path = directory(kustomization)?;
     match reader.kind(&path).map_err(failed)? {
         Some(driftless_manifest::Kind::Dir) => {}
         _ => {
-            // The read-set must survive: a push that adds the folder has to wake this object.
+            // The read-set must survive: a push that adds the directory has to wake this object.
             return Err(Failure::retry(
                 reason::ARTIFACT_FAILED,
-                format!("kustomization path not found: the source has no folder '{path}'"),
+                format!("kustomization path not found: the source has no directory '{path}'"),
             )
             .into());
         }
@@ -136,7 +136,7 @@ fn render(
     Ok(objects.collect::<Result<_, Failure>>()?)
 }
 
-fn folder(kustomization: &Kustomization) -> Result<TreePath, Failure> {
+fn directory(kustomization: &Kustomization) -> Result<TreePath, Failure> {
     TreePath::secure_join(&kustomization.spec.path)
         .map_err(|error| Failure::terminal(reason::BUILD_FAILED, format!("spec.path: {error}")))
 }
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_a_failure_and_not_an_empty_build() {
+    fn a_missing_directory_is_a_failure_and_not_an_empty_build() {
         let tree = FileTree::from_files([("apps/web.yaml", DEPLOYMENT)]).unwrap();
         let failure = build(
             &tree,

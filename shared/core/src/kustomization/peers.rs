@@ -36,7 +36,7 @@ pub struct Peers {
 pub struct Unsettled {
     /// Which.
     pub id: ObjectId,
-    /// Whether it builds from the folder of a child that goes, or lists what would go.
+    /// Whether it builds from the directory of a child that goes, or lists what would go.
     pub is_likely_heir: bool,
     /// Whether nothing but a change helps it.
     pub is_stalled: bool,
@@ -223,7 +223,7 @@ impl Peers {
     }
 
     fn is_likely_heir(&self, peer: &Peer, stale: &Inventory) -> bool {
-        let folder = |one: &Kustomization| {
+        let directory = |one: &Kustomization| {
             let path = one
                 .spec
                 .path
@@ -239,7 +239,7 @@ impl Peers {
         let going = self.going.iter().filter_map(|id| self.all.get(id));
         let mut going = going.filter(|other| peer.is_beside(&other.object));
         going.any(|other| {
-            folder(&other.object) == folder(&peer.object) || lists_any(&other.inventory)
+            directory(&other.object) == directory(&peer.object) || lists_any(&other.inventory)
         }) || lists_any(stale)
     }
 }

@@ -1,4 +1,4 @@
-//! Reading all blobs of a folder again and again: only what has changed is read.
+//! Reading all blobs of a directory again and again: only what has changed is read.
 
 use super::{BlobEntry, ErrorKind, Ports, Result, Version};
 use crate::concurrent;
@@ -12,31 +12,36 @@ const CONCURRENCY: usize = 16;
 /// Bytes of blobs that are kept in all.
 const MOST: usize = 48 << 20;
 
-/// What a process read last, by folder and key.
+/// What a process read last, by directory and key.
 #[derive(Default)]
-pub struct BlobCache(Mutex<BTreeMap<String, Folder>>);
+pub struct BlobCache(Mutex<BTreeMap<String, Directory>>);
 
-type Folder = BTreeMap<String, (Version, Bytes)>;
+type Directory = BTreeMap<String, (Version, Bytes)>;
 
 impl BlobCache {
-    fn take(&self, prefix: &str) -> Folder {
+    fn take(&self, prefix: &str) -> Directory {
         self.lock().remove(prefix).unwrap_or_default()
     }
 
-    /// Keeps a folder; others are dropped when they become too many bytes.
-    fn keep(&self, prefix: &str, folder: Folder) {
-        let size = |folder: &Folder| folder.values().map(|(_, bytes)| bytes.len()).sum::<usize>();
-        let own = size(&folder);
-        let mut folders = self.lock();
-        if own + folders.values().map(size).sum::<usize>() > MOST {
-            folders.clear();
+    /// Keeps a directory; others are dropped when they become too many bytes.
+    fn keep(&self, prefix: &str, directory: Directory) {
+        let size = |directory: &Directory| {
+            directory
+                .values()
+                .map(|(_, bytes)| bytes.len())
+                .sum::<usize>()
+        };
+        let own = size(&directory);
+        let mut directories = self.lock();
+        if own + directories.values().map(size).sum::<usize>() > MOST {
+            directories.clear();
         }
         if own <= MOST {
-            folders.insert(prefix.to_owned(), folder);
+            directories.insert(prefix.to_owned(), directory);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Folder>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Directory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -65,22 +70,22 @@ impl Ports {
             }
             .boxed()
         });
-        let mut folder = Folder::new();
+        let mut directory = Directory::new();
         for (key, found) in concurrent::run(CONCURRENCY, reads.collect()).await {
             match found {
                 Ok(Some((bytes, version))) => {
-                    folder.insert(key, (version, bytes));
+                    directory.insert(key, (version, bytes));
                 }
                 Ok(None) => {}
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        let all = folder.iter();
+        let all = directory.iter();
         let all = all
             .map(|(key, (_, bytes))| (key.clone(), bytes.clone()))
             .collect();
-        self.read.keep(prefix, folder);
+        self.read.keep(prefix, directory);
         Ok(all)
     }
 }

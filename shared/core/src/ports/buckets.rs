@@ -23,7 +23,7 @@ pub struct BucketAddress {
 /// An object as a list of a bucket has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketEntry {
-    /// Its key. Anything may stand there, such as `../` and names that other keys have as a folder.
+    /// Its key. Anything may stand there, such as `../` and names that other keys have as a directory.
     pub key: String,
     /// What stands for its content, without quotes.
     pub etag: String,

@@ -255,7 +255,7 @@ impl Records {
     /// # Errors
     /// The store's.
     pub async fn read(ports: &Ports, hub: &str) -> Result<Self> {
-        Ok(Self(ports.read_all(&record::folder(hub)).await?))
+        Ok(Self(ports.read_all(&record::directory(hub)).await?))
     }
 
     /// The record of an object; none when there is none that can be read.

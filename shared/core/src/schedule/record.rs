@@ -91,13 +91,13 @@ pub(super) enum Decision {
 
 /// The key of an object's record. The object may be named by a tenant: no part of it may lead elsewhere.
 pub(super) fn key(hub: &str, object: &ObjectRef) -> String {
-    let (folder, kind) = (folder(hub), object.kind.plural());
+    let (directory, kind) = (directory(hub), object.kind.plural());
     let (namespace, name) = (key_part(&object.namespace), key_part(&object.name));
-    format!("{folder}{kind}/{namespace}/{name}.json")
+    format!("{directory}{kind}/{namespace}/{name}.json")
 }
 
 /// How the keys of the records of a hub's objects begin.
-pub(super) fn folder(hub: &str) -> String {
+pub(super) fn directory(hub: &str) -> String {
     format!("objects/{}/", key_part(hub))
 }
 

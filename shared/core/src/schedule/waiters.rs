@@ -21,7 +21,7 @@ const CONCURRENT: usize = 16;
 /// The bucket's.
 pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()> {
     let hub = &context.hub.settings.name;
-    let key = format!("{}{}", folder(hub, on), context.id.key());
+    let key = format!("{}{}", directory(hub, on), context.id.key());
     let ports = context.ports;
     ports
         .blobs
@@ -36,9 +36,9 @@ pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()
 /// # Errors
 /// The bucket's.
 pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outcome) -> Result<()> {
-    let folder = folder(&request.hub, &request.object);
-    for BlobEntry { key, .. } in ports.blobs.list(&folder).await? {
-        if let Some(id) = key.strip_prefix(&folder).and_then(parse) {
+    let directory = directory(&request.hub, &request.object);
+    for BlobEntry { key, .. } in ports.blobs.list(&directory).await? {
+        if let Some(id) = key.strip_prefix(&directory).and_then(parse) {
             let wake = Request::new(&request.hub, id, Cause::Dependency);
             outcome.enqueue.push((wake, Duration::ZERO));
         }
@@ -59,7 +59,7 @@ pub(crate) async fn forget(ports: &Ports, notes: &[String]) -> Result<()> {
 }
 
 /// The name that is waited for is the waiting object's word: no part of it may lead elsewhere.
-fn folder(hub: &str, on: &ObjectRef) -> String {
+fn directory(hub: &str, on: &ObjectRef) -> String {
     let (hub, kind) = (key_part(hub), on.kind.plural());
     let (namespace, name) = (key_part(&on.namespace), key_part(&on.name));
     format!("waits/{hub}/{kind}/{namespace}/{name}/")

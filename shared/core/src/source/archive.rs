@@ -74,7 +74,7 @@ fn set_target<W: io::Write>(
     header.set_link_name_literal(&target[..100])
 }
 
-/// Unpacks a tree. `strip` takes the first folder off, which must then be the same for all, as in GitHub's tarballs.
+/// Unpacks a tree. `strip` takes the first directory off, which must then be the same for all, as in GitHub's tarballs.
 /// Links are kept as links, wherever they lead: whoever follows them stays inside.
 ///
 /// # Errors
@@ -136,7 +136,7 @@ impl Unpacking {
         self.entries += 1;
         if self.entries > self.limits.files.saturating_mul(2) {
             return Err(refused(format!(
-                "it has more than {} files and folders",
+                "it has more than {} files and directories",
                 self.limits.files.saturating_mul(2)
             )));
         }
@@ -171,7 +171,7 @@ impl Unpacking {
             }
             other => {
                 let what = format!(
-                    "'{name}' is neither a file, a folder nor a symbolic link (type {:?})",
+                    "'{name}' is neither a file, a directory nor a symbolic link (type {:?})",
                     other.as_byte()
                 );
                 return Err(refused(what));
@@ -188,7 +188,7 @@ impl Unpacking {
             .map_err(|error: TreeError| refused(error))
     }
 
-    /// Where a name belongs; `None` for the folder that is taken off.
+    /// Where a name belongs; `None` for the directory that is taken off.
     fn place(&mut self, name: &str) -> Result<Option<TreePath>> {
         let name = name.strip_suffix('/').unwrap_or(name);
         // As `tar -c .` writes them.
@@ -208,7 +208,7 @@ impl Unpacking {
             .map_or((name, None), |(top, rest)| (top, Some(rest)));
         if self.top.get_or_insert_with(|| top.to_owned()) != top {
             return Err(refused(format!(
-                "'{name}' is not in the one folder that all files are in"
+                "'{name}' is not in the one directory that all files are in"
             )));
         }
         rest.map(TreePath::new).transpose().map_err(refused)
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_folder_is_taken_off() {
+    fn the_first_directory_is_taken_off() {
         let pax = entry(
             "pax_global_header",
             EntryType::XGlobalHeader,
@@ -401,7 +401,7 @@ mod tests {
                 "below a link",
                 vec![entry("a", EntryType::Symlink, "/etc", b""), file("a/b")],
             ),
-            ("over a folder", vec![file("a/b"), file("a")]),
+            ("over a directory", vec![file("a/b"), file("a")]),
             (
                 "hard link",
                 vec![file("a"), entry("b", EntryType::Link, "a", b"")],
@@ -502,11 +502,13 @@ mod tests {
             unpack(&three, false, limits).unwrap_err().kind,
             ErrorKind::Invalid
         );
-        let folders: Vec<_> = (0..5)
+        let directories: Vec<_> = (0..5)
             .map(|n| entry(&format!("d{n}/"), EntryType::Directory, "", b""))
             .collect();
         assert_eq!(
-            unpack(&archive(&folders), false, limits).unwrap_err().kind,
+            unpack(&archive(&directories), false, limits)
+                .unwrap_err()
+                .kind,
             ErrorKind::Invalid
         );
     }

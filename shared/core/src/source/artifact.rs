@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub enum ArtifactKind {
     /// The packed files of a source.
     Tree,
-    /// A packed chart (`.tgz`, one folder with the chart's name in it), or a layer as it came: [`bytes()`] are what
+    /// A packed chart (`.tgz`, one directory with the chart's name in it), or a layer as it came: [`bytes()`] are what
     /// `Chart::from_archive` reads. A [`ArtifactKind::Tree`] of an OCIRepository that extracts a chart's layer is read by it as well.
     Chart,
     /// A repository's `index.yaml`.

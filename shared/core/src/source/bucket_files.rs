@@ -93,7 +93,7 @@ impl Index {
         self.objects.len()
     }
 
-    /// Adds what was listed: neither folders nor what the patterns leave out.
+    /// Adds what was listed: neither directories nor what the patterns leave out.
     fn add(&mut self, listed: Vec<BucketEntry>, patterns: &Patterns) -> Result<(), String> {
         for entry in listed {
             if entry.key.ends_with('/') || entry.key == ignore::FILE {
@@ -211,7 +211,7 @@ impl Files<'_> {
     ) -> Result<(), Failure> {
         let inserted = tree.insert(path, EntryKind::File, content.clone());
         inserted.map_err(|_| {
-            let what = "another object has the same path, or the path of one of its folders";
+            let what = "another object has the same path, or the path of one of its directories";
             self.unfetched(failed(format!("failed to get '{key}' object: {what}")))
         })
     }
@@ -307,7 +307,7 @@ fn check_key(key: &str, path: &TreePath) -> Result<(), String> {
     let has_dots = key.split('/').any(|part| matches!(part, "." | ".."));
     match has_dots || path.is_root() {
         true => Err(format!(
-            "the key '{key}' has '.' or '..' as a folder, which no address has: {LEAVE_OUT}"
+            "the key '{key}' has '.' or '..' as a directory, which no address has: {LEAVE_OUT}"
         )),
         false => Ok(()),
     }
@@ -471,8 +471,8 @@ mod tests {
         let long = "n".repeat(KEY + 1);
         assert_eq!(names(&["/abs", "a//b"], "").as_deref(), Ok("a/b abs"));
         for (keys, what) in [
-            (&["../../etc/passwd"][..], "'.' or '..' as a folder"),
-            (&["a/./b"], "'.' or '..' as a folder"),
+            (&["../../etc/passwd"][..], "'.' or '..' as a directory"),
+            (&["a/./b"], "'.' or '..' as a directory"),
             (&["a\0b"], "NUL"),
             (&[&*long], "more than 1024 bytes"),
             (&["a", "a/b"], "another object has the same path"),

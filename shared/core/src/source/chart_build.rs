@@ -32,7 +32,7 @@ pub(super) struct Plan {
 
 /// A chart in a source's files.
 pub(super) struct Local {
-    folder: TreePath,
+    directory: TreePath,
     package: Package,
     metadata: Metadata,
     /// It is a packed chart, and these are its bytes.
@@ -139,7 +139,7 @@ impl Wish {
     ) -> Result<(Package, Vec<String>, Vec<Needed>), Failure> {
         let reader = Reader::new(tree);
         let Local {
-            folder,
+            directory,
             mut package,
             metadata,
             archive,
@@ -164,7 +164,7 @@ impl Wish {
         // A packed chart has its subcharts, or goes without.
         let needs = match archive {
             Some(_) => Vec::new(),
-            None => dependencies::local(&reader, &folder, &metadata, &mut package)?,
+            None => dependencies::local(&reader, &directory, &metadata, &mut package)?,
         };
         tracing::debug!(
             chart = plan.name,
@@ -201,32 +201,32 @@ impl Wish {
 }
 
 impl Local {
-    /// Finds a chart in files: a folder, or a packed one.
+    /// Finds a chart in files: a directory, or a packed one.
     ///
     /// # Errors
     /// There is none.
     pub fn read(tree: &FileTree, path: &str) -> Result<Self, Failure> {
         let reader = Reader::new(tree);
-        let folder = TreePath::secure_join(path).map_err(|error| reference(&error))?;
+        let directory = TreePath::secure_join(path).map_err(|error| reference(&error))?;
         let limits = LoadLimits::default();
-        let kind = reader.kind(&folder).map_err(|error| reference(&error))?;
+        let kind = reader.kind(&directory).map_err(|error| reference(&error))?;
         let (package, archive) = match kind {
             None => {
                 return Err(reference(&format!("no chart found at path '{path}'")));
             }
             Some(Entry::Dir) => {
-                let package = Package::from_tree(&reader, &folder, &limits);
+                let package = Package::from_tree(&reader, &directory, &limits);
                 (package.map_err(|error| reference(&error))?, None)
             }
             Some(_) => {
-                let content = reader.read(&folder).map_err(|error| reference(&error))?;
+                let content = reader.read(&directory).map_err(|error| reference(&error))?;
                 let package = open(&content, path).map_err(|error| reference(&error))?;
                 (package, Some(content))
             }
         };
         let metadata = package.metadata().map_err(|error| reference(&error))?;
         Ok(Self {
-            folder,
+            directory,
             package,
             metadata,
             archive,

@@ -30,7 +30,7 @@ pub(super) struct Needed {
 /// A subchart is not where it should be, has another version, or cannot be fetched from where it is said to be.
 pub(super) fn local(
     reader: &Reader<'_>,
-    folder: &TreePath,
+    directory: &TreePath,
     metadata: &Metadata,
     package: &mut Package,
 ) -> Result<Vec<Needed>, Failure> {
@@ -47,7 +47,7 @@ pub(super) fn local(
                 Some(path) => path.to_owned(),
                 None => format!("charts/{name}"),
             };
-            let inner = from_tree(reader, folder, &place, &version);
+            let inner = from_tree(reader, directory, &place, &version);
             let inner = inner.map_err(|what| {
                 fail(&format!("failed to add local dependency '{name}': {what}"))
             })?;
@@ -86,11 +86,11 @@ fn missing(package: &Package, metadata: &Metadata) -> Result<Vec<Dependency>, Fa
 
 fn from_tree(
     reader: &Reader<'_>,
-    folder: &TreePath,
+    directory: &TreePath,
     path: &str,
     range: &str,
 ) -> Result<Package, String> {
-    let place = folder.join(path).map_err(|error| error.to_string())?;
+    let place = directory.join(path).map_err(|error| error.to_string())?;
     if reader
         .kind(&place)
         .map_err(|error| error.to_string())?

@@ -166,15 +166,18 @@ async fn fetch(
     Ok(stored)
 }
 
-/// Keeps the files of the folders in `spec.sparseCheckout`, and those of the root, as Git's cone mode does.
-fn keep_sparse(tree: &mut driftless_manifest::FileTree, folders: &[String]) {
-    let folders: Vec<_> = folders
+/// Keeps the files of the directories in `spec.sparseCheckout`, and those of the root, as Git's cone mode does.
+fn keep_sparse(tree: &mut driftless_manifest::FileTree, directories: &[String]) {
+    let directories: Vec<_> = directories
         .iter()
-        .filter_map(|folder| driftless_manifest::TreePath::new(folder).ok())
+        .filter_map(|directory| driftless_manifest::TreePath::new(directory).ok())
         .collect();
-    if !folders.is_empty() {
+    if !directories.is_empty() {
         tree.retain(|path| {
-            path.parent().is_root() || folders.iter().any(|folder| path.is_within(folder))
+            path.parent().is_root()
+                || directories
+                    .iter()
+                    .any(|directory| path.is_within(directory))
         });
     }
 }

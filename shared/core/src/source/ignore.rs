@@ -52,25 +52,25 @@ pub struct BadPattern {
     pub reason: String,
 }
 
-/// One pattern and the folder it stands in.
+/// One pattern and the directory it stands in.
 struct Pattern {
-    folder: TreePath,
+    directory: TreePath,
     matcher: Gitignore,
 }
 
-/// What is left out. As in go-git's matcher the last pattern that matches a file, or a folder above it, decides; so a file
-/// can be taken back from a dropped folder.
+/// What is left out. As in go-git's matcher the last pattern that matches a file, or a directory above it, decides; so a file
+/// can be taken back from a dropped directory.
 #[derive(Default)]
 pub struct Patterns(Vec<Pattern>);
 
 impl Patterns {
-    /// Adds the lines of a file, or of `spec.ignore`, for what is below `folder`. Messages name it as `place`.
+    /// Adds the lines of a file, or of `spec.ignore`, for what is below `directory`. Messages name it as `place`.
     ///
     /// # Errors
     /// A pattern that is none, or too many of them.
     pub fn add<'a>(
         &mut self,
-        folder: &TreePath,
+        directory: &TreePath,
         place: &str,
         lines: impl Iterator<Item = &'a str>,
     ) -> Result<(), BadPattern> {
@@ -91,7 +91,7 @@ impl Patterns {
                 .map_err(|error| bad(error.to_string()))?;
             let matcher = builder.build().map_err(|error| bad(error.to_string()))?;
             self.0.push(Pattern {
-                folder: folder.clone(),
+                directory: directory.clone(),
                 matcher,
             });
         }
@@ -104,12 +104,12 @@ impl Patterns {
             .0
             .iter()
             .rev()
-            .filter(|pattern| path.is_within(&pattern.folder))
+            .filter(|pattern| path.is_within(&pattern.directory))
             .find_map(|pattern| {
-                let skip = if pattern.folder.is_root() {
+                let skip = if pattern.directory.is_root() {
                     0
                 } else {
-                    pattern.folder.as_str().len() + 1
+                    pattern.directory.as_str().len() + 1
                 };
                 let matched = pattern
                     .matcher

@@ -189,8 +189,8 @@ fn what_the_steps_refuse_has_a_row() {
     assert!(found >= 6, "{found} refusals: the pattern finds no others");
 }
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("a folder");
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory");
     let entries = entries.map(|entry| entry.expect("an entry").path());
     let mut files = Vec::new();
     for path in entries {

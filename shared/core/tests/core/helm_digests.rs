@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 fn lines(file: &str) -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/helm-record");
-    let text = std::fs::read_to_string(folder.join(file)).unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/helm-record");
+    let text = std::fs::read_to_string(directory.join(file)).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

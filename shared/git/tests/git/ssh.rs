@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const URL: &str = "ssh://git@git.example/fleet";
 
-/// Keys that ssh-keygen writes, in a folder.
+/// Keys that ssh-keygen writes, in a directory.
 struct Keys(tempfile::TempDir);
 
 impl Keys {

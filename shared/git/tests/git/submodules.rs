@@ -58,7 +58,7 @@ async fn relative_urls_and_submodules_of_submodules() {
         let fetched = fleet.fetch(commit, &FetchOptions::default()).await.unwrap();
         assert_eq!(listing(&fetched).len(), 3);
         let mut options = with_submodules();
-        options.folders = vec![TreePath::new("b").unwrap()];
+        options.directories = vec![TreePath::new("b").unwrap()];
         let fetched = fleet.fetch(commit, &options).await.unwrap();
         assert_eq!(listing(&fetched), ["b/b.yaml=b\n"]);
         fleet.limits.submodules = 1;

@@ -1,4 +1,4 @@
-//! Repositories in a folder, and the real git as their server.
+//! Repositories in a directory, and the real git as their server.
 
 use crate::skip::skip;
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ pub fn is_git_here() -> bool {
     found
 }
 
-/// Repositories below one folder, served at `https://git.example/NAME`.
+/// Repositories below one directory, served at `https://git.example/NAME`.
 pub struct World {
     pub root: TempDir,
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 /// Runs every case of a file of answers, one JSON object a line.
 fn check(name: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
-    let data = data(&std::fs::read_to_string(folder.join("oracle/gotmpl/data.json")).unwrap());
-    let text = std::fs::read_to_string(folder.join("corpus/gotmpl").join(name)).unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let data = data(&std::fs::read_to_string(directory.join("oracle/gotmpl/data.json")).unwrap());
+    let text = std::fs::read_to_string(directory.join("corpus/gotmpl").join(name)).unwrap();
     let (mut bad, mut all) = (Vec::new(), 0);
     for line in text.lines() {
         let case: serde_json::Value = serde_json::from_str(line).unwrap();

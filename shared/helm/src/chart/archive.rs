@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// The files of a packed chart; the first folder of each name is dropped. `fuel` counts the bytes of this archive and of those
+/// The files of a packed chart; the first directory of each name is dropped. `fuel` counts the bytes of this archive and of those
 /// around it.
 ///
 /// # Errors
@@ -36,7 +36,7 @@ pub(super) fn unpack(
         count += 1;
         if count > limits.files {
             return Err(fail(&format!(
-                "more than {} files and folders",
+                "more than {} files and directories",
                 limits.files
             )));
         }
@@ -115,23 +115,23 @@ fn content(entry: &mut impl Read, size: u64) -> std::io::Result<Arc<[u8]>> {
 #[derive(Default)]
 struct Names {
     files: HashSet<String>,
-    folders: HashSet<String>,
+    directories: HashSet<String>,
 }
 
 impl Names {
     fn add(&mut self, name: &str) -> Result<(), String> {
         let lower = name.to_lowercase();
-        let mut folder = lower.as_str();
-        while let Some((parent, _)) = folder.rsplit_once('/') {
-            folder = parent;
-            if self.files.contains(folder) {
+        let mut directory = lower.as_str();
+        while let Some((parent, _)) = directory.rsplit_once('/') {
+            directory = parent;
+            if self.files.contains(directory) {
                 return Err(format!("'{name}' is below a path that is a file"));
             }
-            if !self.folders.insert(folder.to_owned()) {
+            if !self.directories.insert(directory.to_owned()) {
                 break;
             }
         }
-        if self.folders.contains(&lower) || !self.files.insert(lower) {
+        if self.directories.contains(&lower) || !self.files.insert(lower) {
             return Err(format!(
                 "duplicate name '{name}' in the archive (or a name that differs only in case)"
             ));

@@ -64,7 +64,7 @@ impl IgnoreRules {
         Ok(())
     }
 
-    /// Whether a file, or a folder with all below it, is left out.
+    /// Whether a file, or a directory with all below it, is left out.
     pub fn ignores(&self, path: &str, is_dir: bool) -> bool {
         self.0.iter().any(|rule| {
             let name = if rule.base {

@@ -24,17 +24,17 @@ struct Loader<'l> {
 }
 
 impl Chart {
-    /// Loads a chart from a folder of a tree: .helmignore applies, links inside the tree are followed.
+    /// Loads a chart from a directory of a tree: .helmignore applies, links inside the tree are followed.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
     pub fn from_tree(
         reader: &Reader<'_>,
-        folder: &TreePath,
+        directory: &TreePath,
         compat: Compat,
         limits: &LoadLimits,
     ) -> Result<Chart, HelmError> {
-        Chart::from_files(files(reader, folder, limits)?, compat, limits)
+        Chart::from_files(files(reader, directory, limits)?, compat, limits)
     }
 
     /// Loads a packed chart.
@@ -52,7 +52,7 @@ impl Chart {
         loader.chart(files, 0)
     }
 
-    /// Loads a chart from its files, named from its folder.
+    /// Loads a chart from its files, named from its directory.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
@@ -75,14 +75,14 @@ impl Chart {
     }
 }
 
-/// The files of a chart's folder.
+/// The files of a chart's directory.
 pub(super) fn files(
     reader: &Reader<'_>,
-    folder: &TreePath,
+    directory: &TreePath,
     limits: &LoadLimits,
 ) -> Result<Vec<ChartFile>, HelmError> {
-    let fail = |e: &dyn Display| HelmError::chart(folder.to_string(), e.to_string());
-    let ignore = folder.join(".helmignore").map_err(|e| fail(&e))?;
+    let fail = |e: &dyn Display| HelmError::chart(directory.to_string(), e.to_string());
+    let ignore = directory.join(".helmignore").map_err(|e| fail(&e))?;
     let text = match reader.kind(&ignore).map_err(|e| fail(&e))? {
         Some(Kind::File) => reader.read(&ignore).map_err(|e| fail(&e))?,
         _ => bytes::Bytes::new(),
@@ -96,7 +96,7 @@ pub(super) fn files(
         bytes: 0,
         files: &mut files,
     };
-    walk.folder(folder, "", 0)?;
+    walk.directory(directory, "", 0)?;
     Ok(files)
 }
 
@@ -109,13 +109,18 @@ struct Walk<'a, 't> {
 }
 
 impl Walk<'_, '_> {
-    fn folder(&mut self, folder: &TreePath, name: &str, depth: usize) -> Result<(), HelmError> {
-        let fail = |e: &dyn Display| HelmError::chart(folder.to_string(), e.to_string());
+    fn directory(
+        &mut self,
+        directory: &TreePath,
+        name: &str,
+        depth: usize,
+    ) -> Result<(), HelmError> {
+        let fail = |e: &dyn Display| HelmError::chart(directory.to_string(), e.to_string());
         if depth > 64 {
-            return Err(fail(&"folders are nested more than 64 deep"));
+            return Err(fail(&"directories are nested more than 64 deep"));
         }
-        for (entry, kind) in self.reader.list(folder).map_err(|e| fail(&e))? {
-            let path = folder.join(&entry).map_err(|e| fail(&e))?;
+        for (entry, kind) in self.reader.list(directory).map_err(|e| fail(&e))? {
+            let path = directory.join(&entry).map_err(|e| fail(&e))?;
             let name = if name.is_empty() {
                 entry
             } else {
@@ -125,7 +130,7 @@ impl Walk<'_, '_> {
                 continue;
             }
             if kind == Kind::Dir {
-                self.folder(&path, &name, depth + 1)?;
+                self.directory(&path, &name, depth + 1)?;
                 continue;
             }
             let data = self.reader.read(&path).map_err(|e| fail(&e))?;
@@ -254,7 +259,7 @@ impl<'l> Loader<'l> {
             let Some(file) = files.iter().find(|f| f.name == name) else {
                 return Err(HelmError::chart(
                     name,
-                    "a folder with the name of a packed chart",
+                    "a directory with the name of a packed chart",
                 ));
             };
             let files = unpack(&file.data, name, self.limits, &self.files)?;

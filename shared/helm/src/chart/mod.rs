@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartFile {
-    /// The path from the chart's folder.
+    /// The path from the chart's directory.
     pub name: String,
     /// The content.
     pub data: Arc<[u8]>,
@@ -47,7 +47,7 @@ pub struct Chart {
 /// What loading a chart may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// Bytes of the files of one archive or folder. Helm counts each packed subchart by itself, too.
+    /// Bytes of the files of one archive or directory. Helm counts each packed subchart by itself, too.
     pub bytes: u64,
     /// Bytes of one file, where Helm limits them.
     pub file_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! Charts as files: taken out of a folder or an archive, changed, packed again.
+//! Charts as files: taken out of a directory or an archive, changed, packed again.
 
 use super::{Chart, ChartFile, Dependency, LoadLimits, Metadata, archive, load};
 use crate::compat::Compat;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tar::{Builder, Header};
 
-/// The files of a chart before they are loaded, named from its folder.
+/// The files of a chart before they are loaded, named from its directory.
 #[derive(Clone, Debug, Default)]
 pub struct Package {
     files: Vec<ChartFile>,
@@ -28,16 +28,16 @@ impl Package {
         Ok(Self { files })
     }
 
-    /// The files of a chart's folder: .helmignore applies, links inside the tree are followed.
+    /// The files of a chart's directory: .helmignore applies, links inside the tree are followed.
     ///
     /// # Errors
     /// [`HelmError::Chart`], which names the file.
     pub fn from_tree(
         reader: &Reader<'_>,
-        folder: &TreePath,
+        directory: &TreePath,
         limits: &LoadLimits,
     ) -> Result<Self, HelmError> {
-        let files = load::files(reader, folder, limits)?;
+        let files = load::files(reader, directory, limits)?;
         Ok(Self { files })
     }
 

@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for RecordedMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedFile {
-    /// The path from the chart's folder.
+    /// The path from the chart's directory.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
     /// The content in base64, or null.

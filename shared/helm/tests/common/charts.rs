@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Case {
     pub name: String,
-    /// The chart's folder.
+    /// The chart's directory.
     pub chart: PathBuf,
     /// `-f`
     pub values: Vec<PathBuf>,

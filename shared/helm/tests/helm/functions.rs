@@ -38,9 +38,9 @@ fn render(template: &str, compat: Compat) -> Result<String, HelmError> {
 
 #[test]
 fn functions_give_what_helm_gives() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/functions");
-    let cases = std::fs::read_to_string(folder.join("cases.txt")).unwrap();
-    let answers = std::fs::read_to_string(folder.join("answers.txt")).unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/functions");
+    let cases = std::fs::read_to_string(directory.join("cases.txt")).unwrap();
+    let answers = std::fs::read_to_string(directory.join("answers.txt")).unwrap();
     assert_eq!(cases.lines().count(), answers.lines().count());
     let bad: Vec<String> = cases
         .lines()

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 
 fn corpus(file: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/helm-record");
-    fs::read_to_string(folder.join(file)).unwrap()
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/helm-record");
+    fs::read_to_string(directory.join(file)).unwrap()
 }
 
 fn lines(file: &str) -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! One folder's build: accumulates resources, generates, transforms.
+//! One directory's build: accumulates resources, generates, transforms.
 
 use super::{Origin, choose_schema, load, origin, plugins};
 use crate::config::{self, Config};
@@ -61,7 +61,7 @@ impl Target<'_> {
             .unwrap_or_else(|_| self.loader.root.clone())
     }
 
-    /// Reads files and folders.
+    /// Reads files and directories.
     pub fn resources(
         &self,
         mut all: Accumulator,
@@ -72,7 +72,7 @@ impl Target<'_> {
             if matches!(self.loader.kind(entry), Ok(Some(Kind::File))) {
                 self.add_file(&mut all.map, entry, field)?;
             } else {
-                all = self.add_folder(all, entry, field, false)?;
+                all = self.add_directory(all, entry, field, false)?;
             }
         }
         Ok(all)
@@ -100,7 +100,7 @@ impl Target<'_> {
         self.loader.context.budget.check_objects(objects)
     }
 
-    fn add_folder(
+    fn add_directory(
         &self,
         mut all: Accumulator,
         entry: &str,
@@ -150,7 +150,7 @@ impl Target<'_> {
 
     fn components(&self, mut all: Accumulator) -> Result<Accumulator, Error> {
         for entry in &self.kustomization.components {
-            all = self.add_folder(all, entry, "components", true)?;
+            all = self.add_directory(all, entry, "components", true)?;
         }
         Ok(all)
     }

@@ -1,4 +1,4 @@
-//! From a folder to objects: what is read, in which order it is changed, and how it is put out.
+//! From a directory to objects: what is read, in which order it is changed, and how it is put out.
 
 mod accumulate;
 mod finish;
@@ -18,7 +18,7 @@ use crate::stack::on_large_stack;
 use driftless_manifest::{Reader, TreePath};
 use serde_json::Value;
 
-/// Renders a folder; `replaced` takes the place of its own kustomization file.
+/// Renders a directory; `replaced` takes the place of its own kustomization file.
 pub(crate) fn build(
     reader: &Reader<'_>,
     dir: &TreePath,
@@ -57,7 +57,7 @@ fn rendered(
     finish(done, &top)
 }
 
-/// The kustomization of a loader's folder.
+/// The kustomization of a loader's directory.
 pub(crate) fn load(loader: &Loader<'_>) -> Result<(&'static str, Kustomization), Error> {
     loader.context.budget.spend_kustomization()?;
     let (name, file) = loader.kustomization()?;

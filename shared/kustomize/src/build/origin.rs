@@ -9,10 +9,10 @@ use driftless_manifest::yaml;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Where an object comes from, seen from the folder of the build. Written into objects by `buildMetadata`.
+/// Where an object comes from, seen from the directory of the build. Written into objects by `buildMetadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The file, or the folder while it is still being looked for.
+    /// The file, or the directory while it is still being looked for.
     pub path: String,
     /// The repository and the reference, for what was fetched: the path is one in it.
     pub repository: String,

@@ -1,5 +1,5 @@
 //! `generators`, `transformers` and `validators`: the configurations of kustomize's built-in plugins, inline, in files, or
-//! built by a folder. All other plugins run programs and are refused.
+//! built by a directory. All other plugins run programs and are refused.
 
 use super::{Accumulator, Origin, Step, Target, origin};
 use crate::error::{Error, ErrorKind, InFile as _};
@@ -118,7 +118,7 @@ pub(super) fn transformers(
     configs.iter().map(step).collect()
 }
 
-/// The objects that configure plugins. An entry that is no YAML object is the path of a file or folder.
+/// The objects that configure plugins. An entry that is no YAML object is the path of a file or directory.
 fn configurations(
     target: &Target<'_>,
     entries: &[String],

@@ -88,7 +88,7 @@ fn check(chart: &HelmChart) -> Result<(), Error> {
     }
 }
 
-/// The folder that the chart's folder is in: a pulled version has one of its own.
+/// The directory that the chart's directory is in: a pulled version has one of its own.
 fn home(chart: &HelmChart, globals: &HelmGlobals) -> String {
     let home = match globals.chart_home.as_str() {
         "" => HOME,

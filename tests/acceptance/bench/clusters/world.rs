@@ -1,7 +1,7 @@
-//! The fleet: a folder as its repository, one hub, and for each remote cluster a kubeconfig Secret and a Kustomization.
+//! The fleet: a directory as its repository, one hub, and for each remote cluster a kubeconfig Secret and a Kustomization.
 
 use driftless_adapters::embedded::{Embedded, EmbeddedClusters, kubeconfig};
-use driftless_adapters::git::FolderGit;
+use driftless_adapters::git::DirectoryGit;
 use driftless_adapters::local::{LocalSecrets, SystemClock};
 use driftless_adapters::offline::Offline;
 use driftless_apiserver::{Request as Asked, User};
@@ -31,20 +31,20 @@ pub struct World {
     ports: Arc<Ports>,
     queue: Arc<MemoryQueue>,
     remotes: Vec<Embedded>,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 impl World {
     /// Everything stands, nothing is synced.
     pub async fn start(clusters: usize, objects: usize) -> Self {
-        let folder = fleet(clusters, objects);
+        let directory = fleet(clusters, objects);
         let clock = Arc::new(SystemClock);
         let known = Arc::new(EmbeddedClusters::new());
         let hub = Embedded::new(clock.clone());
         let secrets = [(format!("hubs/{HUB}"), cluster(&known, HUB, &hub))];
-        let git = FolderGit::new(Duration::ZERO)
-            .with(URL, None, folder.path())
-            .expect("the folder");
+        let git = DirectoryGit::new(Duration::ZERO)
+            .with(URL, None, directory.path())
+            .expect("the directory");
         let queue = Arc::new(MemoryQueue::default());
         let ports = Ports {
             git: Arc::new(git),
@@ -66,7 +66,7 @@ impl World {
             ports: Arc::new(ports),
             queue,
             remotes: remotes.collect(),
-            _folder: folder,
+            _directory: directory,
         };
         world.install(&known).await;
         world
@@ -216,12 +216,12 @@ fn name(number: usize) -> String {
     format!("cluster-{number}")
 }
 
-/// The repository: the hub's folder with a Kustomization for each cluster, and the apps that all of them run.
+/// The repository: the hub's directory with a Kustomization for each cluster, and the apps that all of them run.
 fn fleet(clusters: usize, objects: usize) -> TempDir {
-    let folder = TempDir::new().expect("a folder");
+    let directory = TempDir::new().expect("a directory");
     let write = |path: &str, documents: Vec<Value>| {
-        let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         let text: Vec<String> = documents.iter().map(Value::to_string).collect();
         std::fs::write(path, text.join("\n---\n")).expect("a file");
     };
@@ -230,7 +230,7 @@ fn fleet(clusters: usize, objects: usize) -> TempDir {
         (0..clusters).map(kustomization).collect(),
     );
     write("apps/apps.yaml", apps(objects));
-    folder
+    directory
 }
 
 fn kustomization(number: usize) -> Value {

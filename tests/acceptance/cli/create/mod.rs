@@ -65,11 +65,11 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The folder of the argument lists' files.
+/// The directory of the argument lists' files.
 fn files() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, content: &[u8]| {
-        std::fs::write(folder.path().join(name), content).expect("write a file");
+        std::fs::write(directory.path().join(name), content).expect("write a file");
     };
     let from = tools::tests().join("acceptance/cli/create/files");
     for entry in std::fs::read_dir(from).expect("list the files") {
@@ -88,15 +88,15 @@ fn files() -> tempfile::TempDir {
     for name in ["other.key", "key"] {
         write(name, other.serialize_pem().as_bytes());
     }
-    folder
+    directory
 }
 
-fn run(mut command: Command, folder: &Path, args: &[String]) -> Done {
+fn run(mut command: Command, directory: &Path, args: &[String]) -> Done {
     let output = command
         .arg("create")
         .args(args)
         .arg("--export")
-        .current_dir(folder)
+        .current_dir(directory)
         .output()
         .expect("run the tool");
     Done {
@@ -106,14 +106,14 @@ fn run(mut command: Command, folder: &Path, args: &[String]) -> Done {
     }
 }
 
-/// Flux's command line and ours in the same folder.
-fn both(folder: &Path, args: &[String]) -> (Done, Done) {
+/// Flux's command line and ours in the same directory.
+fn both(directory: &Path, args: &[String]) -> (Done, Done) {
     let home = tempfile::tempdir().expect("a home");
     let mut theirs = Command::new(tools::FLUX.path());
     theirs.env_clear().env("HOME", home.path());
     (
-        run(theirs, folder, args),
-        run(driftless(home.path()), folder, args),
+        run(theirs, directory, args),
+        run(driftless(home.path()), directory, args),
     )
 }
 
@@ -148,11 +148,11 @@ fn wrong((theirs, ours): &(Done, Done), expected: &Expected) -> Option<String> {
 
 #[test]
 fn create_as_flux() {
-    let folder = files();
+    let directory = files();
     let cases = cases();
     let (mut same, mut refused, mut failed) = (0, 0, Vec::new());
     for (args, expected) in &cases {
-        match wrong(&both(folder.path(), args), expected) {
+        match wrong(&both(directory.path(), args), expected) {
             Some(what) => failed.push(format!("create {}\n{what}", args.join(" "))),
             None if matches!(expected, Expected::Same) => same += 1,
             None => refused += 1,
@@ -186,7 +186,7 @@ fn flags(help: &str) -> BTreeSet<&str> {
 
 #[test]
 fn every_flag_of_flux_create() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let commands: BTreeSet<Vec<String>> = cases()
         .into_iter()
         .map(|(args, _)| {
@@ -203,7 +203,7 @@ fn every_flag_of_flux_create() {
         .collect();
     for command in &commands {
         let help = [command.as_slice(), &["--help".to_owned()]].concat();
-        let (theirs, ours) = both(folder.path(), &help);
+        let (theirs, ours) = both(directory.path(), &help);
         let (theirs, ours) = (theirs.ok(), ours.ok());
         let (_, theirs) = theirs.split_once("\nFlags:\n").expect("flags");
         let (theirs, _) = theirs.split_once("\nGlobal Flags:\n").expect("other flags");

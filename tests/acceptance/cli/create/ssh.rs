@@ -51,8 +51,8 @@ impl Drop for Servers {
 }
 
 /// What both write; they have to write the same.
-fn same(folder: &Path, flags: &[&str]) -> String {
-    let (theirs, ours) = both(folder, &args(flags));
+fn same(directory: &Path, flags: &[&str]) -> String {
+    let (theirs, ours) = both(directory, &args(flags));
     assert_eq!(
         (ours.code, &ours.out),
         (0, &theirs.out),
@@ -79,8 +79,8 @@ fn identity(written: &str) -> String {
 
 #[test]
 fn keys_of_servers_as_flux_scans_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let servers = Servers::start(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let servers = Servers::start(directory.path());
     let key = "--private-key-file=ed25519.pkcs8";
     for (name, _) in &servers.all {
         let flags = [servers.url(name), key.to_owned()];
@@ -88,33 +88,33 @@ fn keys_of_servers_as_flux_scans_them() {
         match name.as_str() {
             // Its first message is computed from a key of ML-KEM. Who offers this exchange offers another one, too.
             "exchange-mlkem768x25519-sha256" => {
-                let (_, ours) = both(folder.path(), &args(&flags));
+                let (_, ours) = both(directory.path(), &args(&flags));
                 ours.refused(1, &["offers other key exchanges", "--known-hosts-file"]);
             }
             // Flux has not got this one.
             "exchange-diffie-hellman-group16-sha512" => {
-                let (theirs, ours) = both(folder.path(), &args(&flags));
+                let (theirs, ours) = both(directory.path(), &args(&flags));
                 assert_ne!(theirs.code, 0, "{}", theirs.out);
                 assert!(ours.ok().contains("known_hosts: '[127.0.0.1]:"));
             }
             _ => {
-                same(folder.path(), &flags);
+                same(directory.path(), &flags);
             }
         }
     }
     // The same key from a file, and one of another host.
-    let written = same(folder.path(), &[&servers.url("all"), key]);
+    let written = same(directory.path(), &[&servers.url("all"), key]);
     let hosts = written
         .lines()
         .find_map(|line| line.trim().strip_prefix("known_hosts: "))
         .expect("known hosts")
         .trim_matches('\'');
-    std::fs::write(folder.path().join("hosts"), format!("{hosts}\n")).expect("write the hosts");
+    std::fs::write(directory.path().join("hosts"), format!("{hosts}\n")).expect("write the hosts");
     let known = "--known-hosts-file=hosts";
-    let (_, ours) = both(folder.path(), &args(&[&servers.url("all"), key, known]));
+    let (_, ours) = both(directory.path(), &args(&[&servers.url("all"), key, known]));
     assert_eq!(ours.ok(), written);
     let (_, ours) = both(
-        folder.path(),
+        directory.path(),
         &args(&["--url=ssh://git@git.test/x", key, known]),
     );
     ours.refused(1, &["hosts: it has no key for git.test"]);
@@ -122,21 +122,21 @@ fn keys_of_servers_as_flux_scans_them() {
 
 #[test]
 fn private_keys_as_flux_reads_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let servers = Servers::start(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let servers = Servers::start(directory.path());
     let url = servers.url("key-p256");
     let mut count = 0;
-    for entry in std::fs::read_dir(folder.path()).expect("list the keys") {
+    for entry in std::fs::read_dir(directory.path()).expect("list the keys") {
         let name = entry.expect("a key").file_name();
         let name = name.to_str().expect("a name");
         let file = format!("--private-key-file={name}");
         match name.ends_with(".locked") {
-            true => same(folder.path(), &[&url, &file, PASSWORD]),
-            false => same(folder.path(), &[&url, &file]),
+            true => same(directory.path(), &[&url, &file, PASSWORD]),
+            false => same(directory.path(), &[&url, &file]),
         };
         count += 1;
         if name.ends_with(".locked") {
-            let (theirs, ours) = both(folder.path(), &args(&[&url, &file]));
+            let (theirs, ours) = both(directory.path(), &args(&[&url, &file]));
             assert_ne!(theirs.code, 0, "{}", theirs.out);
             ours.refused(1, &["the key has a password"]);
         }
@@ -147,8 +147,8 @@ fn private_keys_as_flux_reads_them() {
 
 #[test]
 fn new_keys_are_what_flux_takes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let servers = Servers::start(folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    let servers = Servers::start(directory.path());
     let url = servers.url("all");
     for (flags, of) in [
         (&[][..], "ecdsa-sha2-nistp384 "),
@@ -165,15 +165,15 @@ fn new_keys_are_what_flux_takes() {
         (&["--ssh-key-algorithm=ed25519"], "ssh-ed25519 "),
     ] {
         let flags = [&[url.as_str()], flags].concat();
-        let (theirs, ours) = both(folder.path(), &args(&flags));
+        let (theirs, ours) = both(directory.path(), &args(&flags));
         let public = format!("  identity.pub: |\n    {of}");
         let (theirs, ours) = (theirs.ok(), ours.ok());
         let lengths = [&theirs, &ours].map(|written| {
             assert!(written.contains(&public), "{flags:?}:\n{written}");
             // As a file it has the same public key for both.
             let private = identity(written);
-            std::fs::write(folder.path().join("new"), &private).expect("write the key");
-            let again = same(folder.path(), &[&url, "--private-key-file=new"]);
+            std::fs::write(directory.path().join("new"), &private).expect("write the key");
+            let again = same(directory.path(), &[&url, "--private-key-file=new"]);
             assert_eq!(&again, written, "{flags:?}");
             private.lines().count()
         });

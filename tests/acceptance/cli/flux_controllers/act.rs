@@ -21,7 +21,7 @@ pub enum Edit {
     Config(&'static str, Value),
     /// The object is deleted: plural and name.
     Delete(&'static str, &'static str),
-    /// A file of the object's folder in Git is written, or removed.
+    /// A file of the object's directory in Git is written, or removed.
     File(&'static str, Option<String>),
 }
 

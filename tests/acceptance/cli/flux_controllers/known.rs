@@ -47,7 +47,7 @@ pub const OBJECTS: &[Meant] = &[
     ),
     (
         r"^((kustomizations (no-build|no-path|no-variables)|(helmcharts apps-|helmreleases )no-chart-in-bucket) / status / conditions / \d / message|events of (Kustomization (no-build|no-path|no-variables)|HelmChart apps-no-chart-in-bucket) / Warning .*)$",
-        "files are named as in the source, not in a folder of the controller's",
+        "files are named as in the source, not in a directory of the controller's",
     ),
     (
         r"^(kustomizations no-artifact / status / conditions / \d / message|events of Kustomization (no-dependency|follows) / Normal DependencyNotReady: .*)$",
@@ -115,7 +115,7 @@ pub const KUSTOMIZATIONS: &[Meant] = &[
     ),
     (
         r"^(kustomizations no-(build|path) / status / conditions / \d / message|events of Kustomization no-(build|path) / Warning .*)$",
-        "files are named as in the source, not in a folder of the controller's",
+        "files are named as in the source, not in a directory of the controller's",
     ),
     (
         r"^kustomizations no-(kind|namespace) / status / inventory",

@@ -69,7 +69,7 @@ fn fixed(name: &str, text: &str) -> String {
     config(name, text) + "immutable: true\n"
 }
 
-/// All of them, each with the files of its folder. What a step does to one must not hang on another's.
+/// All of them, each with the files of its directory. What a step does to one must not hang on another's.
 pub fn acts() -> Vec<(Act, Files)> {
     let mut all = commits();
     all.extend(specs());

@@ -20,7 +20,7 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
     let acts = acts();
     let before: Vec<Change> = acts
         .iter()
-        .flat_map(|(act, files)| of_folder(act, files))
+        .flat_map(|(act, files)| of_directory(act, files))
         .collect();
     let mut head = sources.fleet.commit("main", &before, "Before");
     let [flux, driftless] = Cluster::start_all(["flux", "driftless"]);
@@ -64,7 +64,7 @@ fn flux_controllers_and_driftless_run_kustomizations_alike() {
     comparison.finish();
 }
 
-fn of_folder(act: &Act, files: &[(&'static str, String)]) -> Vec<Change> {
+fn of_directory(act: &Act, files: &[(&'static str, String)]) -> Vec<Change> {
     let place = |file: &str| format!("acts/{}/{file}", act.name);
     let change = |(file, text): &(&str, String)| Change::write(&place(file), text.clone());
     files.iter().map(change).collect()
@@ -105,12 +105,12 @@ fn create(side: &Side, act: &Act) {
 /// Whether every Kustomization has tried this commit, and come to an end with it.
 fn has_tried(side: &Snapshot, head: &str) -> bool {
     of_kind(side, "kustomizations").all(|one| {
-        // What has no folder in a revision keeps the revision of before.
-        let has_no_folder = ready(one).is_some_and(|ready| ready["reason"] == "ArtifactFailed");
+        // What has no directory in a revision keeps the revision of before.
+        let has_no_directory = ready(one).is_some_and(|ready| ready["reason"] == "ArtifactFailed");
         let tried = one["status"]["lastAttemptedRevision"]
             .as_str()
             .unwrap_or_default();
         let is_suspended = one["spec"]["suspend"] == true;
-        is_suspended || is_settled(one) && (has_no_folder || tried.ends_with(head))
+        is_suspended || is_settled(one) && (has_no_directory || tried.ends_with(head))
     })
 }

@@ -38,15 +38,16 @@ const KEYLESS: [[&str; 5]; 6] = [
 #[test]
 fn flux_controllers_and_driftless_verify_the_same() {
     let sources = Sources::new();
-    let (host, folder) = (&sources.charts, sources.folder.path());
-    let key = Key::new(folder, "own", "p256");
+    let (host, directory) = (&sources.charts, sources.directory.path());
+    let key = Key::new(directory, "own", "p256");
     key.sign(Cosign::Bundle, host, WEB, "1.0.0");
-    Key::new(folder, "strange", "p256").sign(Cosign::Simple, host, ACTS, "1.0.0");
+    Key::new(directory, "strange", "p256").sign(Cosign::Simple, host, ACTS, "1.0.0");
     let how = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
-    let signer = Signer::new(folder, "signer", &how);
+    let signer = Signer::new(directory, "signer", &how);
     signer.sign(host, WEB, "1.1.0", &json!({}));
 
-    let [own, strange] = ["sigstore", "strange-sigstore"].map(|name| Sigstore::new(folder, name));
+    let [own, strange] =
+        ["sigstore", "strange-sigstore"].map(|name| Sigstore::new(directory, name));
     for [form, chart] in [["bundle", WEB], ["simple", ACTS]] {
         let how = json!({"form": form, "issuer": ISSUER, "subject": SUBJECT});
         own.sign(host, chart, "1.0.0", &how);

@@ -1,7 +1,7 @@
 //! A cluster under Flux's controllers or driftless, and what both follow: repositories of charts and of manifests.
 
 use driftless_harness::aws::MiniStack;
-use driftless_harness::charts::{Host, index, package_folder, push};
+use driftless_harness::charts::{Host, index, package_directory, push};
 use driftless_harness::cluster::Cluster;
 use driftless_harness::flux::Flux;
 use driftless_harness::github::{GitHub, Repository};
@@ -24,7 +24,7 @@ pub struct Sources {
     pub github: GitHub,
     pub fleet: Arc<Repository>,
     buckets: MiniStack,
-    pub folder: TempDir,
+    pub directory: TempDir,
 }
 
 impl Sources {
@@ -37,22 +37,22 @@ impl Sources {
             fleet: github.repository_from("acme/fleet", &here.join("fleet")),
             github,
             buckets: buckets(&here),
-            folder: tempfile::tempdir().expect("a folder"),
+            directory: tempfile::tempdir().expect("a directory"),
         };
         sources.closed.require("ann", "pw");
         for version in ["1.0.0", "1.1.0"] {
-            let folder = sources.folder.path();
-            let packed = package_folder(folder, &here.join("web"), version);
-            publish(folder, &packed, &sources.charts, ("web", version));
+            let directory = sources.directory.path();
+            let packed = package_directory(directory, &here.join("web"), version);
+            publish(directory, &packed, &sources.charts, ("web", version));
         }
-        let acts = package_folder(sources.folder.path(), &here.join("acts"), "1.0.0");
+        let acts = package_directory(sources.directory.path(), &here.join("acts"), "1.0.0");
         publish(
-            sources.folder.path(),
+            sources.directory.path(),
             &acts,
             &sources.charts,
             ("acts", "1.0.0"),
         );
-        index(sources.folder.path(), &sources.charts, "/stable", "");
+        index(sources.directory.path(), &sources.charts, "/stable", "");
         sources
     }
 
@@ -76,9 +76,9 @@ pub fn host() -> Host {
 }
 
 /// Pushes a chart until source-controller does not take its digest for a refused login. The digest depends on the time of the file.
-pub fn publish(folder: &Path, packed: &Path, host: &Host, (chart, version): (&str, &str)) {
+pub fn publish(directory: &Path, packed: &Path, host: &Host, (chart, version): (&str, &str)) {
     loop {
-        push(folder, packed, host, "charts");
+        push(directory, packed, host, "charts");
         if !is_taken_for_a_refusal(&host.digest(&format!("charts/{chart}"), version)) {
             return;
         }

@@ -80,11 +80,11 @@ struct Places {
 impl Places {
     fn new(sources: &Sources) -> Self {
         let (open, locked, secure) = (host(), host(), Host::start_tls());
-        let folder = sources.folder.path();
-        let web = folder.join("packed/web-1.0.0.tgz");
-        publish(folder, &web, &locked, ("web", "1.0.0"));
+        let directory = sources.directory.path();
+        let web = directory.join("packed/web-1.0.0.tgz");
+        publish(directory, &web, &locked, ("web", "1.0.0"));
         for host in [&open, &locked, &secure] {
-            index(folder, host, "/stable", "");
+            index(directory, host, "/stable", "");
         }
         locked.require("ann", "pw");
         let entry = |name: &str, file: &str| {

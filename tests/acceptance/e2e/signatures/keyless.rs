@@ -78,7 +78,7 @@ struct Keyless {
 impl Keyless {
     fn start() -> Self {
         let signed = Signed::start();
-        let sigstore = Sigstore::new(signed.world.folder.path(), "sigstore");
+        let sigstore = Sigstore::new(signed.world.directory.path(), "sigstore");
         let trusted = json!({"trusted_root.json": sigstore.trusted_root()});
         signed.world.hub().secret(SPACE, "sigstore", &trusted);
         Self {

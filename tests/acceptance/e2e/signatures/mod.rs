@@ -26,13 +26,13 @@ impl Signed {
     /// Publishes a version of the chart, whose files no other version has.
     fn publish(&self, version: &str) {
         let values = format!("version: {version}\n");
-        let (folder, host) = (self.world.folder.path(), &self.world.host);
-        let packed = charts::package(folder, "app", version, &[("values.yaml", &values)]);
-        charts::push(folder, &packed, host, "team");
+        let (directory, host) = (self.world.directory.path(), &self.world.host);
+        let packed = charts::package(directory, "app", version, &[("values.yaml", &values)]);
+        charts::push(directory, &packed, host, "team");
     }
 
     fn key(&self, name: &str, kind: &str) -> Key {
-        Key::new(self.world.folder.path(), name, kind)
+        Key::new(self.world.directory.path(), name, kind)
     }
 
     fn trust(&self, secret: &str, keys: &[&Key]) {
@@ -219,7 +219,7 @@ fn what_nobody_trusted_signed_embedded() {
 fn charts_layer(signed: &Signed, version: &str) -> String {
     use sha2::{Digest as _, Sha256};
     let archive = format!("packed/app-{version}.tgz");
-    let archive = std::fs::read(signed.world.folder.path().join(archive)).expect("an archive");
+    let archive = std::fs::read(signed.world.directory.path().join(archive)).expect("an archive");
     hex::encode(Sha256::digest(archive))
 }
 

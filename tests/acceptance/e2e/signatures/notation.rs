@@ -267,12 +267,12 @@ fn signatures_of_notation_embedded() {
     let signed = Signed::start();
     let host = &signed.world.host;
     // The order of signatures is the registry's; with lists below a tag it is that of the pushes.
-    let folder = signed.world.folder.path();
+    let directory = signed.world.directory.path();
     let how = json!({"kind": "p256", "organization": "Acme", "intermediate": true});
-    let own = Signer::new(folder, "own-signer", &how);
-    let stranger = Signer::new(folder, "stranger", &how);
+    let own = Signer::new(directory, "own-signer", &how);
+    let stranger = Signer::new(directory, "stranger", &how);
     let expired = json!({"kind": "p256", "organization": "Acme", "alone": true, "expired": "1h"});
-    let expired = Signer::new(folder, "expired-signer", &expired);
+    let expired = Signer::new(directory, "expired-signer", &expired);
 
     let mut objects = vec![signed.repository()];
     let cases = cases(&host.name());
@@ -356,7 +356,7 @@ fn check(signed: &Signed, kind: &str, case: &Case, version: &str) {
 #[test]
 fn certificates_of_notation_embedded() {
     let signed = Signed::start();
-    let (host, folder) = (&signed.world.host, signed.world.folder.path());
+    let (host, directory) = (&signed.world.host, signed.world.directory.path());
     let mut objects = vec![signed.repository()];
     let kinds = ["p256", "p384", "p521", "rsa", "rsa3072", "rsa4096"];
     let formats = ["jws", "cose"].into_iter().cycle();
@@ -387,7 +387,7 @@ fn certificates_of_notation_embedded() {
     for ((number, (name, how, level)), format) in cases.iter().enumerate().zip(formats) {
         let version = format!("1.{number}.0");
         signed.publish(&version);
-        let signer = Signer::new(folder, name, how);
+        let signer = Signer::new(directory, name, how);
         signer.sign(host, APP, &version, &json!({"format": format}));
         let policy = policy(json!({"level": level}));
         let judged = signer.judge(host, APP, &version, &policy);
@@ -397,7 +397,7 @@ fn certificates_of_notation_embedded() {
         objects.extend(signed.wanted_of("notation", name, &version, name));
     }
     // What a Secret may lack.
-    let root = Signer::new(folder, "root", &cases[0].1).root();
+    let root = Signer::new(directory, "root", &cases[0].1).root();
     let hub = signed.world.hub();
     for (name, entries) in [
         ("no-policy", json!({"root.crt": root})),

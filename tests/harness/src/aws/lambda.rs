@@ -13,7 +13,7 @@ use crate::{ports, tools};
 pub struct LocalFunctions {
     url: String,
     _server: Server,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl LocalFunctions {
@@ -25,9 +25,9 @@ impl LocalFunctions {
 
     /// The same for the functions of another Cargo.toml.
     pub fn start_in(manifest: &Path, environment: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let port = ports::free();
-        let file = folder.path().join("environment");
+        let file = directory.path().join("environment");
         let lines: String = environment
             .iter()
             .map(|(k, v)| format!("{k}={v}\n"))
@@ -47,7 +47,7 @@ impl LocalFunctions {
             "--env-file".to_owned(),
             file.display().to_string(),
         ];
-        let log = folder.path().join("watch.log");
+        let log = directory.path().join("watch.log");
         let mut server = Server::start("cargo lambda watch", &program, arguments, &[], &log);
         let url = format!("http://127.0.0.1:{port}");
         // A request to `/` would start a function; an open port is enough.
@@ -55,7 +55,7 @@ impl LocalFunctions {
         Self {
             url,
             _server: server,
-            _folder: folder,
+            _directory: directory,
         }
     }
 

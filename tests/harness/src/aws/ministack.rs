@@ -16,20 +16,20 @@ pub struct MiniStack {
     port: u16,
     aws: Aws,
     server: Server,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl MiniStack {
     /// Starts an empty account and waits until it answers.
     pub fn start() -> Self {
         let program = tools::MINISTACK.path();
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("driftless-aws-")
             .tempdir()
-            .expect("create MiniStack's folder");
+            .expect("create MiniStack's directory");
         let port = ports::free();
-        let temporary = folder.path().join("tmp");
-        std::fs::create_dir(&temporary).expect("create MiniStack's temp folder");
+        let temporary = directory.path().join("tmp");
+        std::fs::create_dir(&temporary).expect("create MiniStack's temp directory");
         let mut environment = client_environment(port);
         environment.extend(pairs(&[
             ("BIND_HOST", "127.0.0.1"),
@@ -44,7 +44,7 @@ impl MiniStack {
             ("TMPDIR", &temporary.display().to_string()),
             ("RUST_BACKTRACE", "1"),
         ]));
-        let log = folder.path().join("ministack.log");
+        let log = directory.path().join("ministack.log");
         let mut server = Server::start("MiniStack", &program, [""; 0], &environment, &log);
         let health = format!("http://127.0.0.1:{port}/_ministack/ready");
         server.wait_ready(|| {
@@ -55,7 +55,7 @@ impl MiniStack {
             port,
             aws: Aws::new(&client_environment(port)),
             server,
-            _folder: folder,
+            _directory: directory,
         }
     }
 

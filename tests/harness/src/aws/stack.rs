@@ -155,8 +155,8 @@ impl MiniStack {
 
     /// Packs a bootstrap as `sam deploy` does and stores it under its hash.
     fn upload(&self, function: &str, bootstrap: &Path) -> String {
-        let folder = tempfile::tempdir().expect("a folder");
-        let zip = folder.path().join("code.zip");
+        let directory = tempfile::tempdir().expect("a directory");
+        let zip = directory.path().join("code.zip");
         process::run(
             Command::new(tools::SAM.python())
                 .args(["-c", PACK])

@@ -5,23 +5,23 @@ use crate::{process, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn helm(folder: &Path, arguments: &[&str]) {
+fn helm(directory: &Path, arguments: &[&str]) {
     let mut command = Command::new(tools::HELM.path());
-    command.env_clear().current_dir(folder).args(arguments);
+    command.env_clear().current_dir(directory).args(arguments);
     for (name, place) in [
         ("HOME", ""),
         ("HELM_CACHE_HOME", "cache"),
         ("HELM_CONFIG_HOME", "config"),
         ("HELM_DATA_HOME", "data"),
     ] {
-        command.env(name, folder.join(".helm").join(place));
+        command.env(name, directory.join(".helm").join(place));
     }
     process::run(&mut command);
 }
 
 /// Packs a chart of these files under a name and version; the archive's place. `files` are beside Chart.yaml.
-pub fn package(folder: &Path, name: &str, version: &str, files: &[(&str, &str)]) -> PathBuf {
-    let source = folder.join("source").join(name);
+pub fn package(directory: &Path, name: &str, version: &str, files: &[(&str, &str)]) -> PathBuf {
+    let source = directory.join("source").join(name);
     let chart =
         format!("apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"{version}\"\n");
     for (path, text) in files
@@ -30,25 +30,25 @@ pub fn package(folder: &Path, name: &str, version: &str, files: &[(&str, &str)])
         .chain([("Chart.yaml", chart.as_str())])
     {
         let path = source.join(path);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("make a directory");
         std::fs::write(path, text).expect("write a file");
     }
-    package_folder(folder, &source, version)
+    package_directory(directory, &source, version)
 }
 
-/// The folder of a chart that people know by its name: that of a public one in the folder that `DRIFTLESS_PUBLIC_CHARTS` names, or
+/// The directory of a chart that people know by its name: that of a public one in the directory that `DRIFTLESS_PUBLIC_CHARTS` names, or
 /// else the one of `tests/charts` that has its shape.
 pub fn known(name: &str) -> PathBuf {
     let public = std::env::var_os("DRIFTLESS_PUBLIC_CHARTS");
-    let folder = public.map_or_else(|| tools::tests().join("charts"), PathBuf::from);
-    eprintln!("  the chart {name} is that of {}", folder.display());
-    folder.join(name)
+    let directory = public.map_or_else(|| tools::tests().join("charts"), PathBuf::from);
+    eprintln!("  the chart {name} is that of {}", directory.display());
+    directory.join(name)
 }
 
-/// Packs a chart's folder under a version, which is the application's too; the archive's place.
-pub fn package_folder(folder: &Path, chart: &Path, version: &str) -> PathBuf {
-    let packed = folder.join("packed");
-    std::fs::create_dir_all(&packed).expect("make a folder");
+/// Packs a chart's directory under a version, which is the application's too; the archive's place.
+pub fn package_directory(directory: &Path, chart: &Path, version: &str) -> PathBuf {
+    let packed = directory.join("packed");
+    std::fs::create_dir_all(&packed).expect("make a directory");
     let arguments = [
         "package",
         chart.to_str().expect("UTF-8"),
@@ -59,21 +59,21 @@ pub fn package_folder(folder: &Path, chart: &Path, version: &str) -> PathBuf {
         "--destination",
         packed.to_str().expect("UTF-8"),
     ];
-    helm(folder, &arguments);
+    helm(directory, &arguments);
     let name = chart.file_name().and_then(|name| name.to_str());
     packed.join(format!("{}-{version}.tgz", name.expect("a name")))
 }
 
 /// Writes the index of everything that was packed, with addresses from `url` (empty: relative ones), and serves both below
 /// `path`.
-pub fn index(folder: &Path, host: &Host, path: &str, url: &str) {
-    let packed = folder.join("packed");
+pub fn index(directory: &Path, host: &Host, path: &str, url: &str) {
+    let packed = directory.join("packed");
     let place = packed.to_str().expect("UTF-8");
     let mut arguments = vec!["repo", "index", place];
     if !url.is_empty() {
         arguments.extend(["--url", url]);
     }
-    helm(folder, &arguments);
+    helm(directory, &arguments);
     for entry in std::fs::read_dir(&packed).expect("list the charts") {
         let file = entry.expect("an entry").path();
         let name = file
@@ -88,8 +88,8 @@ pub fn index(folder: &Path, host: &Host, path: &str, url: &str) {
 }
 
 /// Pushes a packed chart to `oci://HOST/REPOSITORY/NAME`.
-pub fn push(folder: &Path, chart: &Path, host: &Host, repository: &str) {
+pub fn push(directory: &Path, chart: &Path, host: &Host, repository: &str) {
     let target = format!("oci://{}/{repository}", host.name());
     let chart = chart.to_str().expect("UTF-8");
-    helm(folder, &["push", chart, &target, "--plain-http"]);
+    helm(directory, &["push", chart, &target, "--plain-http"]);
 }

@@ -6,7 +6,7 @@ mod registry;
 mod server;
 pub mod sign;
 
-pub use helm::{index, known, package, package_folder, push};
+pub use helm::{index, known, package, package_directory, push};
 
 use crate::tls::Identity;
 use std::collections::BTreeMap;

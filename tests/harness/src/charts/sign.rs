@@ -31,8 +31,8 @@ fn command(verb: &str) -> Command {
 
 impl Key {
     /// A new key: `p256`, `p384`, `p521`, `ed25519` or `rsa`.
-    pub fn new(folder: &Path, name: &str, kind: &str) -> Self {
-        let file = folder.join(name);
+    pub fn new(directory: &Path, name: &str, kind: &str) -> Self {
+        let file = directory.join(name);
         process::run(command("key").arg(kind).arg(&file));
         Self(file)
     }
@@ -85,10 +85,10 @@ pub struct Signer(PathBuf);
 
 impl Signer {
     /// A new key, its certificate and those who vouch for it; `how` as the program `sign` reads it (`kind`, `organization`, ...).
-    pub fn new(folder: &Path, name: &str, how: &Value) -> Self {
-        let folder = folder.join(name);
-        process::run(command("certificates").arg(&folder).arg(how.to_string()));
-        Self(folder)
+    pub fn new(directory: &Path, name: &str, how: &Value) -> Self {
+        let directory = directory.join(name);
+        process::run(command("certificates").arg(&directory).arg(how.to_string()));
+        Self(directory)
     }
 
     /// The certificate of the last authority, PEM.
@@ -132,10 +132,10 @@ pub struct Sigstore(PathBuf);
 
 impl Sigstore {
     /// A new one.
-    pub fn new(folder: &Path, name: &str) -> Self {
-        let folder = folder.join(name);
-        process::run(command("sigstore").arg(&folder));
-        Self(folder)
+    pub fn new(directory: &Path, name: &str) -> Self {
+        let directory = directory.join(name);
+        process::run(command("sigstore").arg(&directory));
+        Self(directory)
     }
 
     /// Its `trusted_root.json`.

@@ -13,11 +13,12 @@ pub(super) struct ClientAuthority(Issuer<'static, KeyPair>);
 
 impl ClientAuthority {
     /// A new one in the place of the one before: the server reads `clients.crt` again when it changes.
-    pub fn write(folder: &Path) -> Self {
+    pub fn write(directory: &Path) -> Self {
         let (certificate, issuer) = authority();
-        let new = folder.join("clients.crt.new");
+        let new = directory.join("clients.crt.new");
         std::fs::write(&new, certificate).expect("write the clients' authority");
-        std::fs::rename(&new, folder.join("clients.crt")).expect("replace the clients' authority");
+        std::fs::rename(&new, directory.join("clients.crt"))
+            .expect("replace the clients' authority");
         Self(issuer)
     }
 
@@ -37,9 +38,9 @@ impl ClientAuthority {
 }
 
 /// Writes `server.crt`, `server.key`, `sa.key` and `sa.pub`; returns the authority as PEM.
-pub(super) fn write(folder: &Path) -> String {
+pub(super) fn write(directory: &Path) -> String {
     let put = |name: &str, text: String| {
-        std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
+        std::fs::write(directory.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
     };
     let (authority, issuer) = authority();
     let key = KeyPair::generate().expect("generate a key");

@@ -10,7 +10,7 @@ use crate::{ports, tools};
 pub(super) struct Etcd {
     url: String,
     _server: Server,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl Etcd {
@@ -33,13 +33,13 @@ impl Etcd {
 
 fn start() -> Etcd {
     let program = tools::ETCD.path();
-    let folder = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .prefix("driftless-etcd-")
         .tempdir()
-        .expect("create etcd's folder");
+        .expect("create etcd's directory");
     let url = format!("http://127.0.0.1:{}", ports::free());
     let peers = format!("http://127.0.0.1:{}", ports::free());
-    let data = folder.path().join("data").display().to_string();
+    let data = directory.path().join("data").display().to_string();
     let mut server = Server::start(
         "etcd",
         &program,
@@ -62,7 +62,7 @@ fn start() -> Etcd {
             "warn",
         ],
         &[],
-        &folder.path().join("etcd.log"),
+        &directory.path().join("etcd.log"),
     );
     let http = Http::plain();
     let health = format!("{url}/health");
@@ -73,6 +73,6 @@ fn start() -> Etcd {
     Etcd {
         url,
         _server: server,
-        _folder: folder,
+        _directory: directory,
     }
 }

@@ -55,7 +55,7 @@ pub struct Cluster {
     // Dropped in this order: the server, its store, its files.
     server: Mutex<Option<Server>>,
     etcd: Arc<Etcd>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Cluster {
@@ -69,14 +69,14 @@ impl Cluster {
     /// A cluster that does not run yet.
     fn new(name: &str) -> Self {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix(&format!("driftless-{name}-"))
             .tempdir()
-            .expect("create the cluster's folder");
+            .expect("create the cluster's directory");
         let token = format!("token-of-{name}-{number}-{}", std::process::id());
-        let ca = certificates::write(folder.path());
+        let ca = certificates::write(directory.path());
         let port = ports::free();
-        write_configuration(folder.path(), &token);
+        write_configuration(directory.path(), &token);
         Self {
             name: name.to_owned(),
             prefix: format!("/{name}-{number}"),
@@ -84,10 +84,10 @@ impl Cluster {
             api: Api::new(port, &ca, &token),
             token,
             ca,
-            clients: Mutex::new(ClientAuthority::write(folder.path())),
+            clients: Mutex::new(ClientAuthority::write(directory.path())),
             server: Mutex::new(None),
             etcd: Etcd::shared(),
-            folder,
+            directory,
         }
     }
 
@@ -135,7 +135,7 @@ impl Cluster {
 
     /// Lets the real controller give aggregated ClusterRoles their rules, until the answer is dropped.
     pub fn aggregate_roles(&self) -> Server {
-        let ca = self.folder.path().join("ca.crt");
+        let ca = self.directory.path().join("ca.crt");
         std::fs::write(&ca, &self.ca).expect("write the cluster's authority");
         let ca = ca.display().to_string();
         let mut controller = Server::start(
@@ -143,7 +143,7 @@ impl Cluster {
             &tools::CLUSTER_ROLES.path(),
             [self.url().as_str(), &ca, &self.token],
             &[],
-            &self.folder.path().join("cluster-roles.log"),
+            &self.directory.path().join("cluster-roles.log"),
         );
         controller.wait_ready(|| {
             let admin = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin";
@@ -190,17 +190,17 @@ impl Cluster {
 
     /// The requests that the server answered so far, oldest first, without its own.
     pub fn requests(&self) -> Vec<Request> {
-        audit::read(&self.folder.path().join("audit.jsonl"))
+        audit::read(&self.directory.path().join("audit.jsonl"))
     }
 
     /// The writes of ConfigMaps that it took so far, oldest first, each with the object that it led to; a delete leads to none.
     pub fn written(&self) -> Vec<(Request, Option<Value>)> {
-        audit::written(&self.folder.path().join("audit.jsonl"))
+        audit::written(&self.directory.path().join("audit.jsonl"))
     }
 
     /// The server's log file.
     pub fn log(&self) -> PathBuf {
-        self.folder.path().join("kube-apiserver.log")
+        self.directory.path().join("kube-apiserver.log")
     }
 
     fn server(&self) -> MutexGuard<'_, Option<Server>> {
@@ -208,7 +208,7 @@ impl Cluster {
     }
 
     fn arguments(&self) -> Vec<String> {
-        let file = |name: &str| self.folder.path().join(name).display().to_string();
+        let file = |name: &str| self.directory.path().join(name).display().to_string();
         let mut arguments = vec![
             format!("--etcd-servers={}", self.etcd.url()),
             format!("--etcd-prefix={}", self.prefix),
@@ -237,9 +237,9 @@ impl Cluster {
     }
 }
 
-fn write_configuration(folder: &std::path::Path, token: &str) {
+fn write_configuration(directory: &std::path::Path, token: &str) {
     let write = |name: &str, text: &str| {
-        std::fs::write(folder.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
+        std::fs::write(directory.join(name), text).unwrap_or_else(|e| panic!("write {name}: {e}"));
     };
     write(
         "tokens.csv",

@@ -32,7 +32,7 @@ impl Cluster {
     /// From now on the server believes another authority of its clients: it refuses the certificates that were signed so far as
     /// soon as it has read that.
     pub fn rotate_clients(&self) {
-        *self.clients() = ClientAuthority::write(self.folder.path());
+        *self.clients() = ClientAuthority::write(self.directory.path());
     }
 
     fn clients(&self) -> MutexGuard<'_, ClientAuthority> {

@@ -77,6 +77,6 @@ impl Cluster {
     }
 
     fn authentication(&self) -> PathBuf {
-        self.folder.path().join("authentication.json")
+        self.directory.path().join("authentication.json")
     }
 }

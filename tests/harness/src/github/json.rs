@@ -340,7 +340,7 @@ pub(super) fn file(url: &str, repository: &Repository, commit: &str, path: &str)
     object
 }
 
-pub(super) fn folder(url: &str, repository: &Repository, commit: &str, path: &str) -> Value {
+pub(super) fn directory(url: &str, repository: &Repository, commit: &str, path: &str) -> Value {
     let entries = list(repository, &[&format!("{commit}:{path}")]);
     let item = |entry: &Entry| {
         let full = format!("{path}/{}", entry.path);

@@ -44,7 +44,7 @@ pub struct GitHub {
     _codeload: Listener,
     git: Listener,
     authority: String,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 /// One answered request.
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) url: String,
     pub(crate) codeload: String,
     /// Where the repositories are.
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     state: Mutex<State>,
 }
 
@@ -96,17 +96,17 @@ impl GitHub {
     /// Starts an empty GitHub.
     pub fn start() -> Self {
         tools::need("git", "git");
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("driftless-github-")
             .tempdir()
-            .expect("create the stub's folder");
+            .expect("create the stub's directory");
         let api = Listener::bind("127.0.0.1");
         // Another host, as api.github.com and codeload.github.com are.
         let codeload = Listener::bind("127.0.0.2");
         let shared = Arc::new(Shared {
             url: api.url(),
             codeload: codeload.url(),
-            folder: folder.path().to_owned(),
+            directory: directory.path().to_owned(),
             state: Mutex::default(),
         });
         let identity = Identity::new();
@@ -118,7 +118,7 @@ impl GitHub {
             git: git.serve(Arc::clone(&shared), smart::SERVICE),
             authority,
             shared,
-            _folder: folder,
+            _directory: directory,
         }
     }
 
@@ -141,17 +141,17 @@ impl GitHub {
     pub fn repository(&self, full_name: &str) -> Arc<Repository> {
         let mut state = self.shared.state();
         let id = 1000 + state.repositories.len() as u64;
-        let repository = Arc::new(Repository::create(self._folder.path(), full_name, id));
+        let repository = Arc::new(Repository::create(self._directory.path(), full_name, id));
         state
             .repositories
             .insert(full_name.to_lowercase(), Arc::clone(&repository));
         repository
     }
 
-    /// Makes a public repository with a folder's content as branch `main`.
-    pub fn repository_from(&self, full_name: &str, folder: &Path) -> Arc<Repository> {
+    /// Makes a public repository with a directory's content as branch `main`.
+    pub fn repository_from(&self, full_name: &str, directory: &Path) -> Arc<Repository> {
         let repository = self.repository(full_name);
-        repository.commit_folder("main", folder, "Import");
+        repository.commit_directory("main", directory, "Import");
         repository
     }
 

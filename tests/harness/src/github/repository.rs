@@ -40,7 +40,7 @@ impl Change {
         Self::with_mode(path, "120000", target.into())
     }
 
-    /// Removes a file or a whole folder.
+    /// Removes a file or a whole directory.
     pub fn remove(path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -73,7 +73,7 @@ impl Change {
 pub struct Repository {
     full_name: String,
     pub(super) id: u64,
-    folder: PathBuf,
+    directory: PathBuf,
     private: AtomicBool,
     /// One writer at a time; it also counts the commits.
     commits: Mutex<u64>,
@@ -85,15 +85,15 @@ const FIRST_COMMIT: u64 = 1_767_225_600;
 
 impl Repository {
     pub(super) fn create(root: &Path, full_name: &str, id: u64) -> Self {
-        let folder = root.join(format!("{full_name}.git"));
+        let directory = root.join(format!("{full_name}.git"));
         let repository = Self {
             full_name: full_name.to_owned(),
             id,
-            folder,
+            directory,
             private: AtomicBool::new(false),
             commits: Mutex::new(0),
         };
-        std::fs::create_dir_all(&repository.folder).expect("create the repository's folder");
+        std::fs::create_dir_all(&repository.directory).expect("create the repository's directory");
         repository.git(["init", "--quiet", "--bare", "--initial-branch=main"]);
         repository
     }
@@ -130,11 +130,11 @@ impl Repository {
         self.import(branch, changes, message, false)
     }
 
-    /// Makes a folder's content, and nothing else, the next commit of a branch.
-    /// A `.git` folder in it is left out.
-    pub fn commit_folder(&self, branch: &str, folder: &Path, message: &str) -> String {
+    /// Makes a directory's content, and nothing else, the next commit of a branch.
+    /// A `.git` directory in it is left out.
+    pub fn commit_directory(&self, branch: &str, directory: &Path, message: &str) -> String {
         let mut changes = Vec::new();
-        collect(folder, folder, &mut changes);
+        collect(directory, directory, &mut changes);
         self.import(branch, &changes, message, true)
     }
 
@@ -204,8 +204,8 @@ impl Repository {
 
     /// A tree with the files of another one and these in addition; `None` where that one is not a tree.
     pub(super) fn write_tree(&self, base: &str, files: &[(&str, &str)]) -> Option<String> {
-        let folder = tempfile::tempdir().expect("a folder for an index");
-        let index = folder.path().join("index");
+        let directory = tempfile::tempdir().expect("a directory for an index");
+        let index = directory.path().join("index");
         let git = |args: &[&str]| {
             let mut git = self.command();
             let output = git.args(args).env("GIT_INDEX_FILE", &index).output();
@@ -215,7 +215,7 @@ impl Repository {
         };
         git(&["read-tree", base])?;
         for (path, content) in files {
-            let file = folder.path().join("file");
+            let file = directory.path().join("file");
             std::fs::write(&file, content).expect("write a file");
             let blob = git(&["hash-object", "-w", file.to_str()?])?;
             let entry = format!("100644,{blob},{path}");
@@ -230,7 +230,7 @@ impl Repository {
             .command()
             .args(["upload-pack", "--stateless-rpc"])
             .args(options)
-            .arg(&self.folder)
+            .arg(&self.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -283,7 +283,7 @@ impl Repository {
     fn command(&self) -> Command {
         let mut git = Command::new("git");
         git.arg("--git-dir")
-            .arg(&self.folder)
+            .arg(&self.directory)
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_AUTHOR_NAME", "A Tester")
@@ -312,12 +312,12 @@ fn write_change(stream: &mut Vec<u8>, change: &Change) {
     }
 }
 
-fn collect(root: &Path, folder: &Path, changes: &mut Vec<Change>) {
+fn collect(root: &Path, directory: &Path, changes: &mut Vec<Change>) {
     use std::os::unix::fs::PermissionsExt;
-    let entries = std::fs::read_dir(folder)
-        .unwrap_or_else(|e| panic!("read the folder {}: {e}", folder.display()));
+    let entries = std::fs::read_dir(directory)
+        .unwrap_or_else(|e| panic!("read the directory {}: {e}", directory.display()));
     for entry in entries {
-        let path = entry.expect("a folder entry").path();
+        let path = entry.expect("a directory entry").path();
         let name = path.strip_prefix(root).expect("below the root");
         let name = name.to_str().expect("a UTF-8 path").to_owned();
         let metadata = path.symlink_metadata().expect("metadata");

@@ -367,9 +367,10 @@ impl Call<'_> {
                     .unwrap_or_default(),
             ),
             Some("blob") => Reply::Json(200, shape::file(self.url(), &self.repository, &sha, path)),
-            Some("tree") => {
-                Reply::Json(200, shape::folder(self.url(), &self.repository, &sha, path))
-            }
+            Some("tree") => Reply::Json(
+                200,
+                shape::directory(self.url(), &self.repository, &sha, path),
+            ),
             _ => error(404, "Not Found"),
         }
     }

@@ -171,7 +171,7 @@ pub(super) fn create(shared: &Shared, caller: &Caller, owner: &str, body: &Value
     let name = format!("{owner}/{}", body["name"].as_str().unwrap_or_default());
     let mut state = shared.state();
     let id = 1000 + state.repositories.len() as u64;
-    let repository = Arc::new(Repository::create(&shared.folder, &name, id));
+    let repository = Arc::new(Repository::create(&shared.directory, &name, id));
     repository.set_private(body["private"] == true);
     if body["auto_init"] == true {
         repository.commit(

@@ -31,12 +31,12 @@ pub(super) fn go_program(source: &Path, module: &str, output: &Path) {
         module,
     ]));
     let crds = output.join("crds");
-    std::fs::create_dir(&crds).expect("create a folder");
+    std::fs::create_dir(&crds).expect("create a directory");
     copy_definitions(Path::new(place.trim()), &crds);
 }
 
 pub(super) fn definitions(modules: &[&str], output: &Path) {
-    std::fs::create_dir(output).expect("create a folder");
+    std::fs::create_dir(output).expect("create a directory");
     for module in modules {
         copy_definitions(&downloaded(module, output), output);
     }
@@ -51,14 +51,14 @@ fn copy_definitions(module: &Path, output: &Path) {
     }
 }
 
-/// The folder of a module (`MODULE@vVERSION`) in Go's own cache.
+/// The directory of a module (`MODULE@vVERSION`) in Go's own cache.
 fn downloaded(module: &str, workplace: &Path) -> PathBuf {
     let answer = run(go()
         .current_dir(workplace)
         .args(["mod", "download", "-json", module]));
     let answer: serde_json::Value =
         serde_json::from_str(&answer).expect("what Go says of the module");
-    PathBuf::from(answer["Dir"].as_str().expect("the module's folder"))
+    PathBuf::from(answer["Dir"].as_str().expect("the module's directory"))
 }
 
 pub(super) fn go_install(package: &str, output: &Path) {
@@ -74,11 +74,11 @@ pub(super) fn go_install(package: &str, output: &Path) {
 
 /// In a copy of the module: nothing may be added to Go's own cache, and the module's own go.mod has its replacements.
 pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], output: &Path) {
-    let copy = tempfile::tempdir().expect("a folder for the module's source");
-    copy_folder(&downloaded(module, copy.path()), copy.path());
+    let copy = tempfile::tempdir().expect("a directory for the module's source");
+    copy_directory(&downloaded(module, copy.path()), copy.path());
     for (name, text) in files {
         let path = copy.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("make a folder");
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("make a directory");
         std::fs::write(path, text).expect("add a file to the module");
     }
     run(go()
@@ -90,14 +90,14 @@ pub(super) fn go_source(module: &str, package: &str, files: &[(&str, &str)], out
 }
 
 /// The content of files alone: those of Go's cache are read-only.
-fn copy_folder(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).expect("list a module's folder") {
-        let entry = entry.expect("an entry of a module's folder");
+fn copy_directory(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("list a module's directory") {
+        let entry = entry.expect("an entry of a module's directory");
         let target = to.join(entry.file_name());
         match entry.file_type().expect("the kind of an entry").is_dir() {
             true => {
-                std::fs::create_dir_all(&target).expect("make a folder");
-                copy_folder(&entry.path(), &target);
+                std::fs::create_dir_all(&target).expect("make a directory");
+                copy_directory(&entry.path(), &target);
             }
             false => {
                 let content = std::fs::read(entry.path()).expect("read a module's file");
@@ -107,16 +107,16 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-pub(super) fn python(requirements: &str, folder: &Path) {
+pub(super) fn python(requirements: &str, directory: &Path) {
     need(
         Command::new("python3").args(["-c", "import venv, ensurepip"]),
         "python3 with venv",
         "python3-venv",
     );
-    run(Command::new("python3").args(["-m", "venv"]).arg(folder));
-    let list = folder.join("requirements.txt");
+    run(Command::new("python3").args(["-m", "venv"]).arg(directory));
+    let list = directory.join("requirements.txt");
     std::fs::write(&list, requirements).expect("write the requirements");
-    run(Command::new(folder.join("bin/pip"))
+    run(Command::new(directory.join("bin/pip"))
         .args(["install", "--quiet", "--no-input", "--no-deps"])
         .args(["--disable-pip-version-check", "-r"])
         .arg(&list));

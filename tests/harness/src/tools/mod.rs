@@ -1,7 +1,7 @@
 //! The real tools, each at one pinned version, built once into a cache.
 //!
-//! The cache is `target/tools` of the workspace, or the folder that
-//! `DRIFTLESS_TOOLS` names. A tool's folder carries its version and the hash of
+//! The cache is `target/tools` of the workspace, or the directory that
+//! `DRIFTLESS_TOOLS` names. A tool's directory carries its version and the hash of
 //! its recipe, so a changed pin builds anew and an unchanged one never does.
 //! A lock file a tool keeps parallel test processes from building it twice.
 
@@ -31,13 +31,13 @@ pub struct Tool {
 enum Recipe {
     /// A main package with its own go.mod below `tests/`.
     GoModule {
-        folder: &'static str,
+        directory: &'static str,
         ldflags: &'static str,
     },
     /// A program of another module, whose go.mod replaces modules: one of the project's own below `tests/` pins it with them.
-    /// The definitions that the module has beside its program go into the folder `crds`.
+    /// The definitions that the module has beside its program go into the directory `crds`.
     GoProgram {
-        folder: &'static str,
+        directory: &'static str,
         module: &'static str,
     },
     /// `go install PACKAGE@vVERSION`.
@@ -48,7 +48,7 @@ enum Recipe {
         package: &'static str,
         files: &'static [(&'static str, &'static str)],
     },
-    /// The definitions of modules (`MODULE@vVERSION`), each with a folder `config/crd/bases`. Nothing is built.
+    /// The definitions of modules (`MODULE@vVERSION`), each with a directory `config/crd/bases`. Nothing is built.
     Definitions { modules: &'static [&'static str] },
     /// A Python virtual environment from a requirements file with exact pins
     /// and `program`, one of its scripts.
@@ -64,7 +64,7 @@ pub static KUBE_APISERVER: Tool = Tool {
     version: "1.36.3",
     takes: "about 4 minutes",
     recipe: Recipe::GoModule {
-        folder: "apiserver/kube-apiserver",
+        directory: "apiserver/kube-apiserver",
         ldflags: "-X k8s.io/component-base/version.gitVersion=v1.36.3 \
                   -X k8s.io/component-base/version.gitMajor=1 \
                   -X k8s.io/component-base/version.gitMinor=36",
@@ -77,7 +77,7 @@ pub static CLUSTER_ROLES: Tool = Tool {
     version: "1.36.3",
     takes: "under 1 minute after kube-apiserver",
     recipe: Recipe::GoModule {
-        folder: "apiserver/cluster-roles",
+        directory: "apiserver/cluster-roles",
         ldflags: "",
     },
 };
@@ -88,7 +88,7 @@ pub static ETCD: Tool = Tool {
     version: "3.6.8",
     takes: "about 1 minute",
     recipe: Recipe::GoModule {
-        folder: "apiserver/etcd",
+        directory: "apiserver/etcd",
         ldflags: "",
     },
 };
@@ -99,7 +99,7 @@ pub static KUBECTL: Tool = Tool {
     version: "1.32.3",
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
-        folder: "apiserver/kubectl",
+        directory: "apiserver/kubectl",
         ldflags: "-X k8s.io/client-go/pkg/version.gitVersion=v1.32.3 \
                   -X k8s.io/component-base/version.gitVersion=v1.32.3 \
                   -X k8s.io/component-base/version.gitMajor=1 \
@@ -123,7 +123,7 @@ pub static KUSTOMIZE_LIBRARY: Tool = Tool {
     version: "0.21.2",
     takes: "under 1 minute",
     recipe: Recipe::GoModule {
-        folder: "oracle/kustomize",
+        directory: "oracle/kustomize",
         ldflags: "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.2",
     },
 };
@@ -134,7 +134,7 @@ pub static GOTMPL: Tool = Tool {
     version: "1.26",
     takes: "a few seconds",
     recipe: Recipe::GoModule {
-        folder: "oracle/gotmpl",
+        directory: "oracle/gotmpl",
         ldflags: "",
     },
 };
@@ -175,7 +175,7 @@ pub static HELM_LIBRARY: Tool = Tool {
     version: "3.22.0-4.3.1",
     takes: "about 5 minutes",
     recipe: Recipe::GoModule {
-        folder: "oracle/helm",
+        directory: "oracle/helm",
         ldflags: "",
     },
 };
@@ -187,7 +187,7 @@ pub static SOURCE_CONTROLLER: Tool = Tool {
     version: "1.9.1",
     takes: "about 2 minutes",
     recipe: Recipe::GoProgram {
-        folder: "oracle/flux",
+        directory: "oracle/flux",
         module: "github.com/fluxcd/source-controller",
     },
 };
@@ -198,7 +198,7 @@ pub static KUSTOMIZE_CONTROLLER: Tool = Tool {
     version: "1.9.4",
     takes: "about 2 minutes",
     recipe: Recipe::GoProgram {
-        folder: "oracle/flux",
+        directory: "oracle/flux",
         module: "github.com/fluxcd/kustomize-controller",
     },
 };
@@ -209,7 +209,7 @@ pub static HELM_CONTROLLER: Tool = Tool {
     version: "1.6.3",
     takes: "about 2 minutes",
     recipe: Recipe::GoProgram {
-        folder: "oracle/flux",
+        directory: "oracle/flux",
         module: "github.com/fluxcd/helm-controller",
     },
 };
@@ -247,7 +247,7 @@ pub static SIGN: Tool = Tool {
     version: "3.0.6-1.3.2",
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
-        folder: "oracle/sign",
+        directory: "oracle/sign",
         ldflags: "",
     },
 };
@@ -258,7 +258,7 @@ pub static SSH: Tool = Tool {
     version: "0.53.0",
     takes: "a few seconds",
     recipe: Recipe::GoModule {
-        folder: "oracle/ssh",
+        directory: "oracle/ssh",
         ldflags: "",
     },
 };
@@ -269,7 +269,7 @@ pub static CLOUDS: Tool = Tool {
     version: "0.54.1",
     takes: "about 2 minutes",
     recipe: Recipe::GoModule {
-        folder: "oracle/clouds",
+        directory: "oracle/clouds",
         ldflags: "",
     },
 };
@@ -383,20 +383,20 @@ impl Tool {
     /// The program, built first when the cache lacks it (with a line on
     /// standard error). Panics with the reason when it cannot be built.
     pub fn path(&self) -> PathBuf {
-        let folder = self.folder();
+        let directory = self.directory();
         let program = match self.recipe {
-            Recipe::Python { program, .. } => folder.join("bin").join(program),
-            Recipe::GoInstall { package } => folder.join(installed(package)),
-            _ => folder.join(self.name),
+            Recipe::Python { program, .. } => directory.join("bin").join(program),
+            Recipe::GoInstall { package } => directory.join(installed(package)),
+            _ => directory.join(self.name),
         };
-        let done = folder.join(".complete");
+        let done = directory.join(".complete");
         if done.exists() {
             return program;
         }
         let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let _lock = lock(&folder.with_added_extension("lock"));
+        let _lock = lock(&directory.with_added_extension("lock"));
         if !done.exists() {
-            self.build(&folder);
+            self.build(&directory);
             assert!(program.exists(), "the build left no {}", program.display());
             std::fs::write(&done, self.version).expect("mark the tool as complete");
         }
@@ -408,27 +408,27 @@ impl Tool {
         self.path().with_file_name("python")
     }
 
-    fn build(&self, folder: &Path) {
+    fn build(&self, directory: &Path) {
         eprintln!(
             "building {} {} ({}, once)",
             self.name, self.version, self.takes
         );
         let start = Instant::now();
-        let _ = std::fs::remove_dir_all(folder);
-        std::fs::create_dir_all(folder).expect("create the tool's folder");
+        let _ = std::fs::remove_dir_all(directory);
+        std::fs::create_dir_all(directory).expect("create the tool's directory");
         match &self.recipe {
             Recipe::GoModule {
-                folder: source,
+                directory: source,
                 ldflags,
             } => {
-                build::go_module(&tests().join(source), ldflags, &folder.join(self.name));
+                build::go_module(&tests().join(source), ldflags, &directory.join(self.name));
             }
             Recipe::GoProgram {
-                folder: source,
+                directory: source,
                 module,
-            } => build::go_program(&tests().join(source), module, folder),
+            } => build::go_program(&tests().join(source), module, directory),
             Recipe::GoInstall { package } => {
-                build::go_install(&format!("{package}@v{}", self.version), folder);
+                build::go_install(&format!("{package}@v{}", self.version), directory);
             }
             Recipe::GoSource {
                 module,
@@ -436,34 +436,34 @@ impl Tool {
                 files,
             } => {
                 let module = format!("{module}@v{}", self.version);
-                build::go_source(&module, package, files, &folder.join(self.name));
+                build::go_source(&module, package, files, &directory.join(self.name));
             }
             Recipe::Definitions { modules } => {
-                build::definitions(modules, &folder.join(self.name));
+                build::definitions(modules, &directory.join(self.name));
             }
-            Recipe::Python { requirements, .. } => build::python(requirements, folder),
+            Recipe::Python { requirements, .. } => build::python(requirements, directory),
         }
         eprintln!("built {} in {} s", self.name, start.elapsed().as_secs());
     }
 
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         let mut hash = Sha256::new();
         match &self.recipe {
-            Recipe::GoModule { folder, ldflags } => {
+            Recipe::GoModule { directory, ldflags } => {
                 hash.update(ldflags);
-                let folder = tests().join(folder);
+                let directory = tests().join(directory);
                 for file in ["main.go", "go.mod", "go.sum"] {
-                    hash.update(content(&folder.join(file)));
+                    hash.update(content(&directory.join(file)));
                 }
                 // What a program may have besides.
-                for path in besides(&folder) {
+                for path in besides(&directory) {
                     hash.update(content(&path));
                 }
             }
-            Recipe::GoProgram { folder, module } => {
+            Recipe::GoProgram { directory, module } => {
                 hash.update(module);
                 for file in ["go.mod", "go.sum"] {
-                    hash.update(content(&tests().join(folder).join(file)));
+                    hash.update(content(&tests().join(directory).join(file)));
                 }
             }
             Recipe::GoInstall { package } => hash.update(package),
@@ -502,10 +502,10 @@ fn installed(package: &str) -> &str {
 }
 
 /// A program's Go files beside main.go, then its data, each in order of name.
-fn besides(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder)
-        .unwrap_or_else(|e| panic!("list {}: {e}", folder.display()))
-        .map(|entry| entry.expect("an entry of a tool's folder").path());
+fn besides(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory)
+        .unwrap_or_else(|e| panic!("list {}: {e}", directory.display()))
+        .map(|entry| entry.expect("an entry of a tool's directory").path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| !path.ends_with("main.go")).collect();
     let extension = |path: &PathBuf, wanted: &str| path.extension().is_some_and(|e| e == wanted);
     paths.retain(|path| extension(path, "go") || path.ends_with("data.json"));
@@ -513,7 +513,7 @@ fn besides(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The folder of this crate, `tests/`.
+/// The directory of this crate, `tests/`.
 pub fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -521,7 +521,7 @@ pub fn tests() -> PathBuf {
         .to_owned()
 }
 
-/// The folder of the workspace.
+/// The directory of the workspace.
 pub fn workspace() -> PathBuf {
     tests().parent().expect("tests/ has a parent").to_owned()
 }
@@ -548,10 +548,10 @@ pub fn need(program: &str, package: &str) {
 }
 
 fn cache() -> PathBuf {
-    let folder = std::env::var_os("DRIFTLESS_TOOLS")
+    let directory = std::env::var_os("DRIFTLESS_TOOLS")
         .map_or_else(|| workspace().join("target/tools"), PathBuf::from);
-    std::fs::create_dir_all(&folder).expect("create the tool cache");
-    folder
+    std::fs::create_dir_all(&directory).expect("create the tool cache");
+    directory
 }
 
 /// Holds an exclusive lock on a file as long as the answer lives.

@@ -5,7 +5,7 @@ use driftless_harness::random::Random;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Writes a chart below the folder `at`.
+/// Writes a chart below the directory `at`.
 pub fn chart(
     random: &mut Random,
     files: &mut BTreeMap<String, String>,

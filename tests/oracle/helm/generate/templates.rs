@@ -32,11 +32,11 @@ pub fn templates(
     chart: &str,
     library: bool,
 ) {
-    let folder = format!("{at}templates/");
+    let directory = format!("{at}templates/");
     // The release's values as the chart sees them, in most charts: what merging them came to.
     if random.percent(70) {
         files.insert(
-            format!("{folder}values.yaml"),
+            format!("{directory}values.yaml"),
             format!(
                 "{}data:\n  values: |\n    {{{{- toYaml .Values | nindent 4 }}}}\n",
                 head("ConfigMap", chart)
@@ -46,19 +46,19 @@ pub fn templates(
     if chart == "top" || library || random.percent(30) {
         let path = random.pick(&["_helpers.tpl", "_a.yaml", "sub/_b.tpl"]);
         let text = partials(random, chart);
-        files.insert(format!("{folder}{path}"), text);
+        files.insert(format!("{directory}{path}"), text);
     }
     for number in 0..random.below(4) {
         let name = random.pick(&["a", "deploy", "z", "sub/b", "0"]);
         let end = random.pick(&["yaml", "yaml", "yaml", "yml", "json", "txt", "tpl"]);
         let text = file(random, chart, number);
-        files.insert(format!("{folder}{name}{number}.{end}"), text);
+        files.insert(format!("{directory}{name}{number}.{end}"), text);
     }
     if random.percent(25) {
         let path = random.pick(&["NOTES.txt", "NOTES.txt", "NOTES.txt", "sub/NOTES.txt"]);
         let text = body(random, 2);
         files.insert(
-            format!("{folder}{path}"),
+            format!("{directory}{path}"),
             format!("Notes of {{{{ .Chart.Name }}}}\n{text}\n"),
         );
     }

@@ -1,4 +1,4 @@
-//! The folders of a case and what their kustomizations say.
+//! The directories of a case and what their kustomizations say.
 
 use super::File;
 use super::objects::{self, CONFIG_MAPS, IMAGES, NAMESPACES, Object, SECRETS, labels, value_text};
@@ -16,7 +16,7 @@ pub struct Layers<'r> {
     diamond: bool,
 }
 
-/// What a folder shows to the folder above it.
+/// What a directory shows to the directory above it.
 type Scope = Vec<Object>;
 
 /// One kustomization while it is put together.
@@ -41,7 +41,7 @@ impl<'r> Layers<'r> {
         self.files
     }
 
-    /// Makes the folders of one of a few shapes, and names the one to build.
+    /// Makes the directories of one of a few shapes, and names the one to build.
     pub fn tree(&mut self) -> String {
         match self.random.below(10) {
             0..=3 => {
@@ -72,7 +72,7 @@ impl<'r> Layers<'r> {
         "top".to_owned()
     }
 
-    /// Makes one folder over those that it lists.
+    /// Makes one directory over those that it lists.
     fn layer(
         &mut self,
         dir: &'static str,

@@ -29,7 +29,7 @@ impl File {
     }
 }
 
-/// A folder to build.
+/// A directory to build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     pub files: BTreeMap<String, File>,

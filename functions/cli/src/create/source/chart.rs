@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 pub struct Args {
     #[command(flatten)]
     named: Named,
-    /// The chart's name, or its folder in the source
+    /// The chart's name, or its directory in the source
     #[arg(long)]
     chart: Option<String>,
     /// The chart's version, or a range of versions

@@ -73,7 +73,7 @@ pub struct Args {
     /// Paths that are left out
     #[arg(long, value_name = "PATHS")]
     ignore_paths: Vec<List>,
-    /// Folders to which the fetch is restricted
+    /// Directories to which the fetch is restricted
     #[arg(long, value_name = "PATHS")]
     sparse_checkout_paths: Vec<List>,
 }

@@ -6,7 +6,7 @@ use crate::check::{SYNC, kustomization};
 
 const CHECK: &[&str] = &["check", "."];
 
-/// A fleet with one Kustomization, and what stands in its folder.
+/// A fleet with one Kustomization, and what stands in its directory.
 fn fleet(spec: &str, files: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
     let own = [
         ("clusters/one/flux-system/gotk-sync.yaml", SYNC.to_owned()),

@@ -24,7 +24,7 @@ enum Want {
     Ends,
 }
 
-/// Files, and what the command is to do with their folder.
+/// Files, and what the command is to do with their directory.
 struct Case {
     name: &'static str,
     command: &'static [&'static str],
@@ -115,18 +115,18 @@ fn hostile_inputs_are_refused() {
 
 /// Runs a case, and judges it.
 fn held(case: &Case) -> Result<(), String> {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for (path, text) in &case.files {
-        let file = folder.path().join(path);
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        let file = directory.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
         std::fs::write(file, text).expect("write a file");
     }
-    let ran = process::run(folder.path(), case.command)?;
+    let ran = process::run(directory.path(), case.command)?;
     eprintln!("{}: {ran}", case.name);
-    judged(case, &ran, folder.path())
+    judged(case, &ran, directory.path())
 }
 
-fn judged(case: &Case, ran: &Ran, folder: &Path) -> Result<(), String> {
+fn judged(case: &Case, ran: &Ran, directory: &Path) -> Result<(), String> {
     let said = format!("{}{}", ran.err, ran.out);
     let shown: String = said.chars().take(600).collect();
     match (&case.want, ran.code) {
@@ -135,7 +135,7 @@ fn judged(case: &Case, ran: &Ran, folder: &Path) -> Result<(), String> {
             if let Some(word) = words.iter().find(|word| !said.contains(**word)) {
                 return Err(format!("'{word}' is not in: {shown}"));
             }
-            if said.len() > MESSAGE + folder.as_os_str().len() {
+            if said.len() > MESSAGE + directory.as_os_str().len() {
                 return Err(format!("{} bytes of message: {shown}", said.len()));
             }
         }

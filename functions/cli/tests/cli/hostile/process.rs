@@ -35,14 +35,14 @@ impl fmt::Display for Ran {
     }
 }
 
-/// Runs the command in a folder.
-pub fn run(folder: &Path, arguments: &[&str]) -> Result<Ran, String> {
+/// Runs the command in a directory.
+pub fn run(directory: &Path, arguments: &[&str]) -> Result<Ran, String> {
     let home = tempfile::tempdir().expect("a home");
     let file = |name: &str| home.path().join(name);
     let mut command: Command = driftless(home.path());
     command
         .args(arguments)
-        .current_dir(folder)
+        .current_dir(directory)
         .stdout(File::create(file("out")).expect("a file"))
         .stderr(File::create(file("err")).expect("a file"))
         .stdin(Stdio::null());

@@ -90,20 +90,20 @@ impl Session<'_> {
         })
     }
 
-    /// Lists a tree, folder by folder where one listing is not enough.
+    /// Lists a tree, directory by directory where one listing is not enough.
     async fn files(&self, root: &str, limits: FetchLimits) -> Result<Files> {
         let mut files = Files::new();
-        let mut folders = vec![(TreePath::root(), root.to_owned(), true)];
+        let mut directories = vec![(TreePath::root(), root.to_owned(), true)];
         for _ in 0..LISTINGS {
-            let Some((at, sha, whole)) = folders.pop() else {
+            let Some((at, sha, whole)) = directories.pop() else {
                 return Ok(files);
             };
             let listing = self.listing(&sha, whole).await?;
             if listing.truncated {
                 if !whole {
-                    return Err(self.unreadable("a folder is too large to be listed"));
+                    return Err(self.unreadable("a directory is too large to be listed"));
                 }
-                folders.push((at, sha, false));
+                directories.push((at, sha, false));
                 continue;
             }
             for listed in listing.tree {
@@ -117,7 +117,7 @@ impl Session<'_> {
                     "160000" => continue,
                     "040000" if whole => continue,
                     "040000" => {
-                        folders.push((path, listed.sha, true));
+                        directories.push((path, listed.sha, true));
                         continue;
                     }
                     _ => return Err(self.unreadable("the tree lists an entry of an unknown mode")),

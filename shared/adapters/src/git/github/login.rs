@@ -70,22 +70,24 @@ impl Logins {
 
     /// What the installation has for a host: its App, its token, or nothing.
     async fn own(&self, host: &str) -> Result<Own> {
-        let folder = if host == "github.com" {
+        let directory = if host == "github.com" {
             "github".to_owned()
         } else {
             format!("github/{}", host.replace(':', "_"))
         };
-        let name = format!("{folder}/app");
+        let name = format!("{directory}/app");
         if let Some(secret) = self.keys.secret(&name).await? {
             return Ok(Own::App(own_app(&secret).ok_or_else(|| {
                 let what = format!("the secret '{name}' is not JSON with appId, privateKey and perhaps installationId");
                 PortError::new(ErrorKind::Invalid, what)
             })?));
         }
-        Ok(match self.keys.secret(&format!("{folder}/token")).await? {
-            Some(token) => Own::Token(token),
-            None => Own::Nothing,
-        })
+        Ok(
+            match self.keys.secret(&format!("{directory}/token")).await? {
+                Some(token) => Own::Token(token),
+                None => Own::Nothing,
+            },
+        )
     }
 }
 

@@ -105,7 +105,7 @@ impl GitHost for GitHub {
 fn hosted(place: &Location) -> Result<&Repository> {
     match place {
         Location::Hosted(repository) => Ok(repository),
-        Location::Folder(_) | Location::Server => Err(PortError::new(
+        Location::Directory(_) | Location::Server => Err(PortError::new(
             ErrorKind::Unsupported,
             "the repository is not one of a host with GitHub's API",
         )),

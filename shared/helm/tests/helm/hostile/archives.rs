@@ -1,4 +1,4 @@
-//! Packed charts (cases 20 and 21): bombs, links, names that leave the folder, headers that lie.
+//! Packed charts (cases 20 and 21): bombs, links, names that leave the directory, headers that lie.
 
 use super::engine::{CHART, Case, Done, Want, answered, case, failed, refused};
 use driftless_helm::{Chart, Compat, LoadLimits};
@@ -60,7 +60,7 @@ pub fn cases() -> Vec<Case> {
             Regular,
         ),
         one(
-            "a name above its folder",
+            "a name above its directory",
             named(),
             "top/../../x",
             b"",
@@ -94,7 +94,7 @@ pub fn cases() -> Vec<Case> {
             },
         ),
         case(
-            "archive with a folder of mode 0",
+            "archive with a directory of mode 0",
             answered(&["top with 1 files"]),
             || {
                 load(&packed(&[
@@ -130,7 +130,9 @@ pub fn cases() -> Vec<Case> {
             load(&packed(&[("top/large", &vec![0; 6 << 20], Regular)]))
         }),
         case("archive with 25,000 files", named(), || many(Regular)),
-        case("archive with 25,000 folders", named(), || many(Directory)),
+        case("archive with 25,000 directories", named(), || {
+            many(Directory)
+        }),
         case("archive in archive in archive", refused(&["deep"]), nested),
     ]
 }

@@ -218,7 +218,7 @@ fn links() -> Vec<Case> {
         done
     }));
     out.push(case(
-        "folder that links to itself",
+        "directory that links to itself",
         refused(&["chart"]),
         || tree(&[], &[("templates/loop", "../templates")]),
     ));

@@ -84,13 +84,13 @@ pub fn cases() -> Vec<Case> {
 fn many() -> Done {
     let text = file("values.yaml", format!("a: [{}1]", "1,".repeat(2_600_000)));
     let files = (0..50).flat_map(|i| {
-        let folder = format!("charts/c{i}");
+        let directory = format!("charts/c{i}");
         let values = ChartFile {
-            name: format!("{folder}/values.yaml"),
+            name: format!("{directory}/values.yaml"),
             data: text.data.clone(),
         };
         let chart = format!("apiVersion: v2\nname: c{i}\nversion: 1.0.0\n");
-        [file(&format!("{folder}/Chart.yaml"), chart), values]
+        [file(&format!("{directory}/Chart.yaml"), chart), values]
     });
     with(files.collect())
 }

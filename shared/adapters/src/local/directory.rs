@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, below one folder. What stands in their way is set aside.
+//! Files that appear whole or not at all, below one directory. What stands in their way is set aside.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -11,12 +11,12 @@ use std::time::Duration;
 static ASIDE: AtomicU64 = AtomicU64::new(0);
 /// How long a file that a writer left behind is kept.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
-/// Where set aside files and folders are kept, below the root.
+/// Where set aside files and directories are kept, below the root.
 const DAMAGED: &str = "damaged";
 
-/// The folders of a store.
+/// The directories of a store.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct Directory {
     root: PathBuf,
     /// Where the blobs are.
     pub(super) blobs: PathBuf,
@@ -26,22 +26,22 @@ pub(super) struct Folder {
     aside: PathBuf,
 }
 
-impl Folder {
-    /// Opens a folder, and makes it if need be.
+impl Directory {
+    /// Opens a directory, and makes it if need be.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
         let root = root.canonicalize()?;
-        let folder = Self {
+        let directory = Self {
             blobs: root.join("blobs"),
             locks: root.join("locks"),
             aside: root.join("aside"),
             root,
         };
-        for dir in [&folder.blobs, &folder.locks, &folder.aside] {
-            folder.make_folders(dir)?;
+        for dir in [&directory.blobs, &directory.locks, &directory.aside] {
+            directory.make_directories(dir)?;
         }
-        folder.sweep()?;
-        Ok(folder)
+        directory.sweep()?;
+        Ok(directory)
     }
 
     /// Keeps other writers of a key away until the file is closed.
@@ -59,7 +59,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// A file's content; none when no file stands there. A folder in its place is no file: a write sets it aside.
+    /// A file's content; none when no file stands there. A directory in its place is no file: a write sets it aside.
     pub(super) fn read(&self, file: &Path) -> io::Result<Option<Vec<u8>>> {
         present(fs::read(self.blobs.join(file)))
     }
@@ -85,7 +85,7 @@ impl Folder {
 
     fn place(&self, aside: &Path, file: &Path) -> io::Result<()> {
         if let Some(parent) = file.parent() {
-            self.make_folders(parent)?;
+            self.make_directories(parent)?;
         }
         if file.is_dir() {
             self.set_aside(file)?;
@@ -93,7 +93,7 @@ impl Folder {
         fs::rename(aside, file)
     }
 
-    /// Removes a file. Empty folders stay: removing them would race with writers of their other files.
+    /// Removes a file. Empty directories stay: removing them would race with writers of their other files.
     pub(super) fn remove(&self, file: &Path) -> io::Result<()> {
         match self.look(file)? {
             Some(_) => fs::remove_file(self.blobs.join(file)).or_else(absent),
@@ -101,13 +101,13 @@ impl Folder {
         }
     }
 
-    /// Makes a folder and those above it, down from the root. A file in the place of one is set aside.
-    fn make_folders(&self, dir: &Path) -> io::Result<()> {
+    /// Makes a directory and those above it, down from the root. A file in the place of one is set aside.
+    fn make_directories(&self, dir: &Path) -> io::Result<()> {
         if dir.is_dir() {
             return Ok(());
         }
         if let Some(parent) = dir.parent().filter(|parent| *parent != self.root) {
-            self.make_folders(parent)?;
+            self.make_directories(parent)?;
         }
         match fs::create_dir(dir) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists && !dir.is_dir() => {
@@ -143,14 +143,14 @@ impl Folder {
     }
 }
 
-/// Moves a file or folder below `root` to where nobody looks for it: `root/damaged/NUMBER`, under its own path there. What is
+/// Moves a file or directory below `root` to where nobody looks for it: `root/damaged/NUMBER`, under its own path there. What is
 /// gone already is fine.
 ///
 /// # Errors
 /// The file system's.
 pub fn set_aside(root: &Path, path: &Path) -> io::Result<()> {
     let name = path.strip_prefix(root).map_err(io::Error::other)?;
-    let target = new_folder(&root.join(DAMAGED))?.join(name);
+    let target = new_directory(&root.join(DAMAGED))?.join(name);
     if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -166,14 +166,14 @@ pub fn set_aside(root: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the folder with the first number that is free.
-fn new_folder(parent: &Path) -> io::Result<PathBuf> {
+/// Makes the directory with the first number that is free.
+fn new_directory(parent: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(parent)?;
     for number in 1..=u32::MAX {
-        let folder = parent.join(number.to_string());
-        match fs::create_dir(&folder) {
+        let directory = parent.join(number.to_string());
+        match fs::create_dir(&directory) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
+            made => return made.map(|()| directory),
         }
     }
     Err(io::Error::other("no number is free"))
@@ -194,7 +194,7 @@ pub(super) fn age(meta: &fs::Metadata) -> Option<Duration> {
     meta.modified().ok()?.elapsed().ok()
 }
 
-/// What is not there is no failure, nor is a folder where a file should be, or a file where a folder should be: none of
+/// What is not there is no failure, nor is a directory where a file should be, or a file where a directory should be: none of
 /// them is a file of ours.
 pub(super) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {

@@ -1,8 +1,8 @@
-//! Folders in place of repositories of charts and of OCI artifacts, as `--source` names them.
+//! Directories in place of repositories of charts and of OCI artifacts, as `--source` names them.
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use driftless_adapters::git::FolderGit;
+use driftless_adapters::git::DirectoryGit;
 use driftless_core::flux::GitReference;
 use driftless_core::ports::{
     Charts, Connection, ErrorKind, FetchLimits, Fetched, Git, GitAuth, Layer, Manifest, PortError,
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The file of a repository of charts that lists them.
 const INDEX: &str = "index.yaml";
-/// The file that makes a folder a chart.
+/// The file that makes a directory a chart.
 const CHART: &str = "Chart.yaml";
 /// How the name of a packaged chart ends.
 const PACKAGE: &str = ".tgz";
@@ -28,29 +28,29 @@ const FILES_LAYER: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
 /// The tag of files that have no version.
 const LATEST: &str = "latest";
 
-/// The hosts of charts and artifacts, with folders in place of some.
+/// The hosts of charts and artifacts, with directories in place of some.
 ///
-/// A folder in place of a repository of charts (`https://HOST/PATH`) has charts as folders, or packaged. One in place of an OCI
-/// repository is the chart or the files themselves; one in place of a registry's path has a folder for each chart below it.
-pub struct FolderCharts {
-    git: FolderGit,
+/// A directory in place of a repository of charts (`https://HOST/PATH`) has charts as directories, or packaged. One in place of an OCI
+/// repository is the chart or the files themselves; one in place of a registry's path has a directory for each chart below it.
+pub struct DirectoryCharts {
+    git: DirectoryGit,
     others: Arc<dyn Charts>,
 }
 
-/// A chart of a folder.
+/// A chart of a directory.
 struct Chart {
     name: String,
     version: String,
     package: Bytes,
 }
 
-impl FolderCharts {
-    /// What has no folder is asked of `others`.
-    pub fn new(git: FolderGit, others: Arc<dyn Charts>) -> Self {
+impl DirectoryCharts {
+    /// What has no directory is asked of `others`.
+    pub fn new(git: DirectoryGit, others: Arc<dyn Charts>) -> Self {
         Self { git, others }
     }
 
-    /// The files that stand in for a URL, when a folder does.
+    /// The files that stand in for a URL, when a directory does.
     async fn files(&self, url: &str) -> Result<Option<FileTree>> {
         let reference = GitReference::default();
         if !self.git.has(url) {
@@ -62,7 +62,7 @@ impl FolderCharts {
         Ok(Some(self.git.fetch(url, &commit, &auth, limits).await?))
     }
 
-    /// The charts of the repository at a URL, when a folder stands in for it.
+    /// The charts of the repository at a URL, when a directory stands in for it.
     async fn charts(&self, url: &str) -> Result<Option<Vec<Chart>>> {
         let Some(tree) = self.files(url).await? else {
             return Ok(None);
@@ -72,8 +72,8 @@ impl FolderCharts {
             let Some(content) = tree.content(path) else {
                 continue;
             };
-            let is_inside = |folder: &TreePath| {
-                let mut above = folder.clone();
+            let is_inside = |directory: &TreePath| {
+                let mut above = directory.clone();
                 std::iter::from_fn(move || {
                     (!above.is_root()).then(|| {
                         above = above.parent();
@@ -91,7 +91,7 @@ impl FolderCharts {
         Ok(Some(charts))
     }
 
-    /// The artifact of an OCI repository, when a folder stands in for it: its version, the kind of its layer, and the layer.
+    /// The artifact of an OCI repository, when a directory stands in for it: its version, the kind of its layer, and the layer.
     async fn artifact(&self, repository: &str) -> Result<Option<(String, &'static str, Bytes)>> {
         let url = format!("oci://{repository}");
         if let Some(tree) = self.files(&url).await? {
@@ -111,8 +111,8 @@ impl FolderCharts {
     }
 }
 
-fn has_chart(tree: &FileTree, folder: &TreePath) -> bool {
-    let file = folder.join(CHART);
+fn has_chart(tree: &FileTree, directory: &TreePath) -> bool {
+    let file = directory.join(CHART);
     file.is_ok_and(|file| tree.index().get(&file).is_some())
 }
 
@@ -120,17 +120,19 @@ fn invalid(place: impl std::fmt::Display, what: impl std::fmt::Display) -> PortE
     PortError::new(ErrorKind::Invalid, format!("{place}: {what}"))
 }
 
-/// A chart that is a folder.
-fn chart(tree: &FileTree, folder: &TreePath) -> Result<Chart> {
-    let file = folder.join(CHART).map_err(|error| invalid(folder, error))?;
+/// A chart that is a directory.
+fn chart(tree: &FileTree, directory: &TreePath) -> Result<Chart> {
+    let file = directory
+        .join(CHART)
+        .map_err(|error| invalid(directory, error))?;
     let content = tree.content(&file).cloned().unwrap_or_default();
     let (name, version) = named(&file, &content)?;
     let mut files = FileTree::new();
-    for (path, entry) in tree.index().below(folder) {
+    for (path, entry) in tree.index().below(directory) {
         let content = tree.content(path).cloned().unwrap_or_default();
         let below = path
             .as_str()
-            .strip_prefix(folder.as_str())
+            .strip_prefix(directory.as_str())
             .unwrap_or(path.as_str());
         let path = TreePath::new(&format!("{name}/{}", below.trim_start_matches('/')))
             .map_err(|error| invalid(path, error))?;
@@ -201,7 +203,7 @@ fn file_name(chart: &Chart) -> String {
 }
 
 #[async_trait]
-impl Charts for FolderCharts {
+impl Charts for DirectoryCharts {
     async fn get(
         &self,
         url: &str,
@@ -220,7 +222,7 @@ impl Charts for FolderCharts {
                 Some(chart) => Ok(body(chart.package)),
                 None => Err(PortError::new(
                     ErrorKind::NotFound,
-                    format!("the folder in place of {repository} has no {file}"),
+                    format!("the directory in place of {repository} has no {file}"),
                 )),
             };
         }
@@ -253,7 +255,7 @@ impl Charts for FolderCharts {
             && ![LATEST, &version.replace('+', "_")].contains(&reference);
         if is_other {
             let what = format!(
-                "the folder in place of oci://{repository} has version {version}, and not {reference}"
+                "the directory in place of oci://{repository} has version {version}, and not {reference}"
             );
             return Err(PortError::new(ErrorKind::NotFound, what));
         }

@@ -1,4 +1,4 @@
-//! Plain folders in place of Git repositories, for `check` and `demo`.
+//! Plain directories in place of Git repositories, for `check` and `demo`.
 
 use async_trait::async_trait;
 use driftless_core::flux::GitReference;
@@ -12,24 +12,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How often a folder may change while it is read before that is an error.
+/// How often a directory may change while it is read before that is an error.
 const TRIES: usize = 20;
 
-/// Plain folders in place of repositories: what stands in a folder now is the commit, and the id of its files as Git's
+/// Plain directories in place of repositories: what stands in a directory now is the commit, and the id of its files as Git's
 /// tree has it is the revision. No Git is needed.
 ///
-/// A folder is read when it has been quiet for a while, so that a half-written file is nobody's commit. What a
-/// `.gitignore` in the folder names, and what editors leave beside a file that they save, is no part of it.
+/// A directory is read when it has been quiet for a while, so that a half-written file is nobody's commit. What a
+/// `.gitignore` in the directory names, and what editors leave beside a file that they save, is no part of it.
 #[derive(Clone)]
-pub struct FolderGit {
-    folders: Vec<Arc<Folder>>,
+pub struct DirectoryGit {
+    directories: Vec<Arc<Directory>>,
     quiet: Duration,
     change: Option<fn(&mut FileTree)>,
     bases: Option<Arc<dyn Git>>,
 }
 
-/// A folder and the repository it stands in for.
-struct Folder {
+/// A directory and the repository it stands in for.
+struct Directory {
     /// As [`index::repository`] has it.
     repository: String,
     /// The branch or tag; every one when absent.
@@ -39,45 +39,45 @@ struct Folder {
     taken: Mutex<Option<Taken>>,
 }
 
-/// The last commit of a folder.
+/// The last commit of a directory.
 struct Taken {
-    look: FolderState,
+    look: DirectoryState,
     sha: String,
     tree: Arc<FileTree>,
 }
 
-/// What a folder looks like without reading its files.
+/// What a directory looks like without reading its files.
 #[derive(Clone, PartialEq, Eq)]
-struct FolderState(BTreeMap<PathBuf, (SystemTime, u64)>);
+struct DirectoryState(BTreeMap<PathBuf, (SystemTime, u64)>);
 
-impl FolderGit {
-    /// No folder yet. A folder counts as quiet when nothing in it changed for `quiet`.
+impl DirectoryGit {
+    /// No directory yet. A directory counts as quiet when nothing in it changed for `quiet`.
     pub fn new(quiet: Duration) -> Self {
         Self {
-            folders: Vec::new(),
+            directories: Vec::new(),
             quiet,
             change: None,
             bases: None,
         }
     }
 
-    /// The same, with remote bases that no folder stands in for taken from elsewhere.
+    /// The same, with remote bases that no directory stands in for taken from elsewhere.
     #[must_use]
     pub fn with_bases(mut self, bases: Arc<dyn Git>) -> Self {
         self.bases = Some(bases);
         self
     }
 
-    /// The same, with a change of what is read from folders that are added from now on. Revisions stay those of the files.
+    /// The same, with a change of what is read from directories that are added from now on. Revisions stay those of the files.
     pub fn through(mut self, change: fn(&mut FileTree)) -> Self {
         self.change = Some(change);
         self
     }
 
-    /// The same with a folder in place of the repository at `url`, for one branch or tag or for all of them.
+    /// The same with a directory in place of the repository at `url`, for one branch or tag or for all of them.
     ///
     /// # Errors
-    /// The URL is no repository's, or there is no such folder.
+    /// The URL is no repository's, or there is no such directory.
     pub fn with(mut self, url: &str, reference: Option<&str>, path: &Path) -> Result<Self> {
         let repository = repository(url).ok_or_else(|| {
             let what =
@@ -88,10 +88,10 @@ impl FolderGit {
             PortError::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
         })?;
         if !path.is_dir() {
-            let what = format!("{} is not a folder", path.display());
+            let what = format!("{} is not a directory", path.display());
             return Err(PortError::new(ErrorKind::Invalid, what));
         }
-        self.folders.push(Arc::new(Folder {
+        self.directories.push(Arc::new(Directory {
             repository,
             reference: reference.map(str::to_owned),
             path,
@@ -101,93 +101,98 @@ impl FolderGit {
         Ok(self)
     }
 
-    /// The folder in place of a repository, and its files as they were taken last; `None` when nothing stands in for it.
+    /// The directory in place of a repository, and its files as they were taken last; `None` when nothing stands in for it.
     pub fn taken(&self, url: &str, reference: &GitReference) -> Option<(PathBuf, Arc<FileTree>)> {
-        let folder = self.find(url, reference)?;
-        let taken = folder.lock();
-        Some((folder.path.clone(), taken.as_ref()?.tree.clone()))
+        let directory = self.find(url, reference)?;
+        let taken = directory.lock();
+        Some((directory.path.clone(), taken.as_ref()?.tree.clone()))
     }
 
-    /// The folders, and their files as they were taken last.
+    /// The directories, and their files as they were taken last.
     pub fn trees(&self) -> Vec<(PathBuf, Arc<FileTree>)> {
-        let taken = |folder: &Arc<Folder>| {
-            let tree = folder.lock().as_ref()?.tree.clone();
-            Some((folder.path.clone(), tree))
+        let taken = |directory: &Arc<Directory>| {
+            let tree = directory.lock().as_ref()?.tree.clone();
+            Some((directory.path.clone(), tree))
         };
-        self.folders.iter().filter_map(taken).collect()
+        self.directories.iter().filter_map(taken).collect()
     }
 
-    /// Every folder, and its files as they stand in it now, whatever [`FolderGit::through`] makes of them.
+    /// Every directory, and its files as they stand in it now, whatever [`DirectoryGit::through`] makes of them.
     ///
     /// # Errors
-    /// A folder that cannot be read.
+    /// A directory that cannot be read.
     pub fn all(&self) -> Result<Vec<(PathBuf, FileTree)>> {
-        let read = |folder: &Arc<Folder>| {
+        let read = |directory: &Arc<Directory>| {
             let tree = read(
-                &folder.path,
-                &FolderState::at(&folder.path)?,
+                &directory.path,
+                &DirectoryState::at(&directory.path)?,
                 FetchLimits::default(),
             )?;
-            Ok((folder.path.clone(), tree.unwrap_or_default()))
+            Ok((directory.path.clone(), tree.unwrap_or_default()))
         };
-        self.folders.iter().map(read).collect()
+        self.directories.iter().map(read).collect()
     }
 
-    /// The repositories, as [`index::repository`] names them, whose folders look different from when they were taken last.
-    /// A folder that cannot be read any more is one of them, once.
+    /// The repositories, as [`index::repository`] names them, whose directories look different from when they were taken last.
+    /// A directory that cannot be read any more is one of them, once.
     pub async fn changed(&self) -> Vec<String> {
-        let folders = self.folders.clone();
+        let directories = self.directories.clone();
         let changed = move || {
-            let changed = folders.iter().filter(|folder| folder.is_changed());
-            Ok(changed.map(|folder| folder.repository.clone()).collect())
+            let changed = directories
+                .iter()
+                .filter(|directory| directory.is_changed());
+            Ok(changed
+                .map(|directory| directory.repository.clone())
+                .collect())
         };
         run(changed).await.unwrap_or_default()
     }
 
-    /// Whether a folder stands in for the default branch, or for every one, of a repository.
+    /// Whether a directory stands in for the default branch, or for every one, of a repository.
     pub fn has(&self, url: &str) -> bool {
         self.find(url, &GitReference::default()).is_some()
     }
 
-    fn find(&self, url: &str, reference: &GitReference) -> Option<&Arc<Folder>> {
+    fn find(&self, url: &str, reference: &GitReference) -> Option<&Arc<Directory>> {
         let repository = repository(url)?;
         let name = name(reference);
-        let named = |folder: &&Arc<Folder>| {
-            folder.repository == repository && folder.reference.as_deref() == Some(name)
+        let named = |directory: &&Arc<Directory>| {
+            directory.repository == repository && directory.reference.as_deref() == Some(name)
         };
-        let all =
-            |folder: &&Arc<Folder>| folder.repository == repository && folder.reference.is_none();
-        self.folders
+        let all = |directory: &&Arc<Directory>| {
+            directory.repository == repository && directory.reference.is_none()
+        };
+        self.directories
             .iter()
             .find(named)
-            .or_else(|| self.folders.iter().find(all))
+            .or_else(|| self.directories.iter().find(all))
     }
 
-    fn must_find(&self, url: &str, reference: &GitReference) -> Result<Arc<Folder>> {
+    fn must_find(&self, url: &str, reference: &GitReference) -> Result<Arc<Directory>> {
         self.find(url, reference).cloned().ok_or_else(|| {
             let what = format!(
-                "no local folder is configured for {} of this repository",
+                "no local directory is configured for {} of this repository",
                 name(reference)
             );
             PortError::new(ErrorKind::Unsupported, what)
         })
     }
 
-    /// Waits until a folder is quiet and takes what stands in it, unless it looks as it did the last time.
-    async fn take(&self, folder: &Arc<Folder>, limits: FetchLimits) -> Result<String> {
+    /// Waits until a directory is quiet and takes what stands in it, unless it looks as it did the last time.
+    async fn take(&self, directory: &Arc<Directory>, limits: FetchLimits) -> Result<String> {
         for _ in 0..TRIES {
-            let (of, quiet) = (folder.clone(), self.quiet);
-            let look = run(move || FolderState::at(&of.path)).await?;
-            if let Some(taken) = folder.lock().as_ref().filter(|taken| taken.look == look) {
+            let (of, quiet) = (directory.clone(), self.quiet);
+            let look = run(move || DirectoryState::at(&of.path)).await?;
+            if let Some(taken) = directory.lock().as_ref().filter(|taken| taken.look == look) {
                 return Ok(taken.sha.clone());
             }
             tokio::time::sleep(quiet).await;
-            let of = folder.clone();
+            let of = directory.clone();
             if let Some(sha) = run(move || of.read(look, limits)).await? {
                 return Ok(sha);
             }
         }
-        let what = format!("{} changes all the time", folder.path.display());
+        let what = format!("{} changes all the time", directory.path.display());
         Err(PortError::new(ErrorKind::Unavailable, what))
     }
 }
@@ -217,7 +222,7 @@ fn name(reference: &GitReference) -> &str {
 }
 
 #[async_trait]
-impl Git for FolderGit {
+impl Git for DirectoryGit {
     async fn resolve(
         &self,
         url: &str,
@@ -225,9 +230,9 @@ impl Git for FolderGit {
         _: &GitAuth,
         _: Option<&Commit>,
     ) -> Result<Commit> {
-        let folder = self.must_find(url, reference)?;
+        let directory = self.must_find(url, reference)?;
         Ok(Commit {
-            sha: self.take(&folder, FetchLimits::default()).await?,
+            sha: self.take(&directory, FetchLimits::default()).await?,
             name: name(reference).to_owned(),
             etag: None,
         })
@@ -244,12 +249,12 @@ impl Git for FolderGit {
             branch: commit.name.clone(),
             ..GitReference::default()
         };
-        let folder = self.must_find(url, &reference)?;
-        self.take(&folder, limits).await?;
-        match folder.lock().as_ref() {
+        let directory = self.must_find(url, &reference)?;
+        self.take(&directory, limits).await?;
+        match directory.lock().as_ref() {
             Some(taken) if taken.sha == commit.sha => Ok(FileTree::clone(&taken.tree)),
             _ => {
-                let what = format!("{} changed while it was fetched", folder.path.display());
+                let what = format!("{} changed while it was fetched", directory.path.display());
                 Err(PortError::new(ErrorKind::Unavailable, what))
             }
         }
@@ -270,14 +275,14 @@ impl Git for FolderGit {
 /// The end of the message about a remote base that nothing stands in for.
 pub const BASE_NOT_FETCHED: &str = "remote bases are not fetched here";
 
-impl Folder {
+impl Directory {
     fn lock(&self) -> MutexGuard<'_, Option<Taken>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it looks different from when it was taken; what cannot be read counts as not taken from then on.
     fn is_changed(&self) -> bool {
-        let look = FolderState::at(&self.path);
+        let look = DirectoryState::at(&self.path);
         let mut taken = self.lock();
         let Some(known) = taken.as_ref() else {
             return false;
@@ -289,15 +294,15 @@ impl Folder {
         !same
     }
 
-    /// Takes what stands in the folder, if it looks like `look` before and after; the id of the files then.
-    fn read(&self, look: FolderState, limits: FetchLimits) -> Result<Option<String>> {
-        if FolderState::at(&self.path)? != look {
+    /// Takes what stands in the directory, if it looks like `look` before and after; the id of the files then.
+    fn read(&self, look: DirectoryState, limits: FetchLimits) -> Result<Option<String>> {
+        if DirectoryState::at(&self.path)? != look {
             return Ok(None);
         }
         let Some(mut tree) = read(&self.path, &look, limits)? else {
             return Ok(None);
         };
-        if FolderState::at(&self.path)? != look {
+        if DirectoryState::at(&self.path)? != look {
             return Ok(None);
         }
         let sha = git_tree_id(tree.index());
@@ -313,7 +318,7 @@ impl Folder {
     }
 }
 
-impl FolderState {
+impl DirectoryState {
     fn at(root: &Path) -> Result<Self> {
         let mut seen = BTreeMap::new();
         let walk = WalkBuilder::new(root)
@@ -368,7 +373,7 @@ fn is_part(entry: &DirEntry) -> bool {
 }
 
 /// The files that were seen; `None` when one of them is gone already.
-fn read(root: &Path, look: &FolderState, limits: FetchLimits) -> Result<Option<FileTree>> {
+fn read(root: &Path, look: &DirectoryState, limits: FetchLimits) -> Result<Option<FileTree>> {
     let bytes: u64 = look.0.values().map(|(_, size)| size).sum();
     if bytes > limits.bytes || look.0.len() > limits.files {
         let what = format!(
@@ -436,7 +441,7 @@ async fn run<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'stati
     done.unwrap_or_else(|error| {
         Err(PortError::new(
             ErrorKind::Unavailable,
-            format!("read a folder: {error}"),
+            format!("read a directory: {error}"),
         ))
     })
 }
@@ -454,23 +459,23 @@ mod tests {
         }
     }
 
-    async fn resolve(git: &FolderGit, name: &str) -> Result<Commit> {
+    async fn resolve(git: &DirectoryGit, name: &str) -> Result<Commit> {
         git.resolve(URL, &branch(name), &GitAuth::Anonymous, None)
             .await
     }
 
     #[tokio::test]
     async fn an_edit_is_a_new_commit_and_leftovers_of_editors_are_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         write("a.yaml", "a: 1\n");
         write(".gitignore", "target/\n");
-        let git = FolderGit::new(Duration::from_millis(20))
-            .with(&format!("{URL}.git"), None, folder.path())
+        let git = DirectoryGit::new(Duration::from_millis(20))
+            .with(&format!("{URL}.git"), None, directory.path())
             .unwrap();
         let first = resolve(&git, "main").await.unwrap();
         assert_eq!(first.revision(), format!("main@sha1:{}", first.sha));
-        fs::create_dir(folder.path().join("target")).unwrap();
+        fs::create_dir(directory.path().join("target")).unwrap();
         for (name, text) in [
             (".a.yaml.swp", "x"),
             ("a.yaml~", "x"),
@@ -500,11 +505,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_half_written_file_is_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.yaml");
         fs::write(&file, "").unwrap();
-        let git = FolderGit::new(Duration::from_millis(200))
-            .with(URL, None, folder.path())
+        let git = DirectoryGit::new(Duration::from_millis(200))
+            .with(URL, None, directory.path())
             .unwrap();
         let writer = tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(60)).await;
@@ -526,10 +531,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn branches_have_folders_of_their_own() {
+    async fn branches_have_directories_of_their_own() {
         let (all, dev) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(dev.path().join("dev.yaml"), "a: 1\n").unwrap();
-        let git = FolderGit::new(Duration::ZERO)
+        let git = DirectoryGit::new(Duration::ZERO)
             .with(URL, Some("dev"), dev.path())
             .unwrap();
         assert_ne!(
@@ -549,7 +554,7 @@ mod tests {
         let file = dev.path().join("dev.yaml");
         for (path, what) in [
             (Path::new("/nowhere/at/all"), "No such file"),
-            (&file, "dev.yaml is not a folder"),
+            (&file, "dev.yaml is not a directory"),
         ] {
             let refused = git.clone().with(URL, None, path).err().unwrap();
             assert!(refused.message.contains(what), "{refused}");
@@ -557,14 +562,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_went_away_is_no_empty_one() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a.yaml"), "a: 1\n").unwrap();
-        let git = FolderGit::new(Duration::ZERO)
-            .with(URL, None, folder.path())
+    async fn a_directory_that_went_away_is_no_empty_one() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("a.yaml"), "a: 1\n").unwrap();
+        let git = DirectoryGit::new(Duration::ZERO)
+            .with(URL, None, directory.path())
             .unwrap();
         resolve(&git, "main").await.unwrap();
-        folder.close().unwrap();
+        directory.close().unwrap();
         assert_eq!(git.changed().await.len(), 1);
         assert!(git.changed().await.is_empty(), "it is told once");
         assert_eq!(
