@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use driftless_adapters::offline::Offline;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterPlace, EcrRegistry,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
     EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin, Result, Secret,
     Token,
 };
@@ -281,8 +281,8 @@ impl OneCluster {
 const AKS: &str = "/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/apps/providers/Microsoft.ContainerService/managedClusters/tenant";
 const GKE: &str = "projects/acme/locations/europe-west1/clusters/tenant";
 
-fn place(address: &str) -> ClusterPlace {
-    ClusterPlace {
+fn place(address: &str) -> ClusterEndpoint {
+    ClusterEndpoint {
         address: address.to_owned(),
         certificate_authority: b"pem".to_vec(),
     }
@@ -303,7 +303,7 @@ impl Azure for OneCluster {
         cluster: &AksCluster,
         who: &EntraIdentity,
         _: Duration,
-    ) -> Result<Vec<ClusterPlace>> {
+    ) -> Result<Vec<ClusterEndpoint>> {
         let line = format!(
             "describe {}/{} {} of {}",
             cluster.group, cluster.name, who.client, who.tenant
@@ -336,7 +336,7 @@ impl Google for OneCluster {
         cluster: &GkeCluster,
         who: &GoogleIdentity,
         _: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         let line = format!("describe {} {}", cluster.name, who.provider);
         self.asked.lock().expect("the log").push(line);
         Ok(place("tenant.internal"))
@@ -356,9 +356,9 @@ impl Aws for OneCluster {
         cluster: &EksCluster,
         identity: &AwsIdentity,
         _: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         self.note("describe", cluster, identity);
-        Ok(ClusterPlace {
+        Ok(ClusterEndpoint {
             address: "https://TENANT.internal".to_owned(),
             certificate_authority: b"pem".to_vec(),
         })

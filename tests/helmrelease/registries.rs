@@ -6,7 +6,7 @@ use driftless_adapters::offline::Offline;
 use driftless_core::flux::FluxKind;
 use driftless_core::hub::Settings;
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Cause, Charts, Clouds, ClusterPlace,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Cause, Charts, Clouds, ClusterEndpoint,
     Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched, GkeCluster, Google,
     GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin, Result, Secret, Token,
     Validator,
@@ -57,7 +57,7 @@ impl Aws for Logins {
         cluster: &EksCluster,
         who: &AwsIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         Aws::describe(&Offline, cluster, who, now).await
     }
 
@@ -93,7 +93,7 @@ impl Azure for Logins {
         cluster: &AksCluster,
         who: &EntraIdentity,
         now: Duration,
-    ) -> Result<Vec<ClusterPlace>> {
+    ) -> Result<Vec<ClusterEndpoint>> {
         Azure::describe(&Offline, cluster, who, now).await
     }
 
@@ -120,7 +120,7 @@ impl Google for Logins {
         cluster: &GkeCluster,
         who: &GoogleIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         Google::describe(&Offline, cluster, who, now).await
     }
 

@@ -76,7 +76,7 @@ mod tests {
     use driftless_core::ports::{
         Access, ApiCapabilities, Apply, Cause, Cluster, Clusters, Delete, Deleted, ErrorKind,
         Impersonation, Patch, PortError, Precondition, Queue, Request, Resource, Result, Secret,
-        Token, TokenAsk,
+        Token, TokenRequest,
     };
     use driftless_core::testing::{self, MemoryBlobs, MemoryQueue, MemorySecrets, TestClock};
     use driftless_manifest::{Gvk, Object};
@@ -172,7 +172,7 @@ mod tests {
         async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
             refused()
         }
-        async fn token(&self, _: &TokenAsk, _: Duration) -> Result<Token> {
+        async fn token(&self, _: &TokenRequest, _: Duration) -> Result<Token> {
             refused()
         }
     }
@@ -319,7 +319,7 @@ mod tests {
         let (ports, queue) = world(&["hanging", "staging"]).await;
         let failed = invoke(&ports).await.unwrap_err();
         assert!(failed.starts_with(
-            "1 of 2 hubs failed: hanging: the hub was not looked at for what is due within"
+            "1 of 2 hubs failed: hanging: the check for due objects did not finish within"
         ));
         assert_eq!(queue.take().len(), 1);
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use driftless_core::ports::{
     AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Bucket, BucketAddress, Buckets, Charts,
-    Clouds, ClusterPlace, Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched,
+    Clouds, ClusterEndpoint, Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, Fetched,
     GkeCluster, Google, GoogleIdentity, Layer, Manifest, PortError, Referrer, RegistryLogin,
     Result, Token, Validator,
 };
@@ -71,7 +71,7 @@ impl Aws for Offline {
         cluster: &EksCluster,
         _: &AwsIdentity,
         _: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         refused(&format!("eks://{}/{}", cluster.region, cluster.name))
     }
 
@@ -96,7 +96,7 @@ impl Azure for Offline {
         cluster: &AksCluster,
         _: &EntraIdentity,
         _: Duration,
-    ) -> Result<Vec<ClusterPlace>> {
+    ) -> Result<Vec<ClusterEndpoint>> {
         refused(&format!("aks://{}/{}", cluster.group, cluster.name))
     }
 
@@ -121,7 +121,7 @@ impl Google for Offline {
         cluster: &GkeCluster,
         _: &GoogleIdentity,
         _: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         refused(&format!("gke://{}", cluster.name))
     }
 

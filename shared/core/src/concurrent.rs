@@ -1,11 +1,11 @@
-//! Bounded concurrency, in one place.
+//! Bounded concurrency.
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 
-/// Runs all of the work, at most `most` pieces at once. The answers come in the order of the work.
+/// Runs all futures, at most `most` at a time, and returns their results in the order of `work`.
 ///
-/// The futures are boxed by the caller: a closure that borrows would keep the whole step from being `Send`.
+/// The caller boxes the futures: a closure that borrows would make the whole step not `Send`.
 pub async fn run<'a, T: Send + 'a>(most: usize, work: Vec<BoxFuture<'a, T>>) -> Vec<T> {
     let numbered = work
         .into_iter()

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flux::{FluxObject, ObjectRef, REQUESTED_AT};
 use crate::kernel::{Context, Outcome, status};
 use crate::ports::{Cause, Ports};
-use crate::schedule::{self, Held};
+use crate::schedule::{self, Lease};
 use driftless_manifest::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,7 +71,7 @@ pub(crate) enum StepEnd {
 /// What is remembered of an object, while a step has it.
 pub(crate) struct Memory<M> {
     own: M,
-    held: Held,
+    held: Lease,
 }
 
 impl<M> Deref for Memory<M> {
@@ -111,7 +111,7 @@ impl<M: Serialize> Memory<M> {
 pub(crate) async fn drive<R: Reconciler>(
     context: &Context<'_>,
     object: Object,
-    held: &mut Held,
+    held: &mut Lease,
 ) -> Result<Outcome, Failure> {
     let mut object = object;
     let is_deleted = !object.meta("deletionTimestamp").is_empty();

@@ -39,7 +39,7 @@ pub async fn versions(blobs: &dyn Blobs) -> Result<BTreeMap<String, String>> {
     let mut versions = BTreeMap::new();
     for entry in blobs.list(PREFIX).await? {
         let name = entry.key.strip_prefix(PREFIX);
-        let name = name.and_then(|file| state::text_of(file.strip_suffix(".json")?));
+        let name = name.and_then(|file| state::decode_key_part(file.strip_suffix(".json")?));
         if let (Some(name), Some((running, _))) =
             (name, state::recall::<Running>(blobs, &entry.key).await?)
         {

@@ -137,7 +137,7 @@ fn key_of(name: &str) -> String {
 
 /// The name in a key of the registry.
 fn name_of(key: &str) -> Option<String> {
-    state::text_of(key.strip_prefix(PREFIX)?.strip_suffix(".json")?)
+    state::decode_key_part(key.strip_prefix(PREFIX)?.strip_suffix(".json")?)
 }
 
 /// What a registration found.

@@ -1,12 +1,12 @@
-//! The core of driftless: Flux's objects and what is done with them, over ports that somebody else implements.
+//! The core of driftless: Flux's objects and their reconciliation, over ports that adapters implement.
 //!
-//! - [`flux`]: the API, every served version in one model. [`ports`]: what the core needs from outside.
-//! - [`webhook`] and [`sweep`] find out which objects to look at; [`step`] looks at one; [`schedule`] says who does, and when.
+//! - [`flux`]: the API, every served version in one model. [`ports`]: the traits for everything outside the core.
+//! - [`webhook`] and [`sweep`] find the objects to reconcile; [`step`] reconciles one; [`schedule`] decides which worker does, and when.
 //! - [`capsule`] gives owners of Capsule's Tenants their kubeconfigs.
-//! - [`source`] makes artifacts; [`kustomization`] builds and applies them. [`helmrelease`] knows what a release needs next.
+//! - [`source`] produces artifacts; [`kustomization`] builds and applies them. [`helmrelease`] decides the next action of a release.
 //! - [`substitute`], [`health`], [`apply`], [`inventory`] are pure parts of that.
 //!
-//! ARCHITECTURE.md beside this crate has the invariants and the walkthroughs.
+//! ARCHITECTURE.md in this crate has the invariants and the walkthroughs.
 
 pub mod address;
 pub mod apply;

@@ -1,4 +1,4 @@
-//! What the core needs from outside, in its own words. Adapters implement these traits; no SDK type stands in a signature.
+//! The ports: what the core needs from outside, as traits with the core's own types. Adapters implement them; no signature has a type of an SDK.
 
 mod blobs;
 mod buckets;
@@ -13,14 +13,14 @@ pub use blobs::BlobCache;
 pub use buckets::{Bucket, BucketAddress, BucketEntry, BucketObject, Buckets};
 pub use charts::{Charts, Connection, Fetched, Layer, Manifest, Referrer, Validator};
 pub use clouds::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterPlace, EcrRegistry,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, Clouds, ClusterEndpoint, EcrRegistry,
     EksCluster, EntraIdentity, GkeCluster, Google, GoogleIdentity, RegistryLogin,
     is_google_registry,
 };
 pub use gate::{Gate, GatedCluster, GatedClusters};
 pub use git::{Commit, FetchLimits, Git, GitAuth, GitServer, SshKey};
 pub use throttle::Throttle;
-pub use tokens::{Token, TokenAsk};
+pub use tokens::{Token, TokenRequest};
 
 use crate::flux::ObjectRef;
 use crate::unpacked::Unpacked;
@@ -34,43 +34,43 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What went wrong outside, as far as the core must tell cases apart.
+/// The kind of a [`PortError`], as far as the core must distinguish cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It does not exist, or access to it was lost without saying so.
+    /// The resource does not exist, or the server hides it from a caller without access.
     NotFound,
     /// Credentials are missing, wrong or not sufficient.
     Denied,
-    /// Somebody else was there first (409, 412).
+    /// Another writer was first (409, 412).
     Conflict,
-    /// The request itself is wrong (400, 422): the same again fails the same.
+    /// The request itself is wrong (400, 422): the same request fails again.
     Invalid,
-    /// Too many requests; `retry_after` says how long to stay away.
+    /// Too many requests; `retry_after` holds how long to wait.
     RateLimited,
-    /// No answer, or an answer that says "later": the outcome of a write is unknown.
+    /// No answer, or an answer that asks to try later: the outcome of a write is unknown.
     Unavailable,
-    /// An answer that is not what was asked for (HTML, a truncated body, a checksum that does not fit). Never the same as "empty".
+    /// An answer of an unexpected form (HTML, a truncated body, a wrong checksum). Never the same as "empty".
     Unreadable,
-    /// This installation cannot do it, and says so.
+    /// This installation does not support the request.
     Unsupported,
 }
 
-/// A port's refusal. The message names what was tried; it never carries a secret.
+/// The error of a port. The message names what was tried; it never contains a secret.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct PortError {
-    /// The case.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// What was tried and what came back.
+    /// What was tried, and the answer.
     pub message: String,
-    /// How long to wait before the next try, when the other side said so.
+    /// The delay before the next try, if the server gave one.
     pub retry_after: Option<Duration>,
-    /// The API server's word for it, such as `Invalid` or `Forbidden`; empty when there is none.
+    /// The reason in the API server's `Status`, such as `Invalid` or `Forbidden`; empty if there is none.
     pub reason: String,
 }
 
 impl PortError {
-    /// An error without a given delay.
+    /// Returns an error without a delay and without a reason.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -81,10 +81,10 @@ impl PortError {
     }
 }
 
-/// A port's answer.
+/// The result of a port.
 pub type Result<T, E = PortError> = std::result::Result<T, E>;
 
-/// Bytes that are shown nowhere: `Debug` and `Display` say `[redacted]`.
+/// Secret bytes: `Debug` prints `[redacted]`, and there is no `Display`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Bytes);
 
@@ -94,12 +94,12 @@ impl Secret {
         Self(bytes.into())
     }
 
-    /// The bytes, for the one place that needs them.
+    /// Returns the bytes, for the one place that needs them.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes as text, if they are UTF-8.
+    /// Returns the bytes as a string, if they are UTF-8.
     pub fn expose_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
@@ -115,57 +115,57 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub String);
 
-/// What must hold for a write to happen.
+/// The condition under which a write happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Nothing.
+    /// The write is unconditional.
     None,
-    /// No blob stands there.
+    /// The key must not exist.
     Absent,
-    /// Exactly this version stands there.
+    /// The stored blob must have exactly this version.
     Is(Version),
 }
 
-/// How a conditional write ended. An unclear end is `Err(Unavailable)`: read before you decide.
+/// The outcome of a conditional write. An unclear outcome is `Err(Unavailable)`: read before you decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// Written.
+    /// The blob was written and has this version.
     Done(Version),
     /// The precondition did not hold.
     PreconditionFailed,
 }
 
-/// A blob as a list of the bucket has it.
+/// A blob in a listing of the bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobEntry {
-    /// Its key.
+    /// The blob's key.
     pub key: String,
-    /// How many bytes it has.
+    /// The blob's size in bytes.
     pub size: u64,
-    /// Its version; `None` where a list does not tell.
+    /// The blob's version; `None` if a listing does not include versions.
     pub version: Option<Version>,
 }
 
 /// The bucket: content-addressed blobs and small JSON under compare-and-swap.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// A blob and its version.
+    /// Returns a blob and its version.
     async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>>;
-    /// Writes a blob.
+    /// Writes a blob if the precondition holds.
     async fn put(&self, key: &str, content: Bytes, when: Precondition) -> Result<Put>;
-    /// Removes a blob; absent is fine.
+    /// Deletes a blob; an absent one is not an error.
     async fn delete(&self, key: &str) -> Result<()>;
-    /// Every blob whose key starts with `prefix`, in the order of the keys. Reads no content.
+    /// Lists every blob whose key starts with `prefix`, in the order of the keys. Reads no content.
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>>;
-    /// How many bytes a blob has; `None` when there is none. Reads no content.
+    /// Returns the size of a blob in bytes; `None` if there is no such blob. Reads no content.
     async fn size(&self, key: &str) -> Result<Option<u64>>;
-    /// Takes a blob away that nobody can use, if it is still this version; its bytes are kept for people. Absent is fine.
+    /// Moves a blob that cannot be used out of the way, if it still has this version; its bytes are kept for inspection. An absent blob is not an error.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()>;
-    /// An address of the blob for people and status fields (`s3://bucket/key`, `file:///directory/key`).
+    /// Returns the address of a blob for people and status fields (`s3://bucket/key`, `file:///directory/key`).
     fn url(&self, key: &str) -> String;
 }
 
-/// Why an object is looked at.
+/// The cause of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Cause {
@@ -177,35 +177,35 @@ pub enum Cause {
     Drift,
     /// The source has a new artifact.
     Source,
-    /// What the object waits for is ready, or failed.
+    /// A dependency of the object is ready, or has failed.
     Dependency,
-    /// The object is new, or somebody changed it, asked for it or deleted it.
+    /// The object is new, or was changed, deleted, or requested by a user.
     Changed,
-    /// The step put itself back: a wait or a retry.
+    /// The step requeued itself: a wait or a retry.
     #[serde(alias = "again")]
     Requeue,
 }
 
 impl Cause {
-    /// Whether the step looks at what is on the cluster even when no file has changed.
-    pub fn looks_at_cluster(&self) -> bool {
+    /// Returns whether the step reads the live objects even if no file has changed.
+    pub fn reads_cluster(&self) -> bool {
         match self {
             Self::Timer | Self::Drift | Self::Changed | Self::Requeue => true,
             Self::Push | Self::Source | Self::Dependency => false,
         }
     }
 
-    /// Of two causes the one that makes the step do more.
+    /// Returns that of two causes which makes the step do more.
     #[must_use]
     pub fn stronger(self, other: &Self) -> Self {
-        match !self.looks_at_cluster() && other.looks_at_cluster() {
+        match !self.reads_cluster() && other.reads_cluster() {
             true => other.clone(),
             false => self,
         }
     }
 }
 
-/// One piece of work: look at this object. Duplicates and order do not matter.
+/// A request to run a step of an object. Duplicates and order do not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
@@ -213,16 +213,15 @@ pub struct Request {
     pub hub: String,
     /// The object.
     pub object: ObjectRef,
-    /// Why.
+    /// The cause of the step.
     pub cause: Cause,
-    /// Which message it is, when it brings an object back ([`crate::schedule`]). Absent in what a webhook, a source, the timer or
-    /// a dependency asks for.
+    /// The token of the message that requeues an object ([`crate::schedule`]). Absent in a request of a webhook, a source, the timer or a dependency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
 
 impl Request {
-    /// A request of somebody who asks.
+    /// Returns a request without a token.
     pub fn new(hub: impl Into<String>, object: ObjectRef, cause: Cause) -> Self {
         Self {
             hub: hub.into(),
@@ -233,7 +232,7 @@ impl Request {
     }
 }
 
-/// A message that asks for the sweep of a hub.
+/// A message that requests the sweep of a hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepRequest {
     /// The hub's name.
@@ -243,83 +242,80 @@ pub struct SweepRequest {
 /// The queue of work.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Puts every request in with its delay (at most 15 minutes); returns when the queue has them all.
+    /// Queues every request with its delay (at most 15 minutes); returns when the queue has them all.
     async fn send(&self, requests: Vec<(Request, Duration)>) -> Result<()>;
 
-    /// Says when a message that was received and not dealt with is delivered again; `receipt` came with it. Without this word it
-    /// is when the queue's own time for a message is over. A queue that gives no receipts has nothing to do.
+    /// Sets when a message that was received and not processed is delivered again; `receipt` came with the message. Without this call it is delivered when the queue's visibility timeout is over. A queue that gives no receipts does nothing.
     async fn redeliver(&self, _receipt: &str, _after: Duration) -> Result<()> {
         Ok(())
     }
 
-    /// Asks for a sweep of each hub, by an invocation of its own. `false`: this queue does not carry that, and the hubs are swept
-    /// by who asks.
+    /// Queues a sweep of each hub, each in a separate invocation. Returns `false` if this queue does not carry sweeps: then the caller sweeps the hubs.
     async fn sweep(&self, _hubs: &[String]) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// The secret manager.
+/// The port to the secret manager.
 #[async_trait]
 pub trait SecretStore: Send + Sync {
-    /// The secret of that name below the installation's prefix, such as `hubs/staging` or `tenants/staging/apps`.
+    /// Returns the secret of that name below the installation's prefix, such as `hubs/staging` or `tenants/staging/apps`.
     async fn secret(&self, name: &str) -> Result<Option<Secret>>;
 }
 
-/// Where a cluster is and how to log in. Made only by [`crate::kubeconfig`]'s parser and [`crate::target`]: inline data and https
-/// alone.
+/// The address and the credentials of a cluster. Made only by [`crate::kubeconfig`]'s parser and [`crate::target`]: inline data and https only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// `https://host:port/path`.
+    /// The URL of the API server: `https://host:port/path`.
     pub server: String,
-    /// PEM of the certificate authorities; the system's when absent.
+    /// The certificate authorities as PEM; the system's if absent.
     pub certificate_authority: Option<Vec<u8>>,
-    /// The name to check the certificate against, when it is not the server's.
+    /// The name to check the certificate against, if it is not the server's.
     pub tls_server_name: Option<String>,
-    /// Skip the check of the server's certificate; only when the operator allows it.
+    /// True if the server's certificate is not checked; only if the operator allows it.
     pub insecure_skip_tls_verify: bool,
-    /// Reach addresses that lead back into this installation ([`crate::address`]); only when the operator allows it.
+    /// True if addresses that lead back into this installation ([`crate::address`]) may be reached; only if the operator allows it.
     pub allow_local: bool,
-    /// How to log in.
+    /// The credentials.
     pub login: Login,
-    /// The namespace of the context, `default` when absent.
+    /// The namespace of the context, `default` if absent.
     pub namespace: Option<String>,
 }
 
-/// How to log in to a cluster.
+/// The credentials for a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// No credentials.
+    /// No credentials are sent.
     Anonymous,
     /// A bearer token.
     Token(Secret),
-    /// A bearer token that was made for this installation, and ends.
+    /// A bearer token that was issued for this installation, and expires.
     Issued(Token),
-    /// A client certificate and key, PEM.
+    /// A client certificate and its key, as PEM.
     Certificate {
         /// The certificate chain.
         certificate: Vec<u8>,
         /// The private key.
         key: Secret,
     },
-    /// User and password.
+    /// A user name and a password.
     Basic {
-        /// The user.
+        /// The user name.
         username: String,
         /// The password.
         password: Secret,
     },
 }
 
-/// The user a request is made as, checked by the API server's RBAC.
+/// The user that a request is made as, checked by the API server's RBAC.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Impersonation {
-    /// `system:serviceaccount:NAMESPACE:NAME`.
+    /// The name of the user: `system:serviceaccount:NAMESPACE:NAME`.
     pub user: String,
 }
 
 impl Impersonation {
-    /// A service account. As in client-go, the API server derives no groups from the name, so Flux sends the user alone.
+    /// Returns the user of a service account. As with client-go, the API server derives no groups from the name, so Flux sends only the user.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             user: format!("system:serviceaccount:{namespace}:{name}"),
@@ -327,10 +323,10 @@ impl Impersonation {
     }
 }
 
-/// A way to every cluster.
+/// The port that connects to clusters.
 #[async_trait]
 pub trait Clusters: Send + Sync {
-    /// A client for `access`, acting as `user` when given. Clients are kept and shared by the adapter.
+    /// Returns a client for `access` that acts as `user` if there is one. The adapter keeps and shares clients.
     async fn connect(
         &self,
         access: &Access,
@@ -341,83 +337,83 @@ pub trait Clusters: Send + Sync {
 /// An API resource, from discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
-    /// Group, version and kind.
+    /// The group, version and kind.
     pub gvk: Gvk,
-    /// The plural name in the URL.
+    /// The plural name that is used in URLs.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// True if its objects are in namespaces.
     pub namespaced: bool,
 }
 
-/// What an API server says of itself: what charts may ask for.
+/// The version and the APIs of an API server, which charts may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiCapabilities {
-    /// `gitVersion`, such as `v1.36.0`.
+    /// The server's `gitVersion`, such as `v1.36.0`.
     pub version: String,
-    /// `v1`, `apps/v1`, `apps/v1/Deployment`, …
+    /// The APIs that are served: `v1`, `apps/v1`, `apps/v1/Deployment`, …
     pub api_versions: Vec<String>,
 }
 
-/// How an apply is made.
+/// The options of an apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Apply<'a> {
-    /// The field manager.
+    /// The field manager's name.
     pub manager: &'a str,
-    /// Take over fields that others own.
+    /// True if fields that other managers own are taken over.
     pub force: bool,
-    /// Only ask what would happen.
+    /// True for a dry run.
     pub dry_run: bool,
 }
 
-/// A patch's body.
+/// The body of a patch.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// RFC 7386.
+    /// A merge patch (RFC 7386).
     Merge(Value),
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json(Value),
 }
 
-/// How a delete is made.
+/// The options of a delete.
 #[derive(Clone, Debug, Default)]
 pub struct Delete {
-    /// Only the object with this uid.
+    /// Deletes only the object with this uid.
     pub uid: Option<String>,
-    /// Only this version of the object.
+    /// Deletes only this version of the object.
     pub resource_version: Option<String>,
-    /// `Background`, `Foreground` or `Orphan`.
+    /// The propagation policy: `Background`, `Foreground` or `Orphan`.
     pub propagation: Option<&'static str>,
 }
 
-/// What a delete led to.
+/// The outcome of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is gone, or was not there.
+    /// The object is gone, or did not exist.
     Gone,
-    /// It is marked, and waits for its finalizers.
+    /// The object is marked for deletion, and waits for its finalizers.
     Pending,
 }
 
 /// One Kubernetes API server, as one user.
 #[async_trait]
 pub trait Cluster: Send + Sync {
-    /// The resource of a kind; `None` when the server does not know it. A miss asks the server again, a hit is remembered.
+    /// Returns the resource of a kind; `None` if the server does not serve it. A hit is cached; after a miss the server is asked again.
     async fn resource(&self, gvk: &Gvk) -> Result<Option<Resource>>;
-    /// The resources of a group and kind in every served version, the preferred one first.
+    /// Returns the resources of a group and kind in every served version, the preferred one first.
     async fn versions(&self, group: &str, kind: &str) -> Result<Vec<Resource>>;
-    /// The server's version and everything it serves, asked anew.
+    /// Returns the server's version and every API that it serves, without a cache.
     async fn abilities(&self) -> Result<ApiCapabilities>;
-    /// One object.
+    /// Reads an object; `None` if it does not exist.
     async fn get(&self, resource: &Resource, namespace: &str, name: &str)
     -> Result<Option<Object>>;
-    /// Every object of a kind, in one namespace or (empty) in all, that fits the label selector (empty: all). Pages are followed.
+    /// Lists every object of a kind, in one namespace or (empty) in all, that matches the label selector (empty: all). Follows pages.
     async fn list(
         &self,
         resource: &Resource,
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<Object>>;
-    /// Server-side apply of a whole object.
+    /// Applies a whole object by server-side apply, and returns the result.
     async fn apply(&self, resource: &Resource, object: &Object, how: Apply<'_>) -> Result<Object>;
     /// Creates an object under a field manager.
     async fn create(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object>;
@@ -439,32 +435,31 @@ pub trait Cluster: Send + Sync {
         name: &str,
         how: &Delete,
     ) -> Result<Deleted>;
-    /// A token for a service account that is there, with a fifth of its life left at `now` (since 1970). Who asks again is
-    /// given the same one while that is so. The server stores nothing.
-    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token>;
+    /// Returns a token of an existing service account with at least a fifth of its lifetime left at `now` (since 1970). Repeated calls return the same token while that holds. The server stores nothing.
+    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token>;
 }
 
-/// The time. Wall time is for people and for intervals, never for safety.
+/// The clock. Wall time is for people and for intervals, never for safety.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// Seconds since 1970, with fractions.
+    /// Returns the time since 1970, with fractions of a second.
     fn now(&self) -> Duration;
-    /// Waits.
+    /// Waits for `time`.
     async fn sleep(&self, time: Duration);
-    /// Ends when so much time is over. Whoever only bounds other work by it does not move a clock of tests.
+    /// Ends after `time`. For the limit of other work: a test clock does not advance for it.
     async fn timeout(&self, time: Duration);
-    /// Random bytes: nonces and event names.
+    /// Returns random bytes, for nonces and event names.
     fn nonce(&self) -> [u8; 16];
 }
 
-/// Where computations run that take long, such as builds: those who wait for an answer are not kept waiting by them.
+/// Runs long computations, such as builds, so that they do not delay tasks that wait for I/O.
 #[async_trait]
 pub trait Compute: Send + Sync {
-    /// Runs `work` to its end, also when nobody waits for it any more.
+    /// Runs `work` to its end, even if its caller no longer waits.
     async fn run(&self, work: Box<dyn FnOnce() + Send>);
 }
 
-/// Computes where it is asked to: whoever wants the same order each time needs that.
+/// Runs computations in the caller's own task, for tests that need the same order each time.
 pub struct Inline;
 
 #[async_trait]
@@ -474,55 +469,55 @@ impl Compute for Inline {
     }
 }
 
-/// Every port in one hand: what a step works with.
+/// All ports that a step works with.
 #[derive(Clone)]
 pub struct Ports {
-    /// Git hosts.
+    /// The port to Git hosts.
     pub git: Arc<dyn Git>,
-    /// Hosts of charts and OCI artifacts.
+    /// The port to hosts of charts and OCI artifacts.
     pub charts: Arc<dyn Charts>,
-    /// Buckets that are sources.
+    /// The port to buckets that are sources.
     pub buckets: Arc<dyn Buckets>,
-    /// The bucket.
+    /// The installation's bucket.
     pub blobs: Arc<dyn Blobs>,
-    /// The queue.
+    /// The installation's queue.
     pub queue: Arc<dyn Queue>,
-    /// The secret manager.
+    /// The installation's secret manager.
     pub secrets: Arc<dyn SecretStore>,
-    /// Clusters.
+    /// The port to clusters.
     pub clusters: Arc<dyn Clusters>,
-    /// Clouds.
+    /// The ports to clouds.
     pub clouds: Clouds,
-    /// Time.
+    /// The clock of the process.
     pub clock: Arc<dyn Clock>,
-    /// Long computations.
+    /// The port that runs long computations.
     pub compute: Arc<dyn Compute>,
-    /// Artifacts that were unpacked for a step, for the next one.
+    /// The artifacts that steps of this process unpacked, kept for the next steps.
     pub unpacked: Arc<Unpacked>,
-    /// The directories of blobs that this process has read.
+    /// The directories of blobs that this process has read from the bucket.
     pub read: Arc<BlobCache>,
-    /// What each tenant has left at each host.
+    /// The budgets of requests of each tenant at each host.
     pub throttle: Arc<Throttle>,
 }
 
 impl Ports {
-    /// What a long computation gives.
+    /// Runs a long computation and returns its result.
     ///
     /// # Errors
-    /// It ended without a result, because it panicked.
+    /// `Unavailable` if the computation panicked.
     pub async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let (done, result) = oneshot::channel();
         let work = move || {
-            // Nobody waits for it any more: then nobody needs it.
+            // An error means that the caller no longer waits, so no one needs the result.
             let _ = done.send(work());
         };
         self.compute.run(Box::new(work)).await;
         result.await.map_err(|_| {
-            let what = "a computation ended without a result";
-            PortError::new(ErrorKind::Unavailable, what)
+            let message = "a computation ended without a result";
+            PortError::new(ErrorKind::Unavailable, message)
         })
     }
 }

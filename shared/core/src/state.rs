@@ -5,8 +5,7 @@ use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
 
-/// One part of a key: every byte that is no letter, digit, `-`, `_` or `.` is written `%XX`, so that different names never
-/// meet in one key and no name climbs out of its directory.
+/// Encodes a string as one part of a key: every byte other than a letter, digit, `-`, `_` or `.` becomes `%XX`, so that different names have different keys and no name leaves its directory.
 pub fn key_part(text: &str) -> String {
     let mut part = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -19,8 +18,8 @@ pub fn key_part(text: &str) -> String {
     part
 }
 
-/// The text that [`key_part`] wrote; none for a part that it cannot have written.
-pub fn text_of(part: &str) -> Option<String> {
+/// Decodes a part of a key that [`key_part`] encoded; `None` for a part that it cannot have encoded.
+pub fn decode_key_part(part: &str) -> Option<String> {
     let mut pieces = part.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
     for piece in pieces {
@@ -32,10 +31,10 @@ pub fn text_of(part: &str) -> Option<String> {
     (key_part(&text) == part).then_some(text)
 }
 
-/// Reads a document and its version. Where a lost document may be made anew, use [`recall`].
+/// Reads a document and its version. Where a lost document may be created again, use [`recall`].
 ///
 /// # Errors
-/// The store's, or `Unreadable` when the bytes are not such a document.
+/// The store's, or `Unreadable` if the bytes are not such a document.
 pub async fn read<T: DeserializeOwned>(
     blobs: &dyn Blobs,
     key: &str,
@@ -75,17 +74,16 @@ pub async fn recall<T: DeserializeOwned>(
     }
 }
 
-/// Takes a damaged record away, with a warning that says `why`; returns whether that worked. A record that stays is
-/// overwritten by whoever makes it anew.
+/// Sets a damaged record aside, and logs a warning with the `reason`; returns whether that worked. A record that stays is overwritten when it is created again.
 pub async fn set_aside(
     blobs: &dyn Blobs,
     key: &str,
     version: &Version,
-    why: &(dyn Display + Sync),
+    reason: &(dyn Display + Sync),
 ) -> bool {
     tracing::warn!(
         key,
-        "the record is damaged; it was set aside and a new one was created: {why}"
+        "the record is damaged; it was set aside and a new one was created: {reason}"
     );
     match blobs.set_aside(key, version).await {
         Ok(()) => true,
@@ -96,7 +94,7 @@ pub async fn set_aside(
     }
 }
 
-/// Reads what a step remembers; a lost or damaged record is an empty one.
+/// Reads the memory of a step; for a lost or damaged record, returns the default.
 ///
 /// # Errors
 /// The store cannot be reached.
@@ -110,8 +108,7 @@ pub async fn load<T: DeserializeOwned + Default>(
     }))
 }
 
-/// Writes what a step remembers when it differs from `before`, and returns the version that is stored then. A newer record of
-/// another worker is left: it knows better.
+/// Writes the memory of a step if it differs from `before`, and returns the version that is then stored. A newer record of another worker is not overwritten.
 ///
 /// # Errors
 /// The store cannot be reached.
@@ -129,13 +126,13 @@ pub async fn save<T: Serialize + PartialEq + Sync>(
     match write(blobs, key, now, when).await? {
         Put::Done(stored) => Ok(Some(stored)),
         Put::PreconditionFailed => {
-            tracing::info!(key, "record was written by another worker meanwhile");
+            tracing::info!(key, "record not written: another worker has written it meanwhile");
             Ok(version)
         }
     }
 }
 
-/// Writes a document.
+/// Writes a document as JSON, if the precondition holds.
 ///
 /// # Errors
 /// The store's.
@@ -172,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_lead_back_to_their_texts() {
+    fn key_parts_decode_to_their_strings() {
         for text in ["apps", "a/b", "a%2Fb", "..", "v1.2", "ä", "staging eu", ""] {
-            assert_eq!(text_of(&key_part(text)).as_deref(), Some(text));
+            assert_eq!(decode_key_part(&key_part(text)).as_deref(), Some(text));
         }
         for stray in ["a/b", "%2", "%zz", "%61", "a%FF", "."] {
-            assert_eq!(text_of(stray), None, "{stray}");
+            assert_eq!(decode_key_part(stray), None, "{stray}");
         }
     }
 

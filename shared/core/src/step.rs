@@ -11,7 +11,7 @@ use crate::hub;
 use crate::kernel::{Context, LONGEST_RETRY, Outcome, Recorder};
 use crate::kustomization::Kustomizations;
 use crate::ports::{Ports, Request, Result};
-use crate::schedule::{self, Begin, Held};
+use crate::schedule::{self, Begin, Lease};
 use crate::source::reconciler::Sources;
 use crate::source::{self, bucket, git, helm_chart, helm_repository, oci};
 use crate::unsupported;
@@ -91,7 +91,7 @@ async fn work(
     ports: &Ports,
     request: &Request,
     wait_budget: Duration,
-    held: &mut Held,
+    held: &mut Lease,
 ) -> Result<Outcome, Failure> {
     let hub = hub::connect(ports, &request.hub).await?;
     let context = Context {

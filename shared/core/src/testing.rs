@@ -10,7 +10,7 @@ pub use queue::{MemoryQueue, SqsModel, Taken};
 use crate::flux::GitReference;
 use crate::ports::{
     Access, AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, BlobEntry, Blobs, Bucket,
-    BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterPlace, Clusters, Commit,
+    BucketAddress, Buckets, Charts, Clock, Clouds, Cluster, ClusterEndpoint, Clusters, Commit,
     Connection, EcrRegistry, EksCluster, EntraIdentity, ErrorKind, FetchLimits, Fetched, Git,
     GitAuth, GkeCluster, Google, GoogleIdentity, Impersonation, Inline, Layer, Manifest, PortError,
     Ports, Precondition, Put, Referrer, RegistryLogin, Result, Secret, SecretStore, Token,
@@ -285,7 +285,7 @@ impl Clusters for Absent {
 
 #[async_trait]
 impl Aws for Absent {
-    async fn describe(&self, _: &EksCluster, _: &AwsIdentity, _: Duration) -> Result<ClusterPlace> {
+    async fn describe(&self, _: &EksCluster, _: &AwsIdentity, _: Duration) -> Result<ClusterEndpoint> {
         absent()
     }
 
@@ -310,7 +310,7 @@ impl Azure for Absent {
         _: &AksCluster,
         _: &EntraIdentity,
         _: Duration,
-    ) -> Result<Vec<ClusterPlace>> {
+    ) -> Result<Vec<ClusterEndpoint>> {
         absent()
     }
 
@@ -335,7 +335,7 @@ impl Google for Absent {
         _: &GkeCluster,
         _: &GoogleIdentity,
         _: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         absent()
     }
 

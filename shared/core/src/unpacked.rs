@@ -1,17 +1,16 @@
-//! The files of artifacts that a process unpacked last. Many objects build from one source: each of them would unpack all
-//! of its files again.
+//! A cache of the files of artifacts that a process unpacked last. Many objects build from one source: without it, each of them would unpack all files again.
 //!
-//! What is kept is found by the digest of the packed bytes, so it is the same for whoever asks.
+//! The key is the digest of the packed bytes, so an entry is the same for every object.
 
 use driftless_manifest::FileTree;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of files that are kept in all, with [`OVERHEAD`] for each of them.
-const MOST: u64 = 64 << 20;
-/// What a file costs beside its content: its name, twice, and its id.
+/// The most bytes of files that are kept in total, with [`OVERHEAD`] for each file.
+const MAX_BYTES: u64 = 64 << 20;
+/// The bytes that a file needs in addition to its content: two copies of its name, and its id.
 const OVERHEAD: u64 = 256;
 
-/// Trees by digest, the one used last at the end.
+/// File trees by digest, the most recently used one at the end.
 #[derive(Debug, Default)]
 pub struct Unpacked(Mutex<Vec<Kept>>);
 
@@ -23,7 +22,7 @@ struct Kept {
 }
 
 impl Unpacked {
-    /// The files of an artifact, if they are kept.
+    /// Returns the files of an artifact, if they are cached.
     pub fn get(&self, digest: &str) -> Option<Arc<FileTree>> {
         let mut kept = self.lock();
         let at = kept.iter().position(|one| one.digest == digest)?;
@@ -33,11 +32,11 @@ impl Unpacked {
         Some(tree)
     }
 
-    /// Keeps the files of an artifact, and drops those that were used longest ago when they become too many.
+    /// Caches the files of an artifact, and drops those that were used longest ago if there are too many.
     pub fn keep(&self, digest: &str, tree: &Arc<FileTree>) {
         let files = tree.index().iter().map(|(_, entry)| entry.size + OVERHEAD);
         let size = files.sum::<u64>();
-        if size > MOST {
+        if size > MAX_BYTES {
             return;
         }
         let mut kept = self.lock();
@@ -48,7 +47,7 @@ impl Unpacked {
             size,
         });
         let mut all: u64 = kept.iter().map(|one| one.size).sum();
-        while all > MOST {
+        while all > MAX_BYTES {
             all -= kept.remove(0).size;
         }
     }
@@ -63,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_goes_when_there_are_too_many() {
-        let half = "x".repeat(usize::try_from(MOST / 2).unwrap() - 1000);
+    fn the_least_recently_used_is_dropped() {
+        let half = "x".repeat(usize::try_from(MAX_BYTES / 2).unwrap() - 1000);
         let tree = |text: &str| Arc::new(FileTree::from_files([("a", text)]).unwrap());
         let unpacked = Unpacked::default();
         let (small, large) = (tree("x"), tree(&half));

@@ -1,4 +1,4 @@
-//! Flux kinds that this version does not serve yet: each such object says so in its own status.
+//! Flux kinds that this version does not support: the status of each such object reports it.
 
 use crate::failure::Failure;
 use crate::flux::{Conditions, KUSTOMIZE_CONTROLLER, reason};
@@ -6,8 +6,7 @@ use crate::kernel::{Context, Outcome};
 use driftless_manifest::Object;
 use serde_json::Value;
 
-/// Writes `Ready=False` with the reason `NotSupported`, and tells it in an event: not every client shows the status of such
-/// an object.
+/// Writes `Ready=False` with the reason `NotSupported`, and sends an event: not every client shows the status of such an object.
 ///
 /// # Errors
 /// The cluster's.
@@ -15,7 +14,7 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
     if !object.meta("deletionTimestamp").is_empty()
         || object.pointer("/spec/suspend") == Some(&Value::Bool(true))
     {
-        return Ok(Outcome::done("left alone"));
+        return Ok(Outcome::done("skipped: the object is suspended or being deleted"));
     }
     let message = format!(
         "{} is not supported by this version of driftless: nothing is done for this object",
@@ -25,16 +24,17 @@ pub async fn step(context: &Context<'_>, object: Object) -> Result<Outcome, Fail
     context
         .stall(&object, &failure, KUSTOMIZE_CONTROLLER)
         .await?;
-    if !is_told(&object, &message) {
-        let why = reason::UNSUPPORTED;
-        context.events.tell(true, why, &message, "");
+    if !is_reported(&object, &message) {
+        context
+            .events
+            .record(true, reason::UNSUPPORTED, &message, "");
         context.send_events(&object, KUSTOMIZE_CONTROLLER).await;
     }
     Ok(Outcome::done(message))
 }
 
-/// Whether the object's status says so already.
-fn is_told(object: &Object, message: &str) -> bool {
+/// Checks whether the object's status has the message already.
+fn is_reported(object: &Object, message: &str) -> bool {
     let conditions = Conditions::of(object);
     let ready = conditions.ready();
     ready.is_some_and(|ready| ready.reason == reason::UNSUPPORTED && ready.message == message)

@@ -101,7 +101,7 @@ fn address(endpoint: &str, name: &str, login: Option<(&str, &str)>) -> BucketAdd
     BucketAddress {
         endpoint: endpoint.to_owned(),
         name: name.to_owned(),
-        how: Connection {
+        connection: Connection {
             login,
             allow_local: true,
             timeout: Duration::from_secs(20),
@@ -315,7 +315,7 @@ async fn this_machine_is_not_reached() {
         "2130706433",
     ] {
         let mut address = address(&format!("http://{name}:{port}"), NAME, None);
-        address.how.allow_local = false;
+        address.connection.allow_local = false;
         let bucket = S3Buckets::new().open(&address).await.expect("opened");
         for error in [
             bucket.list("", 10).await.expect_err(name),
@@ -343,7 +343,7 @@ async fn certificates_from_a_secret() {
         ErrorKind::Unavailable
     );
     assert_eq!(host.take_calls(), []);
-    address.how.certificate_authority = Some(host.authority().as_bytes().to_vec());
+    address.connection.certificate_authority = Some(host.authority().as_bytes().to_vec());
     let known = buckets.open(&address).await.expect("opened");
     assert_eq!(known.list("", 10).await.expect("listed"), []);
     assert_eq!(

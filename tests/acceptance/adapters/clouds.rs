@@ -10,7 +10,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_adapters::aws::{AwsLogins, settings_at};
 use driftless_adapters::clouds::{AzureLogins, CloudHosts, GoogleLogins};
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterPlace, EcrRegistry, EntraIdentity,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, EcrRegistry, EntraIdentity,
     GkeCluster, Google, GoogleIdentity, RegistryLogin, Secret, Token,
 };
 use driftless_harness::library::Library;
@@ -313,7 +313,7 @@ fn same_end(theirs: &Value, ours: &Token) {
     );
 }
 
-fn same_place(theirs: &Value, ours: &ClusterPlace) {
+fn same_place(theirs: &Value, ours: &ClusterEndpoint) {
     assert_eq!(theirs["host"], ours.address.as_str());
     assert_eq!(text(&theirs["ca"]).as_bytes(), ours.certificate_authority);
 }

@@ -5,7 +5,7 @@ use super::apiserver::{ApiServer, SCALE_TO_ZERO, off_by_default};
 use async_trait::async_trait;
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
-    Patch, PortError, Resource, Result, Token, TokenAsk,
+    Patch, PortError, Resource, Result, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object, ObjectId};
 use serde_json::json;
@@ -260,7 +260,7 @@ impl Cluster for LenientCluster {
         self.inner.delete(resource, namespace, name, how).await
     }
 
-    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
         self.inner.token(ask, now).await
     }
 }

@@ -11,7 +11,7 @@ use driftless_core::credentials;
 use driftless_core::flux::ObjectRef;
 use driftless_core::hub::{self, Hub};
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterPlace, EcrRegistry, EksCluster,
+    AcrRegistry, AksCluster, Aws, AwsIdentity, Azure, ClusterEndpoint, EcrRegistry, EksCluster,
     EntraIdentity, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, RegistryLogin,
     Result as PortResult, Secret, Token,
 };
@@ -27,15 +27,15 @@ const LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// Clouds, as far as ConfigMaps tell of their clusters.
 #[derive(Default)]
-pub(super) struct Described(Mutex<BTreeMap<String, ClusterPlace>>);
+pub(super) struct Described(Mutex<BTreeMap<String, ClusterEndpoint>>);
 
 impl Described {
-    fn tell(&self, cluster: String, place: ClusterPlace) {
+    fn tell(&self, cluster: String, place: ClusterEndpoint) {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.insert(cluster, place);
     }
 
-    fn place(&self, cluster: &str) -> PortResult<ClusterPlace> {
+    fn place(&self, cluster: &str) -> PortResult<ClusterEndpoint> {
         let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.get(cluster).cloned().ok_or_else(|| {
             let what = format!("no ConfigMap tells of the cluster {cluster}");
@@ -84,7 +84,7 @@ impl Aws for Described {
         cluster: &EksCluster,
         _: &AwsIdentity,
         _: Duration,
-    ) -> PortResult<ClusterPlace> {
+    ) -> PortResult<ClusterEndpoint> {
         self.place(&eks(cluster))
     }
 
@@ -109,7 +109,7 @@ impl Azure for Described {
         cluster: &AksCluster,
         _: &EntraIdentity,
         _: Duration,
-    ) -> PortResult<Vec<ClusterPlace>> {
+    ) -> PortResult<Vec<ClusterEndpoint>> {
         Ok(vec![self.place(&aks(cluster))?])
     }
 
@@ -134,7 +134,7 @@ impl Google for Described {
         cluster: &GkeCluster,
         _: &GoogleIdentity,
         _: Duration,
-    ) -> PortResult<ClusterPlace> {
+    ) -> PortResult<ClusterEndpoint> {
         self.place(&gke(cluster))
     }
 
@@ -173,7 +173,7 @@ impl World {
             return Ok(None);
         };
         if let Some(cluster) = managed {
-            let place = ClusterPlace {
+            let place = ClusterEndpoint {
                 address: address.clone(),
                 certificate_authority: text("ca.crt").as_bytes().to_vec(),
             };

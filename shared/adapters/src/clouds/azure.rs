@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_core::kubeconfig;
 use driftless_core::ports::{
-    AcrRegistry, AksCluster, Azure, ClusterPlace, EntraIdentity, ErrorKind, PortError,
+    AcrRegistry, AksCluster, Azure, ClusterEndpoint, EntraIdentity, ErrorKind, PortError,
     RegistryLogin, Result, Secret, Token,
 };
 use serde::Deserialize;
@@ -69,7 +69,7 @@ struct Shared {
     services: Services,
     tokens: ExpiringCache<Identified<(&'static str, &'static str)>, Token>,
     registries: ExpiringCache<Identified<AcrRegistry>, RegistryLogin>,
-    places: ExpiringCache<Identified<AksCluster>, Vec<ClusterPlace>>,
+    places: ExpiringCache<Identified<AksCluster>, Vec<ClusterEndpoint>>,
 }
 
 impl AzureLogins {
@@ -93,7 +93,7 @@ impl Azure for AzureLogins {
         cluster: &AksCluster,
         identity: &EntraIdentity,
         now: Duration,
-    ) -> Result<Vec<ClusterPlace>> {
+    ) -> Result<Vec<ClusterEndpoint>> {
         let key = (cluster.clone(), identity.clone());
         let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
         let make = async move {
@@ -229,7 +229,7 @@ impl Shared {
         cluster: &AksCluster,
         identity: &EntraIdentity,
         now: Duration,
-    ) -> Result<Vec<ClusterPlace>> {
+    ) -> Result<Vec<ClusterEndpoint>> {
         let cloud = self.cloud();
         let scope = cloud.manager_scope;
         let token = self.token(cloud, scope, identity, now).await?;
@@ -263,12 +263,12 @@ impl Shared {
         let read = |one: &Kubeconfig| {
             let text = STANDARD.decode(&one.value).ok()?;
             let (address, authority) = kubeconfig::place(&text).ok()?;
-            Some(ClusterPlace {
+            Some(ClusterEndpoint {
                 address,
                 certificate_authority: authority?,
             })
         };
-        let places: Option<Vec<ClusterPlace>> = listed.kubeconfigs.iter().map(read).collect();
+        let places: Option<Vec<ClusterEndpoint>> = listed.kubeconfigs.iter().map(read).collect();
         places
             .filter(|places| !places.is_empty())
             .ok_or_else(|| unreadable(&place))

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driftless_core::ports::{
-    ClusterPlace, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, Result, Secret, Token,
+    ClusterEndpoint, ErrorKind, GkeCluster, Google, GoogleIdentity, PortError, Result, Secret, Token,
 };
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub struct GoogleLogins(Arc<Shared>);
 struct Shared {
     services: Services,
     tokens: ExpiringCache<GoogleIdentity, Token>,
-    places: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterPlace>,
+    places: ExpiringCache<(GkeCluster, GoogleIdentity), ClusterEndpoint>,
 }
 
 impl GoogleLogins {
@@ -53,7 +53,7 @@ impl Google for GoogleLogins {
         cluster: &GkeCluster,
         identity: &GoogleIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         let key = (cluster.clone(), identity.clone());
         let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
         let make = async move {
@@ -153,7 +153,7 @@ impl Shared {
         cluster: &GkeCluster,
         identity: &GoogleIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         let token = self.token(identity, now).await?;
         let place = format!("container.googleapis.com/v1/{}", cluster.name);
         let described: Described = self
@@ -165,7 +165,7 @@ impl Shared {
             let what = "the cluster has no endpoint yet";
             return Err(PortError::new(ErrorKind::Unavailable, what));
         }
-        Ok(ClusterPlace {
+        Ok(ClusterEndpoint {
             address: described.endpoint,
             certificate_authority: STANDARD.decode(authority).map_err(|_| unreadable(&place))?,
         })

@@ -20,7 +20,7 @@ use breaker::Breaker;
 use discovery::Discovery;
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, ErrorKind, Impersonation,
-    Login, Patch, PortError, Resource, Result, Token, TokenAsk,
+    Login, Patch, PortError, Resource, Result, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object};
 use http::HeaderValue;
@@ -45,7 +45,7 @@ struct Server {
     discovery: Discovery,
     breaker: Breaker,
     /// What service accounts were given, by who asked.
-    tokens: ExpiringCache<(Option<HeaderValue>, TokenAsk), Token>,
+    tokens: ExpiringCache<(Option<HeaderValue>, TokenRequest), Token>,
     name: String,
 }
 
@@ -249,7 +249,7 @@ impl Cluster for KubeCluster {
         let answer = self.caller().delete(resource, namespace, name, how).await;
         self.noted(resource, answer)
     }
-    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
         let (own, wanted) = (self.clone(), ask.clone());
         let make = async move {
             let token = own.caller().token(&wanted).await?;

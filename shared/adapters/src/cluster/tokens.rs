@@ -2,7 +2,7 @@
 
 use super::path;
 use super::requests::{Caller, JSON, unreadable};
-use driftless_core::ports::{ErrorKind, PortError, Resource, Result, Secret, Token, TokenAsk};
+use driftless_core::ports::{ErrorKind, PortError, Resource, Result, Secret, Token, TokenRequest};
 use driftless_manifest::Gvk;
 use http::Method;
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// The server refuses it, or answers something else.
-    pub async fn token(&self, ask: &TokenAsk) -> Result<Token> {
+    pub async fn token(&self, ask: &TokenRequest) -> Result<Token> {
         let accounts = Resource {
             gvk: Gvk::new("v1", "ServiceAccount"),
             plural: "serviceaccounts".to_owned(),

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::flux::reason;
 use crate::hub::{self, CapsuleProxy, Hub};
 use crate::ports::{
-    Apply, Cluster, Delete, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenAsk,
+    Apply, Cluster, Delete, Deleted, ErrorKind, PortError, Ports, Resource, Token, TokenRequest,
 };
 use driftless_manifest::{Gvk, Object};
 use futures::FutureExt as _;
@@ -298,7 +298,7 @@ impl Work<'_> {
         {
             return Ok(Some(known.clone()));
         }
-        let ask = TokenAsk {
+        let ask = TokenRequest {
             namespace: owner.namespace.clone(),
             account: owner.name.clone(),
             uid: owner.uid.clone(),

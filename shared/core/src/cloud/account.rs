@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::failure::TargetError;
 use crate::flux::reason;
 use crate::hub::Hub;
-use crate::ports::{Ports, Token, TokenAsk};
+use crate::ports::{Ports, Token, TokenRequest};
 use driftless_manifest::Object;
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ impl Exchange<'_> {
             true => vec![audience.to_owned()],
             false => self.audiences.clone(),
         };
-        let ask = TokenAsk {
+        let ask = TokenRequest {
             namespace: account.namespace.clone(),
             account: account.name.clone(),
             uid: account.object.meta("uid").to_owned(),

@@ -1,4 +1,4 @@
-//! The next action for a state, and when to stop.
+//! Decides the next action for a state, and when an attempt ends.
 
 use super::conditions::{
     DRIFTED, RELEASED, REMEDIATED, mark, mark_reconciling, mark_stalled, reasons,
@@ -15,42 +15,42 @@ use driftless_helm::record::Release;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Something to do with a release.
+/// An action on a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
-    /// Install it. The history starts anew.
+    /// Install the release. The history starts anew.
     Install,
-    /// Upgrade it.
+    /// Upgrade the release.
     Upgrade,
-    /// Roll it back to this revision.
+    /// Roll the release back to this revision.
     Rollback(Box<Snapshot>),
-    /// Uninstall it, because it failed.
+    /// Uninstall the release because it failed.
     UninstallRemediation,
-    /// Run its tests.
+    /// Run the tests of the release.
     Test,
     /// Mark the pending record as failed.
     Unlock,
-    /// Set its objects right.
+    /// Correct the objects that drifted.
     CorrectDrift,
 }
 
-/// Kinds of actions: each is done once in an attempt.
+/// A kind of action. An attempt runs each kind at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ActionKind {
-    /// It makes a release.
+    /// An install or upgrade: makes a release.
     Release,
-    /// It makes a failure good.
+    /// A rollback or uninstall that remediates a failure.
     Remediate,
-    /// It tests.
+    /// A run of the release's tests.
     Test,
-    /// It unlocks.
+    /// The unlock of a pending record.
     Unlock,
-    /// It corrects drift.
+    /// A correction of drift.
     CorrectDrift,
 }
 
 impl Action {
-    /// Its kind.
+    /// Returns the kind of the action.
     pub fn kind(&self) -> ActionKind {
         match self {
             Self::Install | Self::Upgrade => ActionKind::Release,
@@ -61,7 +61,7 @@ impl Action {
         }
     }
 
-    /// What Flux's messages call it.
+    /// Returns the name of the action in Flux's messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Install => "install",
@@ -74,10 +74,10 @@ impl Action {
         }
     }
 
-    /// How long one operation of it may take.
+    /// Returns the timeout of one operation of the action.
     ///
     /// # Errors
-    /// No duration in the spec.
+    /// A duration in the spec is not valid.
     pub fn timeout(&self, release: &HelmRelease) -> Result<Duration, String> {
         match self {
             Self::Install => release.install_timeout(),
@@ -89,11 +89,11 @@ impl Action {
         }
     }
 
-    /// What `Reconciling` says while it runs.
+    /// Returns the message of `Reconciling` while the action runs.
     ///
     /// # Errors
-    /// No duration in the spec.
-    pub fn running(&self, release: &HelmRelease) -> Result<String, String> {
+    /// A duration in the spec is not valid.
+    pub fn running_message(&self, release: &HelmRelease) -> Result<String, String> {
         let timeout = duration_text(self.timeout(release)?);
         Ok(format!(
             "Running '{}' action with timeout of {timeout}",
@@ -102,38 +102,38 @@ impl Action {
     }
 }
 
-/// What to do next.
+/// The decision about the next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// This.
+    /// Run this action.
     Run(Action),
-    /// Nothing: the attempt is over.
+    /// End the attempt.
     Pause(Pause),
 }
 
-/// How an attempt ends.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// All is done until the interval is over.
+    /// Nothing is left to do until the interval has passed.
     Done,
-    /// There is more to do: look again soon.
+    /// More is left to do: reconcile again soon.
     Again,
-    /// DriftReport again after this time (`RetryOnFailure`).
+    /// Try again after this time (`RetryOnFailure`).
     After(Duration),
-    /// Only a change helps: `Stalled` says so.
+    /// Only a change can help: `Stalled` is set.
     Stalled(String),
 }
 
-/// A record of the storage by its revision; `None` if it is gone.
+/// Looks up a record in the storage by its revision; `None` if the record is gone.
 pub type Records<'r> = dyn Fn(i64) -> Result<Option<Release>, String> + 'r;
 
-/// Says what to do for a state, and changes the status accordingly: old snapshots go, a remediation that turned out to be what is
-/// wanted becomes a release, and when nothing is left to do `Ready` is made of the other conditions.
+/// Decides what to do for a state, and changes the status accordingly: drops old snapshots, marks a remediation that turned out to be
+/// the desired release as released, and summarizes the other conditions as `Ready` when nothing is left to do.
 ///
-/// `done` are the kinds of the actions of this attempt so far.
+/// `done` has the kinds of the actions that this attempt has run so far.
 ///
 /// # Errors
-/// A record that cannot be read now: try again. A duration in the spec that is none.
+/// A record cannot be read now (try again), or a duration in the spec is not valid.
 pub fn decide(
     release: &mut HelmRelease,
     state: &State,
@@ -149,15 +149,15 @@ pub fn decide(
             summarize(release, now);
             return Ok(Decision::Pause(Pause::Done));
         }
-        Next::RetriesExceeded(what) => {
+        Next::RetriesExceeded(problem) => {
             stall_without_retries(release, now);
-            let message = format!("exceeded maximum retries: {what}");
+            let message = format!("exceeded maximum retries: {problem}");
             return Ok(Decision::Pause(Pause::Stalled(message)));
         }
         Next::MissingTarget => {
             let message = "missing target release for rollback: cannot remediate failed release";
-            let shown = format!("Failed to perform remediation: {message}");
-            mark_stalled(release, reasons::MISSING_ROLLBACK_TARGET, &shown, now);
+            let stalled = format!("Failed to perform remediation: {message}");
+            mark_stalled(release, reasons::MISSING_ROLLBACK_TARGET, &stalled, now);
             return Ok(Decision::Pause(Pause::Stalled(message.to_owned())));
         }
     };
@@ -216,7 +216,7 @@ fn next(
     })
 }
 
-/// What a rollback left behind is what is wanted now.
+/// Replaces `Remediated` by `Released`: the release that a rollback left is the desired one now.
 fn remediated_is_released(release: &mut HelmRelease) {
     if !release.status.conditions.is_true(REMEDIATED) {
         return;
@@ -253,7 +253,8 @@ fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, S
     Ok(Next::Nothing)
 }
 
-/// An install or upgrade that was taken for failed came to a good end all the same; or the conditions were lost.
+/// Sets `Released` to true again when an install or upgrade that was marked as failed is good nevertheless, or when the conditions
+/// were lost.
 fn released_again(release: &mut HelmRelease, now: &str) {
     let conditions = &release.status.conditions;
     if conditions.is_true(READY) && conditions.is_true(RELEASED) {
@@ -296,7 +297,7 @@ fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Res
     let Some(remediation) = release.active_remediation() else {
         return Ok(Next::Run(Action::Upgrade));
     };
-    // Without failures what failed was something else than what is wanted now.
+    // Without counted failures, the release that failed is not the one that is desired now.
     if remediation.failures <= 0 || forced {
         return Ok(Next::Run(Action::Upgrade));
     }
@@ -313,9 +314,9 @@ fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Res
             };
             let record = records(target.version)
                 .map_err(|e| format!("cannot verify previous release to roll back to: {e}"))?;
-            // A target that is gone or was changed is none: the upgrade is tried again.
-            let is_there = record.is_some_and(|record| history::verify(target, &record).is_ok());
-            Ok(Next::Run(match is_there {
+            // A target that is gone or was changed cannot be rolled back to: the upgrade is tried again.
+            let is_intact = record.is_some_and(|record| history::verify(target, &record).is_ok());
+            Ok(Next::Run(match is_intact {
                 true => Action::Rollback(Box::new(target.clone())),
                 false => Action::Upgrade,
             }))
@@ -323,12 +324,12 @@ fn failed(release: &mut HelmRelease, forced: bool, records: &Records<'_>) -> Res
     }
 }
 
-/// What follows an action that was run: `error` is that of an action which left nothing in the storage. `None` means that the
-/// state must be looked at again at once.
+/// Decides what follows an action that has run. `error` is the error of an action that left nothing in the storage. `None` means
+/// that the state must be determined again at once.
 ///
 /// # Errors
-/// A duration in the spec that is none.
-pub fn after(
+/// A duration in the spec is not valid.
+pub fn decide_after(
     release: &mut HelmRelease,
     action: &Action,
     error: Option<&str>,
@@ -356,15 +357,15 @@ pub fn after(
     if let Some(pause) = retry(release, now)? {
         return Ok(Some(pause));
     }
-    let goes_on = |r: Remediation| !r.is_exhausted() || r.is_uninstall_after_upgrade();
-    if release.active_remediation().is_none_or(goes_on) {
+    let continues = |r: Remediation| !r.is_exhausted() || r.is_uninstall_after_upgrade();
+    if release.active_remediation().is_none_or(continues) {
         return Ok(Some(again(release, now)));
     }
     let message = stall_without_retries(release, now);
     Ok(Some(Pause::Stalled(message)))
 }
 
-/// With `RetryOnFailure`, the time until the next attempt.
+/// Returns the pause until the next attempt if the strategy is `RetryOnFailure`.
 fn retry(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> {
     let Some(interval) = release.active_retry()? else {
         return Ok(None);
@@ -392,18 +393,18 @@ fn stall_without_retries(release: &mut HelmRelease, now: &str) -> String {
     message
 }
 
-/// Whether an annotation asks for something that was not done yet: its value must be that of `requestedAt`. It is noted as handled
-/// in any case.
+/// Returns whether an annotation requests something that was not done yet: its value must equal that of `requestedAt`. Notes the
+/// value as handled in any case.
 pub fn take_request(release: &mut HelmRelease, annotation: &str) -> bool {
-    let Some(asked) = release.object.annotation(annotation).map(str::to_owned) else {
+    let Some(value) = release.object.annotation(annotation).map(str::to_owned) else {
         return false;
     };
-    let is_request = release.object.annotation(REQUESTED_AT) == Some(&asked)
-        && release.status.last_handled_reconcile_at != asked;
+    let is_request = release.object.annotation(REQUESTED_AT) == Some(&value)
+        && release.status.last_handled_reconcile_at != value;
     let handled = match annotation {
         RESET_AT => &mut release.status.last_handled_reset_at,
         _ => &mut release.status.last_handled_force_at,
     };
-    let before = std::mem::replace(handled, asked.clone());
-    is_request && before != asked
+    let before = std::mem::replace(handled, value.clone());
+    is_request && before != value
 }

@@ -1,7 +1,7 @@
-//! Bringing the objects of a release into the cluster, and taking them away.
+//! Applies the objects of a release to the cluster, and deletes them.
 
 use super::attempt::Attempt;
-use super::client_side::{Change, bring};
+use super::client_side::{Change, create_or_patch};
 use super::memory::Operation;
 use super::objects;
 use super::run::{PhaseError, Step};
@@ -21,7 +21,7 @@ use futures::FutureExt as _;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// How Helm applies: fields are taken from whoever holds them.
+/// The options of Helm's applies: with force, so that fields are taken from other managers.
 pub const WRITE: Apply<'_> = Apply {
     manager: HELM_CONTROLLER,
     force: true,
@@ -29,6 +29,7 @@ pub const WRITE: Apply<'_> = Apply {
 };
 
 impl Attempt<'_> {
+    /// Applies the chart's CustomResourceDefinitions and waits until they are established.
     pub async fn crds(
         &mut self,
         operation: &Operation,
@@ -41,7 +42,7 @@ impl Attempt<'_> {
         let chart = self.chart().await?;
         let mut made = Vec::new();
         for object in definitions(&chart, self.values()?)? {
-            made.extend(self.definition(object, policy, on_server).await?);
+            made.extend(self.apply_definition(object, policy, on_server).await?);
         }
         let clock = self.context.ports.clock.as_ref();
         match wait::established(&self.target, clock, &made.iter().collect::<Vec<_>>()).await {
@@ -49,17 +50,18 @@ impl Attempt<'_> {
             Err(NotEstablished::Cluster(error)) => Err(error.into()),
             Err(NotEstablished::Late(id, _)) => {
                 let name = id.name;
-                let what = format!("CustomResourceDefinition {name} is not established in time");
-                Err(PhaseError::Failed(what))
+                let message =
+                    format!("CustomResourceDefinition {name} is not established in time");
+                Err(PhaseError::Failed(message))
             }
             Err(NotEstablished::Deleted(id)) => {
-                let what = format!("{id} was deleted while it was applied");
-                Err(PhaseError::Failed(what))
+                let message = format!("{id} was deleted while it was applied");
+                Err(PhaseError::Failed(message))
             }
         }
     }
 
-    async fn definition(
+    async fn apply_definition(
         &self,
         mut object: Object,
         policy: CrdsPolicy,
@@ -67,8 +69,8 @@ impl Attempt<'_> {
     ) -> Result<Option<Object>, PhaseError> {
         let resource = self.resource(&object).await?;
         let (namespace, name) = (object.namespace(), object.name());
-        let there = self.target.cluster.get(&resource, namespace, name).await?;
-        if there.is_some() && policy == CrdsPolicy::Create {
+        let live = self.target.cluster.get(&resource, namespace, name).await?;
+        if live.is_some() && policy == CrdsPolicy::Create {
             return Ok(None);
         }
         object.set_label(super::chart::ORIGIN_NAME, &self.release.id.name);
@@ -77,15 +79,15 @@ impl Attempt<'_> {
             self.target.cluster.apply(&resource, &object, WRITE).await?
         } else {
             let item = Item { object, resource };
-            bring(&self.target, &item, Change::Replace).await?
+            create_or_patch(&self.target, &item, Change::Replace).await?
         };
         Ok(Some(made))
     }
 
-    /// The kind of an object in the cluster.
+    /// Returns the API resource of an object's kind.
     ///
     /// # Errors
-    /// It is not served.
+    /// The cluster does not serve the kind.
     pub async fn resource(&self, object: &Object) -> Result<Resource, PhaseError> {
         let found = self.target.cluster.resource(&object.gvk()).await?;
         found.ok_or_else(|| {
@@ -96,19 +98,21 @@ impl Attempt<'_> {
         })
     }
 
+    /// Creates the release's namespace if it does not exist.
     pub async fn namespace(&mut self) -> Result<Step, PhaseError> {
         let name = self.release.release_namespace();
         let object = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": {"name": name}}});
         let object = Object::new(object).map_err(|error| PhaseError::Failed(error.to_string()))?;
         let resource = self.resource(&object).await?;
-        let there = self.target.cluster.get(&resource, "", name).await?;
-        if there.is_none() {
+        let live = self.target.cluster.get(&resource, "", name).await?;
+        if live.is_none() {
             self.target.cluster.apply(&resource, &object, WRITE).await?;
         }
         Ok(Step::Done)
     }
 
+    /// Applies the manifest of the record, and deletes the objects that only the replaced release had.
     pub async fn apply(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let before = self.replaced().ok();
@@ -126,7 +130,7 @@ impl Attempt<'_> {
             true => self.apply_server_side(&wanted, before.as_ref()).await?,
             false => self.apply_client_side(operation, &wanted, &old).await?,
         };
-        applied.iter().for_each(|object| self.note(object));
+        applied.iter().for_each(|object| self.note_changed(object));
         if let Some(before) = before {
             let kept: BTreeSet<ObjectId> = wanted.iter().map(|item| item.object.id()).collect();
             let stale = old
@@ -158,7 +162,8 @@ impl Attempt<'_> {
         Ok(all)
     }
 
-    /// What an older Helm sent without server-side apply becomes ours, so that fields that are no longer rendered really go.
+    /// Moves the fields that an older Helm wrote without server-side apply to our field manager, so that fields that are no longer
+    /// rendered are removed.
     async fn take_client_side_fields(
         &self,
         before: &Release,
@@ -190,14 +195,15 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Flux objects of the hub that were applied are looked at next.
-    fn note(&mut self, applied: &Object) {
+    /// Notes an applied Flux object of the hub, so that it is reconciled next.
+    fn note_changed(&mut self, applied: &Object) {
         if self.target.remote {
             return;
         }
-        self.woken.extend(ObjectRef::of(applied));
+        self.changed.extend(ObjectRef::of(applied));
     }
 
+    /// Deletes the objects of the record in reverse order.
     pub async fn delete_all(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let (mut items, _) = objects::known_items(&self.target, &record).await?;
@@ -211,7 +217,7 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
-    /// Deletes objects that belong to a release, one after the other, but those that say that they are kept.
+    /// Deletes objects that belong to a release, one after the other, except those with `helm.sh/resource-policy: keep`.
     pub async fn delete_items(
         &self,
         record: &Release,
@@ -231,8 +237,8 @@ impl Attempt<'_> {
             match delete(&self.target, &item.resource, live, propagation, &is_ours).await {
                 Ok(_) => {}
                 Err(error) => match PhaseError::from(error) {
-                    PhaseError::Failed(why) => errors.push(why),
-                    later => return Err(later),
+                    PhaseError::Failed(message) => errors.push(message),
+                    transient => return Err(transient),
                 },
             }
         }
@@ -247,10 +253,10 @@ impl Attempt<'_> {
     }
 }
 
-/// The definitions in a chart's crds/. Other kinds there are passed over, as Flux does.
+/// Returns the CustomResourceDefinitions in a chart's crds/. Objects of other kinds are skipped, as in Flux.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be parsed.
 pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, PhaseError> {
     let failed = |error: &dyn std::fmt::Display| {
         PhaseError::Failed(format!(
@@ -268,7 +274,7 @@ pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, PhaseEr
             let object = Object::new(value).map_err(|error| failed(&format!("{name}: {error}")))?;
             match (object.group(), object.kind()) {
                 ("apiextensions.k8s.io", "CustomResourceDefinition") => objects.push(object),
-                (_, kind) => tracing::warn!(file = name, kind, "no definition: passed over"),
+                (_, kind) => tracing::warn!(file = name, kind, "skipped: not a CustomResourceDefinition"),
             }
         }
     }
@@ -284,14 +290,14 @@ async fn apply_one(target: &Target, item: &Item) -> Result<Object, PhaseError> {
     let object = &item.object;
     let applied = target.cluster.apply(&item.resource, object, WRITE).await;
     applied.map_err(|error| match PhaseError::from(error) {
-        PhaseError::Failed(why) => PhaseError::Failed(format!(
-            "server-side apply failed for object {}/{} {}/{}, Kind={}: {why}",
+        PhaseError::Failed(message) => PhaseError::Failed(format!(
+            "server-side apply failed for object {}/{} {}/{}, Kind={}: {message}",
             object.namespace(),
             object.name(),
             item.resource.gvk.group,
             item.resource.gvk.version,
             object.kind()
         )),
-        later => later,
+        transient => transient,
     })
 }

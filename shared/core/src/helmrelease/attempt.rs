@@ -1,11 +1,14 @@
-//! One attempt to bring a release to what is wanted: state, decision, action, and again until the answer is a pause.
+//! One attempt to bring a release to its desired state: determines the state, decides, runs the action, and repeats until the decision
+//! is a pause.
 
 use super::Memory;
-use super::action::{Action, ActionKind, Decision, Pause, after, decide, take_request};
+use super::action::{Action, ActionKind, Decision, Pause, decide, decide_after, take_request};
 use super::chart;
 use super::conditions::{DRIFTED, mark, mark_running, reasons};
 use super::memory::{ChartFacts, Operation, Running};
-use super::outcome::{self, About, Ran, ReleaseEvent, Uninstalled, left_something};
+use super::outcome::{
+    self, ActionResult, EventMetadata, ReleaseEvent, UninstallResult, left_records,
+};
 use super::plan::Cursor;
 use super::run::{PhaseError, Progress};
 use super::state::{Desired, State, changed_target, determine, failures_are_stale};
@@ -27,55 +30,58 @@ use driftless_manifest::Object;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How an attempt ended.
+/// The message of an attempt that has not found the source of its chart.
+const NO_SOURCE: &str = "the source of the chart was not read";
+
+/// The end of an attempt.
 #[derive(Debug)]
 pub enum AttemptEnd {
-    /// The action waits for this.
+    /// The action waits for this; it continues in a later step.
     Waiting(String),
-    /// As decided.
+    /// The decision was to pause.
     Paused(Pause),
-    /// The release was uninstalled, and not to make a failure good.
+    /// The release was uninstalled, and not as a remediation.
     Uninstalled,
-    /// The uninstall failed.
+    /// The uninstall failed with this error.
     UninstallFailed(String),
 }
 
-/// An attempt under way.
+/// A running attempt.
 pub struct Attempt<'a> {
-    /// What it works with.
+    /// The context of the step.
     pub context: &'a Context<'a>,
-    /// Where the release is.
+    /// The cluster of the release.
     pub target: Target,
-    /// The object, with its status as it will be written.
+    /// The object, with the status to write.
     pub release: HelmRelease,
-    /// What is remembered.
+    /// The memory of the object in the bucket.
     pub memory: &'a mut Memory,
-    /// The records.
+    /// The release records.
     pub storage: Storage,
-    /// The chart's object and artifact.
+    /// The object that the chart comes from, and its artifact.
     pub source: Option<(ObjectRef, ArtifactStatus)>,
-    /// What is wanted; `None` when an action only goes on.
+    /// The desired chart and values; `None` while an action of an earlier step continues.
     pub wanted: Option<(ChartFacts, Table)>,
-    /// The chart, once it was needed.
+    /// The chart, once it is loaded.
     pub loaded: Option<Arc<Chart>>,
-    /// The actions of this attempt so far.
+    /// The kinds of the actions that this attempt has run so far.
     pub done: Vec<ActionKind>,
-    /// Until when the step may wait.
+    /// The time until which the step may wait, since 1970.
     pub deadline: Duration,
-    /// The record in memory is newer than the one in the cluster.
+    /// True if the record in memory is newer than the one in the cluster.
     pub dirty: bool,
-    /// What was deleted with its records.
+    /// The records that were deleted.
     pub purged: Vec<Release>,
-    /// What drifted, as it was found last.
-    pub drifted: Vec<super::correct::Found>,
-    /// What of it was set right.
+    /// The objects that drifted, by the last check.
+    pub drifted: Vec<super::drift_correction::DriftedObject>,
+    /// The corrections that were made, a line for each object.
     pub corrected: Vec<String>,
-    /// Flux objects of the hub that were applied.
-    pub woken: Vec<ObjectRef>,
+    /// The Flux objects of the hub that were applied: they are reconciled next.
+    pub changed: Vec<ObjectRef>,
 }
 
 impl<'a> Attempt<'a> {
-    /// At its start.
+    /// Creates an attempt at its start.
     pub fn new(
         context: &'a Context<'a>,
         release: HelmRelease,
@@ -98,13 +104,13 @@ impl<'a> Attempt<'a> {
             purged: Vec::new(),
             drifted: Vec::new(),
             corrected: Vec::new(),
-            woken: Vec::new(),
+            changed: Vec::new(),
         }
     }
 }
 
 impl Attempt<'_> {
-    /// Now, as conditions write it.
+    /// Returns the current time in the format of conditions.
     pub fn now(&self) -> String {
         rfc3339(self.context.ports.clock.now())
     }
@@ -114,19 +120,19 @@ impl Attempt<'_> {
         u64::try_from(now).unwrap_or(u64::MAX)
     }
 
-    /// The action that is under way.
+    /// Returns the running action.
     ///
     /// # Errors
-    /// There is none.
+    /// No action is running.
     pub fn running(&mut self) -> Result<&mut Running, Failure> {
-        let none = || Failure::retry(reason::FAILED, "no action is under way");
-        self.memory.running.as_mut().ok_or_else(none)
+        let missing = || Failure::retry(reason::FAILED, "no action is running");
+        self.memory.running.as_mut().ok_or_else(missing)
     }
 
-    /// The values that are wanted.
+    /// Returns the desired values.
     ///
     /// # Errors
-    /// They were not read: an action that only goes on does not need them.
+    /// The values were not read, because an action of an earlier step continues.
     pub fn values(&self) -> Result<&Table, PhaseError> {
         let wanted = self.wanted.as_ref().map(|(_, values)| values);
         wanted.ok_or_else(|| {
@@ -134,17 +140,17 @@ impl Attempt<'_> {
         })
     }
 
-    /// The chart, loaded when it is needed first.
+    /// Returns the chart, and loads it on the first call.
     ///
     /// # Errors
-    /// As [`chart::load`].
+    /// Those of [`chart::load`].
     pub async fn chart(&mut self) -> Result<Arc<Chart>, PhaseError> {
         if let Some(chart) = &self.loaded {
             return Ok(chart.clone());
         }
         let Some((id, artifact)) = &self.source else {
-            let what = "the chart was not looked for";
-            return Err(PhaseError::Transient(Failure::retry(reason::FAILED, what)));
+            let failure = Failure::retry(reason::FAILED, NO_SOURCE);
+            return Err(PhaseError::Transient(failure));
         };
         let (chart, _) = chart::load(self.context, id, artifact)
             .await
@@ -152,7 +158,7 @@ impl Attempt<'_> {
         Ok(self.loaded.insert(Arc::new(chart)).clone())
     }
 
-    /// Stores what is remembered, for the step that comes after a crash.
+    /// Stores the memory, so that a step after a crash can continue.
     ///
     /// # Errors
     /// The bucket's.
@@ -160,10 +166,10 @@ impl Attempt<'_> {
         self.memory.checkpoint(self.context.ports).await
     }
 
-    /// Works until there is nothing to do, or nothing that can be done now.
+    /// Runs actions until nothing is left to do, or nothing can be done now.
     ///
     /// # Errors
-    /// The cluster's, where nothing of the release depends on it.
+    /// Errors of the cluster that are not a failure of the release.
     pub async fn drive(&mut self) -> Result<AttemptEnd, Failure> {
         if let Some(running) = &self.memory.running {
             self.done.clone_from(&running.done);
@@ -176,13 +182,13 @@ impl Attempt<'_> {
             }
             let operation = self.running()?.operation.clone();
             match self.advance(&operation).await? {
-                Progress::Waiting(what) => {
-                    self.tell_running(&operation)?;
-                    return Ok(AttemptEnd::Waiting(what));
+                Progress::Waiting(resources) => {
+                    self.mark_action_running(&operation)?;
+                    return Ok(AttemptEnd::Waiting(resources));
                 }
                 Progress::Over(error) => {
                     if error.is_some() {
-                        self.tell_running(&operation)?;
+                        self.mark_action_running(&operation)?;
                     }
                     if let Some(end) = self.finish_action(operation, error).await? {
                         return Ok(end);
@@ -192,16 +198,16 @@ impl Attempt<'_> {
         }
     }
 
-    /// Decides what is next and starts it, or says how the attempt ends.
+    /// Decides on the next action and starts it, or returns the end of the attempt.
     async fn next(&mut self) -> Result<Option<AttemptEnd>, Failure> {
         if self.wanted.is_none()
-            && let Some(moved) = self.prepare().await?
+            && let Some(end) = self.prepare().await?
         {
-            return Ok(moved);
+            return Ok(end);
         }
         let last = self.storage.last().map(|last| &last.info.status);
         if last == Some(&Status::Uninstalling) && self.done.is_empty() {
-            // The writer died while it uninstalled: to go on is all that can be done.
+            // The writer crashed during an uninstall, which can only be continued.
             self.start(Action::UninstallRemediation);
             return Ok(None);
         }
@@ -211,7 +217,7 @@ impl Attempt<'_> {
         let storage = &self.storage;
         let records = |version| Ok(storage.get(version).cloned());
         let decision = decide(&mut self.release, &state, &self.done, &records, &now)
-            .map_err(|what| Failure::terminal(reason::FAILED, what))?;
+            .map_err(|message| Failure::terminal(reason::FAILED, message))?;
         match decision {
             Decision::Pause(pause) => Ok(Some(AttemptEnd::Paused(pause))),
             Decision::Run(action) => {
@@ -221,16 +227,16 @@ impl Attempt<'_> {
         }
     }
 
-    /// Reads what is wanted. A release that is another one now is uninstalled first: how the attempt ends then, or `None` when
-    /// there is something to uninstall.
+    /// Reads the desired chart and values. If the release has another name, namespace or chart now, starts to uninstall the old one:
+    /// returns the end of the attempt then, or `Some(None)` while an uninstall runs. Returns `None` if the attempt continues.
     async fn prepare(&mut self) -> Result<Option<Option<AttemptEnd>>, Failure> {
         let values = self.read_values().await?;
         let facts = self.chart_facts().await?;
         let release = &mut self.release;
         history::adopt_legacy(release, self.storage.last())
-            .map_err(|what| Failure::retry(reason::FAILED, what))?;
+            .map_err(|message| Failure::retry(reason::FAILED, message))?;
         if let Some(changed) = changed_target(release, &facts.name) {
-            tracing::info!(object = %release.id, ?changed, "the release is another one now");
+            tracing::info!(object = %release.id, ?changed, "uninstalling the old release, which cannot become the desired one by an upgrade");
             return self.uninstall().await.map(Some);
         }
         let desired = Desired {
@@ -258,7 +264,7 @@ impl Attempt<'_> {
         Ok(None)
     }
 
-    /// Starts to uninstall the release that the status names; the end when there is nothing of it.
+    /// Starts to uninstall the release in the status. Returns the end of the attempt if no record of the release is left.
     ///
     /// # Errors
     /// The cluster's.
@@ -268,9 +274,9 @@ impl Attempt<'_> {
         };
         let namespace = self.release.status.storage_namespace.clone();
         self.storage = Storage::read(&self.target, &namespace, &current.name).await?;
-        let went = match self.storage.last().map(|last| &last.info.status) {
-            None => Uninstalled::NotFound,
-            Some(Status::Uninstalled) => Uninstalled::Before,
+        let result = match self.storage.last().map(|last| &last.info.status) {
+            None => UninstallResult::NotFound,
+            Some(Status::Uninstalled) => UninstallResult::AlreadyDone,
             Some(_) => {
                 let version = self.storage.last().map_or(0, |last| last.version);
                 self.begin(Operation::Uninstall, version, None);
@@ -278,13 +284,13 @@ impl Attempt<'_> {
             }
         };
         let now = self.now();
-        outcome::record_uninstall(&mut self.release, &[], went, &now)
-            .map_err(|what| Failure::terminal(reason::FAILED, what))?;
+        outcome::record_uninstall(&mut self.release, &[], result, &now)
+            .map_err(|message| Failure::terminal(reason::FAILED, message))?;
         Ok(Some(AttemptEnd::Uninstalled))
     }
 
     async fn read_values(&self) -> Result<Table, Failure> {
-        let mut found = values::Found::new();
+        let mut found = values::ValuesSources::new();
         for (kind, name) in values::references(&self.release) {
             let (hub, namespace) = (&self.context.hub, &self.release.id.namespace);
             if let Some(object) = credentials::read(hub, &kind, namespace, &name).await? {
@@ -295,13 +301,10 @@ impl Attempt<'_> {
             .map_err(|error| Failure::retry(reasons::VALUES_ERROR, error))
     }
 
-    /// Name and version of the chart. They are remembered: a look at a release that is as wanted opens no chart.
+    /// Returns the name and version of the chart. They are kept in the memory, so that a check of a release in sync loads no chart.
     async fn chart_facts(&mut self) -> Result<ChartFacts, Failure> {
         let Some((id, artifact)) = &self.source else {
-            return Err(Failure::retry(
-                reason::FAILED,
-                "the chart was not looked for",
-            ));
+            return Err(Failure::retry(reason::FAILED, NO_SOURCE));
         };
         let known = self.memory.chart.as_ref();
         if let Some(known) = known.filter(|known| known.artifact == artifact.digest) {
@@ -326,9 +329,9 @@ impl Attempt<'_> {
             chart_version: &facts.version,
             values,
         };
-        let state = determine(&self.release, last, &desired).map_err(|what| {
-            let what = format!("Could not determine release state: {what}");
-            Failure::retry(reasons::STATE_ERROR, what)
+        let state = determine(&self.release, last, &desired).map_err(|error| {
+            let message = format!("Could not determine release state: {error}");
+            Failure::retry(reasons::STATE_ERROR, message)
         })?;
         if self.release.drift_mode() == DriftMode::Disabled {
             self.memory.seen.clear();
@@ -337,36 +340,37 @@ impl Attempt<'_> {
         if state != State::InSync {
             return Ok(state);
         }
-        self.look_for_drift().await
+        self.check_drift().await
     }
 
-    async fn look_for_drift(&mut self) -> Result<State, Failure> {
-        let found = self.drift().await?;
-        self.drifted = found.drifted;
-        self.memory.seen = found.seen;
-        let Some(summary) = found.summary else {
+    async fn check_drift(&mut self) -> Result<State, Failure> {
+        let report = self.detect_drift().await?;
+        self.drifted = report.drifted;
+        self.memory.seen = report.seen;
+        let Some(summary) = report.summary else {
             return Ok(State::InSync);
         };
         let now = self.now();
-        let told = self.release.status.conditions.get(DRIFTED);
-        let is_news =
-            told.is_none_or(|told| told.status != ConditionStatus::True || told.message != summary);
-        let why = reasons::DRIFT_DETECTED;
+        let previous = self.release.status.conditions.get(DRIFTED);
+        let is_news = previous.is_none_or(|previous| {
+            previous.status != ConditionStatus::True || previous.message != summary
+        });
+        let reason = reasons::DRIFT_DETECTED;
         mark(
             &mut self.release,
             DRIFTED,
             ConditionStatus::True,
-            why,
+            reason,
             &summary,
             &now,
         );
         if is_news {
-            self.event(true, why, &summary, &About::default());
+            self.event(true, reason, &summary, &EventMetadata::default());
         }
         Ok(State::Drifted)
     }
 
-    /// Notes an action as under way.
+    /// Notes an action as running.
     fn start(&mut self, action: Action) {
         outcome::begin(&mut self.release, &action);
         let last = self.storage.last();
@@ -386,7 +390,7 @@ impl Attempt<'_> {
         self.begin(Operation::Act(action), version + i64::from(makes), replaces);
     }
 
-    /// Notes something as under way, done to a revision.
+    /// Notes an operation on the revision `record` as running.
     pub fn begin(&mut self, operation: Operation, record: i64, replaces: Option<i64>) {
         self.memory.running = Some(Running {
             operation,
@@ -405,24 +409,24 @@ impl Attempt<'_> {
         });
     }
 
-    fn tell_running(&mut self, operation: &Operation) -> Result<(), Failure> {
+    fn mark_action_running(&mut self, operation: &Operation) -> Result<(), Failure> {
         let now = self.now();
-        let invalid = |what| Failure::terminal(reason::FAILED, what);
+        let invalid = |message| Failure::terminal(reason::FAILED, message);
         let (message, makes_release) = match operation {
             Operation::Act(action) => (
-                action.running(&self.release).map_err(invalid)?,
+                action.running_message(&self.release).map_err(invalid)?,
                 action.kind() == ActionKind::Release,
             ),
             Operation::Uninstall => {
                 let action = Action::UninstallRemediation;
-                (action.running(&self.release).map_err(invalid)?, false)
+                (action.running_message(&self.release).map_err(invalid)?, false)
             }
         };
         mark_running(&mut self.release, &message, makes_release, &now);
         Ok(())
     }
 
-    /// Notes what came of an action, and says how the attempt ends when it does.
+    /// Records the result of an action in the status. Returns the end of the attempt if it ends now.
     async fn finish_action(
         &mut self,
         operation: Operation,
@@ -438,17 +442,17 @@ impl Attempt<'_> {
             .collect();
         written.append(&mut self.purged);
         let now = self.now();
-        let failed = |what| Failure::terminal(reason::FAILED, what);
+        let failed = |message| Failure::terminal(reason::FAILED, message);
         let action = match operation {
             Operation::Act(action) => action,
             Operation::Uninstall => {
-                let went = match &error {
-                    None => Uninstalled::Done,
-                    Some(error) => Uninstalled::Failed(error),
+                let result = match &error {
+                    None => UninstallResult::Done,
+                    Some(error) => UninstallResult::Failed(error),
                 };
-                let told = outcome::record_uninstall(&mut self.release, &written, went, &now)
+                let event = outcome::record_uninstall(&mut self.release, &written, result, &now)
                     .map_err(failed)?;
-                self.tell(told);
+                self.emit(event);
                 return Ok(Some(match error {
                     None => AttemptEnd::Uninstalled,
                     Some(error) => AttemptEnd::UninstallFailed(error),
@@ -456,31 +460,31 @@ impl Attempt<'_> {
             }
         };
         let corrected = std::mem::take(&mut self.corrected);
-        let ran = Ran {
+        let result = ActionResult {
             action: &action,
             written: &written,
             error: error.as_deref(),
             chart: &running.chart,
             corrected: &corrected,
         };
-        let told = outcome::record(&mut self.release, &ran, &now).map_err(failed)?;
+        let event = outcome::record(&mut self.release, &result, &now).map_err(failed)?;
         if matches!(action, Action::Install | Action::Upgrade) {
             let took = Duration::from_millis(self.milliseconds().saturating_sub(running.since));
             self.release.status.last_attempted_release_action_duration = Some(duration_text(took));
         }
-        self.tell(told);
-        if error.is_none() || left_something(&ran) {
+        self.emit(event);
+        if error.is_none() || left_records(&result) {
             self.refresh_inventory(&action).await;
         }
-        // What could not be corrected was told, and is found again.
-        let counts = !left_something(&ran) && action != Action::CorrectDrift;
+        // Objects that could not be corrected are in the event, and the next check finds them again.
+        let counts = !left_records(&result) && action != Action::CorrectDrift;
         let unrecorded = error.as_deref().filter(|_| counts);
-        let pause = after(&mut self.release, &action, unrecorded, &now).map_err(failed)?;
+        let pause = decide_after(&mut self.release, &action, unrecorded, &now).map_err(failed)?;
         self.done.push(action.kind());
         Ok(pause.map(AttemptEnd::Paused))
     }
 
-    /// `status.inventory` after an action that left a record: what is there of a failed one counts, too.
+    /// Updates `status.inventory` after an action that left a record; objects of a failed release count also.
     async fn refresh_inventory(&mut self, action: &Action) {
         match action {
             Action::UninstallRemediation => self.release.status.inventory = None,
@@ -503,21 +507,21 @@ impl Attempt<'_> {
         }
     }
 
-    fn tell(&self, told: Option<ReleaseEvent>) {
-        if let Some(told) = told {
+    fn emit(&self, event: Option<ReleaseEvent>) {
+        if let Some(event) = event {
             let ReleaseEvent {
                 warning,
                 reason,
                 message,
-                about,
-            } = told;
-            self.event(warning, reason, &message, &about);
+                metadata,
+            } = event;
+            self.event(warning, reason, &message, &metadata);
         }
     }
 
-    /// Tells about the release in an event.
-    pub fn event(&self, warning: bool, why: &str, message: &str, about: &About) {
+    /// Emits an event about the release.
+    pub fn event(&self, warning: bool, reason: &str, message: &str, metadata: &EventMetadata) {
         let events = &self.context.events;
-        events.annotated(warning, why, message, &about.metadata());
+        events.record_annotated(warning, reason, message, &metadata.entries());
     }
 }

@@ -1,4 +1,4 @@
-//! Where a release's chart comes from: the HelmChart that is made for it or the object that it names, and that object's artifact.
+//! The source of a release's chart: the HelmChart that is created for it or the object of `chartRef`, and that object's artifact.
 
 use super::conditions::reasons;
 use super::memory::ChartFacts;
@@ -18,23 +18,23 @@ use driftless_helm::{Chart, Compat, LoadLimits};
 use driftless_manifest::Object;
 use serde_json::{Value, json};
 
-/// The labels that say which HelmRelease an object was made for.
+/// The label with the name of the HelmRelease that an object was created for.
 pub const ORIGIN_NAME: &str = "helm.toolkit.fluxcd.io/name";
-/// See [`ORIGIN_NAME`].
+/// The label with the namespace of the HelmRelease that an object was created for.
 pub const ORIGIN_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 
-/// Brings the HelmChart of a release to what `spec.chart` says, deletes the one of before, and notes it in the status. Returns the
-/// chart's object when it was changed: its own step is next.
+/// Applies the HelmChart of `spec.chart`, deletes a previous HelmChart with another name, and notes the new one in the status. Returns
+/// the HelmChart if it was changed, so that it is reconciled next.
 ///
 /// # Errors
-/// The cluster's, or a source that may not be named.
+/// The cluster's, or a cross-namespace reference that is blocked.
 pub async fn reconcile(
     context: &Context<'_>,
     release: &mut HelmRelease,
 ) -> Result<Option<ObjectRef>, Failure> {
     let wanted = release.chart_object();
-    let noted = wanted.as_ref().map_or_else(String::new, noted);
-    if release.status.helm_chart != noted {
+    let status_name = wanted.as_ref().map_or_else(String::new, status_name);
+    if release.status.helm_chart != status_name {
         delete(context, release).await?;
         release.status.helm_chart = String::new();
     }
@@ -44,44 +44,44 @@ pub async fn reconcile(
     check_reference(context, release, &id)?;
     let resource = context.hub.resource(FluxKind::HelmChart).await?;
     let desired = object(release, &id, template, &resource.gvk.api_version())?;
-    release.status.helm_chart = noted;
+    release.status.helm_chart = status_name;
     let live = context.hub.get(&id).await?;
     let is_same = |live| compare(&desired, live, HELM_CONTROLLER) == Drift::Unchanged;
     if live.as_ref().is_some_and(is_same) {
         return Ok(None);
     }
-    let how = Apply {
+    let options = Apply {
         manager: HELM_CONTROLLER,
         force: true,
         dry_run: false,
     };
-    context.hub.cluster.apply(&resource, &desired, how).await?;
-    let (did, why) = match live {
+    context.hub.cluster.apply(&resource, &desired, options).await?;
+    let (verb, event_reason) = match live {
         None => ("Created", "HelmChartCreated"),
         Some(_) => ("Configured", "HelmChartConfigured"),
     };
     let source = &template.spec.source_ref;
     let message = format!(
-        "{did} {id} with SourceRef '{}/{}/{}'",
+        "{verb} {id} with SourceRef '{}/{}/{}'",
         source.kind, id.namespace, source.name
     );
-    context.events.tell(false, why, &message, "");
+    context.events.record(false, event_reason, &message, "");
     Ok(Some(id))
 }
 
-/// A HelmChart as `status.helmChart` names it.
-pub fn noted(id: &ObjectRef) -> String {
+/// Returns the name of a HelmChart in `status.helmChart`: `namespace/name`.
+pub fn status_name(id: &ObjectRef) -> String {
     format!("{}/{}", id.namespace, id.name)
 }
 
-/// Whether an object was made for a release.
+/// Returns whether the labels of an object say that it was created for a release.
 pub fn is_made_for(object: &Object, release: &HelmRelease) -> bool {
     object.label(ORIGIN_NAME) == Some(&release.id.name)
         && object.label(ORIGIN_NAMESPACE) == Some(&release.id.namespace)
 }
 
-/// Deletes the HelmChart that the status names, if it was made for this release. Returns it: with a finalizer of
-/// Flux's it goes when its own step lets it.
+/// Deletes the HelmChart in the status, if it was created for this release. Returns it, so that it is reconciled next: with a finalizer
+/// of Flux, it is gone only after its own step.
 ///
 /// # Errors
 /// The cluster's.
@@ -100,17 +100,17 @@ pub async fn delete(
         return Ok(None);
     }
     let resource = context.hub.resource(FluxKind::HelmChart).await?;
-    let how = Delete {
+    let options = Delete {
         uid: Some(live.meta("uid").to_owned()),
         ..Delete::default()
     };
     context
         .hub
         .cluster
-        .delete(&resource, namespace, name, &how)
+        .delete(&resource, namespace, name, &options)
         .await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
-    context.events.tell(false, "HelmChartDeleted", &message, "");
+    context.events.record(false, "HelmChartDeleted", &message, "");
     Ok(Some(id))
 }
 
@@ -121,7 +121,7 @@ fn object(
     api_version: &str,
 ) -> Result<Object, Failure> {
     let spec = &template.spec;
-    // As Go writes it, so that a chart of Flux's is not written anew.
+    // In Go's format, so that a HelmChart that Flux wrote is not changed.
     let interval = spec.interval.as_ref().unwrap_or(&release.spec.interval);
     let interval = parse_duration(interval).map_or_else(|_| interval.clone(), duration_text);
     let mut chart = json!({
@@ -166,46 +166,46 @@ fn check_reference(
     id: &ObjectRef,
 ) -> Result<(), Failure> {
     if context.hub.settings.no_cross_namespace_refs && id.namespace != release.id.namespace {
-        let what = format!("can't access '{id}', cross-namespace references have been blocked");
-        return Err(Failure::terminal(reason::ACCESS_DENIED, what));
+        let message = format!("can't access '{id}', cross-namespace references have been blocked");
+        return Err(Failure::terminal(reason::ACCESS_DENIED, message));
     }
     Ok(())
 }
 
-/// The chart's artifact, when its object is ready.
+/// Finds the source of the chart and its artifact, if the source is ready.
 ///
 /// # Errors
-/// `ArtifactFailed` or `SourceNotReady`: the object wakes the release when it has one, and when it cannot have one.
+/// `ArtifactFailed` or `SourceNotReady`: the release is requeued when the source has an artifact, or fails.
 pub async fn find_artifact(
     context: &Context<'_>,
     release: &HelmRelease,
 ) -> Result<(ObjectRef, ArtifactStatus), Failure> {
     let id = release
         .chart_source()
-        .map_err(|what| Failure::terminal(reason::ARTIFACT_FAILED, what))?;
+        .map_err(|message| Failure::terminal(reason::ARTIFACT_FAILED, message))?;
     check_reference(context, release, &id)?;
-    match look(context, &id).await {
+    match ready_artifact(context, &id).await {
         Err(failure) if failure.class == Class::Waiting => {
             schedule::register(context, &id).await?;
-            // Its step may have ended before it was known that somebody waits.
-            look(context, &id).await
+            // The step of the source may have ended before this release was registered as waiting.
+            ready_artifact(context, &id).await
         }
         done => done,
     }
     .map(|artifact| (id, artifact))
 }
 
-async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, Failure> {
+async fn ready_artifact(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, Failure> {
     let Some(object) = find(context, id).await? else {
-        let what = format!("could not get Source object: {id} not found");
-        return Err(Failure::waiting(reason::ARTIFACT_FAILED, what));
+        let message = format!("could not get Source object: {id} not found");
+        return Err(Failure::waiting(reason::ARTIFACT_FAILED, message));
     };
-    let not_ready = |why: &str| {
-        let what = format!(
-            "{} '{}/{}' is not ready: {why}",
+    let not_ready = |cause: &str| {
+        let message = format!(
+            "{} '{}/{}' is not ready: {cause}",
             id.kind, id.namespace, id.name
         );
-        Failure::waiting(reasons::SOURCE_NOT_READY, what)
+        Failure::waiting(reasons::SOURCE_NOT_READY, message)
     };
     let conditions = Conditions::of(&object);
     let condition = |kind: &str, status| {
@@ -216,13 +216,13 @@ async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, F
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64);
     if observed.is_some_and(|seen| seen != crate::flux::generation(&object)) {
-        let why = condition(READY, ConditionStatus::False);
-        let why =
-            why.unwrap_or_else(|| "latest generation of object has not been reconciled".to_owned());
-        return Err(not_ready(&why));
+        let cause = condition(READY, ConditionStatus::False).unwrap_or_else(|| {
+            "latest generation of object has not been reconciled".to_owned()
+        });
+        return Err(not_ready(&cause));
     }
-    if let Some(why) = condition(STALLED, ConditionStatus::True) {
-        return Err(not_ready(&why));
+    if let Some(cause) = condition(STALLED, ConditionStatus::True) {
+        return Err(not_ready(&cause));
     }
     match artifact_of(&object) {
         Some(artifact) => Ok(artifact),
@@ -230,20 +230,20 @@ async fn look(context: &Context<'_>, id: &ObjectRef) -> Result<ArtifactStatus, F
     }
 }
 
-/// Loads a chart from its artifact. The version of one from an OCI artifact carries the start of its digest, so that a tag that
-/// moved is another version.
+/// Loads a chart from its artifact. The version of a chart from an OCI artifact gets the start of the artifact's digest as build
+/// metadata, so that a tag that moved gives another version.
 ///
 /// # Errors
-/// `ArtifactFailed`.
+/// `ArtifactFailed`, or `ChartMutateError` for a version that does not match the artifact.
 pub async fn load(
     context: &Context<'_>,
     id: &ObjectRef,
     status: &ArtifactStatus,
 ) -> Result<(Chart, ChartFacts), Failure> {
-    let failed = |what: &dyn std::fmt::Display| {
+    let failed = |error: &dyn std::fmt::Display| {
         Failure::retry(
             reason::ARTIFACT_FAILED,
-            format!("Could not load chart: {what}"),
+            format!("Could not load chart: {error}"),
         )
     };
     let bytes = artifact::bytes_of(context, id, status).await;
@@ -265,7 +265,7 @@ pub async fn load(
     };
     if id.kind != FluxKind::HelmChart {
         let (version, digest) = with_digest(&chart.metadata.version, &status.revision)
-            .map_err(|what| Failure::retry(reasons::CHART_MUTATE_ERROR, what))?;
+            .map_err(|message| Failure::retry(reasons::CHART_MUTATE_ERROR, message))?;
         chart.metadata.version = version;
         facts.oci_digest = digest;
     }
@@ -273,7 +273,8 @@ pub async fn load(
     Ok((chart, facts))
 }
 
-/// `1.2.3` of `1.2.3@sha256:0123456789abcdef…` is `1.2.3+0123456789ab`; and the digest.
+/// Adds the digest of an artifact revision to a version, and returns the new version and the digest: `1.2.3` with the revision
+/// `1.2.3@sha256:0123456789abcdef…` gives `1.2.3+0123456789ab`.
 fn with_digest(version: &str, revision: &str) -> Result<(String, String), String> {
     let digest = match revision.split_once('@') {
         Some((tag, _)) if tag != version => {
@@ -285,7 +286,7 @@ fn with_digest(version: &str, revision: &str) -> Result<(String, String), String
         None => revision,
     };
     let sum = digest.split_once(':').map_or(digest, |(_, sum)| sum);
-    let mut parsed = Version::parse(version).map_err(|what| what.to_string())?;
+    let mut parsed = Version::parse(version).map_err(|error| error.to_string())?;
     parsed.metadata = sum.chars().take(12).collect();
     Ok((parsed.to_string(), digest.to_owned()))
 }

@@ -1,5 +1,5 @@
-//! Bringing objects into the cluster as Helm does without server-side apply: what is new is created, what is there is patched by
-//! what changed since the release before.
+//! Applies objects as Helm does without server-side apply: creates new objects, and patches existing ones with the changes since the
+//! previous release.
 
 use super::action::Action;
 use super::attempt::Attempt;
@@ -17,24 +17,24 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How often an object that others write at the same time is read again.
-const TRIES: usize = 5;
+/// The number of attempts to write an object that other clients write at the same time.
+const MAX_ATTEMPTS: usize = 5;
 
-/// How an object that is there is changed.
+/// The way in which an existing object is changed.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'o> {
-    /// It becomes what is sent, and nothing else: `force`.
+    /// Replace the object by the rendered one (`force`).
     Replace,
-    /// It is moved by what changed since this.
+    /// Apply the changes between this previous object and the rendered one.
     Since(&'o Object),
-    /// It becomes ours: what is sent counts, and what others added stays.
+    /// Take the object over: rendered fields win, and fields that others added stay.
     Adopt,
-    /// It stays as it is: Helm patches a kind that it does not know by what changed, and nothing did.
+    /// Leave the object unchanged: Helm patches a kind that it does not know with the changes since the previous release, and there are none.
     Keep,
 }
 
 impl Attempt<'_> {
-    /// Whether an action applies on the server: as the spec says, else as the release of before was applied.
+    /// Returns whether an action uses server-side apply: by the spec, else like the previous release.
     pub fn applies_on_server(&self, action: &Action) -> bool {
         let was = |record: Option<&Release>| record.is_some_and(Release::is_server_side);
         match action {
@@ -51,10 +51,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// Brings the objects of a release into the cluster; `before` are those of the release that it replaces.
+    /// Applies the objects of a release; `before` has the objects of the release that it replaces.
     ///
     /// # Errors
-    /// Every object that could not be changed.
+    /// The errors of all objects that could not be changed.
     pub async fn apply_client_side(
         &self,
         operation: &Operation,
@@ -81,13 +81,13 @@ impl Attempt<'_> {
         for group in by_kind(wanted) {
             let work = group.iter().map(|item| {
                 let change = change(item);
-                async move { bring(&self.target, item, change).await }.boxed()
+                async move { create_or_patch(&self.target, item, change).await }.boxed()
             });
-            for brought in concurrent::run(CONCURRENCY, work.collect()).await {
-                match brought {
+            for result in concurrent::run(CONCURRENCY, work.collect()).await {
+                match result {
                     Ok(object) => applied.push(object),
-                    Err(PhaseError::Failed(why)) => errors.push(why),
-                    Err(later) => return Err(later),
+                    Err(PhaseError::Failed(message)) => errors.push(message),
+                    Err(transient) => return Err(transient),
                 }
             }
         }
@@ -99,20 +99,24 @@ impl Attempt<'_> {
     }
 }
 
-/// Brings one object to what is sent.
+/// Creates an object, or changes the existing one.
 ///
 /// # Errors
-/// The cluster's, in Helm's words.
-pub async fn bring(target: &Target, item: &Item, change: Change<'_>) -> Result<Object, PhaseError> {
+/// The cluster's, with Helm's prefix.
+pub async fn create_or_patch(
+    target: &Target,
+    item: &Item,
+    change: Change<'_>,
+) -> Result<Object, PhaseError> {
     let cluster = target.cluster.as_ref();
     let (object, resource) = (&item.object, &item.resource);
     let (namespace, name) = (object.namespace(), object.name());
     let mut last = None;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let Some(live) = cluster.get(resource, namespace, name).await? else {
             match cluster.create(resource, object, HELM_CONTROLLER).await {
                 Err(error) if error.kind == ErrorKind::Conflict => last = Some(error),
-                Err(error) => return Err(worded(error, "failed to create resource")),
+                Err(error) => return Err(with_prefix(error, "failed to create resource")),
                 Ok(created) => return Ok(created),
             }
             continue;
@@ -126,13 +130,15 @@ pub async fn bring(target: &Target, item: &Item, change: Change<'_>) -> Result<O
             Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::NotFound) => {
                 last = Some(error);
             }
-            Err(error) => return Err(worded(error, &describe(object, change))),
+            Err(error) => return Err(with_prefix(error, &describe(object, change))),
             Ok(patched) => return Ok(patched),
         }
     }
-    let what = describe(object, change);
-    let gone = || PortError::new(ErrorKind::Conflict, "it is written by others all the time");
-    Err(worded(last.unwrap_or_else(gone), &what))
+    let conflict = || PortError::new(ErrorKind::Conflict, "other clients change the object all the time");
+    Err(with_prefix(
+        last.unwrap_or_else(conflict),
+        &describe(object, change),
+    ))
 }
 
 fn patch(object: &Object, live: &Object, change: Change<'_>) -> Option<Value> {
@@ -156,9 +162,9 @@ fn describe(object: &Object, change: Change<'_>) -> String {
     }
 }
 
-fn worded(error: PortError, tried: &str) -> PhaseError {
+fn with_prefix(error: PortError, prefix: &str) -> PhaseError {
     match PhaseError::from(error) {
-        PhaseError::Failed(why) => PhaseError::Failed(format!("{tried}: {why}")),
-        later => later,
+        PhaseError::Failed(message) => PhaseError::Failed(format!("{prefix}: {message}")),
+        transient => transient,
     }
 }

@@ -1,18 +1,18 @@
-//! Conditions of a HelmRelease: Released, Remediated and TestSuccess, and Ready as their summary.
+//! The conditions of a HelmRelease: Released, Remediated and TestSuccess, and Ready as their summary.
 
 use super::state::{common_metadata_digest, post_renderers_digest};
 use crate::flux::{ConditionStatus, HelmRelease, READY, RECONCILING, STALLED, reason};
 
-/// Whether the last install, upgrade or uninstall went well.
+/// The condition about the last install, upgrade or uninstall: true if it succeeded.
 pub const RELEASED: &str = "Released";
-/// Whether the last failure was made good.
+/// The condition about the remediation of the last failure: true if it succeeded.
 pub const REMEDIATED: &str = "Remediated";
-/// Whether the tests succeeded.
+/// The condition about the release's tests: true if they succeeded.
 pub const TEST_SUCCESS: &str = "TestSuccess";
-/// Whether others changed the release's objects.
+/// The condition about drift: true if the release's objects were changed by others.
 pub const DRIFTED: &str = "Drifted";
 
-/// Reasons of HelmReleases, as Flux names them.
+/// The reasons in the conditions and events of HelmReleases, with Flux's names.
 pub mod reasons {
     #![allow(missing_docs, reason = "each constant is the word it stands for")]
     pub const INSTALL_SUCCEEDED: &str = "InstallSucceeded";
@@ -41,7 +41,7 @@ pub mod reasons {
     pub const SOURCE_NOT_READY: &str = "SourceNotReady";
 }
 
-/// Sets a condition for the object's generation. Messages beyond 32 KiB are cut, as the API server would refuse them.
+/// Sets a condition for the object's generation. Messages over 32 KiB are cut, because the API server would refuse them.
 pub fn mark(
     release: &mut HelmRelease,
     kind: &str,
@@ -55,7 +55,7 @@ pub fn mark(
     conditions.set(kind, status, reason, message, generation, now);
 }
 
-/// Says that work goes on.
+/// Sets `Reconciling` and removes `Stalled`.
 pub fn mark_reconciling(release: &mut HelmRelease, reason: &str, message: &str, now: &str) {
     release.status.conditions.remove(STALLED);
     mark(
@@ -68,7 +68,7 @@ pub fn mark_reconciling(release: &mut HelmRelease, reason: &str, message: &str, 
     );
 }
 
-/// Says that only a change can help.
+/// Sets `Stalled`, because only a change can help, and removes `Reconciling`.
 pub fn mark_stalled(release: &mut HelmRelease, reason: &str, message: &str, now: &str) {
     release.status.conditions.remove(RECONCILING);
     mark(
@@ -81,7 +81,7 @@ pub fn mark_stalled(release: &mut HelmRelease, reason: &str, message: &str, now:
     );
 }
 
-/// Says that an action runs: `Reconciling`, and `Ready` when the action makes a release.
+/// Marks an action as running: sets `Reconciling`, and `Ready` to unknown if the action makes a release.
 pub fn mark_running(release: &mut HelmRelease, message: &str, makes_release: bool, now: &str) {
     mark_reconciling(release, reason::PROGRESSING, message, now);
     if makes_release {
@@ -96,7 +96,7 @@ pub fn mark_running(release: &mut HelmRelease, message: &str, makes_release: boo
     }
 }
 
-/// Replaces `Remediated=True` by `Released=True`, with its transition time.
+/// Replaces `Remediated=True` by `Released=True`, and keeps the transition time.
 pub fn replace_remediated(release: &mut HelmRelease, reason: &str, message: &str) {
     let conditions = &mut release.status.conditions;
     let Some(remediated) = conditions.get(REMEDIATED).cloned() else {
@@ -115,8 +115,8 @@ pub fn replace_remediated(release: &mut HelmRelease, reason: &str, message: &str
     );
 }
 
-/// Makes `Ready` of the others: the one of the highest generation counts, of those `Remediated` before `TestSuccess` before
-/// `Released`. A remediated release is not ready. Notes the digests of post-renderers and common metadata.
+/// Sets `Ready` from the other conditions: the one with the highest generation counts, and of equal ones `Remediated` before
+/// `TestSuccess` before `Released`. A remediated release is not ready. Notes the digests of post-renderers and common metadata.
 pub fn summarize(release: &mut HelmRelease, now: &str) {
     let test = release.test();
     let (tests_enabled, tests_count) = (test.enable, test.enable && !test.ignore_failures);

@@ -1,9 +1,9 @@
-//! The end of a HelmRelease: the release is uninstalled, its HelmChart goes, then its finalizer is taken off.
+//! Finalizes a HelmRelease: uninstalls the release, deletes its HelmChart, then lets the finalizer be removed.
 
 use super::attempt::{self, Attempt};
 use super::memory::Operation;
 use super::storage::Storage;
-use super::{Memory, Work, chart, drift, history, report};
+use super::{Memory, Work, chart, drift_detection, history, report};
 use crate::driver::{Report, StepEnd};
 use crate::failure::{Failure, TargetError};
 use crate::flux::{HelmRelease, reason};
@@ -12,11 +12,11 @@ use crate::ports::ErrorKind;
 use crate::target::{self, Target};
 use std::time::Duration;
 
-/// How soon an uninstall that is not over is looked at again.
-const AGAIN: Duration = Duration::from_secs(5);
+/// The delay before the next step of an uninstall that is not finished.
+const REQUEUE_DELAY: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Cleans up. What fails is tried again with the finalizer on, so that nothing is lost.
+/// Uninstalls the release and deletes its HelmChart. A failure is tried again and the finalizer stays, so that nothing is left behind.
 pub async fn finalize(
     context: &Context<'_>,
     release: HelmRelease,
@@ -28,13 +28,13 @@ pub async fn finalize(
     if release.status.helm_chart.is_empty()
         && let Some(id) = release.chart_object()
     {
-        // Who made it may have been cut off before the status said so.
-        release.status.helm_chart = chart::noted(&id);
+        // The step that created the HelmChart may have crashed before the status was written.
+        release.status.helm_chart = chart::status_name(&id);
     }
     match clean_up(context, &mut work, memory).await {
         Ok(None) => {
             let mut report = report::unchanged(before, StepEnd::Released);
-            report.changed = work.woken;
+            report.changed = work.changed;
             report
         }
         Ok(Some(Unfinished::Attempt(end))) => report::end(before, work, end),
@@ -43,11 +43,11 @@ pub async fn finalize(
     }
 }
 
-/// An end of a HelmRelease that is not over.
+/// The state of a finalization that is not finished.
 enum Unfinished {
-    /// The uninstall failed, and the status says so.
+    /// The uninstall failed; the failure goes into the status.
     Attempt(attempt::AttemptEnd),
-    /// The status is left as it is.
+    /// The step ends without a change of the status.
     Step(StepEnd),
 }
 
@@ -56,7 +56,7 @@ async fn clean_up(
     work: &mut Work,
     memory: &mut Memory,
 ) -> Result<Option<Unfinished>, Failure> {
-    // A suspended object is only let go, as in Flux.
+    // As in Flux, nothing is uninstalled for a suspended object.
     if work.release.spec.suspend {
         return Ok(None);
     }
@@ -64,33 +64,33 @@ async fn clean_up(
         return Ok(Some(unfinished));
     }
     let chart = chart::delete(context, &work.release).await?;
-    work.woken.extend(chart);
+    work.changed.extend(chart);
     Ok(None)
 }
 
-/// Connects as an account that is still there. As in Flux, the account of another cluster is not looked for.
+/// Connects to the cluster, unless the service account is gone. As in Flux, the account of a remote cluster is not checked.
 async fn connect(context: &Context<'_>, release: &HelmRelease) -> Result<Target, TargetError> {
     if release.spec.kube_config.is_none()
-        && let Some(gone) = target::missing_account(&context.hub, release).await?
+        && let Some(error) = target::missing_account(&context.hub, release).await?
     {
-        return Err(gone);
+        return Err(error);
     }
     target::connect(context, release).await
 }
 
-/// Uninstalls the release; says how far it is when that is not over.
+/// Uninstalls the release. Returns the state if that is not finished.
 async fn uninstall(
     context: &Context<'_>,
     work: &mut Work,
     memory: &mut Memory,
 ) -> Result<Option<Unfinished>, Failure> {
-    let is_told = history::latest(&work.release.status.history).is_some();
+    let has_history = history::latest(&work.release.status.history).is_some();
     let target = match connect(context, &work.release).await {
         Ok(target) => target,
-        // Nothing says that there is a release, and nobody can look.
-        Err(_) if !is_told => return Ok(None),
+        // The status has no release, and the cluster cannot be checked.
+        Err(_) if !has_history => return Ok(None),
         Err(TargetError::Gone(failure)) => {
-            // The way to the cluster is gone for good, as after the end of a tenant's cluster.
+            // The cluster is gone for good, for example because the cluster of a tenant was deleted.
             tracing::warn!(object = %work.release.id, "uninstall skipped: {failure}");
             return Ok(None);
         }
@@ -98,7 +98,7 @@ async fn uninstall(
             return Ok(Some(Unfinished::Step(StepEnd::Failed(failure, RETRY))));
         }
     };
-    if !is_told && !find_untold(&target, &mut work.release).await? {
+    if !has_history && !find_unrecorded_release(&target, &mut work.release).await? {
         return Ok(None);
     }
     let release = &work.release;
@@ -110,21 +110,21 @@ async fn uninstall(
         return Ok(None);
     }
     let running = memory.running.as_ref();
-    let goes_on = running.is_some_and(|running| running.operation == Operation::Uninstall);
-    if !goes_on {
+    let is_uninstalling = running.is_some_and(|running| running.operation == Operation::Uninstall);
+    if !is_uninstalling {
         memory.running = None;
     }
     let storage = Storage::read(&target, &status.storage_namespace, &current.name).await?;
     let mut attempt = Attempt::new(context, release.clone(), target, storage, memory);
-    if !goes_on && attempt.uninstall().await?.is_some() {
+    if !is_uninstalling && attempt.uninstall().await?.is_some() {
         return Ok(None);
     }
     match attempt.drive().await? {
         attempt::AttemptEnd::Uninstalled => Ok(None),
-        attempt::AttemptEnd::Waiting(what) => {
+        attempt::AttemptEnd::Waiting(resources) => {
             let outcome = Outcome {
-                requeue_after: Some(AGAIN),
-                ..Outcome::done(format!("uninstalling, waiting for: {what}"))
+                requeue_after: Some(REQUEUE_DELAY),
+                ..Outcome::done(format!("uninstalling, waiting for: {resources}"))
             };
             Ok(Some(Unfinished::Step(StepEnd::Done(outcome))))
         }
@@ -132,29 +132,29 @@ async fn uninstall(
             attempt.memory.running = None;
             *work = Work {
                 release: attempt.release,
-                woken: attempt.woken,
+                changed: attempt.changed,
             };
             Ok(Some(Unfinished::Attempt(end)))
         }
     }
 }
 
-/// Notes in the status the release that an install has left whose writer was cut off before the status was written; whether
-/// there is one. It was made for this object when its objects carry this object's name.
-async fn find_untold(target: &Target, release: &mut HelmRelease) -> Result<bool, Failure> {
+/// Finds the release of an install that crashed before the status was written, and notes it in the status. Returns whether there is
+/// one: a release belongs to this HelmRelease if its objects have this HelmRelease's name in their labels.
+async fn find_unrecorded_release(target: &Target, release: &mut HelmRelease) -> Result<bool, Failure> {
     let namespace = release.storage_namespace().to_owned();
     let storage = Storage::read(target, &namespace, &release.release_name()).await;
     let storage = match storage {
         Ok(storage) => storage,
-        // Whoever may not read records has written none.
+        // An identity that may not read records has written none.
         Err(error) if error.kind == ErrorKind::Denied => return Ok(false),
         Err(error) => return Err(error.into()),
     };
     let Some(last) = storage.last() else {
         return Ok(false);
     };
-    let unreadable = |what| Failure::retry(reason::FAILED, what);
-    let objects = drift::desired(last, &|_| Some(false)).map_err(unreadable)?;
+    let unreadable = |message| Failure::retry(reason::FAILED, message);
+    let objects = drift_detection::desired(last, &|_| Some(false)).map_err(unreadable)?;
     if !objects
         .iter()
         .any(|object| chart::is_made_for(object, release))

@@ -1,4 +1,4 @@
-//! `status.history`: snapshots of release records, newest first.
+//! `status.history`: snapshots of release records, the newest first.
 
 use crate::flux::{
     HelmRelease, ReleaseAction, SNAPSHOT_VERSION, Snapshot, TestFilter, TestHookStatus,
@@ -6,13 +6,13 @@ use crate::flux::{
 use driftless_helm::record::{RecordedHook, Release, Time, config_digest, observation_digest};
 use std::collections::BTreeMap;
 
-/// What is kept when nothing tells how much: Flux's default of `spec.maxHistory`.
-const MOST: usize = 5;
+/// The number of snapshots to keep: Flux's default of `spec.maxHistory`.
+const DEFAULT_MAX_HISTORY: usize = 5;
 
-/// What a record looks like in the history.
+/// Creates the history entry of a record.
 ///
 /// # Errors
-/// A record that cannot be written as JSON.
+/// The record cannot be serialized as JSON.
 pub fn snapshot(
     record: &Release,
     action: Option<ReleaseAction>,
@@ -40,16 +40,16 @@ pub fn snapshot(
     })
 }
 
-/// A time as Kubernetes writes it.
+/// Formats a time like Kubernetes, without fractions of a second.
 fn whole_seconds(time: Option<Time>) -> Option<String> {
     let seconds = time?.timestamp().as_second();
     Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
 }
 
-/// Whether a record is the one of the snapshot; why not.
+/// Checks that a record matches a snapshot. The digest of a snapshot of an older API version is not checked.
 ///
 /// # Errors
-/// Flux's sentence about what is wrong. A snapshot whose digest was made in an older way is taken as it is.
+/// Flux's reason why the record does not match.
 pub fn verify(snapshot: &Snapshot, record: &Release) -> Result<(), &'static str> {
     if snapshot.api_version != SNAPSHOT_VERSION {
         return Ok(());
@@ -63,18 +63,19 @@ pub fn verify(snapshot: &Snapshot, record: &Release) -> Result<(), &'static str>
     }
 }
 
-/// Puts a snapshot before the others.
+/// Adds a snapshot, and keeps the newest first.
 pub fn prepend(history: &mut Vec<Snapshot>, snapshot: Snapshot) {
     history.insert(0, snapshot);
     history.sort_by_key(|snapshot| -snapshot.version);
 }
 
-/// The newest one.
+/// Returns the newest snapshot.
 pub fn latest(history: &[Snapshot]) -> Option<&Snapshot> {
     history.iter().max_by_key(|snapshot| snapshot.version)
 }
 
-/// What a rollback would go to: the newest one before the latest that was good, and passed its tests where they count.
+/// Returns the target of a rollback: the newest snapshot before the latest that was good, and that passed its tests unless they are
+/// ignored.
 pub fn previous(history: &[Snapshot], ignore_tests: bool) -> Option<&Snapshot> {
     let before = history.iter().skip(1);
     before
@@ -86,7 +87,7 @@ fn is_target(snapshot: &Snapshot, ignore_tests: bool) -> bool {
     snapshot.is_good() && (ignore_tests || !snapshot.has_failed_test())
 }
 
-/// Drops everything older than what a rollback would go to; without that, all but the newest five.
+/// Drops the snapshots that are older than the target of a rollback; without a target, all but the newest five.
 pub fn truncate(history: &mut Vec<Snapshot>, ignore_tests: bool) {
     let target = history
         .iter()
@@ -94,16 +95,16 @@ pub fn truncate(history: &mut Vec<Snapshot>, ignore_tests: bool) {
         .position(|s| is_target(s, ignore_tests));
     match target {
         Some(at) => history.truncate(at + 2),
-        None => history.truncate(MOST),
+        None => history.truncate(DEFAULT_MAX_HISTORY),
     }
 }
 
-/// Drops all but the newest five: with `RetryOnFailure` there is no way back.
+/// Drops all but the newest five snapshots: `RetryOnFailure` never rolls back.
 pub fn truncate_to_newest(history: &mut Vec<Snapshot>) {
-    history.truncate(MOST);
+    history.truncate(DEFAULT_MAX_HISTORY);
 }
 
-/// The tests of a record that are selected, as they went.
+/// Returns the selected tests of a record with their results, by name.
 pub fn test_hooks(
     record: &Release,
     filters: &[TestFilter],
@@ -115,7 +116,7 @@ pub fn test_hooks(
         .collect()
 }
 
-/// Whether a test is run: not one that is left out, and only those that are named if any is.
+/// Returns whether a test is run: it is not excluded, and it is included if any test is.
 pub fn is_selected(test: &str, filters: &[TestFilter]) -> bool {
     let named = |exclude| {
         let of_kind = filters
@@ -135,22 +136,22 @@ fn test_status(hook: &RecordedHook) -> TestHookStatus {
     }
 }
 
-/// Takes over a release that Flux before 2.2 made: its status knows the revision only. Without this the release would be upgraded
-/// once although nothing changed.
+/// Adopts a release of Flux before 2.2, whose status has only the revision. Without this the release would be upgraded once although
+/// nothing changed.
 ///
 /// # Errors
-/// A record that cannot be written as JSON.
+/// The record cannot be serialized as JSON.
 pub fn adopt_legacy(release: &mut HelmRelease, last: Option<&Release>) -> Result<(), String> {
     let status = &release.status;
     if !status.history.is_empty() || status.last_release_revision < 1 {
         return Ok(());
     }
-    let is_it = |record: &&Release| {
+    let is_same = |record: &&Release| {
         record.version == release.status.last_release_revision
             && record.name == release.release_name()
             && record.namespace == release.release_namespace()
     };
-    if let Some(record) = last.filter(is_it) {
+    if let Some(record) = last.filter(is_same) {
         let snapshot = snapshot(record, None, "")?;
         release.status.storage_namespace = release.storage_namespace().to_owned();
         release.status.history = vec![snapshot];

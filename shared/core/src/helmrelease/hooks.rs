@@ -1,9 +1,9 @@
-//! Running the hooks of an event, each to its end before the next.
+//! Runs the hooks of an event, each to its end before the next.
 
 use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::history::is_selected;
-use super::run::{PhaseError, Step, list, told};
+use super::run::{PhaseError, Step, health_text, list};
 use crate::apply::fingerprint::expires;
 use crate::flux::HELM_CONTROLLER;
 use crate::health::{Health, HealthExprs};
@@ -17,14 +17,14 @@ use driftless_manifest::Object;
 use driftless_manifest::yaml::{Dialect, Limits, documents};
 use serde_json::Value;
 
-/// What Helm 3 says when a hook takes longer than it may.
+/// Helm 3's message about a hook that exceeds its timeout.
 const TIMED_OUT: &str = "timed out waiting for the condition";
 
 impl Attempt<'_> {
     /// Runs the hooks of an event, each to its end before the next.
     ///
     /// # Errors
-    /// A hook that failed, as Helm says it.
+    /// A hook failed; the message is Helm's.
     pub async fn hooks(&mut self, event: HookEvent) -> Result<Step, PhaseError> {
         loop {
             let record = self.record()?;
@@ -42,7 +42,7 @@ impl Attempt<'_> {
                 Err(PhaseError::Failed(cause)) => {
                     return Err(PhaseError::Failed(event.failure(&cause)));
                 }
-                Err(later) => return Err(later),
+                Err(transient) => return Err(transient),
             }
         }
     }
@@ -51,7 +51,7 @@ impl Attempt<'_> {
         let mut all = steps(&record.hooks, event);
         if event == HookEvent::Test {
             let filters = self.release.test().filters.clone().unwrap_or_default();
-            all.retain(|step| is_selected(&record.hooks[place(*step)].name, &filters));
+            all.retain(|step| is_selected(&record.hooks[hook_index(*step)].name, &filters));
         }
         all
     }
@@ -62,14 +62,14 @@ impl Attempt<'_> {
         event: HookEvent,
         step: HookStep,
     ) -> Result<Step, PhaseError> {
-        let Some(hook) = record.hooks.get(place(step)) else {
+        let Some(hook) = record.hooks.get(hook_index(step)) else {
             return Ok(Step::Done);
         };
         match step {
             HookStep::Delete(_) => self.delete_hook(record, hook).await,
             HookStep::Create(at) => self.create_hook(record, at, event).await,
             HookStep::Watch(at) => self.watch_hook(record, at, event).await,
-            // A log is for the terminal of who runs Helm by hand.
+            // Logs are for a user who runs the Helm CLI in a terminal.
             HookStep::Log(_) => Ok(Step::Done),
         }
     }
@@ -99,7 +99,7 @@ impl Attempt<'_> {
                     .await?
                     .is_some()
                 {
-                    left.push((live.id(), told(Health::Terminating, "")));
+                    left.push((live.id(), health_text(Health::Terminating, "")));
                 }
             }
             if left.is_empty() {
@@ -135,18 +135,18 @@ impl Attempt<'_> {
                 }
             };
             if let Err(error) = created {
-                // The step before this one may have made it, and died.
+                // A previous step may have created the object before it crashed.
                 if was_started && error.kind == ErrorKind::Conflict {
                     continue;
                 }
-                let broken = PhaseError::from(error);
-                if let PhaseError::Failed(cause) = &broken {
+                let error = PhaseError::from(error);
+                if let PhaseError::Failed(cause) = &error {
                     let now = self.moment();
                     self.note_hook(at, now, false);
-                    let what = record.hooks[at].create_failure(event, cause);
-                    return Err(PhaseError::Failed(what));
+                    let message = record.hooks[at].create_failure(event, cause);
+                    return Err(PhaseError::Failed(message));
                 }
-                return Err(broken);
+                return Err(error);
             }
         }
         Ok(Step::Done)
@@ -174,16 +174,16 @@ impl Attempt<'_> {
                     .await?;
                 match verdict(object, live.as_ref(), exprs) {
                     Verdict::Done => {}
-                    Verdict::Open => open.push((object.id(), told(Health::InProgress, ""))),
-                    Verdict::Failed(why) => {
-                        failed.push((object.id(), told(Health::Failed, "")));
-                        causes.push(why);
+                    Verdict::Open => open.push((object.id(), health_text(Health::InProgress, ""))),
+                    Verdict::Failed(cause) => {
+                        failed.push((object.id(), health_text(Health::Failed, "")));
+                        causes.push(cause);
                     }
                 }
             }
-            // One that failed does not end the wait for the others: it may be a migration.
+            // One failed object does not end the wait for the others, which may be migrations.
             match (causes.first(), open.is_empty()) {
-                (Some(why), _) if is_legacy => break why.clone(),
+                (Some(cause), _) if is_legacy => break cause.clone(),
                 (Some(_), true) => {
                     let failed = list(&failed);
                     break format!("failed early due to stalled resources: [{failed}]");
@@ -221,7 +221,7 @@ impl Attempt<'_> {
         Err(PhaseError::Failed(cause))
     }
 
-    /// Notes in the record how a hook ended; a later write of the record keeps it.
+    /// Notes the result of a hook in the record in memory; the next write of the record stores it.
     fn note_hook(&mut self, at: usize, now: Time, succeeded: bool) {
         let version = self
             .memory
@@ -235,7 +235,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The objects of a hook. They carry no marks of Helm's.
+    /// Returns the objects of a hook. They do not have Helm's ownership labels and annotations.
     async fn hook_items(
         &self,
         record: &Release,
@@ -266,7 +266,7 @@ impl Attempt<'_> {
     }
 }
 
-fn place(step: HookStep) -> usize {
+fn hook_index(step: HookStep) -> usize {
     match step {
         HookStep::Delete(at) | HookStep::Create(at) | HookStep::Watch(at) | HookStep::Log(at) => at,
     }
@@ -278,8 +278,8 @@ enum Verdict {
     Failed(String),
 }
 
-/// Whether a hook's object is done: a Job or Pod when it succeeded, a kind with expressions when they say so, everything else when it
-/// is there.
+/// Returns the state of a hook's object: a Job or Pod is done when it succeeded, a kind with health expressions when they are true, and
+/// any other object when it exists.
 fn verdict(object: &Object, live: Option<&Object>, exprs: Option<&HealthExprs>) -> Verdict {
     let name = object.name();
     let status = |pointer: &str| live.and_then(|live| live.pointer(pointer));
@@ -291,8 +291,8 @@ fn verdict(object: &Object, live: Option<&Object>, exprs: Option<&HealthExprs>) 
                 all.find(|one| one["type"] == kind && one["status"] == "True")
             };
             if let Some(failed) = holds("Failed") {
-                let why = failed["reason"].as_str().unwrap_or_default();
-                return Verdict::Failed(format!("job {name} failed: {why}"));
+                let reason = failed["reason"].as_str().unwrap_or_default();
+                return Verdict::Failed(format!("job {name} failed: {reason}"));
             }
             match holds("Complete").is_some() || (live.is_none() && expires(object)) {
                 true => Verdict::Done,

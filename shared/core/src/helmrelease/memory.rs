@@ -1,4 +1,4 @@
-//! What a HelmRelease's step remembers in the bucket. All of it can be lost: a release that is left pending is unlocked then.
+//! The memory of a HelmRelease's step in the bucket. All of it may be lost: a release that is left pending is then unlocked.
 
 use super::action::{Action, ActionKind};
 use super::plan::{self, Cursor, Phase};
@@ -7,22 +7,22 @@ use crate::flux::HelmRelease;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The record.
+/// The memory of a HelmRelease between its steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// The chart that was looked at last.
+    /// The chart that was loaded last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart: Option<ChartFacts>,
-    /// The action that is under way.
+    /// The running action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Running>,
-    /// The release's objects as they were when drift was looked for last, by inventory id. The timer compares.
+    /// The fingerprints of the release's objects at the last drift check, by inventory id. The sweep compares with them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, Applied>,
 }
 
-/// What of a chart tells whether its release is the one that is wanted.
+/// The facts about a chart that decide whether its release is the desired one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChartFacts {
@@ -30,25 +30,25 @@ pub struct ChartFacts {
     pub artifact: String,
     /// The chart's name.
     pub name: String,
-    /// The chart's version, with that of an OCI artifact's digest.
+    /// The chart's version, with the start of an OCI artifact's digest as build metadata.
     pub version: String,
-    /// The version of what the chart installs, or empty.
+    /// The `appVersion` of the chart, or empty.
     pub app_version: String,
     /// The digest of an OCI artifact, or empty.
     pub oci_digest: String,
 }
 
-/// Something that is done to a release.
+/// An operation on a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
     /// An action of an attempt.
     Act(Action),
-    /// An uninstall that is no remediation: the object is deleted, or what it releases is another one now.
+    /// An uninstall that is not a remediation: the HelmRelease is deleted, or its release has another name, namespace or chart now.
     Uninstall,
 }
 
 impl Operation {
-    /// Its phases.
+    /// Returns the phases of the operation.
     pub fn phases(&self, release: &HelmRelease) -> Vec<Phase> {
         match self {
             Self::Act(action) => plan::phases(action, release),
@@ -57,33 +57,33 @@ impl Operation {
     }
 }
 
-/// An action that is under way.
+/// A running operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// What is done.
+    /// The operation that runs.
     #[serde(alias = "doing")]
     pub operation: Operation,
-    /// The kinds of the actions of this attempt before it.
+    /// The kinds of the previous actions of this attempt.
     pub done: Vec<ActionKind>,
-    /// How far it is.
+    /// The next phase of the operation.
     pub cursor: Cursor,
-    /// The generation that it is done for.
+    /// The generation of the HelmRelease that the operation is for.
     pub generation: i64,
-    /// The chart that it is done with.
+    /// The chart that the operation uses.
     pub chart: ChartFacts,
-    /// When it began, in milliseconds since 1970.
+    /// The start of the operation, in milliseconds since 1970.
     #[serde(default)]
     pub since: u64,
-    /// The revision that it makes, or that it is done to.
+    /// The revision that the operation creates or changes.
     pub record: i64,
-    /// The revision that it replaces.
+    /// The revision that the operation replaces.
     pub replaces: Option<i64>,
-    /// The revisions that it has written.
+    /// The revisions that the operation has written.
     pub written: Vec<i64>,
 }
 
 impl Running {
-    /// Notes that a revision was written.
+    /// Notes that the operation wrote a revision.
     pub fn wrote(&mut self, version: i64) {
         if !self.written.contains(&version) {
             self.written.push(version);

@@ -1,9 +1,9 @@
 //! The step of a HelmRelease: chart, values, state, action, status.
 //!
-//! A step reads the release records, asks [`state::determine`], lets [`action::decide`] say what to do, runs that ([`plan`] has the
-//! phases), and gives what came of it to [`outcome::record`]; then it asks again until the answer is a pause. What decides works
-//! on plain data, so that each rule of Flux's helm-controller 1.6 is a line of a table; what acts is `attempt` and the modules
-//! beside it. A wait ends the step: [`memory`] says where the next one goes on.
+//! A step reads the release records, determines the state ([`state::determine`]), decides on an action ([`action::decide`]), runs it
+//! ([`plan`] has the phases), and records the result ([`outcome::record`]); it repeats this until the decision is a pause. The modules
+//! that decide work on plain data, so that each rule of Flux's helm-controller 1.6 is a line of a table in a test; `attempt` and the
+//! modules that it uses act on the cluster. A long wait ends the step: the cursor in [`memory`] has the phase where the next one continues.
 
 pub mod action;
 mod apply;
@@ -11,25 +11,25 @@ mod attempt;
 mod chart;
 mod client_side;
 pub mod conditions;
-mod correct;
-pub mod drift;
+mod drift_correction;
+pub mod drift_detection;
 mod finalize;
 pub mod history;
 mod hooks;
 pub mod memory;
 mod objects;
+mod objects_to_uninstall;
 pub mod outcome;
 pub mod plan;
 mod post_render;
+mod readiness;
 mod records;
-mod released;
 mod render;
 mod report;
 mod run;
 pub mod state;
 mod storage;
 pub mod values;
-mod wait;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ use attempt::{Attempt, AttemptEnd};
 pub use chart::{ORIGIN_NAME as OWNER_NAME, ORIGIN_NAMESPACE as OWNER_NAMESPACE};
 use conditions::{mark_reconciling, reasons};
 use memory::Operation;
-pub(crate) use released::released;
+pub(crate) use objects_to_uninstall::objects_to_uninstall;
 use storage::Storage;
 
 /// Reconciles HelmReleases as helm-controller does.
@@ -82,22 +82,22 @@ impl Reconciler for HelmReleases {
     }
 }
 
-/// What is remembered of a release, while a step has it.
+/// The memory of a release during a step.
 type Memory = driver::Memory<memory::Memory>;
 
-/// What a step works on.
+/// The state that a step changes.
 pub struct Work {
-    /// The object, with its status as it will be written.
+    /// The object, with the status to write.
     release: HelmRelease,
-    /// Objects that were changed: their own steps are next.
-    woken: Vec<ObjectRef>,
+    /// The objects that were changed: they are reconciled next.
+    changed: Vec<ObjectRef>,
 }
 
 impl Work {
     fn new(release: HelmRelease) -> Self {
         Self {
             release,
-            woken: Vec::new(),
+            changed: Vec::new(),
         }
     }
 }
@@ -109,39 +109,40 @@ async fn run(
 ) -> Result<AttemptEnd, Failure> {
     let release = &mut work.release;
     if memory.running.is_none() {
-        let (why, what) = (reason::PROGRESSING, "Fulfilling prerequisites");
-        mark_reconciling(release, why, what, &rfc3339(context.ports.clock.now()));
+        let now = rfc3339(context.ports.clock.now());
+        let message = "Fulfilling prerequisites";
+        mark_reconciling(release, reason::PROGRESSING, message, &now);
     }
     check(release)?;
     if let Some(chart) = chart::reconcile(context, release).await? {
-        work.woken.push(chart);
+        work.changed.push(chart);
     }
     let dependencies = release.dependencies();
     dependencies::check(context, &release.object, dependencies, &|_| false).await?;
     let source = chart::find_artifact(context, release).await?;
-    let target = target::connect(context, release).await.map_err(|none| {
-        let mut failure = Failure::from(none);
+    let target = target::connect(context, release).await.map_err(|error| {
+        let mut failure = Failure::from(error);
         if failure.reason == reason::FAILED {
             failure.reason = reasons::REST_CLIENT_ERROR;
         }
         failure
     })?;
     let storage = read_storage(&target, release, memory.running.is_some()).await?;
-    if !goes_on(release, memory, &source.1, &storage) {
+    if !can_continue(release, memory, &source.1, &storage) {
         memory.running = None;
     }
     let mut attempt = Attempt::new(context, release.clone(), target, storage, memory);
     attempt.source = Some(source);
-    attempt.woken.append(&mut work.woken);
+    attempt.changed.append(&mut work.changed);
     let end = attempt.drive().await;
     *work = Work {
         release: attempt.release,
-        woken: attempt.woken,
+        changed: attempt.changed,
     };
     end
 }
 
-/// Refuses what cannot be done, before anything is.
+/// Checks the durations and expressions of the spec before anything is done.
 fn check(release: &HelmRelease) -> Result<(), Failure> {
     let durations = [
         release.interval(),
@@ -153,13 +154,13 @@ fn check(release: &HelmRelease) -> Result<(), Failure> {
         release.uninstall_timeout(),
     ];
     for duration in durations {
-        duration.map_err(|what| Failure::terminal(reason::FAILED, what))?;
+        duration.map_err(|message| Failure::terminal(reason::FAILED, message))?;
     }
     expressions(&release.spec.health_check_exprs)?;
     Ok(())
 }
 
-/// The records of the release that is wanted, or of the one that is there while something is done to it.
+/// Reads the records of the desired release, or of the current one while an operation on it runs.
 async fn read_storage(
     target: &Target,
     release: &HelmRelease,
@@ -176,8 +177,8 @@ async fn read_storage(
     Ok(Storage::read(target, namespace, &name).await?)
 }
 
-/// Whether the action that is remembered is still the one to do.
-fn goes_on(
+/// Returns whether the operation in the memory is still the right one to continue.
+fn can_continue(
     release: &HelmRelease,
     memory: &Memory,
     artifact: &ArtifactStatus,

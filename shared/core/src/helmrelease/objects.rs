@@ -1,8 +1,8 @@
-//! The objects of a record in the cluster: which kinds they are, what is there, whose it is.
+//! The objects of a record in the cluster: their kinds, the live objects, and their owner.
 
 use super::action::Action;
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
-use super::drift;
+use super::drift_detection;
 use super::memory::Operation;
 use super::run::PhaseError;
 use crate::flux::HelmRelease;
@@ -13,10 +13,10 @@ use driftless_helm::record::Release;
 use driftless_manifest::{Gvk, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What Helm 4.2 says before it names a kind that is not served.
+/// Returns the prefix of Helm 4.2's message about a kind that is not served.
 pub fn manifest_error_prefix(operation: &Operation) -> &'static str {
     match operation {
-        // Its manifest is checked when it is rendered, before there is more to say.
+        // Helm checks the manifest of an upgrade when it is rendered, and adds no prefix there.
         Operation::Act(Action::Upgrade) => "",
         Operation::Act(Action::Rollback(_)) => {
             "unable to build kubernetes objects from new release manifest: "
@@ -25,10 +25,10 @@ pub fn manifest_error_prefix(operation: &Operation) -> &'static str {
     }
 }
 
-/// The objects of a record.
+/// Returns the objects of a record.
 ///
 /// # Errors
-/// A manifest that cannot be read, a kind that the cluster does not serve: `manifest_error_prefix` is said before.
+/// The manifest cannot be parsed, or the cluster does not serve a kind; that message starts with `manifest_error_prefix`.
 pub async fn items(
     target: &Target,
     record: &Release,
@@ -48,15 +48,15 @@ pub async fn items(
     }
 }
 
-/// The objects of a record whose kinds are served, and those whose are not.
+/// Returns the objects of a record whose kinds are served, and the others.
 ///
 /// # Errors
-/// A manifest that cannot be read.
+/// The manifest cannot be parsed.
 pub async fn known_items(
     target: &Target,
     record: &Release,
 ) -> Result<(Vec<Item>, Vec<Object>), PhaseError> {
-    let all = drift::desired(record, &|_| Some(false)).map_err(PhaseError::Failed)?;
+    let all = drift_detection::desired(record, &|_| Some(false)).map_err(PhaseError::Failed)?;
     let kinds: BTreeSet<Gvk> = all.iter().map(Object::gvk).collect();
     let mut resources = BTreeMap::new();
     for gvk in kinds {
@@ -66,7 +66,7 @@ pub async fn known_items(
     }
     let namespaced = |gvk: &Gvk| Some(resources.get(gvk).is_some_and(|found| found.namespaced));
     let (mut items, mut missing) = (Vec::new(), Vec::new());
-    for object in drift::desired(record, &namespaced).map_err(PhaseError::Failed)? {
+    for object in drift_detection::desired(record, &namespaced).map_err(PhaseError::Failed)? {
         match resources.get(&object.gvk()) {
             Some(resource) => items.push(Item::new(object, resource.clone())),
             None => missing.push(object),
@@ -75,7 +75,7 @@ pub async fn known_items(
     Ok((items, missing))
 }
 
-/// The live objects behind items, by their ids.
+/// Reads the live objects of items, by their ids.
 ///
 /// # Errors
 /// The cluster's.
@@ -91,18 +91,18 @@ pub async fn live(
     read(target, items, &selector, Denied::Error).await
 }
 
-/// Whether Helm's marks say that an object belongs to a release; else what Helm says is wrong with them.
+/// Checks that an object belongs to a release by Helm's label and annotations.
 ///
 /// # Errors
-/// Helm's words.
+/// Helm's message about what is wrong with them.
 pub fn owned_by(live: &Object, record: &Release) -> Result<(), String> {
-    let wants = |what: &str, key: &str, have: Option<&str>, want: &str| match have {
+    let check = |field: &str, key: &str, have: Option<&str>, want: &str| match have {
         Some(have) if have == want => None,
         Some(have) => Some(format!(
-            "{what} validation error: key \"{key}\" must equal \"{want}\": current value is \"{have}\""
+            "{field} validation error: key \"{key}\" must equal \"{want}\": current value is \"{have}\""
         )),
         None => Some(format!(
-            "{what} validation error: missing key \"{key}\": must be set to \"{want}\""
+            "{field} validation error: missing key \"{key}\": must be set to \"{want}\""
         )),
     };
     let managed_by = "app.kubernetes.io/managed-by";
@@ -111,9 +111,9 @@ pub fn owned_by(live: &Object, record: &Release) -> Result<(), String> {
         "meta.helm.sh/release-namespace",
     );
     let wrong: Vec<String> = [
-        wants("label", managed_by, live.label(managed_by), "Helm"),
-        wants("annotation", name, live.annotation(name), &record.name),
-        wants(
+        check("label", managed_by, live.label(managed_by), "Helm"),
+        check("annotation", name, live.annotation(name), &record.name),
+        check(
             "annotation",
             namespace,
             live.annotation(namespace),

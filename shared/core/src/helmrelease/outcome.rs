@@ -1,4 +1,4 @@
-//! What an action leaves behind: snapshots, counters, conditions, an event.
+//! Records the result of an action in the status: snapshots, failure counters and conditions, and returns the event to emit.
 
 use super::action::Action;
 use super::conditions::{RELEASED, REMEDIATED, TEST_SUCCESS, mark, reasons, summarize};
@@ -7,48 +7,48 @@ use super::memory::ChartFacts;
 use crate::flux::{ConditionStatus, HelmRelease, READY, ReleaseAction, Snapshot, reason};
 use driftless_helm::record::{Release, Status};
 
-/// An action that was run.
+/// The result of an action.
 #[derive(Clone, Copy, Debug)]
-pub struct Ran<'r> {
-    /// The action.
+pub struct ActionResult<'r> {
+    /// The action that has run.
     pub action: &'r Action,
-    /// The records that it wrote or deleted, each as it was written last, in the order of the first writes.
+    /// The records that the action wrote or deleted, each in its last state, in the order of the first writes.
     pub written: &'r [Release],
-    /// Why it failed.
+    /// The error of the action, if it failed.
     pub error: Option<&'r str>,
-    /// The chart that it used.
+    /// The chart that the action used.
     pub chart: &'r ChartFacts,
-    /// What drifted and was set right.
+    /// The corrections of drift, a line for each object.
     pub corrected: &'r [String],
 }
 
-/// What users are told.
+/// An event about a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseEvent {
-    /// Whether it is a warning.
+    /// True if the event is a warning.
     pub warning: bool,
-    /// The event's reason.
+    /// The reason of the event.
     pub reason: &'static str,
-    /// The event's message.
+    /// The message of the event.
     pub message: String,
-    /// The event's metadata.
-    pub about: About,
+    /// The metadata of the event.
+    pub metadata: EventMetadata,
 }
 
-/// The metadata of an event: what of a release is told to those who are notified.
+/// The metadata of an event, which notifications include.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct EventMetadata {
     /// The chart's version.
     pub revision: String,
-    /// The digest of the values: it tells one attempt from another.
+    /// The digest of the values, which identifies an attempt.
     pub token: String,
-    /// The version of what the chart installs.
+    /// The `appVersion` of the chart.
     pub app_version: String,
-    /// The digest of the OCI artifact that the chart came in.
+    /// The digest of the OCI artifact of the chart.
     pub oci_digest: String,
 }
 
-impl About {
+impl EventMetadata {
     fn of(snapshot: &Snapshot) -> Self {
         Self {
             revision: snapshot.chart_version.clone(),
@@ -58,7 +58,7 @@ impl About {
         }
     }
 
-    /// What was tried, of which no release was made.
+    /// Creates the metadata of an attempt that made no release.
     fn of_attempt(release: &HelmRelease, chart: &ChartFacts) -> Self {
         Self {
             revision: chart.version.clone(),
@@ -68,8 +68,8 @@ impl About {
         }
     }
 
-    /// The keys of helm-controller's events, with their values.
-    pub fn metadata(&self) -> [(&'static str, &str); 4] {
+    /// Returns the keys of helm-controller's events with their values.
+    pub fn entries(&self) -> [(&'static str, &str); 4] {
         [
             ("revision", &self.revision),
             ("token", &self.token),
@@ -79,16 +79,16 @@ impl About {
     }
 }
 
-/// The messages of helm-controller.
+/// The messages of helm-controller about installs and upgrades.
 pub mod messages {
     use crate::flux::Snapshot;
 
-    /// `Helm install succeeded …`
+    /// Returns the message `Helm install succeeded …`.
     pub fn install_succeeded(current: &Snapshot) -> String {
         succeeded("install", current)
     }
 
-    /// `Helm upgrade succeeded …`
+    /// Returns the message `Helm upgrade succeeded …`.
     pub fn upgrade_succeeded(current: &Snapshot) -> String {
         succeeded("upgrade", current)
     }
@@ -99,7 +99,7 @@ pub mod messages {
     }
 }
 
-/// Prepares the status for an install or upgrade: what other actions said no longer counts.
+/// Prepares the status for an install or upgrade: removes the conditions of previous tests and remediations.
 pub fn begin(release: &mut HelmRelease, action: &Action) {
     let attempted = match action {
         Action::Install => ReleaseAction::Install,
@@ -114,71 +114,75 @@ pub fn begin(release: &mut HelmRelease, action: &Action) {
     release.status.conditions.remove(REMEDIATED);
 }
 
-/// Writes into the status what came of an action, and makes `Ready` of it. The error, if it is returned, is that of an action which
-/// left nothing in the storage: it is tried again without being counted.
+/// Records the result of an action in the status, and summarizes `Ready`. Returns the event to emit.
 ///
 /// # Errors
-/// A record that cannot be written as JSON.
+/// A record cannot be serialized as JSON.
 pub fn record(
     release: &mut HelmRelease,
-    ran: &Ran<'_>,
+    result: &ActionResult<'_>,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
-    let told = match ran.action {
-        Action::Install => record_release(release, ran, ReleaseAction::Install, now)?,
-        Action::Upgrade => record_release(release, ran, ReleaseAction::Upgrade, now)?,
-        Action::Rollback(target) => rolled_back(release, ran, target, now)?,
-        Action::UninstallRemediation => uninstalled(release, ran, now)?,
-        Action::Test => tested(release, ran, now)?,
-        Action::Unlock => unlocked(release, ran, now)?,
-        Action::CorrectDrift => corrected(release, ran, now),
+    let event = match result.action {
+        Action::Install => record_release(release, result, ReleaseAction::Install, now)?,
+        Action::Upgrade => record_release(release, result, ReleaseAction::Upgrade, now)?,
+        Action::Rollback(target) => record_rollback(release, result, target, now)?,
+        Action::UninstallRemediation => record_remediation(release, result, now)?,
+        Action::Test => record_test(release, result, now)?,
+        Action::Unlock => record_unlock(release, result, now)?,
+        Action::CorrectDrift => record_correction(release, result, now),
     };
-    // Flux does not do so after an uninstall, which leaves the failure of before in Ready until the next look.
+    // Flux does not summarize after an uninstall, so that Ready keeps the previous failure until the next reconciliation.
     if !matches!(
-        ran.action,
+        result.action,
         Action::UninstallRemediation | Action::CorrectDrift
     ) {
         summarize(release, now);
     }
-    Ok(told)
+    Ok(event)
 }
 
-/// Whether an action that failed left something behind, so that its failure counts and needs to be made good.
-pub fn left_something(ran: &Ran<'_>) -> bool {
-    !ran.written.is_empty()
+/// Returns whether a failed action left records, so that its failure counts and needs a remediation.
+pub fn left_records(result: &ActionResult<'_>) -> bool {
+    !result.written.is_empty()
 }
 
-fn told(warning: bool, reason: &'static str, message: String, about: About) -> ReleaseEvent {
+fn event(
+    warning: bool,
+    reason: &'static str,
+    message: String,
+    metadata: EventMetadata,
+) -> ReleaseEvent {
     ReleaseEvent {
         warning,
         reason,
         message,
-        about,
+        metadata,
     }
 }
 
-/// An install or upgrade.
+/// Records the result of an install or upgrade.
 fn record_release(
     release: &mut HelmRelease,
-    ran: &Ran<'_>,
+    result: &ActionResult<'_>,
     action: ReleaseAction,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
-    let newest = ran.written.iter().max_by_key(|record| record.version);
-    for record in ran.written {
+    let newest = result.written.iter().max_by_key(|record| record.version);
+    for record in result.written {
         if Some(record.version) == newest.map(|newest| newest.version) {
             let oci_digest = release.status.last_attempted_revision_digest.clone();
             let made = snapshot(record, Some(action), &oci_digest)?;
             prepend(&mut release.status.history, made);
         } else {
-            // What it superseded loses its action, as in Flux: only the tests are kept.
+            // As in Flux, the snapshot of a superseded record loses its action and keeps its tests.
             replace(release, record, |_| None, true)?;
         }
     }
     let is_install = action == ReleaseAction::Install;
-    if let Some(error) = ran.error {
+    if let Some(error) = result.error {
         release.status.failures += 1;
-        if left_something(ran) {
+        if left_records(result) {
             match is_install {
                 true => release.status.install_failures += 1,
                 false => release.status.upgrade_failures += 1,
@@ -193,8 +197,8 @@ fn record_release(
             "Helm {action} failed for release {}/{} with chart {}@{}: {}",
             release.release_namespace(),
             release.long_release_name(),
-            ran.chart.name,
-            ran.chart.version,
+            result.chart.name,
+            result.chart.version,
             error.trim()
         );
         mark(
@@ -205,8 +209,8 @@ fn record_release(
             &message,
             now,
         );
-        let about = About::of_attempt(release, ran.chart);
-        return Ok(Some(told(true, reason, message, about)));
+        let metadata = EventMetadata::of_attempt(release, result.chart);
+        return Ok(Some(event(true, reason, message, metadata)));
     }
     let Some(current) = history::latest(&release.status.history).cloned() else {
         return Ok(None);
@@ -247,10 +251,11 @@ fn record_release(
     if only_retries {
         release.status.clear_failures();
     }
-    Ok(Some(told(false, reason, message, About::of(&current))))
+    let metadata = EventMetadata::of(&current);
+    Ok(Some(event(false, reason, message, metadata)))
 }
 
-/// Renews the snapshot of a record, if there is one. Returns whether there is.
+/// Updates the snapshot of a record. Returns whether the history has one.
 fn replace(
     release: &mut HelmRelease,
     record: &Release,
@@ -270,17 +275,17 @@ fn replace(
     Ok(true)
 }
 
-/// A correction of drift. What could not be corrected is told; the next look finds it again.
-fn corrected(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Option<ReleaseEvent> {
+/// Records a correction of drift. The event has the errors; the next check finds the drift that is left.
+fn record_correction(release: &mut HelmRelease, result: &ActionResult<'_>, now: &str) -> Option<ReleaseEvent> {
     let current = history::latest(&release.status.history)?.clone();
-    let (name, about) = (current.full_name(), About::of(&current));
-    let lines = ran.corrected.join("\n");
-    let Some(error) = ran.error else {
+    let (name, metadata) = (current.full_name(), EventMetadata::of(&current));
+    let lines = result.corrected.join("\n");
+    let Some(error) = result.error else {
         let message = format!("Cluster state of release {name} has been corrected:\n{lines}");
-        let is_told = !ran.corrected.is_empty();
-        return is_told.then(|| told(false, reasons::DRIFT_CORRECTED, message, about));
+        let is_news = !result.corrected.is_empty();
+        return is_news.then(|| event(false, reasons::DRIFT_CORRECTED, message, metadata));
     };
-    let (partially, done) = match ran.corrected.is_empty() {
+    let (partially, done) = match result.corrected.is_empty() {
         true => ("", String::new()),
         false => (
             "partially ",
@@ -298,16 +303,21 @@ fn corrected(release: &mut HelmRelease, ran: &Ran<'_>, now: &str) -> Option<Rele
         progress,
         now,
     );
-    Some(told(true, reasons::DRIFT_CORRECTION_FAILED, message, about))
+    Some(event(
+        true,
+        reasons::DRIFT_CORRECTION_FAILED,
+        message,
+        metadata,
+    ))
 }
 
-fn rolled_back(
+fn record_rollback(
     release: &mut HelmRelease,
-    ran: &Ran<'_>,
+    result: &ActionResult<'_>,
     target: &Snapshot,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
-    for record in ran.written {
+    for record in result.written {
         if !replace(release, record, |_| Some(ReleaseAction::Rollback), true)? {
             let made = snapshot(record, Some(ReleaseAction::Rollback), "")?;
             prepend(&mut release.status.history, made);
@@ -318,12 +328,12 @@ fn rolled_back(
         target.full_name(),
         target.chart()
     );
-    // The token is that of what was tried: the rollback is its answer.
-    let about = About {
+    // The token is that of the failed attempt, which the rollback remediates.
+    let metadata = EventMetadata {
         token: release.status.last_attempted_config_digest.clone(),
-        ..About::of(target)
+        ..EventMetadata::of(target)
     };
-    let told = match ran.error {
+    let event = match result.error {
         Some(error) => {
             release.status.failures += 1;
             let message = format!("{subject} failed: {}", error.trim());
@@ -335,7 +345,7 @@ fn rolled_back(
                 &message,
                 now,
             );
-            told(true, reasons::ROLLBACK_FAILED, message, about)
+            event(true, reasons::ROLLBACK_FAILED, message, metadata)
         }
         None => {
             let message = format!("{subject} succeeded");
@@ -347,18 +357,18 @@ fn rolled_back(
                 &message,
                 now,
             );
-            told(false, reasons::ROLLBACK_SUCCEEDED, message, about)
+            event(false, reasons::ROLLBACK_SUCCEEDED, message, metadata)
         }
     };
-    Ok(Some(told))
+    Ok(Some(event))
 }
 
-fn uninstalled(
+fn record_remediation(
     release: &mut HelmRelease,
-    ran: &Ran<'_>,
+    result: &ActionResult<'_>,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
-    for record in ran.written {
+    for record in result.written {
         let action = ReleaseAction::UninstallRemediation;
         replace(release, record, |_| Some(action), true)?;
     }
@@ -370,7 +380,7 @@ fn uninstalled(
         current.full_name(),
         current.chart()
     );
-    let told = match ran.error {
+    let event = match result.error {
         Some(error) => {
             release.status.failures += 1;
             let message = format!("{subject} failed: {}", error.trim());
@@ -382,11 +392,11 @@ fn uninstalled(
                 &message,
                 now,
             );
-            told(
+            event(
                 true,
                 reasons::UNINSTALL_FAILED,
                 message,
-                About::of(&current),
+                EventMetadata::of(&current),
             )
         }
         None => {
@@ -399,38 +409,39 @@ fn uninstalled(
                 &message,
                 now,
             );
-            told(
+            event(
                 false,
                 reasons::UNINSTALL_SUCCEEDED,
                 message,
-                About::of(&current),
+                EventMetadata::of(&current),
             )
         }
     };
-    Ok(Some(told))
+    Ok(Some(event))
 }
 
-/// How an uninstall went that is no remediation: the HelmRelease is deleted, or what it releases is another one now.
+/// The result of an uninstall that is not a remediation: the HelmRelease is deleted, or its release has another name, namespace or
+/// chart now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uninstalled<'e> {
-    /// It was done.
+pub enum UninstallResult<'e> {
+    /// The release was uninstalled.
     Done,
-    /// There was no record: somebody else did it.
+    /// No record exists: another client uninstalled the release.
     NotFound,
-    /// The record that is kept says that it was done before.
-    Before,
-    /// It failed.
+    /// The record that was kept has the status uninstalled.
+    AlreadyDone,
+    /// The uninstall failed with this error.
     Failed(&'e str),
 }
 
-/// Writes into the status what came of an uninstall that is no remediation.
+/// Records the result of an uninstall that is not a remediation. Returns the event to emit.
 ///
 /// # Errors
-/// A record that cannot be written as JSON.
+/// A record cannot be serialized as JSON.
 pub fn record_uninstall(
     release: &mut HelmRelease,
     written: &[Release],
-    went: Uninstalled<'_>,
+    result: UninstallResult<'_>,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
     for record in written {
@@ -441,18 +452,18 @@ pub fn record_uninstall(
     };
     let (name, chart) = (current.full_name(), current.chart());
     let succeeded = reasons::UNINSTALL_SUCCEEDED;
-    let (reason, message, is_told) = match went {
-        Uninstalled::Done => (succeeded, messages::succeeded("uninstall", &current), true),
-        Uninstalled::NotFound => {
+    let (reason, message, has_event) = match result {
+        UninstallResult::Done => (succeeded, messages::succeeded("uninstall", &current), true),
+        UninstallResult::NotFound => {
             let message = format!("Release {name} was not found, assuming it is uninstalled");
             (succeeded, message, false)
         }
-        Uninstalled::Before => (
+        UninstallResult::AlreadyDone => (
             succeeded,
             format!("Release {name} was already uninstalled"),
             false,
         ),
-        Uninstalled::Failed(error) => {
+        UninstallResult::Failed(error) => {
             release.status.failures += 1;
             let error = error.trim();
             let message =
@@ -460,7 +471,7 @@ pub fn record_uninstall(
             (reasons::UNINSTALL_FAILED, message, true)
         }
     };
-    if went == Uninstalled::Done {
+    if result == UninstallResult::Done {
         release.status.inventory = None;
     }
     mark(
@@ -472,17 +483,18 @@ pub fn record_uninstall(
         now,
     );
     summarize(release, now);
-    let warning = matches!(went, Uninstalled::Failed(_));
-    Ok(is_told.then(|| told(warning, reason, message, About::of(&current))))
+    let warning = matches!(result, UninstallResult::Failed(_));
+    let metadata = EventMetadata::of(&current);
+    Ok(has_event.then(|| event(warning, reason, message, metadata)))
 }
 
-fn tested(
+fn record_test(
     release: &mut HelmRelease,
-    ran: &Ran<'_>,
+    result: &ActionResult<'_>,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
     let filters = release.test().filters.clone().unwrap_or_default();
-    for record in ran.written {
+    for record in result.written {
         let Some(latest) = release.status.history.first_mut() else {
             continue;
         };
@@ -499,7 +511,7 @@ fn tested(
         let (name, chart) = (current.full_name(), current.chart());
         format!("Helm test {verb} for release {name} with chart {chart}")
     };
-    if let Some(error) = ran.error {
+    if let Some(error) = result.error {
         release.status.failures += 1;
         if current.has_been_tested() {
             count_test_failure(release);
@@ -513,11 +525,11 @@ fn tested(
             &message,
             now,
         );
-        return Ok(Some(told(
+        return Ok(Some(event(
             true,
             reasons::TEST_FAILED,
             message,
-            About::of(&current),
+            EventMetadata::of(&current),
         )));
     }
     let hooks = match current.test_hooks.as_ref().map_or(0, |hooks| hooks.len()) {
@@ -534,15 +546,15 @@ fn tested(
         &message,
         now,
     );
-    Ok(Some(told(
+    Ok(Some(event(
         false,
         reasons::TEST_SUCCEEDED,
         message,
-        About::of(&current),
+        EventMetadata::of(&current),
     )))
 }
 
-/// A failed test counts as a failure of the action that it tested, unless failures are ignored.
+/// Counts a failed test as a failure of the action that it tested, unless test failures are ignored.
 fn count_test_failure(release: &mut HelmRelease) {
     let Some(remediation) = release.active_remediation() else {
         return;
@@ -556,12 +568,12 @@ fn count_test_failure(release: &mut HelmRelease) {
     }
 }
 
-fn unlocked(
+fn record_unlock(
     release: &mut HelmRelease,
-    ran: &Ran<'_>,
+    result: &ActionResult<'_>,
     now: &str,
 ) -> Result<Option<ReleaseEvent>, String> {
-    let Some(record) = ran.written.last() else {
+    let Some(record) = result.written.last() else {
         return Ok(None);
     };
     let snapshots = &release.status.history;
@@ -570,17 +582,17 @@ fn unlocked(
         .find(|s| s.targets(&record.name, &record.namespace, record.version));
     let oci_digest = noted.map(|s| s.oci_digest.clone()).unwrap_or_default();
     let current = snapshot(record, None, &oci_digest)?;
-    let was = pending_status(record);
+    let status = pending_status(record);
     let (name, chart) = (current.full_name(), current.chart());
-    if ran.error.is_none() {
+    if result.error.is_none() {
         replace(release, record, |old| old.action, false)?;
     }
-    let message = match ran.error {
-        None => format!("Unlocked Helm release {name} with chart {chart} in {was} state"),
+    let message = match result.error {
+        None => format!("Unlocked Helm release {name} with chart {chart} in {status} state"),
         Some(error) => {
             release.status.failures += 1;
             format!(
-                "Unlock of Helm release {name} with chart {chart} in {was} state failed: {}",
+                "Unlock of Helm release {name} with chart {chart} in {status} state failed: {}",
                 error.trim()
             )
         }
@@ -593,24 +605,24 @@ fn unlocked(
         &message,
         now,
     );
-    let warning = ran.error.is_some();
-    Ok(Some(told(
+    let warning = result.error.is_some();
+    Ok(Some(event(
         warning,
         reasons::PENDING_RELEASE,
         message,
-        About::of(&current),
+        EventMetadata::of(&current),
     )))
 }
 
 const UNLOCKED: (&str, &str) = ("Release unlocked from stale '", "' state");
 
-/// Marks a pending record as failed: what [`Action::Unlock`] writes.
+/// Marks a pending record as failed, for [`Action::Unlock`].
 pub fn unlock(record: &mut Release) {
-    let was = record.info.status.to_string();
-    record.set_status(Status::Failed, format!("{}{was}{}", UNLOCKED.0, UNLOCKED.1));
+    let status = record.info.status.to_string();
+    record.set_status(Status::Failed, format!("{}{status}{}", UNLOCKED.0, UNLOCKED.1));
 }
 
-/// The status that a record had before it was unlocked.
+/// Returns the status that a record had before it was unlocked.
 fn pending_status(record: &Release) -> &str {
     let description = record.info.description.as_str();
     let inner = description.strip_prefix(UNLOCKED.0);

@@ -1,5 +1,5 @@
-//! An action as phases: what is done in which order, and what each waits for. A phase may be done twice without harm, and a
-//! [`Cursor`] says which one is next, so that an action can be cut anywhere and go on with another message.
+//! The phases of an action, in their order. A phase can be repeated without harm, and a [`Cursor`] has the next one, so that an action
+//! can stop anywhere and continue with another message of the queue.
 
 use super::action::Action;
 use super::memory::Operation;
@@ -8,39 +8,40 @@ use driftless_helm::hooks::HookEvent;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A part of an action.
+/// A phase of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Bring the chart's definitions into the cluster and wait until they are established.
+    /// Apply the chart's CustomResourceDefinitions and wait until they are established.
     Crds(CrdsPolicy),
     /// Create the release's namespace, with the label `name`.
     Namespace,
-    /// Write the record as it is now: pending, uninstalling, or failed after an unlock. Old records beyond `maxHistory` go first.
+    /// Write the record with its current status: pending, uninstalling, or failed after an unlock. Old records beyond `maxHistory` are
+    /// deleted first.
     WriteRecord,
     /// Run the hooks of an event: see [`driftless_helm::hooks::steps`].
     Hooks(HookEvent),
-    /// Apply the manifest, and delete what the release before had and this one has not.
+    /// Apply the manifest, and delete the objects that only the previous release had.
     Apply,
-    /// Wait until the objects are ready, jobs too if so.
+    /// Wait until the objects are ready.
     Wait {
-        /// Whether jobs must be complete.
+        /// True if jobs must be complete.
         jobs: bool,
     },
-    /// Delete the objects of the manifest that belong to the release, but those with `helm.sh/resource-policy: keep`.
+    /// Delete the objects of the manifest that belong to the release, except those with `helm.sh/resource-policy: keep`.
     Delete,
-    /// Wait until those are gone.
+    /// Wait until the deleted objects are gone.
     WaitGone,
-    /// Mark the releases that are deployed as superseded.
+    /// Mark the records that are deployed as superseded.
     Supersede,
-    /// Write the record with its last status: deployed, or uninstalled.
+    /// Write the record with its final status: deployed or uninstalled.
     Finish,
     /// Delete every record of the release.
     Purge,
-    /// Set right what drifted.
+    /// Correct the objects that drifted.
     Correct,
 }
 
-/// The phases of an action that goes well.
+/// Returns the phases of an action that succeeds.
 pub fn phases(action: &Action, release: &HelmRelease) -> Vec<Phase> {
     match action {
         Action::Install => {
@@ -96,7 +97,7 @@ pub fn phases(action: &Action, release: &HelmRelease) -> Vec<Phase> {
     }
 }
 
-/// The phases of an uninstall: as a remediation, of a release whose target changed, or of a HelmRelease that is deleted.
+/// Returns the phases of an uninstall: as a remediation, of a release whose target changed, or of a HelmRelease that is deleted.
 pub fn uninstall(release: &HelmRelease) -> Vec<Phase> {
     let uninstall = release.uninstall();
     let hooks = |event| (!uninstall.disable_hooks).then_some(Phase::Hooks(event));
@@ -139,19 +140,19 @@ fn around(
     all.into_iter().flatten()
 }
 
-/// How far an action is. It is kept between two messages; all of it may be lost, and then the pending record is unlocked.
+/// The progress of an action. It is stored between two messages; all of it may be lost, and then the pending record is unlocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
-    /// The phase that is next.
+    /// The index of the next phase.
     pub phase: usize,
-    /// The steps of its hooks that are done.
+    /// The number of steps of the phase's hooks that are done.
     pub step: usize,
-    /// When the operation began that is waited for, in seconds since 1970: Helm's timeouts are those of one operation.
+    /// The start of the current wait, in seconds since 1970: Helm's timeouts apply to one operation.
     pub since: Option<u64>,
 }
 
 impl Cursor {
-    /// Goes on to the next phase.
+    /// Advances to the next phase.
     pub fn next_phase(&mut self) {
         *self = Cursor {
             phase: self.phase + 1,
@@ -159,30 +160,30 @@ impl Cursor {
         };
     }
 
-    /// Goes on to the next step of the hooks.
+    /// Advances to the next step of the hooks.
     pub fn next_step(&mut self) {
         self.step += 1;
         self.since = None;
     }
 
-    /// Whether the operation that is waited for took longer than it may. The first question starts its clock.
+    /// Returns whether the current wait exceeds the timeout. The first call starts the wait.
     pub fn is_late(&mut self, now: Duration, timeout: Duration) -> bool {
         let since = *self.since.get_or_insert(now.as_secs());
         now.as_secs().saturating_sub(since) >= timeout.as_secs()
     }
 }
 
-/// What the record says about a failure, as Helm words it.
+/// Returns Helm's description of a failure in the record.
 pub fn failure_description(action: &Action, name: &str, failed: Phase, error: &str) -> String {
-    let what = match (action, failed) {
+    let subject = match (action, failed) {
         (Action::Upgrade, _) => "Upgrade",
         (Action::Rollback(_), Phase::Apply) => "Rollback",
         _ => "Release",
     };
-    format!("{what} \"{name}\" failed: {error}")
+    format!("{subject} \"{name}\" failed: {error}")
 }
 
-/// What is told of a failure: the wait of a rollback names the release, as Helm does.
+/// Returns Helm's message about a failure: for the wait of a rollback it names the release.
 pub fn failure(operation: &Operation, name: &str, failed: Phase, error: String) -> String {
     match (operation, failed) {
         (Operation::Act(Action::Rollback(_)), Phase::Wait { .. }) => {
@@ -192,7 +193,7 @@ pub fn failure(operation: &Operation, name: &str, failed: Phase, error: String) 
     }
 }
 
-/// What the record says when an action went well; a rollback keeps its own words.
+/// Returns Helm's description of a success in the record; `None` if the description does not change.
 pub fn success_description(action: &Action) -> Option<&'static str> {
     match action {
         Action::Install => Some("Install complete"),
@@ -202,7 +203,7 @@ pub fn success_description(action: &Action) -> Option<&'static str> {
     }
 }
 
-/// Whether a failed action deletes the objects that it created.
+/// Returns whether a failed action deletes the objects that it created.
 pub fn cleans_up(action: &Action, release: &HelmRelease) -> bool {
     match action {
         Action::Upgrade => release.upgrade().cleanup_on_fail,

@@ -1,5 +1,5 @@
-//! What Flux changes in what a chart renders: the post-renderers of the release, the labels that say which HelmRelease it was, the
-//! common metadata.
+//! Flux's changes to rendered documents: the post-renderers of the release, the labels with the name of the HelmRelease, and the common
+//! metadata.
 
 use super::chart::{ORIGIN_NAME, ORIGIN_NAMESPACE};
 use crate::flux::{HelmRelease, KustomizeRenderer};
@@ -7,13 +7,13 @@ use driftless_kustomize::{Build, Options};
 use driftless_manifest::{FileTree, Object, Reader, TreePath, yaml};
 use serde_json::{Value, json};
 
-/// The file that kustomize reads.
+/// The path of the rendered documents in the tree that kustomize builds.
 const FILE: &str = "helm-output.yaml";
 
-/// Changes rendered documents.
+/// Applies the post-renderers, labels and common metadata to rendered documents.
 ///
 /// # Errors
-/// What kustomize says, or a document that is no object.
+/// The error of kustomize, or a document that is not an object.
 pub fn run(release: &HelmRelease, mut documents: Vec<Value>) -> Result<Vec<Value>, String> {
     let renderers = release.spec.post_renderers.iter().flatten();
     for renderer in renderers.filter_map(|renderer| renderer.kustomize.as_ref()) {

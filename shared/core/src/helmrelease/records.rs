@@ -1,24 +1,25 @@
-//! The record of an action: made when it starts, written again when it ends.
+//! Writes the record of an action: created when the action starts, written again when it ends.
 
 use super::action::Action;
 use super::attempt::Attempt;
 use super::memory::Operation;
 use super::objects;
 use super::plan;
-use super::render::{self, Order};
+use super::render::{self, RenderRequest};
 use super::run::{PhaseError, Step, record_error};
 use driftless_helm::record::{NewRelease, Release, Status};
 use driftless_helm::values::{Table, merge};
 use std::sync::Arc;
 
 impl Attempt<'_> {
+    /// Writes the record at the start of an operation, or its result for a test or an unlock.
     pub async fn write_record(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let is_new = matches!(
             operation,
             Operation::Act(Action::Install | Action::Upgrade | Action::Rollback(_))
         );
         if is_new && self.has_written_record() {
-            // The writer was cut off between the record and the next phase: the record is this action's own.
+            // A previous step crashed between the record and the next phase: the record is this action's.
             return Ok(Step::Done);
         }
         let record = match operation {
@@ -49,11 +50,11 @@ impl Attempt<'_> {
                 self.supersede_uninstalled().await?;
             }
             let most = self.release.max_history();
-            let made = self.storage.make_room(&self.target, most).await;
-            made.map_err(record_error)?;
+            let deleted = self.storage.make_room(&self.target, most).await;
+            deleted.map_err(record_error)?;
         }
         self.write(record).await?;
-        // From here on a dead writer leaves something behind: the memory must know of it.
+        // A crash from here on leaves a pending record, so store the cursor now.
         self.remember().await.map_err(PhaseError::Transient)?;
         Ok(Step::Done)
     }
@@ -68,8 +69,8 @@ impl Attempt<'_> {
     async fn new_install(&mut self) -> Result<Release, PhaseError> {
         let install = self.release.install().into_owned();
         if self.storage.last().is_some() && !(install.replace && self.may_reuse_name()) {
-            let what = "release name check failed: cannot reuse a name that is still in use";
-            return Err(PhaseError::Failed(what.to_owned()));
+            let message = "release name check failed: cannot reuse a name that is still in use";
+            return Err(PhaseError::Failed(message.to_owned()));
         }
         let values = self.values()?.clone();
         let check_schema = !install.disable_schema_validation;
@@ -77,7 +78,7 @@ impl Attempt<'_> {
             .await
     }
 
-    /// With `install.replace` what was uninstalled with its history kept, or failed, gives its name away.
+    /// Returns whether `install.replace` may reuse the name: the last release failed, or was uninstalled with its history kept.
     fn may_reuse_name(&self) -> bool {
         let last = self.storage.last().map(|last| &last.info.status);
         matches!(last, Some(Status::Uninstalled | Status::Failed))
@@ -97,7 +98,7 @@ impl Attempt<'_> {
         let mut values = self.values()?.clone();
         let current = self.replaced()?;
         if upgrade.preserve_values {
-            // The values of before, and the new ones over them; the chart's own values stay those of before, too.
+            // The new values are merged over the previous ones. The chart's default values also stay the previous ones.
             let before = merge(current.chart.values.clone(), current.config.clone());
             let mut chart = self.chart().await?.as_ref().clone();
             chart.values = before;
@@ -109,7 +110,10 @@ impl Attempt<'_> {
             .await
     }
 
-    /// The release that an upgrade or rollback replaces.
+    /// Returns the release that an upgrade or rollback replaces.
+    ///
+    /// # Errors
+    /// No release is deployed.
     pub fn replaced(&self) -> Result<Release, PhaseError> {
         let running = self.memory.running.as_ref();
         let version = running.and_then(|running| running.replaces);
@@ -135,7 +139,7 @@ impl Attempt<'_> {
             .running
             .as_ref()
             .map_or(1, |running| running.record);
-        let order = Order {
+        let request = RenderRequest {
             chart: chart.clone(),
             values: Arc::new(values.clone()),
             revision: version,
@@ -143,7 +147,7 @@ impl Attempt<'_> {
             check_schema,
         };
         let ports = self.context.ports;
-        let rendered = render::render(ports, &self.target, &self.release, &order).await?;
+        let rendered = render::render(ports, &self.target, &self.release, &request).await?;
         let first = match is_upgrade {
             true => self.replaced()?.info.first_deployed,
             false => None,
@@ -171,7 +175,8 @@ impl Attempt<'_> {
         Ok(target.rollback_from(&current, self.moment(), server_side))
     }
 
-    /// Objects that are there and belong to nobody or somebody else are taken over, unless that is switched off.
+    /// Checks the ownership of existing objects if taking ownership is disabled; by default, objects without an owner or of another one are
+    /// taken over.
     async fn check_ownership(
         &self,
         operation: &Operation,
@@ -183,7 +188,7 @@ impl Attempt<'_> {
             objects::manifest_error_prefix(operation),
         )
         .await?;
-        let (verb, switched_off) = match operation {
+        let (verb, is_disabled) = match operation {
             Operation::Act(Action::Install) => {
                 ("install", self.release.install().disable_take_ownership)
             }
@@ -192,22 +197,23 @@ impl Attempt<'_> {
             }
             _ => ("", false),
         };
-        if !switched_off {
+        if !is_disabled {
             return Ok(());
         }
         let live = objects::live(&self.target, &self.release, &items).await?;
         for live in live.values() {
-            objects::owned_by(live, record).map_err(|why| {
+            objects::owned_by(live, record).map_err(|error| {
                 let (kind, name, namespace) = (live.kind(), live.name(), live.namespace());
                 PhaseError::Failed(format!(
                     "unable to continue with {verb}: {kind} \"{name}\" in namespace \"{namespace}\" exists and cannot be \
-                     imported into the current release: {why}"
+                     imported into the current release: {error}"
                 ))
             })?;
         }
         Ok(())
     }
 
+    /// Marks the records of the previous releases as superseded.
     pub async fn supersede(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let own = self.record()?.version;
         let replaced = self
@@ -228,6 +234,7 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
+    /// Writes the record with its final status.
     pub async fn finish_record(&mut self, operation: &Operation) -> Result<Step, PhaseError> {
         let mut record = self.record()?;
         let (status, description) = match operation {
@@ -243,6 +250,7 @@ impl Attempt<'_> {
         Ok(Step::Done)
     }
 
+    /// Deletes all records of the release.
     pub async fn purge(&mut self) -> Result<Step, PhaseError> {
         let purged = self.storage.purge(&self.target).await;
         self.purged = purged.map_err(record_error)?;

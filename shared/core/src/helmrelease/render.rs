@@ -1,4 +1,4 @@
-//! A chart and values to everything that a release installs, with the target cluster's abilities and objects.
+//! Renders a chart with values, and with the capabilities and objects of the target cluster.
 
 use super::post_render;
 use super::run::PhaseError;
@@ -15,33 +15,33 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How often a render may ask for objects: a lookup that depends on another takes one more.
-const ROUNDS: usize = 16;
+/// The limit of renders of one chart: a lookup that depends on another lookup needs one more.
+const MAX_LOOKUP_ROUNDS: usize = 16;
 
-/// What is rendered.
+/// The input of a render.
 #[derive(Clone)]
-pub struct Order {
-    /// The chart.
+pub struct RenderRequest {
+    /// The chart to render.
     pub chart: Arc<Chart>,
-    /// The values.
+    /// The values of the release, without the chart's defaults.
     pub values: Arc<Table>,
-    /// The revision.
+    /// The revision of the release.
     pub revision: i64,
-    /// Whether it is an upgrade.
+    /// True if the action is an upgrade, false for an install.
     pub is_upgrade: bool,
-    /// Whether the values must fit the chart's schema.
+    /// True if the values must match the chart's schema.
     pub check_schema: bool,
 }
 
 /// Renders a release as Helm 4 does.
 ///
 /// # Errors
-/// The chart's, worded as Helm's, or the cluster's.
+/// The chart's, with Helm's message, or the cluster's.
 pub async fn render(
     ports: &Ports,
     target: &Target,
     release: &HelmRelease,
-    order: &Order,
+    request: &RenderRequest,
 ) -> Result<Rendered, PhaseError> {
     let cluster = target.cluster.as_ref();
     let now = ports.clock.now();
@@ -53,8 +53,8 @@ pub async fn render(
         release: ReleaseInfo {
             name: release.release_name(),
             namespace: release.release_namespace().to_owned(),
-            revision: order.revision,
-            is_upgrade: order.is_upgrade,
+            revision: request.revision,
+            is_upgrade: request.is_upgrade,
         },
         capabilities: capabilities(cluster).await?,
         now: (
@@ -66,9 +66,9 @@ pub async fn render(
         limits: Default::default(),
     };
     let mut found = BTreeMap::new();
-    for _ in 0..ROUNDS {
-        let (release, order, settings) = (release.clone(), order.clone(), options.clone());
-        let render = move || once(&release, &order, &settings);
+    for _ in 0..MAX_LOOKUP_ROUNDS {
+        let (release, request, settings) = (release.clone(), request.clone(), options.clone());
+        let render = move || render_once(&release, &request, &settings);
         match ports.compute(render).await?? {
             Outcome::Done(rendered) => return Ok(*rendered),
             Outcome::Needs(needs) => {
@@ -80,11 +80,16 @@ pub async fn render(
             }
         }
     }
-    let what = format!("the chart's lookups depend on each other more than {ROUNDS} times over");
-    Err(PhaseError::Failed(what))
+    Err(PhaseError::Failed(format!(
+        "the chart's lookups depend on each other in a chain of more than {MAX_LOOKUP_ROUNDS}"
+    )))
 }
 
-fn once(release: &HelmRelease, order: &Order, options: &Options) -> Result<Outcome, PhaseError> {
+fn render_once(
+    release: &HelmRelease,
+    request: &RenderRequest,
+    options: &Options,
+) -> Result<Outcome, PhaseError> {
     let run = |documents| post_render::run(release, documents);
     let post = PostRenderer {
         strategy: match release.spec.post_render_strategy.unwrap_or_default() {
@@ -95,10 +100,10 @@ fn once(release: &HelmRelease, order: &Order, options: &Options) -> Result<Outco
         run: &run,
     };
     render_with(
-        &order.chart,
-        &order.values,
+        &request.chart,
+        &request.values,
         options,
-        order.check_schema,
+        request.check_schema,
         &post,
     )
     .map_err(|error| PhaseError::Failed(error.to_string()))
@@ -113,7 +118,7 @@ async fn capabilities(cluster: &dyn Cluster) -> Result<Capabilities, PhaseError>
     Ok(capabilities)
 }
 
-/// What `lookup` finds: an object, a list of objects, or null.
+/// Returns the result of the template function `lookup`: an object, a list of objects, or null.
 async fn look_up(cluster: &dyn Cluster, need: &Lookup) -> Result<Value, PhaseError> {
     let gvk = Gvk::new(&need.api_version, &need.kind);
     let Some(resource) = cluster.resource(&gvk).await? else {

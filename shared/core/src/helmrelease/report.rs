@@ -1,4 +1,4 @@
-//! What a step learned, as helm-controller writes it into the status of the object.
+//! Writes the result of a step into the status of the object, like helm-controller.
 
 use super::Work;
 use super::action::Pause;
@@ -10,33 +10,33 @@ use crate::flux::{ConditionStatus, HelmRelease, READY, reason, rfc3339, shorten}
 use crate::kernel::{Context, Outcome};
 use std::time::Duration;
 
-/// The failures before an action that helm-controller sends an event about; actions tell of themselves.
-const TOLD: [&str; 6] = [
+/// The reasons of failures before an action that get an event, as with helm-controller; actions emit their own events.
+const REASONS_WITH_EVENT: [&str; 6] = [
     reason::INVALID_CEL,
     reason::DEPENDENCY_NOT_READY,
     reason::ACCESS_DENIED,
     reason::ARTIFACT_FAILED,
     reasons::VALUES_ERROR,
-    // Ours alone: what Flux serves and this cannot.
+    // Only ours: a feature that Flux has and driftless does not.
     reason::UNSUPPORTED,
 ];
-/// How soon a wait is looked at again.
-const WAIT_AGAIN: Duration = Duration::from_secs(5);
+/// The delay before the next step of an action that waits.
+const WAIT_REQUEUE_DELAY: Duration = Duration::from_secs(5);
 /// The first and the longest delay before the next attempt.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LONGEST_RETRY: Duration = Duration::from_secs(600);
 /// The longest delay of a message.
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// How often something that must appear first is looked for.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// The delay before a step that failed because another object is missing or not ready is repeated.
+const FAILURE_REQUEUE_DELAY: Duration = Duration::from_secs(60);
 
-/// The end without a failure of the step; the release may have failed. `before` is the object as it was read.
+/// Reports a step that ended without a failure of its own, although the release may have failed. `before` is the object that was read.
 pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmRelease> {
     let mut outcome = Outcome::default();
     let observed = match end {
-        AttemptEnd::Waiting(what) => {
-            outcome.requeue_after = Some(WAIT_AGAIN);
-            outcome.summary = format!("waiting for: {what}");
+        AttemptEnd::Waiting(resources) => {
+            outcome.requeue_after = Some(WAIT_REQUEUE_DELAY);
+            outcome.summary = format!("waiting for: {resources}");
             false
         }
         AttemptEnd::Uninstalled => {
@@ -45,12 +45,12 @@ pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmR
             status.clear_failures();
             status.storage_namespace.clear();
             outcome.requeue_after = Some(Duration::ZERO);
-            outcome.summary = "uninstalled: the release is another one now".to_owned();
+            outcome.summary = "uninstalled the old release: installing the new one next".to_owned();
             false
         }
-        AttemptEnd::UninstallFailed(what) => {
+        AttemptEnd::UninstallFailed(error) => {
             outcome.requeue_after = Some(backoff(&work));
-            outcome.summary = format!("uninstall failed: {what}");
+            outcome.summary = format!("uninstall failed: {error}");
             false
         }
         AttemptEnd::Paused(pause) => paused(&work, pause, &mut outcome),
@@ -62,7 +62,7 @@ pub fn end(before: HelmRelease, mut work: Work, end: AttemptEnd) -> Report<HelmR
     report(before, work, driver::StepEnd::Done(outcome))
 }
 
-/// Returns whether the generation was dealt with.
+/// Sets the outcome of a pause. Returns whether the generation counts as observed.
 fn paused(work: &Work, pause: Pause, outcome: &mut Outcome) -> bool {
     let ready = work.release.status.conditions.get(READY);
     let message = ready.map_or("", |ready| ready.message.as_str());
@@ -77,8 +77,8 @@ fn paused(work: &Work, pause: Pause, outcome: &mut Outcome) -> bool {
             outcome.requeue_after = Some(interval.min(LONGEST_DELAY));
             true
         }
-        Pause::Stalled(what) => {
-            outcome.summary = what;
+        Pause::Stalled(message) => {
+            outcome.summary = message;
             true
         }
     }
@@ -90,7 +90,7 @@ fn backoff(work: &Work) -> Duration {
     FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
 }
 
-/// The end with a failure of the step. `before` is the object as it was read.
+/// Reports a step that failed. `before` is the object that was read.
 pub fn fail(
     context: &Context<'_>,
     before: HelmRelease,
@@ -112,20 +112,20 @@ pub fn fail(
         release.status.observed_generation = Some(release.generation());
         mark_stalled(release, failure.reason, &message, &now);
     }
-    let told = before.status.conditions.get(READY);
+    let ready = before.status.conditions.get(READY);
     let is_news =
-        told.map(|told| (&*told.reason, &*told.message)) != Some((failure.reason, &*message));
-    if is_news && TOLD.contains(&failure.reason) {
+        ready.map(|ready| (&*ready.reason, &*ready.message)) != Some((failure.reason, &*message));
+    if is_news && REASONS_WITH_EVENT.contains(&failure.reason) {
         let revision = &release.status.last_attempted_revision;
         // Waiting for another object is not a warning.
         let warning = failure.reason != reason::DEPENDENCY_NOT_READY;
         let events = &context.events;
-        events.tell(warning, failure.reason, &message, revision);
+        events.record(warning, failure.reason, &message, revision);
     }
-    report(before, work, driver::StepEnd::Failed(failure, LOOK_AGAIN))
+    report(before, work, driver::StepEnd::Failed(failure, FAILURE_REQUEUE_DELAY))
 }
 
-/// A report that leaves the status as it is.
+/// Creates a report that leaves the status unchanged.
 pub fn unchanged(release: HelmRelease, end: driver::StepEnd) -> Report<HelmRelease> {
     Report {
         status: release.status.clone(),
@@ -139,7 +139,7 @@ fn report(before: HelmRelease, work: Work, end: driver::StepEnd) -> Report<HelmR
     Report {
         object: before,
         status: work.release.status,
-        changed: work.woken,
+        changed: work.changed,
         end,
     }
 }

@@ -1,4 +1,4 @@
-//! Running an action phase by phase. What takes longer than the step may wait goes on with another message: the cursor says where.
+//! Runs an action phase by phase. An action that takes longer than the step may wait continues with another message, at its cursor.
 
 use super::action::Action;
 use super::attempt::Attempt;
@@ -14,12 +14,12 @@ use driftless_helm::record::{Release, Status, Time};
 use driftless_manifest::ObjectId;
 use std::collections::BTreeSet;
 
-/// Why an action stopped.
+/// The error of a phase.
 #[derive(Debug)]
 pub enum PhaseError {
-    /// It failed, and the release with it.
+    /// The phase failed, and with it the release.
     Failed(String),
-    /// The cluster could not be asked: the action goes on later where it is.
+    /// The cluster could not be reached: the action continues later with the same phase.
     Transient(Failure),
 }
 
@@ -34,7 +34,7 @@ impl From<PortError> for PhaseError {
     }
 }
 
-/// What an action that stopped means for the step: a failure of the release that could not be recorded is tried again.
+/// Converts the error of a phase to a failure of the step: a failure of the release that could not be recorded is tried again.
 impl From<PhaseError> for Failure {
     fn from(broken: PhaseError) -> Self {
         match broken {
@@ -44,8 +44,8 @@ impl From<PhaseError> for Failure {
     }
 }
 
-/// The error of a write or delete of a release record. Somebody else, such as `helm rollback`, may have changed the record since
-/// it was read: then the release has not failed; the next step reads the records anew and decides.
+/// Converts the error of a write or delete of a release record. After a conflict the release has not failed: another client, such as
+/// `helm rollback`, has changed the record since it was read, and the next step reads the records again and decides.
 pub fn record_error(error: PortError) -> PhaseError {
     match error.kind {
         ErrorKind::Conflict => {
@@ -56,42 +56,42 @@ pub fn record_error(error: PortError) -> PhaseError {
     }
 }
 
-/// How far a phase came.
+/// The progress of a phase.
 pub enum Step {
-    /// It is done.
+    /// The phase is done.
     Done,
-    /// It waits for this.
+    /// The objects that are waited for, with their status.
     Waiting(String),
 }
 
-/// How far an action came.
+/// The progress of an action.
 pub enum Progress {
-    /// It is over; why it failed, if it did.
+    /// The action has ended, with an error if it failed.
     Over(Option<String>),
-    /// It waits for this.
+    /// The objects that are waited for, with their status.
     Waiting(String),
 }
 
 impl Attempt<'_> {
-    /// Goes on with the action that is under way.
+    /// Continues the running action.
     ///
     /// # Errors
-    /// What makes it go on later.
+    /// A transient failure: the action continues in a later step.
     pub async fn advance(&mut self, operation: &Operation) -> Result<Progress, Failure> {
         let phases = operation.phases(&self.release);
         while let Some(phase) = phases.get(self.running()?.cursor.phase).copied() {
             match self.phase(operation, phase).await {
                 Ok(Step::Done) => self.running()?.cursor.next_phase(),
-                Ok(Step::Waiting(what)) => {
+                Ok(Step::Waiting(resources)) => {
                     self.flush().await?;
-                    return Ok(Progress::Waiting(what));
+                    return Ok(Progress::Waiting(resources));
                 }
                 Err(PhaseError::Transient(failure)) => return Err(failure),
                 Err(PhaseError::Failed(error)) => {
                     self.fail(operation, phase, &error).await?;
                     let name = self.release.release_name();
-                    let told = plan::failure(operation, &name, phase, error);
-                    return Ok(Progress::Over(Some(told)));
+                    let message = plan::failure(operation, &name, phase, error);
+                    return Ok(Progress::Over(Some(message)));
                 }
             }
         }
@@ -115,7 +115,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// The record that the action makes, or is done to.
+    /// Returns the record that the action creates or changes.
+    ///
+    /// # Errors
+    /// The storage does not have the record.
     pub fn record(&self) -> Result<Release, PhaseError> {
         let running = self.memory.running.as_ref();
         let version = running.map_or(0, |running| running.record);
@@ -128,10 +131,10 @@ impl Attempt<'_> {
         })
     }
 
-    /// Writes a record and notes that the action did.
+    /// Writes a record and notes its revision as written by the action.
     ///
     /// # Errors
-    /// As [`record_error`].
+    /// Those of [`record_error`].
     pub async fn write(&mut self, record: Release) -> Result<(), PhaseError> {
         let version = record.version;
         let now = self.context.ports.clock.now();
@@ -144,7 +147,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Writes what was only noted in the record so far.
+    /// Writes the record if it changed in memory only.
     async fn flush(&mut self) -> Result<(), Failure> {
         if self.dirty
             && let Ok(record) = self.record()
@@ -154,14 +157,14 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Now, as records write it.
+    /// Returns the current time in the type of records.
     pub fn moment(&self) -> Time {
         let now = self.context.ports.clock.now();
         let at = jiff::Timestamp::from_duration(now.try_into().unwrap_or_default());
         Time::utc(at.unwrap_or(jiff::Timestamp::UNIX_EPOCH))
     }
 
-    /// What a failure leaves: the record says it, objects that were created are taken away when that is asked for.
+    /// Records a failure, and deletes the objects that the action created if `cleanupOnFail` is set.
     async fn fail(
         &mut self,
         operation: &Operation,
@@ -179,13 +182,13 @@ impl Attempt<'_> {
         match action {
             Action::Install | Action::Upgrade | Action::Rollback(_) if wrote => {
                 if plan::cleans_up(action, &self.release)
-                    && let Err(PhaseError::Failed(why)) = self.clean_up(&record).await
+                    && let Err(PhaseError::Failed(error)) = self.clean_up(&record).await
                 {
-                    tracing::warn!(object = %self.release.id, "objects of a failed release are left: {why}");
+                    tracing::warn!(object = %self.release.id, "cannot delete the objects that a failed release created: {error}");
                 }
                 let name = record.name.clone();
-                let text = plan::failure_description(action, &name, phase, error);
-                record.set_status(Status::Failed, text);
+                let description = plan::failure_description(action, &name, phase, error);
+                record.set_status(Status::Failed, description);
                 self.write(record).await?;
             }
             Action::Test => self.write(record).await?,
@@ -194,10 +197,10 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Deletes what the failed release has and the one before has not.
+    /// Deletes the objects that the failed release has and the previous one does not have.
     async fn clean_up(&self, record: &Release) -> Result<(), PhaseError> {
         let (items, _) = objects::known_items(&self.target, record).await?;
-        // Without the record of before, nobody knows what was there already.
+        // Without the previous record, it is unknown which objects existed already.
         let before = objects::known_items(&self.target, &self.replaced()?).await?;
         let before = before.0.into_iter().map(|item| item.object.id());
         let before: BTreeSet<ObjectId> = before.collect();
@@ -210,20 +213,20 @@ impl Attempt<'_> {
     }
 }
 
-/// What is said of an object's health; why it is not known is told, too.
-pub fn told(health: Health, why: &str) -> String {
-    match (health, why) {
-        (Health::Unknown, why) if !why.is_empty() => format!("'{health}': {why}"),
+/// Formats an object's health for messages, with the reason `message` if the health is unknown.
+pub fn health_text(health: Health, message: &str) -> String {
+    match (health, message) {
+        (Health::Unknown, message) if !message.is_empty() => format!("'{health}': {message}"),
         _ => format!("'{health}'"),
     }
 }
 
-/// A list of what is not as it should be, for messages.
+/// Formats objects that are not ready, with their status, for messages.
 pub fn list(open: &[(ObjectId, String)]) -> String {
-    let words = open
+    let entries = open
         .iter()
         .map(|(id, status)| format!("{id} status: {status}"));
-    let mut words: Vec<String> = words.collect();
-    words.sort();
-    words.join(", ")
+    let mut entries: Vec<String> = entries.collect();
+    entries.sort();
+    entries.join(", ")
 }

@@ -1,4 +1,4 @@
-//! What every step works with, and how it ends.
+//! The context that every step works with, and its outcome.
 
 mod events;
 pub mod status;
@@ -11,52 +11,52 @@ use crate::hub::Hub;
 use crate::ports::{Cause, Ports, Request};
 use std::time::Duration;
 
-/// The first and the longest delay between tries after a failure.
+/// The first delay between tries after a failure.
 const FIRST_RETRY: Duration = Duration::from_secs(10);
-/// See [`FIRST_RETRY`].
+/// The longest delay between tries after a failure.
 pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(600);
 
-/// What one step works with.
+/// The context of one step.
 pub struct Context<'a> {
-    /// The ports.
+    /// The ports of the worker.
     pub ports: &'a Ports,
     /// The hub of the object.
     pub hub: Hub,
-    /// The object.
+    /// The object of the step.
     pub id: ObjectRef,
-    /// Why it is looked at.
+    /// The cause of the step.
     pub cause: Cause,
-    /// How long the step may wait for other objects before it puts itself back.
+    /// The time that the step may wait for other objects before it requeues itself.
     pub wait_budget: Duration,
-    /// What the events of the step are to say.
+    /// The events of the step, sent at its end.
     pub events: Recorder,
 }
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Look at this object again after this long.
+    /// The delay after which the object is requeued; `None` if it is not.
     pub requeue_after: Option<Duration>,
-    /// Who to look at next.
+    /// The requests to queue, with their delays.
     pub enqueue: Vec<(Request, Duration)>,
-    /// One line for the log. What is waited for stands in it: other words are progress.
+    /// One line for the log. It names what the object waits for: a different summary counts as progress.
     pub summary: String,
-    /// Why it did not succeed, as the object's status says it too.
+    /// The failure that the object's status also has.
     pub failure: Option<Failure>,
     /// The longest delay between tries after that failure.
     pub(crate) longest_retry: Duration,
-    /// The object ended as those who wait for it need it: they are looked at next.
+    /// True if the object is now as its dependents need it: they are queued next.
     pub notifies: bool,
-    /// The object is gone: nothing of its schedule is kept.
+    /// True if the object is gone: its record is deleted.
     pub is_gone: bool,
-    /// There was no need for a step: the summary says why.
+    /// True if no step was needed: the summary has the reason.
     pub is_skipped: bool,
-    /// The notes of those who are woken, to be deleted when their requests are sent.
+    /// The keys of the notes of the dependents in `enqueue`, deleted after the requests are sent.
     pub(crate) notified: Vec<String>,
 }
 
 impl Outcome {
-    /// Nothing more to do.
+    /// Returns the outcome of a step with nothing more to do.
     pub fn done(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
@@ -64,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// The object is gone, or let go.
+    /// Returns the outcome of a step whose object is gone, or was released.
     pub fn gone(summary: impl Into<String>) -> Self {
         Self {
             is_gone: true,
@@ -72,7 +72,7 @@ impl Outcome {
         }
     }
 
-    /// A failure that the object's status tells. It is tried again after a back-off of at most `longest_retry`.
+    /// Returns the outcome of a failed step whose object's status has the failure. The step is retried after a back-off of at most `longest_retry`.
     pub fn failed(failure: Failure, longest_retry: Duration) -> Self {
         Self {
             summary: format!("{}: {}", failure.reason, failure.message),
@@ -82,7 +82,7 @@ impl Outcome {
         }
     }
 
-    /// Says when what failed is tried again; `failures` counts the failures in a row before this one.
+    /// Sets the delay of the next try after a failure; `failures` counts the failures in a row before this one.
     pub(crate) fn back_off(&mut self, failures: u32) {
         let Some(Class::Retry(after)) = self.failure.as_ref().map(|failure| failure.class) else {
             return;
@@ -94,7 +94,7 @@ impl Outcome {
 }
 
 impl Context<'_> {
-    /// A request for another object of the same hub.
+    /// Returns a request for another object of the same hub, without a delay.
     pub fn request(&self, object: ObjectRef, cause: Cause) -> (Request, Duration) {
         let request = Request::new(&self.hub.settings.name, object, cause);
         (request, Duration::ZERO)

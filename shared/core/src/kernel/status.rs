@@ -1,4 +1,4 @@
-//! Writing an object's status: only what changed, only over the version that was read.
+//! Writes to an object's status: only the fields that changed, and only over the version that was read.
 
 use crate::failure::Failure;
 use crate::flux::{
@@ -10,8 +10,7 @@ use crate::ports::{ErrorKind, Patch, PortError};
 use driftless_manifest::Object;
 use serde_json::{Map, Value, json};
 
-/// The field manager of a controller's writes to its own objects. kustomize-controller writes status and finalizers under a
-/// name of its own, because it takes over the updates that stand under the name that it applies with.
+/// Returns the field manager of a controller's writes to its own objects. kustomize-controller writes status and finalizers under a separate name, because it takes over updates under the name that it applies with.
 fn own_manager(controller: &str) -> &str {
     match controller {
         KUSTOMIZE_CONTROLLER => "gotk-kustomize-controller",
@@ -19,16 +18,15 @@ fn own_manager(controller: &str) -> &str {
     }
 }
 
-/// How often a write is repeated when the object was changed meanwhile.
+/// The most tries of a write to an object that was changed meanwhile.
 const TRIES: usize = 5;
 
-/// Writes `status` over the one the object has. Nothing is written when nothing differs. Returns the object as it is then.
+/// Writes `status` over the object's current one, if it differs. Returns the updated object.
 ///
-/// People may edit and annotate the object while a step works: its status is still the one that the step read, and takes the
-/// change. Another status is that of another worker, and stays.
+/// If people edit or annotate the object while a step works, its status is still the one that the step read, and the write is repeated. A different status is from another worker, and is not overwritten.
 ///
 /// # Errors
-/// The cluster's; a conflict means that the object is gone or that another worker wrote its status: look again.
+/// The cluster's; a conflict means that the object is gone or that another worker wrote its status: read it again.
 pub async fn write(
     context: &Context<'_>,
     object: &Object,
@@ -86,7 +84,7 @@ async fn patch(
         .await
 }
 
-/// The merge patch (RFC 7386) that turns one map into another.
+/// Returns the merge patch (RFC 7386) that turns one map into another.
 pub fn merge_patch(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return new.clone();
@@ -109,10 +107,10 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Changes our fields of the object's status from `before` to `now`, as [`write()`] does.
+/// Changes our fields of the object's status from `before` to `now`, by [`write()`].
 ///
 /// # Errors
-/// As [`write()`].
+/// Those of [`write()`].
 pub async fn update(
     context: &Context<'_>,
     object: &Object,
@@ -124,7 +122,7 @@ pub async fn update(
     write(context, object, &merged, manager).await
 }
 
-/// The live status with our fields changed from `before` to `now`; fields that we do not model stay as they are.
+/// Returns the live status with our fields changed from `before` to `now`; fields that we do not model are unchanged.
 fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
     let mut status = status_of(object);
     let (Value::Object(merged), Value::Object(now), Value::Object(before)) =
@@ -138,7 +136,7 @@ fn overlay(object: &Object, now: &Value, before: &Value) -> Value {
 }
 
 impl Context<'_> {
-    /// Takes Flux's finalizer off.
+    /// Removes Flux's finalizer.
     ///
     /// # Errors
     /// The cluster's.
@@ -161,7 +159,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Puts Flux's finalizer on; returns the object as it is then when it was not there.
+    /// Adds Flux's finalizer; returns the updated object, or `None` if the finalizer was already there.
     ///
     /// # Errors
     /// The cluster's.
@@ -212,7 +210,7 @@ impl Context<'_> {
         Ok(patched)
     }
 
-    /// Writes `Ready=False` and `Stalled=True` into an object whose own fields could not be read.
+    /// Writes `Ready=False` and `Stalled=True` to the status of an object whose fields could not be read.
     ///
     /// # Errors
     /// The cluster's.
@@ -258,7 +256,7 @@ impl Context<'_> {
     }
 }
 
-/// Status could not be serialised: cannot happen with our types, and is said instead of hidden.
+/// Converts a status to JSON. A failure cannot happen with our types, but is returned rather than hidden.
 pub fn to_value<T: serde::Serialize>(status: &T) -> Result<Value, Failure> {
     serde_json::to_value(status)
         .map_err(|error| Failure::terminal(reason::FAILED, format!("status: {error}")))

@@ -74,7 +74,7 @@ fn tell(context: &Context<'_>, owner: &Kustomization, pruned: &Pruned) {
     let revision = &owner.status.last_applied_revision;
     context
         .events
-        .tell(false, reason::SUCCEEDED, &what, revision);
+        .record(false, reason::SUCCEEDED, &what, revision);
 }
 
 /// Says what is left behind.
@@ -85,5 +85,5 @@ fn leave(context: &Context<'_>, inventory: &Inventory, why: &Failure) {
 }
 
 fn warn(context: &Context<'_>, what: &str) {
-    context.events.tell(true, reason::PRUNE_FAILED, what, "");
+    context.events.record(true, reason::PRUNE_FAILED, what, "");
 }

@@ -191,7 +191,7 @@ fn looks_at_cluster(context: &Context<'_>, owner: &Kustomization) -> bool {
         .object
         .annotation(crate::flux::REQUESTED_AT)
         .unwrap_or_default();
-    context.cause.looks_at_cluster() || asked != owner.status.last_handled_reconcile_at
+    context.cause.reads_cluster() || asked != owner.status.last_handled_reconcile_at
 }
 
 /// Fields of Flux that this version cannot serve are refused, never ignored.

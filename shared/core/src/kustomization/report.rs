@@ -219,7 +219,7 @@ impl<'a> Progress<'a> {
             if !changes.is_empty() {
                 let what = changes.to_string();
                 let why = reason::PROGRESSING;
-                context.events.tell(false, why, &what, revision);
+                context.events.record(false, why, &what, revision);
             }
         }
     }
@@ -287,7 +287,7 @@ impl<'a> Progress<'a> {
                 );
                 if let Some(passed) = self.healthy(context, checked, generation, &now) {
                     let why = reason::PROGRESSING;
-                    context.events.tell(false, why, &passed, &revision);
+                    context.events.record(false, why, &passed, &revision);
                 }
                 self.remember(context, reason::SUCCEEDED);
                 outcome.notifies = true;
@@ -376,7 +376,7 @@ impl<'a> Progress<'a> {
                 true => format!("failed to build kube client: {message}"),
                 false => message,
             };
-            context.events.tell(warning, why, &message, &revision);
+            context.events.record(warning, why, &message, &revision);
         }
         let retry = self
             .owner

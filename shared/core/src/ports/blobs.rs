@@ -1,4 +1,4 @@
-//! Reading all blobs of a directory again and again: only what has changed is read.
+//! Repeated reads of all blobs of a directory: only the blobs that changed are read.
 
 use super::{BlobEntry, ErrorKind, Ports, Result, Version};
 use crate::concurrent;
@@ -7,12 +7,12 @@ use futures::FutureExt as _;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many blobs are read at once.
+/// Blobs that are read concurrently.
 const CONCURRENCY: usize = 16;
-/// Bytes of blobs that are kept in all.
-const MOST: usize = 48 << 20;
+/// The most bytes of blobs that are kept in total.
+const MAX_BYTES: usize = 48 << 20;
 
-/// What a process read last, by directory and key.
+/// The blobs that a process has read, by directory and key.
 #[derive(Default)]
 pub struct BlobCache(Mutex<BTreeMap<String, Directory>>);
 
@@ -23,7 +23,7 @@ impl BlobCache {
         self.lock().remove(prefix).unwrap_or_default()
     }
 
-    /// Keeps a directory; others are dropped when they become too many bytes.
+    /// Keeps a directory; drops the others if the total is more than [`MAX_BYTES`].
     fn keep(&self, prefix: &str, directory: Directory) {
         let size = |directory: &Directory| {
             directory
@@ -33,10 +33,10 @@ impl BlobCache {
         };
         let own = size(&directory);
         let mut directories = self.lock();
-        if own + directories.values().map(size).sum::<usize>() > MOST {
+        if own + directories.values().map(size).sum::<usize>() > MAX_BYTES {
             directories.clear();
         }
-        if own <= MOST {
+        if own <= MAX_BYTES {
             directories.insert(prefix.to_owned(), directory);
         }
     }
@@ -47,8 +47,7 @@ impl BlobCache {
 }
 
 impl Ports {
-    /// Every blob whose key starts with `prefix`, by its key. Of those that this process read before, only the ones that have
-    /// changed are read. One that is gone before it is read is left out.
+    /// Reads every blob whose key starts with `prefix`, and returns them by key. Of the blobs that this process read before, only those that have changed are read. A blob that is deleted before it is read is left out.
     ///
     /// # Errors
     /// The store's.
@@ -98,10 +97,10 @@ mod tests {
     use async_trait::async_trait;
     use std::sync::Arc;
 
-    /// Notes which blobs are read. With `tells` its lists tell versions.
+    /// Records which blobs are read. Its listings include versions if `lists_versions` is set.
     struct Counted {
         blobs: MemoryBlobs,
-        tells: bool,
+        lists_versions: bool,
         read: Mutex<Vec<String>>,
     }
 
@@ -119,7 +118,7 @@ mod tests {
         }
         async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>> {
             let mut entries = self.blobs.list(prefix).await?;
-            if !self.tells {
+            if !self.lists_versions {
                 entries.iter_mut().for_each(|entry| entry.version = None);
             }
             Ok(entries)
@@ -135,10 +134,10 @@ mod tests {
         }
     }
 
-    fn world(tells: bool) -> (Ports, Arc<Counted>) {
+    fn world(lists_versions: bool) -> (Ports, Arc<Counted>) {
         let counted = Arc::new(Counted {
             blobs: MemoryBlobs::default(),
-            tells,
+            lists_versions,
             read: Mutex::default(),
         });
         let mut ports = testing::ports(
@@ -155,7 +154,7 @@ mod tests {
         put.now_or_never().unwrap().unwrap();
     }
 
-    /// What is there, and what was read for that.
+    /// Returns the blobs of a directory, and the keys that were read for them.
     fn read(ports: &Ports, counted: &Counted, prefix: &str) -> (String, String) {
         let all = ports.read_all(prefix).now_or_never().unwrap().unwrap();
         let all = all
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_changed_is_read_again() {
+    fn only_changed_blobs_are_read_again() {
         let (ports, counted) = world(true);
         for (key, text) in [("a/1", "x"), ("a/2", "y"), ("b/1", "z")] {
             put(&counted, key, text);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn without_versions_all_is_read() {
+    fn without_versions_every_blob_is_read() {
         let (ports, counted) = world(false);
         put(&counted, "a/1", "x");
         for _ in 0..2 {

@@ -5,56 +5,54 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Where a bucket is, and who asks.
+/// The address of a bucket, and the credentials for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketAddress {
-    /// `https://HOST[:PORT]`, or `http://` for one without TLS.
+    /// The URL: `https://HOST[:PORT]`, or `http://` without TLS.
     pub endpoint: String,
     /// The bucket's name.
     pub name: String,
-    /// The region; empty when the endpoint tells it, or has none.
+    /// The region; empty if the endpoint's name contains it, or the endpoint has none.
     pub region: String,
-    /// How to talk to the endpoint. The login is an access key's id and its secret; without one nobody in particular asks.
-    pub how: Connection,
-    /// Ask with the installation's own AWS role.
+    /// The options of the connection. The login is an access key's id and its secret; without a login, requests are anonymous.
+    pub connection: Connection,
+    /// True if requests are signed with the installation's own AWS role.
     pub as_installation: bool,
 }
 
-/// An object as a list of a bucket has it.
+/// An object in a listing of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketEntry {
-    /// Its key. Anything may stand there, such as `../` and names that other keys have as a directory.
+    /// The object's key. It is not validated: it may contain `../`, or be the directory of other keys.
     pub key: String,
-    /// What stands for its content, without quotes.
+    /// The ETag of the content, without quotes.
     pub etag: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// An object.
+/// An object of a bucket, with its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketObject {
-    /// What stands for its content, without quotes.
+    /// The ETag of the content, without quotes.
     pub etag: String,
-    /// Its content.
+    /// The object's content.
     pub bytes: Bytes,
 }
 
-/// Ways to buckets. Users name their hosts, so an implementation reaches no address of the installation itself unless
-/// [`Connection::allow_local`] says so, follows no redirect, and reads no more than it was told to.
+/// The port to buckets. Users name the hosts, so an implementation reaches no address of the installation itself unless [`Connection::allow_local`] is set, follows no redirect, and reads no more than its limit.
 #[async_trait]
 pub trait Buckets: Send + Sync {
-    /// The bucket at an address. It is not asked anything yet.
+    /// Returns the bucket at an address, without a request to it.
     async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>>;
 }
 
-/// A bucket that is only read.
+/// A bucket, for reads only.
 #[async_trait]
 pub trait Bucket: Send + Sync {
-    /// Every object whose key starts with `prefix`; more than `most` are refused (`Invalid`). `NotFound`: there is no such
-    /// bucket.
+    /// Lists every object whose key starts with `prefix`. Fails with `Invalid` if there are more than `most`, and with `NotFound` if the bucket does not exist.
     async fn list(&self, prefix: &str, most: usize) -> Result<Vec<BucketEntry>>;
 
-    /// An object of at most `limit` bytes; none when there is none with that key.
+    /// Reads an object of at most `limit` bytes; `None` if no object has that key.
     async fn get(&self, key: &str, limit: u64) -> Result<Option<BucketObject>>;
 }

@@ -1,4 +1,4 @@
-//! Repositories of charts and registries of OCI artifacts.
+//! The port to Helm repositories and registries of OCI artifacts.
 
 use super::{Result, Secret};
 use async_trait::async_trait;
@@ -7,58 +7,56 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How to talk to a host that a user named.
+/// The options of a connection to a host that a user named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// User and password.
+    /// The user name and password.
     pub login: Option<(String, Secret)>,
-    /// Send the login to other hosts, too, that a redirect or an index names.
+    /// True if the login is also sent to other hosts that a redirect or an index names.
     pub pass_credentials: bool,
-    /// PEM of the certificate authorities that are trusted beside the public ones.
+    /// The certificate authorities that are trusted in addition to the public ones, as PEM.
     pub certificate_authority: Option<Vec<u8>>,
-    /// PEM of a client certificate, and its key.
+    /// A client certificate and its key, as PEM.
     pub client_certificate: Option<(Vec<u8>, Secret)>,
-    /// The proxy that every request goes through, and that looks names up: `http://USER:PASSWORD@HOST:PORT`, `https://…` or
-    /// `socks5://…`.
+    /// The proxy for every request, which also resolves host names: `http://USER:PASSWORD@HOST:PORT`, `https://…` or `socks5://…`.
     pub proxy: Option<Secret>,
-    /// Talk to a registry without TLS.
+    /// True if a registry is reached without TLS.
     pub insecure: bool,
-    /// Reach loopback and link-local addresses: for an installation on the operator's own machine.
+    /// True if loopback and link-local addresses may be reached: for an installation on the operator's own machine.
     pub allow_local: bool,
-    /// How long one request may take.
+    /// The limit of the time of one request.
     pub timeout: Duration,
 }
 
-/// What a host said that stands for the bytes it sent: a later question goes with it, and is answered by bytes only when
-/// they are others.
+/// The cache validators of an answer: a conditional request with them returns a body only if it has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Validator {
-    /// `ETag`.
+    /// The header `ETag`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// `Last-Modified`, as the host wrote it.
+    /// The header `Last-Modified`, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
 impl Validator {
-    /// Whether the host gave none.
+    /// Returns whether the host sent no validator.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// An answer to a conditional download.
+/// The outcome of a conditional download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// It is what the validator stands for.
+    /// The body is the one that the validator belongs to.
     Unchanged,
-    /// Its bytes, and the validator for the next question.
+    /// The body, and the validator for the next request.
     Body {
-        /// The bytes.
+        /// The bytes of the body.
         bytes: Bytes,
-        /// What stands for them.
+        /// The validator of these bytes.
         validator: Validator,
     },
 }
@@ -66,83 +64,80 @@ pub enum Fetched {
 /// A manifest of an OCI artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// `sha256:…` of the manifest itself.
+    /// The digest of the manifest itself: `sha256:…`.
     pub digest: String,
-    /// Its layers, in order.
+    /// The layers, in order.
     pub layers: Vec<Layer>,
-    /// Its annotations.
+    /// The annotations of the manifest.
     pub annotations: BTreeMap<String, String>,
-    /// What it is: `artifactType`, or the media type of its config.
+    /// The type of the artifact: `artifactType`, or the media type of the config.
     pub artifact_type: String,
 }
 
 /// A layer of an OCI artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
-    /// The media type.
+    /// The media type of the layer.
     pub media_type: String,
-    /// `sha256:…` of its bytes.
+    /// The digest of the bytes: `sha256:…`.
     pub digest: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
-    /// Its annotations.
+    /// The annotations of the layer.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A manifest that refers to another one, as a signature does.
+/// A manifest that refers to another one, such as a signature.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Referrer {
-    /// `sha256:…` of the manifest.
+    /// The digest of the manifest: `sha256:…`.
     pub digest: String,
-    /// What it says to be; empty when the list does not tell.
+    /// The `artifactType`; empty if the listing does not include it.
     pub artifact_type: String,
 }
 
-/// Hosts of charts and artifacts. Users name these hosts, so an implementation reaches no address of the installation itself
-/// unless [`Connection::allow_local`] says so, follows no redirect there, sends the login to no other host unless
-/// [`Connection::pass_credentials`] says so, and reads no more than it was told to.
+/// The port to hosts of charts and artifacts. Users name the hosts, so an implementation reaches no address of the installation itself unless [`Connection::allow_local`] is set, follows no redirect there, sends the login to no other host unless [`Connection::pass_credentials`] is set, and reads no more than its limit.
 #[async_trait]
 pub trait Charts: Send + Sync {
-    /// Downloads `url` (`http` or `https`), at most `limit` bytes; `known` stands for the bytes of an earlier answer.
+    /// Downloads `url` (`http` or `https`), at most `limit` bytes; `known` is the validator of an earlier answer.
     async fn get(
         &self,
         url: &str,
-        how: &Connection,
+        connection: &Connection,
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched>;
 
     /// Downloads a file that a kustomization names.
-    async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
-        self.get(url, how, &Validator::default(), limit).await
+    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+        self.get(url, connection, &Validator::default(), limit).await
     }
 
-    /// The tags of a repository (`HOST/PATH`).
-    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>>;
+    /// Lists the tags of a repository (`HOST/PATH`).
+    async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>>;
 
-    /// The manifest that a tag or a digest leads to; checked against the digest when that was asked for.
+    /// Reads the manifest of a tag or a digest; checks it against the digest if the reference is one.
     async fn manifest(
         &self,
         repository: &str,
         reference: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Manifest>;
 
-    /// The manifests that refer to the one of `digest` (`sha256:…`), in the registry's order: from its list of referrers, or from the
-    /// tag that stands in for it where a registry keeps none. None at all is an empty list.
+    /// Lists the manifests that refer to the one of `digest` (`sha256:…`), in the registry's order: from the referrers API, or from the referrers tag of a registry without that API. The list may be empty.
     async fn referrers(
         &self,
         repository: &str,
         digest: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Vec<Referrer>>;
 
-    /// The bytes of a layer, checked against its digest; at most `limit`.
+    /// Downloads a layer of at most `limit` bytes, and checks it against its digest.
     async fn layer(
         &self,
         repository: &str,
         layer: &Layer,
-        how: &Connection,
+        connection: &Connection,
         limit: u64,
     ) -> Result<Bytes>;
 }

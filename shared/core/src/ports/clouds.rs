@@ -1,35 +1,34 @@
-//! Clouds: what a short-lived login opens there, and whose identity it is given for.
+//! The ports to clouds: short-lived credentials for clusters and registries, and the identities that they are issued for.
 
 use super::{Result, Secret, Token};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every cloud. What one answered is kept and answers again while it is good at `now` (since 1970) and has a fifth of its life
-/// left; whoever comes with another identity gets nothing of it.
+/// The ports to all clouds. An answer is cached and reused while it is valid at `now` (since 1970) and has a fifth of its lifetime left, and only for the same identity.
 #[derive(Clone)]
 pub struct Clouds {
-    /// Amazon's.
+    /// The port to Amazon Web Services.
     pub aws: Arc<dyn Aws>,
-    /// Microsoft's.
+    /// The port to Microsoft Azure.
     pub azure: Arc<dyn Azure>,
-    /// Google's.
+    /// The port to Google Cloud.
     pub google: Arc<dyn Google>,
 }
 
-/// Where a cluster's API server is.
+/// The endpoint of a cluster's API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterPlace {
-    /// Its address.
+pub struct ClusterEndpoint {
+    /// The URL of the API server.
     pub address: String,
-    /// Its certificate authority, PEM.
+    /// The certificate authority as PEM.
     pub certificate_authority: Vec<u8>,
 }
 
-/// User and password of a registry.
+/// The user name and password of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryLogin {
-    /// The user.
+    /// The user name.
     pub user: String,
     /// The password.
     pub password: Secret,
@@ -38,16 +37,16 @@ pub struct RegistryLogin {
 /// A cluster of Amazon EKS, from its ARN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EksCluster {
-    /// `aws`, `aws-cn`, `aws-us-gov` …
+    /// The AWS partition: `aws`, `aws-cn`, `aws-us-gov` …
     pub partition: String,
-    /// `eu-west-1`: letters, digits and `-` alone.
+    /// The AWS region, such as `eu-west-1`: only letters, digits and `-`.
     pub region: String,
-    /// The cluster's name: letters, digits, `-` and `_` alone.
+    /// The cluster's name: only letters, digits, `-` and `_`.
     pub name: String,
 }
 
 impl EksCluster {
-    /// The parts of an ARN, which become parts of hosts and paths; none of any other text.
+    /// Parses an ARN, whose parts become parts of hosts and paths; returns `None` for any other string.
     pub fn parse(arn: &str) -> Option<Self> {
         let parts: Vec<&str> = arn.split(':').collect();
         let ["arn", partition, "eks", region, account, resource] = parts[..] else {
@@ -64,18 +63,18 @@ impl EksCluster {
     }
 }
 
-/// Who asks Amazon.
+/// The identity that requests to Amazon are made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AwsIdentity {
-    /// The installation, with its own AWS role.
+    /// The installation's own AWS role.
     Installation,
     /// A role that trusts the issuer of a service account's token.
     Role {
         /// The role's ARN.
         arn: String,
-        /// How the session is named in AWS's logs.
+        /// The name of the session in AWS's logs.
         session: String,
-        /// The service account's token. Whoever has another one gets nothing that was made for this one.
+        /// The service account's token. What is cached for this token is not used for another one.
         token: Token,
     },
 }
@@ -85,16 +84,16 @@ pub enum AwsIdentity {
 pub enum EcrRegistry {
     /// `public.ecr.aws`.
     Public,
-    /// One of an account.
+    /// A private registry of an account.
     Private {
-        /// `eu-west-1`: letters, digits and `-` alone.
+        /// The AWS region, such as `eu-west-1`: only letters, digits and `-`.
         region: String,
-        /// Under which the services of the registry's partition are: `amazonaws.com`, `amazonaws.com.cn` …
+        /// The domain of the services of the registry's partition: `amazonaws.com`, `amazonaws.com.cn` …
         domain: &'static str,
     },
 }
 
-/// What the names of private registries end with, and the domain of the services that go with them.
+/// The suffixes of the host names of private registries, each with the domain of its services.
 const ECR_DOMAINS: [(&str, &str); 8] = [
     ("amazonaws.com", "amazonaws.com"),
     ("on.aws", "amazonaws.com"),
@@ -107,7 +106,7 @@ const ECR_DOMAINS: [(&str, &str); 8] = [
 ];
 
 impl EcrRegistry {
-    /// The registry of a host, such as `012345678901.dkr.ecr.eu-west-1.amazonaws.com`; none of any other name.
+    /// Parses a host such as `012345678901.dkr.ecr.eu-west-1.amazonaws.com`; returns `None` for any other name.
     pub fn parse(host: &str) -> Option<Self> {
         if host == "public.ecr.aws" {
             return Some(Self::Public);
@@ -124,7 +123,7 @@ impl EcrRegistry {
         })
     }
 
-    /// Where it is asked for logins; those of the public one are given in one region.
+    /// Returns the region that issues the registry's logins; those of the public registry come from one region.
     pub fn region(&self) -> &str {
         match self {
             Self::Public => "us-east-1",
@@ -133,7 +132,7 @@ impl EcrRegistry {
     }
 }
 
-/// Whether a text has letters and digits and what else is named, and no more than so many.
+/// Checks whether a string has 1 to `most` bytes, all of them ASCII letters, digits or bytes of `more`.
 fn is_plain(text: &str, more: &[u8], most: usize) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
     (1..=most).contains(&text.len()) && text.bytes().all(fits)
@@ -146,15 +145,15 @@ fn is_number(text: &str) -> bool {
 /// Amazon's clusters (EKS) and registries (ECR).
 #[async_trait]
 pub trait Aws: Send + Sync {
-    /// Where a cluster is. `NotFound`: there is no such cluster.
+    /// Returns a cluster's endpoint. Fails with `NotFound` if the cluster does not exist.
     async fn describe(
         &self,
         cluster: &EksCluster,
         identity: &AwsIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace>;
+    ) -> Result<ClusterEndpoint>;
 
-    /// A token that the cluster's API server accepts.
+    /// Returns a token that the cluster's API server accepts.
     async fn token(
         &self,
         cluster: &EksCluster,
@@ -162,7 +161,7 @@ pub trait Aws: Send + Sync {
         now: Duration,
     ) -> Result<Token>;
 
-    /// A login of a registry, for all that the identity may read there.
+    /// Returns a login of a registry, for everything that the identity may read there.
     async fn registry(
         &self,
         registry: &EcrRegistry,
@@ -174,15 +173,15 @@ pub trait Aws: Send + Sync {
 /// An application of Microsoft Entra ID that trusts the issuer of a service account's token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntraIdentity {
-    /// The tenant: letters, digits, `-` and `.` alone.
+    /// The tenant: only letters, digits, `-` and `.`.
     pub tenant: String,
     /// The application's client id.
     pub client: String,
-    /// The service account's token. Whoever has another one gets nothing that was made for this one.
+    /// The service account's token. What is cached for this token is not used for another one.
     pub token: Token,
-}
+    }
 
-/// A cluster of Azure Kubernetes Service, from its resource id.
+    /// A cluster of Azure Kubernetes Service, from its resource id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AksCluster {
     /// The subscription's id.
@@ -194,8 +193,7 @@ pub struct AksCluster {
 }
 
 impl AksCluster {
-    /// The parts of `/subscriptions/…/resourceGroups/…/providers/Microsoft.ContainerService/managedClusters/…`, which become parts
-    /// of paths; none of any other text.
+    /// Parses `/subscriptions/…/resourceGroups/…/providers/Microsoft.ContainerService/managedClusters/…`, whose parts become parts of paths; returns `None` for any other string.
     pub fn parse(id: &str) -> Option<Self> {
         let parts: Vec<&str> = id.split('/').collect();
         let ["", a, subscription, b, group, c, d, e, name] = parts[..] else {
@@ -211,7 +209,7 @@ impl AksCluster {
         let is_id = words
             .iter()
             .all(|(have, word)| have.eq_ignore_ascii_case(word));
-        // What Azure allows in names, but for letters of other scripts in a group's.
+        // The characters that Azure allows in names, except that a group's name may also have letters of other scripts.
         let is_named = is_plain(group, b"-_.()", 90) && is_plain(name, b"-_", 63);
         let fits = is_plain(subscription, b"-", 36) && is_named && !group.ends_with('.');
         (is_id && fits).then(|| Self {
@@ -225,12 +223,12 @@ impl AksCluster {
 /// A registry of Azure (ACR), from its host's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcrRegistry {
-    /// `acme.azurecr.io`
+    /// The host, such as `acme.azurecr.io`.
     pub host: String,
 }
 
 impl AcrRegistry {
-    /// The registry of a host; none of any other name.
+    /// Parses the host of a registry; returns `None` for any other name.
     pub fn parse(host: &str) -> Option<Self> {
         let ends = [".azurecr.io", ".azurecr.cn", ".azurecr.de", ".azurecr.us"];
         let name = ends.iter().find_map(|end| host.strip_suffix(end))?;
@@ -244,18 +242,18 @@ impl AcrRegistry {
 /// Microsoft's clusters (AKS) and registries (ACR).
 #[async_trait]
 pub trait Azure: Send + Sync {
-    /// The ways to a cluster, at least one. `NotFound`: there is no such cluster.
+    /// Returns a cluster's endpoints, at least one. Fails with `NotFound` if the cluster does not exist.
     async fn describe(
         &self,
         cluster: &AksCluster,
         identity: &EntraIdentity,
         now: Duration,
-    ) -> Result<Vec<ClusterPlace>>;
+    ) -> Result<Vec<ClusterEndpoint>>;
 
-    /// A token that the API servers of all clusters accept that know the identity.
+    /// Returns a token that the API servers of all clusters accept on which the identity has access.
     async fn token(&self, identity: &EntraIdentity, now: Duration) -> Result<Token>;
 
-    /// A login of a registry, for all that the identity may read there.
+    /// Returns a login of a registry, for everything that the identity may read there.
     async fn registry(
         &self,
         registry: &AcrRegistry,
@@ -267,23 +265,23 @@ pub trait Azure: Send + Sync {
 /// A principal of a workload identity pool of Google Cloud that trusts the issuer of a service account's token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoogleIdentity {
-    /// `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`
+    /// The provider of the pool: `//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…`.
     pub provider: String,
-    /// The service account of Google's that it acts as, if it acts as one: letters, digits, `-`, `.` and `@` alone.
+    /// The Google service account to impersonate, if any: only letters, digits, `-`, `.` and `@`.
     pub account: Option<String>,
-    /// The service account's token. Whoever has another one gets nothing that was made for this one.
+    /// The service account's token. What is cached for this token is not used for another one.
     pub token: Token,
 }
 
 /// A cluster of Google Kubernetes Engine, from its resource name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GkeCluster {
-    /// `projects/…/locations/…/clusters/…`: letters, digits, `-`, `.` and `:` alone between the slashes.
+    /// The name `projects/…/locations/…/clusters/…`: only letters, digits, `-`, `.` and `:` between the slashes.
     pub name: String,
 }
 
 impl GkeCluster {
-    /// A name, which becomes part of a path; none of any other text.
+    /// Parses a name, which becomes part of a path; returns `None` for any other string.
     pub fn parse(name: &str) -> Option<Self> {
         let parts: Vec<&str> = name.split('/').collect();
         let [
@@ -305,7 +303,7 @@ impl GkeCluster {
     }
 }
 
-/// Whether a host is a registry of Google's (Artifact Registry, Container Registry).
+/// Returns whether a host is a registry of Google (Artifact Registry, Container Registry).
 pub fn is_google_registry(host: &str) -> bool {
     let is_name = |name: &str| name.split('.').all(|part| is_plain(part, b"-", 63));
     let below = |end: &str| host.strip_suffix(end).is_some_and(is_name);
@@ -317,15 +315,15 @@ pub fn is_google_registry(host: &str) -> bool {
 /// Google's clusters (GKE) and registries.
 #[async_trait]
 pub trait Google: Send + Sync {
-    /// Where a cluster is. `NotFound`: there is no such cluster.
+    /// Returns a cluster's endpoint. Fails with `NotFound` if the cluster does not exist.
     async fn describe(
         &self,
         cluster: &GkeCluster,
         identity: &GoogleIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace>;
+    ) -> Result<ClusterEndpoint>;
 
-    /// A token that clusters and registries accept that know the identity.
+    /// Returns a token that all clusters and registries accept on which the identity has access.
     async fn token(&self, identity: &GoogleIdentity, now: Duration) -> Result<Token>;
 }
 

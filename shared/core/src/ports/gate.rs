@@ -1,34 +1,34 @@
-//! Clusters whose writes somebody lets pass or stops.
+//! Clusters whose writes pass a gate, which may refuse them.
 
 use super::{
     Access, ApiCapabilities, Apply, Cluster, Clusters, Delete, Deleted, Impersonation, Patch,
-    Resource, Result, Token, TokenAsk,
+    Resource, Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Is asked before each write to a cluster, a dry run too. Reads and tokens, which are stored nowhere, pass.
+/// A check before each write to a cluster, including dry runs. Reads are not checked, and requests for tokens are not: the server stores nothing for them.
 #[async_trait]
 pub trait Gate: Send + Sync {
-    /// Lets a write pass.
+    /// Allows or refuses a write.
     ///
     /// # Errors
-    /// Why it is not sent.
+    /// The reason why the write must not be sent.
     async fn pass(&self) -> Result<()>;
 }
 
-/// Ways to clusters behind a gate.
+/// The port to clusters, with a gate before their writes.
 pub struct GatedClusters {
-    /// The ways.
+    /// The port without the gate.
     pub clusters: Arc<dyn Clusters>,
-    /// The gate.
+    /// The gate before every write.
     pub gate: Arc<dyn Gate>,
-}
+    }
 
-#[async_trait]
-impl Clusters for GatedClusters {
+    #[async_trait]
+    impl Clusters for GatedClusters {
     async fn connect(
         &self,
         access: &Access,
@@ -40,11 +40,11 @@ impl Clusters for GatedClusters {
     }
 }
 
-/// A cluster behind a gate.
+/// A cluster with a gate before its writes.
 pub struct GatedCluster {
-    /// The cluster.
+    /// The cluster without the gate.
     pub cluster: Arc<dyn Cluster>,
-    /// The gate.
+    /// The gate before every write.
     pub gate: Arc<dyn Gate>,
 }
 
@@ -116,7 +116,7 @@ impl Cluster for GatedCluster {
         self.cluster.delete(resource, namespace, name, how).await
     }
 
-    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
         self.cluster.token(ask, now).await
     }
 }

@@ -1,4 +1,4 @@
-//! Git repositories.
+//! The port to Git repositories.
 
 use super::{Connection, Result, Secret};
 use crate::flux::GitReference;
@@ -7,14 +7,13 @@ use driftless_manifest::FileTree;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// How to log in to a Git host.
+/// The credentials for a Git host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GitAuth {
-    /// Without a login: what everybody may read.
+    /// No login: for repositories that are public.
     #[default]
     Anonymous,
-    /// The installation's own credentials for that host (its App or token), or none where it has none. Only for what the operator
-    /// named: see [`Settings::source_auth`](crate::hub::Settings::source_auth).
+    /// The installation's own credentials for the host (its App or token), or no login if it has none. Only for repositories that the operator named: see [`Settings::source_auth`](crate::hub::Settings::source_auth).
     Installation,
     /// A user and a password or token.
     Basic {
@@ -25,48 +24,47 @@ pub enum GitAuth {
     },
     /// A bearer token.
     Bearer(Secret),
-    /// A GitHub App of the object's own.
+    /// The object's own GitHub App.
     App {
         /// The App's id.
         app_id: String,
-        /// The installation's id; looked up from the repository when empty.
+        /// The installation's id; looked up from the repository if empty.
         installation_id: String,
-        /// The App's private key, PEM.
+        /// The App's private key as PEM.
         private_key: Secret,
-        /// The API's address, for GitHub Enterprise.
+        /// The URL of the API, for GitHub Enterprise.
         base_url: Option<String>,
     },
-    /// A login, and more that a server needs that is spoken to in git's own protocol. A host with an API of its own takes the
-    /// login alone.
+    /// A login, and the options of a server that is read by Git's own protocol. For a host with its own API only the login is used.
     Server(Box<GitServer>),
 }
 
-/// How to reach a server that is spoken to in git's own protocol.
+/// The options of a server that is read by Git's own protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitServer {
-    /// The login over HTTP.
+    /// The login for HTTP.
     pub login: GitAuth,
-    /// The login over SSH.
+    /// The login for SSH.
     pub ssh: Option<SshKey>,
-    /// Certificates and the proxy, which addresses may be reached, and how long one reading may take. Its login is not used.
+    /// The certificates, the proxy, which addresses may be reached, and the limit of the time of one read. Its login is not used.
     pub connection: Connection,
-    /// Read the submodules, too.
+    /// True if submodules are read as well.
     pub submodules: bool,
 }
 
-/// A login over SSH.
+/// A private key for SSH, with the server's known keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshKey {
-    /// The private key: PEM or OpenSSH's format.
+    /// The private key, as PEM or in OpenSSH's format.
     pub identity: Secret,
     /// The password of the private key.
     pub password: Option<Secret>,
-    /// The keys of servers, as in OpenSSH's `known_hosts`.
+    /// The public keys of servers, in the format of OpenSSH's `known_hosts`.
     pub known_hosts: String,
 }
 
 impl GitAuth {
-    /// The login alone, as a host with an API takes it.
+    /// Returns only the login, for a host with its own API.
     pub fn login(&self) -> &Self {
         match self {
             Self::Server(server) => server.login.login(),
@@ -74,11 +72,11 @@ impl GitAuth {
         }
     }
 
-    /// Who reads, as a digest: the same credentials are the same identity wherever they stand, and others never are.
+    /// Returns a digest of the credentials: equal for the same credentials in any Secret, and different for others.
     pub fn identity(&self) -> String {
         let mut digest = Sha256::new();
         let mut part = |bytes: &[u8]| {
-            // With its length: no two lists of parts run into the same bytes.
+            // The length before each part keeps different lists of parts from the same bytes.
             digest.update((bytes.len() as u64).to_be_bytes());
             digest.update(bytes);
         };
@@ -106,10 +104,9 @@ impl GitAuth {
                 part(private_key.expose());
                 part(base_url.as_deref().unwrap_or_default().as_bytes());
             }
-            // Which addresses may be reached says nothing of who reads; what is read besides does of the files.
+            // Options of reachable addresses do not change the identity. Submodules do, because they change the files that are read.
             Self::Server(server) => {
-                let how = &server.connection;
-                let certificate = how.client_certificate.as_ref();
+                let certificate = server.connection.client_certificate.as_ref();
                 if server.ssh.is_none() && certificate.is_none() && !server.submodules {
                     return server.login.identity();
                 }
@@ -134,19 +131,19 @@ impl GitAuth {
     }
 }
 
-/// A commit that a reference led to.
+/// The commit of a resolved reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// The full hash.
+    /// The full hash of the commit.
     pub sha: String,
-    /// The name that was followed, as Flux puts it before `@`: `main`, `v1.2.3`, `refs/pull/1/head`; empty for a bare commit.
+    /// The name of the reference, as Flux puts it before `@`: `main`, `v1.2.3`, `refs/pull/1/head`; empty for a bare commit.
     pub name: String,
-    /// The host's validator for the next conditional question.
+    /// The host's validator for the next conditional request.
     pub etag: Option<String>,
 }
 
 impl Commit {
-    /// Flux's revision: `main@sha1:6f2…`, or `sha1:6f2…` for a bare commit.
+    /// Returns the revision in Flux's format: `main@sha1:6f2…`, or `sha1:6f2…` for a bare commit.
     pub fn revision(&self) -> String {
         if self.name.is_empty() {
             format!("sha1:{}", self.sha)
@@ -156,14 +153,14 @@ impl Commit {
     }
 }
 
-/// Caps on what one source may bring.
+/// The limits of the files of one source.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchLimits {
-    /// Unpacked bytes in all.
+    /// The most unpacked bytes in total.
     pub bytes: u64,
-    /// Files and links.
+    /// The most files and links.
     pub files: usize,
-    /// Unpacked bytes for each packed byte.
+    /// The most unpacked bytes for each packed byte.
     pub ratio: u64,
 }
 
@@ -177,11 +174,10 @@ impl Default for FetchLimits {
     }
 }
 
-/// Git repositories.
+/// The port to Git repositories.
 #[async_trait]
 pub trait Git: Send + Sync {
-    /// The commit a reference leads to now. `known` is an earlier answer: with its validator an unchanged reference costs no rate limit.
-    /// The host is asked with `auth` whatever the reference is, a commit's own hash too: an answer proves that `auth` may read it.
+    /// Resolves a reference to its current commit. `known` is an earlier answer: with its validator, an unchanged reference does not count against the host's rate limit. The host is asked with `auth` for every reference, also for a commit's hash: an answer proves that `auth` may read the commit.
     async fn resolve(
         &self,
         url: &str,
@@ -190,7 +186,7 @@ pub trait Git: Send + Sync {
         known: Option<&Commit>,
     ) -> Result<Commit>;
 
-    /// All files of a commit, checked against the commit's tree.
+    /// Fetches all files of a commit, and checks them against the commit's tree.
     async fn fetch(
         &self,
         url: &str,
@@ -199,7 +195,7 @@ pub trait Git: Send + Sync {
         limits: FetchLimits,
     ) -> Result<FileTree>;
 
-    /// The files of a repository that a kustomization names as a base.
+    /// Fetches the files of a repository that a kustomization names as a base.
     async fn base(&self, url: &str, reference: &GitReference, auth: &GitAuth) -> Result<FileTree> {
         let commit = self.resolve(url, reference, auth, None).await?;
         self.fetch(url, &commit, auth, FetchLimits::default()).await

@@ -1,26 +1,26 @@
-//! Tokens of service accounts.
+//! Tokens of service accounts, and requests for them.
 
 use super::Secret;
 use std::time::Duration;
 
-/// A bearer token and its end.
+/// A bearer token and its expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The token.
+    /// The token itself.
     pub secret: Secret,
-    /// When it ends, since 1970.
+    /// The expiry, as the time since 1970.
     pub expires: Duration,
 }
 
-/// Whose token is wanted, and for whom it is.
+/// A request for a token of a service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenAsk {
+pub struct TokenRequest {
     /// The service account's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The service account's name.
     pub account: String,
-    /// Its uid: one that was made anew under the same name is another.
+    /// The service account's uid: a new account of the same name has another uid.
     pub uid: String,
-    /// Who shall accept the token.
+    /// The audiences that the token is for.
     pub audiences: Vec<String>,
 }

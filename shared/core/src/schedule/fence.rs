@@ -1,15 +1,13 @@
-//! A worker whose lease is over changes nothing on a cluster any more.
+//! A worker whose lease is over writes nothing to a cluster.
 //!
-//! A function may stand still and go on when another worker has long had its object. What it would write then is older than
-//! what stands there, and an API server takes an apply from whoever sends it last. So a worker looks at its own clock before
-//! each write. What is left is a request that was on its way already: that only the API server could refuse.
+//! A function may be frozen and continue after another worker has taken its object. Its writes would then be older than the live state, and an API server accepts the last apply. So a worker checks its own clock before each write. A request that was already sent is not covered: only the API server could refuse it.
 
 use crate::ports::{Clock, ErrorKind, Gate, GatedClusters, PortError, Ports, Result};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The ports of a worker that may write until `end`, by its own clock.
+/// Returns the ports of a worker that may write until `end`, by its own clock.
 pub fn fenced(ports: &Ports, end: Duration) -> Ports {
     let fence = Fence {
         clock: ports.clock.clone(),
@@ -36,7 +34,7 @@ impl Gate for Fence {
         if self.clock.now() < self.end {
             return Ok(());
         }
-        let what = "not written: the lease of this worker is over, another one may have the object";
-        Err(PortError::new(ErrorKind::Unavailable, what))
+        let message = "not written: the lease of this worker is over; another worker may have the object";
+        Err(PortError::new(ErrorKind::Unavailable, message))
     }
 }

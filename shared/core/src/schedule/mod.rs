@@ -1,15 +1,12 @@
-//! Who looks at an object, and when: one record an object in the bucket.
+//! Which worker reconciles an object, and when: one record for each object in the bucket.
 //!
-//! A step begins with one GET and one conditional PUT of the record, which takes the lease, and ends with one conditional PUT,
-//! which gives the lease back and says which message brings the object back. So an object that waits or is tried again has one
-//! live message, and an object at rest has none, however often messages come twice or late:
+//! A step begins with one GET and one conditional PUT of the record, which takes the lease, and ends with one conditional PUT, which releases the lease and names the message that requeues the object. So an object that waits or is retried has one live message, and an idle object has none, even if messages are duplicated or late:
 //!
-//! - The message that brings an object back carries a token. It is stale when the record has another token.
-//! - The timer's message is dropped when a worker has the object, or a message that brings it back is on its way.
-//! - Any other message that comes while a worker has the object is noted in the record, once, and the worker queues it at the
-//!   end. A message with a delay until the lease's end is there in case that the worker is dead.
+//! - The message that requeues an object has a token. It is stale if the record has another token.
+//! - The timer's message is dropped if a worker has the object, or a message that requeues it is queued.
+//! - Any other message that comes while a worker has the object is recorded, and the worker queues it at the end of the step. A message that is delayed until the end of the lease covers the death of the worker.
 //!
-//! The record is written before the message is sent. What is lost in between, the timer finds: the record's message is late.
+//! The record is written before the message is sent. If the message is lost in between, the timer finds that it is late.
 
 mod fence;
 mod record;
@@ -33,23 +30,22 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long before the end of its lease a worker stops writing: clocks differ, and a request takes its time. A function that
-/// is alive has ended by then.
+/// The time before the end of its lease at which a worker stops writing: clocks differ, and a request takes time. A function that is alive has ended by then.
 const MARGIN: Duration = Duration::from_secs(20);
-/// How often a record is read anew when somebody else wrote it in between.
+/// The most tries to write a record that other workers write at the same time.
 const TRIES: usize = 8;
 
-/// How a message begins.
+/// The first decision about a message.
 pub enum Begin {
-    /// With a step.
-    Run(Held),
-    /// Without: it is not needed, or comes back later; why.
+    /// A step runs under this lease.
+    Run(Lease),
+    /// No step runs, for this reason: it is not needed, or the message comes again later.
     Skip(&'static str),
 }
 
-/// An object in the hands of this worker.
+/// The lease of an object that this worker holds.
 #[derive(Default)]
-pub struct Held {
+pub struct Lease {
     key: String,
     nonce: String,
     record: Box<Record>,
@@ -57,32 +53,32 @@ pub struct Held {
     is_interrupted: bool,
 }
 
-impl Held {
-    /// Failures in a row until now.
+impl Lease {
+    /// Returns the number of failures in a row until now.
     pub fn failures(&self) -> u32 {
         self.record.failures()
     }
 
-    /// The ports of this worker: it writes to no cluster any more when its lease is over.
+    /// Returns the ports of this worker, which refuse writes to clusters after the end of its lease.
     pub fn fence(&self, ports: &Ports) -> Ports {
         let end = Duration::from_millis(self.record.lease.until);
         fence::fenced(ports, end.saturating_sub(MARGIN))
     }
 
-    /// Whether the step before this one was cut off: what it did is not known.
+    /// Returns whether the step before this one was interrupted: its effects are not known.
     pub fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// What the steps before remember; nothing when it cannot be read.
+    /// Returns the memory of earlier steps; the default if it cannot be read.
     pub fn memory<M: DeserializeOwned + Default>(&self) -> M {
         self.record.memory()
     }
 
-    /// Notes what the next step is to know. It is stored when the object is given back.
+    /// Sets the memory for the next step. It is stored when the lease is released.
     ///
     /// # Errors
-    /// It is not JSON.
+    /// `Invalid` if the memory cannot be converted to JSON.
     pub fn remember<M: Serialize>(&mut self, memory: &M) -> Result<()> {
         self.record.memory = serde_json::to_value(memory).map_err(|error| {
             PortError::new(ErrorKind::Invalid, format!("{}: {error}", self.key))
@@ -90,7 +86,7 @@ impl Held {
         Ok(())
     }
 
-    /// Stores what was noted at once.
+    /// Stores the memory now.
     ///
     /// # Errors
     /// The store's; another worker has taken the object.
@@ -104,14 +100,14 @@ impl Held {
                 return Ok(());
             }
             if !self.refresh(ports).await? {
-                let what = format!("{}: another worker has taken the object", self.key);
-                return Err(PortError::new(ErrorKind::Conflict, what));
+                let message = format!("{}: another worker has taken the object", self.key);
+                return Err(PortError::new(ErrorKind::Conflict, message));
             }
         }
         Err(contended(&self.key))
     }
 
-    /// Reads the record that others wrote in between, and keeps what was noted here; false when another worker has the object.
+    /// Reads the record that others wrote in between, and keeps the memory that was set here; `false` if another worker has the object.
     async fn refresh(&mut self, ports: &Ports) -> Result<bool> {
         match state::read::<Record>(ports.blobs.as_ref(), &self.key).await? {
             Some((record, version)) if record.lease.nonce == self.nonce => {
@@ -125,21 +121,21 @@ impl Held {
     }
 }
 
-/// An object as a step would find it, for one that changes nothing.
+/// Returns an object's lease without taking it, for a step that changes nothing.
 ///
 /// # Errors
 /// The store's.
-pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Held> {
-    let record = look(ports, hub, object).await?.unwrap_or_default();
-    Ok(Held {
+pub async fn peek(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Lease> {
+    let record = read_record(ports, hub, object).await?.unwrap_or_default();
+    Ok(Lease {
         key: key(hub, object),
         is_interrupted: record.is_open(),
         record: record.into(),
-        ..Held::default()
+        ..Lease::default()
     })
 }
 
-/// Takes the object of a request, or sees that no step is needed.
+/// Takes the lease of a request's object, or decides that no step is needed.
 ///
 /// # Errors
 /// The store's or the queue's: the message must come back.
@@ -148,18 +144,18 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
     for _ in 0..TRIES {
         let (record, when) = read(ports, &key).await?;
         let (now, nonce) = (ports.clock.now(), nonce(ports));
-        let (is_first, is_interrupted) = (record.asked.is_none(), record.is_open());
+        let (is_first, is_interrupted) = (record.pending.is_none(), record.is_open());
         match record.decide(request, now, &nonce) {
-            Decision::Drop(why) => return Ok(Begin::Skip(why)),
+            Decision::Drop(reason) => return Ok(Begin::Skip(reason)),
             Decision::PutBack(after) => {
                 ports.queue.send(vec![(request.clone(), after)]).await?;
-                return Ok(Begin::Skip("its time has not come"));
+                return Ok(Begin::Skip("the message is early; it was queued again"));
             }
-            Decision::Ask(record, asked) => {
-                let is_ours = |found: &Record| found.asked.as_ref() == Some(&asked);
+            Decision::Ask(record, pending) => {
+                let is_ours = |found: &Record| found.pending.as_ref() == Some(&pending);
                 if write(ports, &key, &record, when, is_ours).await?.is_some() {
                     if is_first {
-                        let message = own(request, asked.cause, asked.token);
+                        let message = own(request, pending.cause, pending.token);
                         let after = record.until_free(now);
                         ports.queue.send(vec![(message, after)]).await?;
                     }
@@ -171,7 +167,7 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
             Decision::Take(record) => {
                 let is_ours = |found: &Record| found.lease.nonce == nonce;
                 if let Some(version) = write(ports, &key, &record, when, is_ours).await? {
-                    let held = Held {
+                    let held = Lease {
                         key,
                         nonce,
                         record: record.into(),
@@ -186,30 +182,29 @@ pub async fn begin(ports: &Ports, request: &Request) -> Result<Begin> {
     Err(contended(&key))
 }
 
-/// Gives the object back, and adds to the outcome who is looked at next: the object itself, when it comes back, and whoever
-/// waits for it. Their messages are still to be sent.
+/// Releases the lease, and adds requests to the outcome: for the object itself, if it is requeued, and for the objects that wait for it. The caller sends them.
 ///
 /// # Errors
-/// The store's: the message must come back. What the outcome has can be sent.
+/// The store's: the message must come back. The requests that the outcome has can still be sent.
 pub async fn end(
     ports: &Ports,
-    mut held: Held,
+    mut held: Lease,
     request: &Request,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let mut told = false;
+    let mut is_notified = false;
     outcome.back_off(held.failures());
     for _ in 0..TRIES {
-        if outcome.notifies && held.record.awaited && !told {
+        if outcome.notifies && held.record.is_awaited && !is_notified {
             waiters::notify(ports, request, outcome).await?;
-            told = true;
+            is_notified = true;
         }
-        if outcome.is_gone && !held.record.awaited {
+        if outcome.is_gone && !held.record.is_awaited {
             return ports.blobs.delete(&held.key).await;
         }
         let (now, token) = (ports.clock.now(), nonce(ports));
         let (mut record, back) = held.record.after(outcome, &request.cause, now, &token);
-        record.awaited &= !told;
+        record.is_awaited &= !is_notified;
         let when = Precondition::Is(held.version.clone());
         let is_ours = |found: &Record| found.lease.nonce == held.nonce && found.lease.until == 0;
         if write(ports, &held.key, &record, when, is_ours)
@@ -218,8 +213,8 @@ pub async fn end(
         {
             if back.is_none() && outcome.requeue_after.is_some() {
                 tracing::warn!(
-                    hub = request.hub, object = %request.object, looks = HOPS,
-                    "no progress: left to the timer: {}", outcome.summary
+                    hub = request.hub, object = %request.object, steps = HOPS,
+                    "no progress; the object is left to the timer: {}", outcome.summary
                 );
             }
             outcome.requeue_after = back.as_ref().map(|(_, after)| *after);
@@ -227,7 +222,7 @@ pub async fn end(
             outcome.enqueue.extend(message);
             return Ok(());
         }
-        // Somebody asked for the object, waits for it, or has it now.
+        // Another worker has recorded a request or a waiting object, or has taken the lease.
         if !held.refresh(ports).await? {
             outcome.requeue_after = None;
             return Ok(());
@@ -236,7 +231,7 @@ pub async fn end(
     Err(contended(&held.key))
 }
 
-/// A message that brings an object back.
+/// Returns a message that requeues an object.
 fn own(request: &Request, cause: Cause, token: String) -> Request {
     Request {
         cause,
@@ -250,7 +245,7 @@ fn own(request: &Request, cause: Cause, token: String) -> Request {
 pub struct Records(BTreeMap<String, Bytes>);
 
 impl Records {
-    /// Reads those that have changed since this process read them last.
+    /// Reads the records that have changed since this process read them last.
     ///
     /// # Errors
     /// The store's.
@@ -258,18 +253,18 @@ impl Records {
         Ok(Self(ports.read_all(&record::directory(hub)).await?))
     }
 
-    /// The record of an object; none when there is none that can be read.
+    /// Returns the record of an object; `None` if it does not exist or cannot be read.
     pub fn of(&self, hub: &str, object: &ObjectRef) -> Option<Record> {
         let record = self.0.get(&key(hub, object))?;
         serde_json::from_slice(record).ok()
     }
 }
 
-/// The record of an object.
+/// Reads the record of an object; `None` if it does not exist or cannot be read.
 ///
 /// # Errors
 /// The store's.
-pub async fn look(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Option<Record>> {
+pub async fn read_record(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Option<Record>> {
     match state::read::<Record>(ports.blobs.as_ref(), &key(hub, object)).await {
         Ok(found) => Ok(found.map(|(record, _)| record)),
         Err(error) if error.kind == ErrorKind::Unreadable => Ok(None),
@@ -277,16 +272,16 @@ pub async fn look(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<Option
     }
 }
 
-/// Notes in the record of an object that somebody waits for it.
+/// Marks in the record of an object that another object waits for it.
 async fn await_object(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<()> {
     let key = key(hub, object);
     for _ in 0..TRIES {
         let (mut record, when) = read(ports, &key).await?;
-        if record.awaited {
+        if record.is_awaited {
             return Ok(());
         }
-        record.awaited = true;
-        let is_ours = |found: &Record| found.awaited;
+        record.is_awaited = true;
+        let is_ours = |found: &Record| found.is_awaited;
         if write(ports, &key, &record, when, is_ours).await?.is_some() {
             return Ok(());
         }
@@ -294,21 +289,20 @@ async fn await_object(ports: &Ports, hub: &str, object: &ObjectRef) -> Result<()
     Err(contended(&key))
 }
 
-/// A record, and what must hold for the next one to be written over it. One that cannot be read is none.
+/// Reads a record, and returns it with the precondition for its replacement. A record that cannot be read counts as empty.
 async fn read(ports: &Ports, key: &str) -> Result<(Record, Precondition)> {
     match state::read::<Record>(ports.blobs.as_ref(), key).await {
         Ok(Some((record, version))) => Ok((record, Precondition::Is(version))),
         Ok(None) => Ok((Record::default(), Precondition::Absent)),
         Err(error) if error.kind == ErrorKind::Unreadable => {
-            tracing::warn!(key, %error, "the record is unreadable, a new one takes its place");
+            tracing::warn!(key, %error, "the record is unreadable; a new one replaces it");
             Ok((Record::default(), Precondition::None))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Writes a record; `None` when somebody else was faster. A refusal may be the echo of our own write, and an error may hide a
-/// success: what is stored then tells.
+/// Writes a record; `None` if another worker was faster. A refusal may be the echo of our own write, and an error may hide a success: then the stored record decides.
 async fn write(
     ports: &Ports,
     key: &str,
@@ -337,6 +331,6 @@ fn nonce(ports: &Ports) -> String {
 }
 
 fn contended(key: &str) -> PortError {
-    let what = format!("{key}: other workers wrote it {TRIES} times in between");
-    PortError::new(ErrorKind::Conflict, what)
+    let message = format!("{key}: not written: other workers changed the record {TRIES} times meanwhile");
+    PortError::new(ErrorKind::Conflict, message)
 }

@@ -1,4 +1,4 @@
-//! The record of an object's schedule, and what a message means by it. Pure.
+//! The record of an object's schedule, and the decision about a message that it leads to. Pure.
 
 use crate::flux::ObjectRef;
 use crate::kernel::Outcome;
@@ -10,111 +10,113 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// How long a lease holds: longer than a function may run (120 s), so that its holder is dead when it is over.
+/// The duration of a lease: longer than a function may run (120 s), so that its holder is dead when the lease is over.
 pub const TERM: Duration = Duration::from_secs(150);
-/// How late a message may be before it counts as lost.
+/// The delay after which a late message counts as lost.
 const LATE: Duration = Duration::from_secs(30);
-/// How early a message may be: clocks of workers differ, and a queue cuts delays that are longer than its longest.
+/// The time by which a message may be early: clocks of workers differ, and a queue shortens delays above its maximum.
 const EARLY: Duration = Duration::from_secs(5);
-/// The longest wait for a message. What a record says beyond it is from a clock that was far ahead.
+/// The longest wait for a message. A later time in a record is from a clock that was far ahead.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often an object that makes no progress is put back faster than the timer looks; then it is left to the timer.
+/// The number of times that an object without progress is requeued faster than the timer's interval; then it is left to the timer.
 pub const HOPS: u32 = 360;
-/// How often the timer looks.
+/// The interval of the timer.
 const TIMER: Duration = Duration::from_secs(60);
 
-/// What is known of an object's schedule. All of it may be lost: the timer finds what is due.
+/// The record of an object's schedule. All of it may be lost: the timer finds what is due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// Who works on the object, or did last.
-    pub(super) lease: Lease,
-    /// The message that brings the object back. Every older one is stale.
+    /// The lease of the worker that has the object, or had it last.
+    pub(super) lease: StoredLease,
+    /// The message that requeues the object. Every older one is stale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) chain: Option<Chain>,
-    /// What was asked for while a worker had the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) asked: Option<PendingRequest>,
-    /// Somebody waits for the object, and has left a note.
-    pub(super) awaited: bool,
-    /// How often in a row the object was put back with the same words.
+    /// The request that came while a worker had the object.
+    #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
+    pub(super) pending: Option<PendingRequest>,
+    /// True if another object waits for this one, and has written a note.
+    #[serde(rename = "awaited")]
+    pub(super) is_awaited: bool,
+    /// The number of times in a row that the object was requeued with the same summary.
     hops: u32,
-    /// A digest of those words.
-    said: String,
-    /// Failures in a row.
+    /// A digest of that summary.
+    #[serde(rename = "said")]
+    summary_digest: String,
+    /// The number of failures in a row.
     failures: u32,
-    /// What the object's steps remember, as JSON of its kind.
+    /// The memory of the object's steps, as JSON of its kind.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub(super) memory: Value,
 }
 
-/// A lease keeps two workers off one object. It saves work; safety never rests on it.
+/// A lease keeps a second worker from the object. It saves work; safety never depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Lease {
-    /// Tells the holder's own write from another's after an unclear answer.
+pub(super) struct StoredLease {
+    /// Distinguishes the holder's own write from another's after an unclear answer.
     pub(super) nonce: String,
-    /// Milliseconds since 1970; 0 when it was given back.
+    /// The end in milliseconds since 1970; 0 if the lease was released.
     pub(super) until: u64,
 }
 
-/// A message on its way.
+/// A message that was sent and requeues the object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Chain {
-    /// Which.
+    /// The token of the message.
     pub(super) token: String,
-    /// When it comes, in milliseconds since 1970.
+    /// The time of its delivery, in milliseconds since 1970.
     pub(super) due: u64,
 }
 
 /// A request that came while a worker had the object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingRequest {
-    /// The message that comes when the lease is over, in case its holder is dead.
+    /// The token of the message that comes when the lease is over, in case its holder is dead.
     pub(super) token: String,
-    /// Why the object is looked at again.
+    /// The cause of the next step.
     pub(super) cause: Cause,
 }
 
-/// What to do with a message.
+/// The decision about a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Take the lease, with this record, and run the step.
+    /// Write this record, which takes the lease, and run the step.
     Take(Record),
-    /// Another worker has the object: this record tells it, or whoever comes after it.
+    /// Another worker has the object: write this record, which passes the request on to that worker or the next one.
     Ask(Record, PendingRequest),
-    /// Its time has not come: put it back for so long.
+    /// The message is early: queue it again with this delay.
     PutBack(Duration),
-    /// It is not needed; why.
+    /// The message is not needed, for this reason.
     Drop(&'static str),
 }
 
-/// The key of an object's record. The object may be named by a tenant: no part of it may lead elsewhere.
+/// Returns the key of an object's record. A tenant may choose the object's name: no part of it may lead elsewhere.
 pub(super) fn key(hub: &str, object: &ObjectRef) -> String {
     let (directory, kind) = (directory(hub), object.kind.plural());
     let (namespace, name) = (key_part(&object.namespace), key_part(&object.name));
     format!("{directory}{kind}/{namespace}/{name}.json")
 }
 
-/// How the keys of the records of a hub's objects begin.
+/// Returns the prefix of the keys of the records of a hub's objects.
 pub(super) fn directory(hub: &str) -> String {
     format!("objects/{}/", key_part(hub))
 }
 
-/// Milliseconds since 1970.
+/// Converts a time since 1970 to milliseconds.
 pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Record {
-    /// Whether a worker has the object.
+    /// Returns whether a worker has the object.
     pub(super) fn is_held(&self, now: Duration) -> bool {
         let now = millis(now);
-        // A lease that ends much later than one can is from a clock that was far ahead.
+        // A lease that ends later than any lease can is from a clock that was far ahead.
         self.lease.until > now && self.lease.until < now.saturating_add(2 * millis(TERM))
     }
 
-    /// Whether a message is on its way.
+    /// Returns whether a message that requeues the object is due and not late.
     fn is_alive(&self, now: Duration) -> bool {
         self.chain.as_ref().is_some_and(|chain| {
             let now = millis(now);
@@ -123,58 +125,58 @@ impl Record {
         })
     }
 
-    /// Whether the object is looked at without the timer: a worker has it, or a message is on its way.
+    /// Returns whether the object is reconciled without the timer: a worker has it, or a message for it is queued.
     pub fn is_busy(&self, now: Duration) -> bool {
         self.is_held(now) || self.is_alive(now)
     }
 
-    /// Whether the message that should bring the object back did not come.
+    /// Returns whether the message that was to requeue the object is lost.
     pub fn is_lost(&self, now: Duration) -> bool {
         self.chain.is_some() && !self.is_busy(now)
     }
 
-    /// Failures in a row.
+    /// Returns the number of failures in a row.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// Whether a step has the object, or was cut off: what it did is not known.
+    /// Returns whether a step runs or was interrupted: its effects are not known.
     pub(super) fn is_open(&self) -> bool {
         self.lease.until != 0
     }
 
-    /// What the object's steps remember; nothing when it cannot be read.
+    /// Returns the memory of the object's steps; the default if it cannot be read.
     pub fn memory<M: DeserializeOwned + Default>(&self) -> M {
         if self.memory.is_null() {
             return M::default();
         }
         M::deserialize(&self.memory).unwrap_or_else(|error| {
-            tracing::warn!("the memory of the last step cannot be read; it was reset: {error}");
+            tracing::warn!("the memory of the last step was reset because it cannot be read: {error}");
             M::default()
         })
     }
 
-    /// What a message means now. `nonce` is new: it names the lease, or what is asked for.
+    /// Decides about a message. `nonce` is new: it becomes the nonce of the lease, or the token of the pending request.
     pub(super) fn decide(&self, request: &Request, now: Duration, nonce: &str) -> Decision {
         let is_held = self.is_held(now);
         match &request.token {
-            Some(token) if self.asks(token) && is_held => {
+            Some(token) if self.is_pending(token) && is_held => {
                 return Decision::PutBack(self.until_free(now));
             }
-            Some(token) if self.asks(token) => {}
+            Some(token) if self.is_pending(token) => {}
             Some(token) if self.is_chain(token) && is_held => {
-                return Decision::Drop("another worker has it and says what follows");
+                return Decision::Drop("another worker has the object and queues what follows");
             }
             Some(token) if self.is_chain(token) => {
                 if let Some(early) = self.early(now) {
                     return Decision::PutBack(early);
                 }
             }
-            // Of a record that is lost nothing is stale.
+            // If the record is lost, no message is stale.
             Some(_) if *self == Self::default() => {}
-            Some(_) => return Decision::Drop("a newer message has taken its place"),
+            Some(_) => return Decision::Drop("a newer message has replaced this one"),
             None if request.cause == Cause::Timer && self.is_busy(now) => {
-                return Decision::Drop("it is looked at without the timer");
+                return Decision::Drop("the object is reconciled without the timer");
             }
             None => {}
         }
@@ -182,61 +184,61 @@ impl Record {
             return self.ask(&request.cause, nonce);
         }
         Decision::Take(Self {
-            lease: Lease {
+            lease: StoredLease {
                 nonce: nonce.to_owned(),
                 until: millis(now + TERM),
             },
-            asked: None,
+            pending: None,
             ..self.clone()
-        })
+            })
     }
 
-    /// Notes for the holder that somebody asked. Once is enough, for the cause that makes the step do more.
+    /// Records the request for the holder of the lease: one request, with the cause that makes the step do more.
     fn ask(&self, cause: &Cause, nonce: &str) -> Decision {
-        let asked = match &self.asked {
+        let pending = match &self.pending {
             None => PendingRequest {
                 token: nonce.to_owned(),
                 cause: cause.clone(),
             },
-            Some(asked) => PendingRequest {
-                cause: asked.cause.clone().stronger(cause),
-                ..asked.clone()
+            Some(pending) => PendingRequest {
+                cause: pending.cause.clone().stronger(cause),
+                ..pending.clone()
             },
         };
-        if self.asked.as_ref() == Some(&asked) {
+        if self.pending.as_ref() == Some(&pending) {
             return Decision::Drop(
                 "another worker holds the lease; the request is recorded already",
             );
         }
         let record = Self {
-            asked: Some(asked.clone()),
+            pending: Some(pending.clone()),
             ..self.clone()
         };
-        Decision::Ask(record, asked)
+        Decision::Ask(record, pending)
     }
 
-    fn asks(&self, token: &str) -> bool {
-        self.asked.as_ref().is_some_and(|one| one.token == token)
+    fn is_pending(&self, token: &str) -> bool {
+        self.pending.as_ref().is_some_and(|one| one.token == token)
     }
 
     fn is_chain(&self, token: &str) -> bool {
         self.chain.as_ref().is_some_and(|one| one.token == token)
     }
 
-    /// How long until the lease is over, and a second more for the clocks.
+    /// Returns the time until the lease is over, plus a second for differences of clocks.
     pub(super) fn until_free(&self, now: Duration) -> Duration {
         let left = self.lease.until.saturating_sub(millis(now));
         Duration::from_millis(left) + Duration::from_secs(1)
     }
 
-    /// How much too early the message of the chain is, when that is more than clocks differ.
+    /// Returns the time by which the message of the chain is early, if that is more than clocks may differ.
     fn early(&self, now: Duration) -> Option<Duration> {
         let due = self.chain.as_ref()?.due;
         let early = Duration::from_millis(due.saturating_sub(millis(now)));
         (early > EARLY && early < 2 * LONGEST).then_some(early)
     }
 
-    /// The record at the end of a step, and why and when the object comes back by itself. `token` is new.
+    /// Returns the record at the end of a step, and the cause and delay of the object's own next message. `token` is new.
     pub(super) fn after(
         &self,
         outcome: &Outcome,
@@ -246,9 +248,9 @@ impl Record {
     ) -> (Self, Option<(Cause, Duration)>) {
         let mut next = Self {
             chain: None,
-            asked: None,
+            pending: None,
             hops: 0,
-            said: String::new(),
+            summary_digest: String::new(),
             ..self.clone()
         };
         next.lease.until = 0;
@@ -257,18 +259,18 @@ impl Record {
             None => 0,
         };
         if outcome.requeue_after.is_some() {
-            next.said = hex::encode(&Sha256::digest(&outcome.summary)[..8]);
-            let nobody_asked = matches!(cause, Cause::Timer | Cause::Requeue);
-            if nobody_asked && next.said == self.said {
+            next.summary_digest = hex::encode(&Sha256::digest(&outcome.summary)[..8]);
+            let is_unrequested = matches!(cause, Cause::Timer | Cause::Requeue);
+            if is_unrequested && next.summary_digest == self.summary_digest {
                 next.hops = self.hops.saturating_add(1);
             }
         }
-        let back = match (&self.asked, outcome.requeue_after) {
-            (Some(asked), None) => Some((asked.cause.clone(), Duration::ZERO)),
-            (Some(asked), Some(_)) => {
+        let back = match (&self.pending, outcome.requeue_after) {
+            (Some(pending), None) => Some((pending.cause.clone(), Duration::ZERO)),
+            (Some(pending), Some(_)) => {
                 next.hops = 0;
                 Some((
-                    asked.cause.clone().stronger(&Cause::Requeue),
+                    pending.cause.clone().stronger(&Cause::Requeue),
                     Duration::ZERO,
                 ))
             }

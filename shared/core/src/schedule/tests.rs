@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Nothing in memory ever waits.
+/// Runs a future of in-memory ports, which never wait.
 fn now<T>(future: impl Future<Output = T>) -> T {
     future
         .now_or_never()
@@ -42,20 +42,20 @@ fn request(name: &str, cause: Cause) -> Request {
 }
 
 impl World {
-    fn begin(&self, request: &Request) -> Option<Held> {
+    fn begin(&self, request: &Request) -> Option<Lease> {
         match now(begin(&self.ports, request)).expect("the store answers") {
             Begin::Run(held) => Some(held),
             Begin::Skip(_) => None,
         }
     }
 
-    /// Ends a step, and returns what is sent.
-    fn end(&self, held: Held, request: &Request, mut outcome: Outcome) -> Vec<(Request, Duration)> {
+    /// Ends a step, and returns the requests that are sent.
+    fn end(&self, held: Lease, request: &Request, mut outcome: Outcome) -> Vec<(Request, Duration)> {
         now(end(&self.ports, held, request, &mut outcome)).expect("the store answers");
         outcome.enqueue
     }
 
-    /// A whole step that is tried again after so long; returns the message.
+    /// Runs a whole step that requeues the object after a delay; returns the message.
     fn put_back(&self, request: &Request, after: Duration) -> Request {
         let held = self.begin(request).expect("it is free");
         let mut sent = self.end(held, request, waiting("for a pod", after));
@@ -74,7 +74,7 @@ fn waiting(summary: &str, after: Duration) -> Outcome {
 }
 
 #[test]
-fn one_holder_until_it_is_over() {
+fn an_object_has_one_lease_until_it_is_over() {
     let world = world();
     let (a, b) = (request("a", Cause::Push), request("b", Cause::Push));
     let held = world.begin(&a).expect("it is free");
@@ -89,7 +89,7 @@ fn one_holder_until_it_is_over() {
 }
 
 #[test]
-fn an_unclear_answer_is_cleared_by_the_nonce() {
+fn the_nonce_resolves_an_unclear_answer() {
     for fault in [Fault::After, Fault::Echo, Fault::Before, Fault::Conflict] {
         let world = world();
         let a = request("a", Cause::Push);
@@ -97,7 +97,7 @@ fn an_unclear_answer_is_cleared_by_the_nonce() {
         let held = world.begin(&a).expect("taken");
         assert!(world.begin(&a).is_none(), "{fault:?}: there is one holder");
         world.queue.take();
-        // What was asked for meanwhile comes back, and nothing twice.
+        // The request that came meanwhile is queued, exactly one time.
         world.blobs.fail_next(fault);
         let sent = world.end(held, &a, Outcome::done("done"));
         assert_eq!(sent.len(), 1, "{fault:?}: {sent:?}");
@@ -115,7 +115,7 @@ fn a_late_end_does_not_free_the_next_holder() {
     let sent = world.end(late, &a, waiting("for a pod", seconds(5)));
     assert!(
         sent.is_empty(),
-        "the next holder says what follows: {sent:?}"
+        "the next holder queues what follows: {sent:?}"
     );
     assert!(world.begin(&a).is_none());
 }
@@ -147,7 +147,7 @@ fn a_clock_far_ahead_does_not_lock_for_ever() {
 }
 
 #[test]
-fn what_is_asked_for_meanwhile_is_queued_once() {
+fn requests_during_a_step_are_queued_once() {
     let world = world();
     let source = request("a", Cause::Source);
     let held = world.begin(&source).expect("it is free");
@@ -167,7 +167,7 @@ fn what_is_asked_for_meanwhile_is_queued_once() {
         (&sent[0].0.cause, sent[0].1),
         (&Cause::Changed, Duration::ZERO)
     );
-    // The message that was for a dead holder is stale, the other one is not.
+    // The message for a dead holder is stale, the other one is not.
     assert!(world.begin(&watch[0].0).is_none());
     let held = world.begin(&sent[0].0).expect("asked for");
     assert!(
@@ -178,7 +178,7 @@ fn what_is_asked_for_meanwhile_is_queued_once() {
 }
 
 #[test]
-fn what_was_asked_of_a_dead_worker_runs_when_its_lease_is_over() {
+fn a_request_during_the_lease_of_a_dead_worker_runs_when_the_lease_is_over() {
     let world = world();
     let push = request("a", Cause::Push);
     let _dead = world.begin(&push).expect("it is free");
@@ -186,25 +186,25 @@ fn what_was_asked_of_a_dead_worker_runs_when_its_lease_is_over() {
     let mut watch = world.queue.take();
     let (message, after) = watch.remove(0);
     world.clock.advance(seconds(3));
-    assert!(world.begin(&message).is_none(), "it came too early");
+    assert!(world.begin(&message).is_none(), "the message is early");
     assert_eq!(world.queue.take(), [(message.clone(), after - seconds(3))]);
     world.clock.advance(after);
     assert!(world.begin(&message).is_some());
-    assert!(world.begin(&message).is_none(), "it came twice");
+    assert!(world.begin(&message).is_none(), "a duplicate message");
 }
 
 #[test]
-fn a_message_is_stale_when_another_took_its_place() {
+fn a_message_is_stale_when_another_replaced_it() {
     let world = world();
     let push = request("a", Cause::Push);
     let first = world.put_back(&push, seconds(600));
-    // Somebody asks before it comes.
+    // Another request comes before the message.
     let second = world.put_back(&push, seconds(600));
     world.clock.advance(seconds(600));
     assert!(world.begin(&first).is_none());
     let held = world.begin(&second).expect("it brings the object back");
-    assert!(world.begin(&second).is_none(), "it came twice");
-    assert!(world.queue.take().is_empty(), "and asks for nothing");
+    assert!(world.begin(&second).is_none(), "a duplicate message");
+    assert!(world.queue.take().is_empty(), "and queues nothing");
     assert!(
         world
             .end(held, &second, Outcome::done("at rest"))
@@ -219,11 +219,11 @@ fn a_message_is_stale_when_another_took_its_place() {
 }
 
 #[test]
-fn the_timer_is_for_what_no_message_brings_back() {
+fn the_timer_finds_an_object_whose_message_is_lost() {
     let world = world();
     let timer = request("a", Cause::Timer);
     let lost = world.put_back(&timer, seconds(60));
-    let record = |world: &World| now(look(&world.ports, "hub", &timer.object));
+    let record = |world: &World| now(read_record(&world.ports, "hub", &timer.object));
     for _ in 0..3 {
         assert!(world.begin(&timer).is_none());
         let record = record(&world).expect("read").expect("there");
@@ -235,11 +235,11 @@ fn the_timer_is_for_what_no_message_brings_back() {
     assert!(found.is_lost(world.clock.now()));
     let held = world.begin(&timer).expect("the message is late");
     world.end(held, &timer, Outcome::done("at rest"));
-    assert!(world.begin(&lost).is_none(), "it comes at last");
+    assert!(world.begin(&lost).is_none(), "the late message");
     assert!(world.begin(&timer).is_some(), "the interval is over");
 }
 
-/// The queue's longest delay is shorter than what a host may ask for.
+/// The queue's longest delay is shorter than the delay that a host may ask for.
 #[test]
 fn a_message_before_its_time_is_put_back() {
     let world = world();
@@ -267,10 +267,10 @@ fn an_object_without_progress_is_left_to_the_timer() {
         let mut sent = world.end(held, &message, waiting(words, Duration::ZERO));
         message = sent.pop().expect("it comes back").0;
     }
-    let mut looks = 0;
+    let mut steps = 0;
     loop {
         let held = world.begin(&message).expect("it is free");
-        looks += 1;
+        steps += 1;
         match world
             .end(held, &message, waiting("one is ready", Duration::ZERO))
             .pop()
@@ -279,8 +279,8 @@ fn an_object_without_progress_is_left_to_the_timer() {
             None => break,
         }
     }
-    assert_eq!(looks, 10, "other words were progress");
-    // The timer's look is one look. Whoever asks begins anew.
+    assert_eq!(steps, 10, "a different summary counted as progress");
+    // The timer runs one step. Another request resets the count.
     let timer = request("a", Cause::Timer);
     let held = world.begin(&timer).expect("no message brings it back");
     assert!(
@@ -289,7 +289,7 @@ fn an_object_without_progress_is_left_to_the_timer() {
             .is_empty()
     );
     world.put_back(&request("a", Cause::Push), seconds(5));
-    // A slow chain is no loop.
+    // A slow chain is not a loop.
     let mut message = request("b", Cause::Push);
     for _ in 0..2 * HOPS {
         message = world.put_back(&message, seconds(60));
@@ -298,7 +298,7 @@ fn an_object_without_progress_is_left_to_the_timer() {
 }
 
 #[test]
-fn what_cannot_even_be_read_is_tried_later_and_later() {
+fn an_unreadable_object_is_retried_with_back_off() {
     let world = world();
     let mut message = request("a", Cause::Push);
     let mut delays = Vec::new();
@@ -325,7 +325,7 @@ fn nothing_is_kept_of_an_object_that_is_gone() {
             .expect("listed")
             .is_empty()
     );
-    // It may be there again: what was asked for meanwhile runs when the lease would have been over.
+    // The object may exist again: a request that came meanwhile runs when the lease would have been over.
     let held = world.begin(&push).expect("it is free");
     assert!(world.begin(&push).is_none());
     let (message, after) = world.queue.take().remove(0);
@@ -335,11 +335,11 @@ fn nothing_is_kept_of_an_object_that_is_gone() {
 }
 
 #[test]
-fn who_waits_is_woken_by_the_end_of_the_step_that_was_under_way() {
+fn a_waiting_object_is_requeued_by_the_end_of_a_running_step() {
     let world = world();
     let push = request("a", Cause::Push);
     let held = world.begin(&push).expect("it is free");
-    // While the step works, somebody begins to wait.
+    // While the step runs, another object begins to wait.
     let note = "waits/hub/kustomizations/apps/a/kustomizations/apps/b";
     let put = now(world.ports.blobs.put(note, "".into(), Precondition::None));
     assert!(put.is_ok());
@@ -352,10 +352,10 @@ fn who_waits_is_woken_by_the_end_of_the_step_that_was_under_way() {
     };
     let sent = world.end(held, &push, outcome);
     assert_eq!(sent, [(request("b", Cause::Dependency), Duration::ZERO)]);
-    let record = now(look(&world.ports, "hub", &push.object))
+    let record = now(read_record(&world.ports, "hub", &push.object))
         .expect("read")
         .expect("there");
-    assert!(!record.awaited && !record.is_busy(world.clock.now()));
+    assert!(!record.is_awaited && !record.is_busy(world.clock.now()));
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn a_step_asks_the_store_three_times() {
 }
 
 #[test]
-fn messages_of_before_are_read() {
+fn messages_of_older_versions_are_read() {
     let text = r#"{"hub":"h","object":{"kind":"Kustomization","namespace":"apps","name":"a"},"cause":"again"}"#;
     let read: Request = serde_json::from_str(text).expect("a request");
     assert_eq!((&read.cause, &read.token), (&Cause::Requeue, &None));

@@ -1,5 +1,4 @@
-//! Who waits for whom: a note in the bucket under what is waited for, and a mark in its record, so that a step that ends
-//! with what they wait for wakes exactly those. A note can be lost: the timer looks at what waits once a minute.
+//! Waiting objects: a note in the bucket under the awaited object, and a mark in its record, so that a step with the awaited outcome requeues exactly the waiting objects. A note can be lost: the timer checks waiting objects once a minute.
 
 use super::await_object;
 use crate::concurrent;
@@ -11,11 +10,10 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use std::time::Duration;
 
-/// Deletions at once.
+/// Notes that are deleted concurrently.
 const CONCURRENT: usize = 16;
 
-/// Notes that the object of this step waits for another one. Whoever calls looks at the other once more afterwards: what
-/// became ready before the note was written wakes nobody.
+/// Writes a note that the object of this step waits for another one. The caller must read the other object again afterwards: if it became ready before the note was written, it does not requeue this one.
 ///
 /// # Errors
 /// The bucket's.
@@ -30,8 +28,7 @@ pub(crate) async fn register(context: &Context<'_>, on: &ObjectRef) -> Result<()
     await_object(ports, hub, on).await
 }
 
-/// Adds a request for every object that waits for the one of a step whose status is written. Their notes are to be
-/// forgotten when the requests are sent.
+/// Adds a request for every object that waits for the object of a step whose status is written. The caller deletes the notes after the requests are sent.
 ///
 /// # Errors
 /// The bucket's.
@@ -39,15 +36,15 @@ pub(super) async fn notify(ports: &Ports, request: &Request, outcome: &mut Outco
     let directory = directory(&request.hub, &request.object);
     for BlobEntry { key, .. } in ports.blobs.list(&directory).await? {
         if let Some(id) = key.strip_prefix(&directory).and_then(parse) {
-            let wake = Request::new(&request.hub, id, Cause::Dependency);
-            outcome.enqueue.push((wake, Duration::ZERO));
+            let waiting = Request::new(&request.hub, id, Cause::Dependency);
+            outcome.enqueue.push((waiting, Duration::ZERO));
         }
         outcome.notified.push(key);
     }
     Ok(())
 }
 
-/// Deletes the notes of those who were woken.
+/// Deletes the notes of objects that were requeued.
 ///
 /// # Errors
 /// The bucket's.
@@ -58,14 +55,14 @@ pub(crate) async fn forget(ports: &Ports, notes: &[String]) -> Result<()> {
     gone.into_iter().collect()
 }
 
-/// The name that is waited for is the waiting object's word: no part of it may lead elsewhere.
+/// Returns the prefix of the notes under an awaited object. The waiting object chooses the name: no part of it may lead elsewhere.
 fn directory(hub: &str, on: &ObjectRef) -> String {
     let (hub, kind) = (key_part(hub), on.kind.plural());
     let (namespace, name) = (key_part(&on.namespace), key_part(&on.name));
     format!("waits/{hub}/{kind}/{namespace}/{name}/")
 }
 
-/// The object of [`ObjectRef::key`].
+/// Parses an [`ObjectRef::key`].
 fn parse(key: &str) -> Option<ObjectRef> {
     let mut parts = key.splitn(3, '/');
     let plural = parts.next()?;

@@ -164,7 +164,7 @@ async fn check_origin(
     artifact: &ArtifactStatus,
 ) -> Result<()> {
     let hub = &context.hub.settings.name;
-    let record = schedule::look(context.ports, hub, source).await?;
+    let record = schedule::read_record(context.ports, hub, source).await?;
     let origin = record.map(|record| record.memory::<Origin>());
     if origin.is_some_and(|origin| origin.stored == artifact.digest) {
         return Ok(());

@@ -91,8 +91,8 @@ impl SourceReconciler for Objects {
         }
         let spec = &source.spec;
         let mut address = connection::of_bucket(context, source).await?;
-        let time = address.how.timeout.min(LONGEST);
-        address.how.timeout = time.min(REQUEST);
+        let time = address.connection.timeout.min(LONGEST);
+        address.connection.timeout = time.min(REQUEST);
         let bucket = context.ports.buckets.open(&address).await;
         let bucket =
             bucket.map_err(|error| Failure::port(reason::AUTHENTICATION_FAILED, &error))?;

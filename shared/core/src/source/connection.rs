@@ -202,7 +202,7 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
         endpoint: endpoint(&spec.endpoint, spec.insecure)?,
         name: spec.bucket_name.clone(),
         region: region(spec.region.as_deref())?,
-        how,
+        connection: how,
         as_installation: source.wants_role(),
     };
     if address.as_installation {
@@ -283,7 +283,7 @@ fn check_role(
             "{lead}, which is not allowed for this one: register the hub with --allow-role-bucket {wanted}, or name a Secret with \
              accesskey and secretkey"
         )
-    } else if !is_aws(&address.endpoint) || address.how.certificate_authority.is_some() {
+    } else if !is_aws(&address.endpoint) || address.connection.certificate_authority.is_some() {
         format!(
             "{lead}, which is used over TLS at Amazon's own endpoints alone (s3.REGION.amazonaws.com, no certSecretRef)"
         )
@@ -382,7 +382,7 @@ mod tests {
             let address = BucketAddress {
                 endpoint: endpoint.to_owned(),
                 name: name.to_owned(),
-                how: Connection {
+                connection: Connection {
                     certificate_authority: ca.map(<[u8]>::to_vec),
                     ..Connection::default()
                 },

@@ -3,7 +3,7 @@
 use crate::concurrent;
 use crate::flux::{FluxKind, GitReference, ObjectRef};
 use crate::ports::{BlobEntry, ErrorKind, Ports, Precondition, Result};
-use crate::state::{self, key_part, text_of};
+use crate::state::{self, key_part, decode_key_part};
 use futures::FutureExt as _;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ fn file(hub: &str, object: &ObjectRef) -> String {
 /// The hub and the source that a key is about.
 fn object_of(key: &str) -> Option<(String, ObjectRef)> {
     let (_, file) = key.rsplit_once('/')?;
-    let mut parts = file.strip_suffix(".json")?.split('+').map(text_of);
+    let mut parts = file.strip_suffix(".json")?.split('+').map(decode_key_part);
     let (hub, namespace, name) = (parts.next()??, parts.next()??, parts.next()??);
     let object = ObjectRef::new(FluxKind::GitRepository, &namespace, &name);
     parts.next().is_none().then_some((hub, object))

@@ -307,7 +307,7 @@ async fn succeeded<S: SourceSpec>(
             revision, digest, ..
         } = &artifact;
         let about = [("revision", revision.as_str()), ("digest", digest.as_str())];
-        context.events.annotated(false, why, &text, &about);
+        context.events.record_annotated(false, why, &text, &about);
     }
     StepEnd::Done(outcome)
 }
@@ -362,7 +362,7 @@ fn failed<S: SourceSpec>(
     if before.map(|ready| (&*ready.reason, &*ready.message)) != Some((ready_reason, message)) {
         // That a source is not ready yet is not a failure.
         let is_warning = *reason != reason::NO_SOURCE_ARTIFACT;
-        context.events.tell(is_warning, reason, message, "");
+        context.events.record(is_warning, reason, message, "");
     }
     // As in Flux, the interval says nothing of how often a failure is tried again.
     StepEnd::Failed(failure, LONGEST_RETRY)

@@ -1,4 +1,4 @@
-//! Which Kustomizations and HelmReleases have drifted: one LIST a kind and cluster, compared with what their steps saw last.
+//! Finds Kustomizations and HelmReleases that have drifted: one LIST for each kind and cluster, compared with the fingerprints of their last step.
 
 use crate::apply::fingerprint::{Applied, fingerprint};
 use crate::concurrent;
@@ -19,21 +19,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CONCURRENCY: usize = 16;
 
-/// What applied objects, and how they were when it looked at them last.
+/// A Kustomization or HelmRelease, with the fingerprints of its objects at its last step.
 struct DriftCandidate {
     id: ObjectRef,
     kube_config: Option<KubeConfigRef>,
     applied: BTreeMap<ObjectId, Applied>,
 }
 
-/// The fingerprints of what is there, of one kind and with one owner's label.
+/// The fingerprints of the live objects of one kind and with one owner's label.
 type Live = BTreeMap<ObjectId, String>;
 
-/// Which objects to LIST: their kind, and the kind of what applied them.
+/// The objects to LIST: their kind, and the kind of their owner.
 type Query = (Gvk, FluxKind);
 
-/// Those whose objects are gone or changed. A cluster that cannot be read tells nothing: its objects are neither drifted nor
-/// gone.
+/// Returns the owners whose objects are gone or changed. The objects of a cluster that cannot be read count as unchanged.
 pub async fn drifted(
     ports: &Ports,
     hub: &Hub,
@@ -42,7 +41,7 @@ pub async fn drifted(
 ) -> BTreeSet<ObjectRef> {
     let loaded = quiet.iter().map(|object| candidate(hub, object, records));
 
-    // One group a cluster: the hub itself, or a kubeconfig reference in a namespace.
+    // One group for each cluster: the hub itself, or a kubeconfig reference in a namespace.
     let mut groups: BTreeMap<String, Vec<DriftCandidate>> = BTreeMap::new();
     for one in loaded.flatten() {
         let group = match &one.kube_config {
@@ -51,17 +50,17 @@ pub async fn drifted(
         };
         groups.entry(group).or_default().push(one);
     }
-    let looks = groups
+    let checks = groups
         .into_values()
-        .map(|group| look(ports, hub, group).boxed());
-    concurrent::run(CONCURRENCY, looks.collect())
+        .map(|group| check_group(ports, hub, group).boxed());
+    concurrent::run(CONCURRENCY, checks.collect())
         .await
         .into_iter()
         .flatten()
         .collect()
 }
 
-/// What an object that is ready watches over; nothing when it is not, or does not care.
+/// Returns an object with its fingerprints; `None` if it is not ready, is suspended, or does not detect drift.
 fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandidate> {
     let hub = &hub.settings.name;
     let id = ObjectRef::of(object)?;
@@ -97,7 +96,11 @@ fn candidate(hub: &Hub, object: &Object, records: &Records) -> Option<DriftCandi
     })
 }
 
-async fn look(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BTreeSet<ObjectRef> {
+async fn check_group(
+    ports: &Ports,
+    hub: &Hub,
+    group: Vec<DriftCandidate>,
+) -> BTreeSet<ObjectRef> {
     let mut drifted = BTreeSet::new();
     let Some(first) = group.first() else {
         return drifted;
@@ -110,10 +113,10 @@ async fn look(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BTreeSet<
             return drifted;
         }
     };
-    let wanted: BTreeSet<Query> = group.iter().flat_map(DriftCandidate::wanted).collect();
-    let lists = wanted
+    let queries: BTreeSet<Query> = group.iter().flat_map(DriftCandidate::queries).collect();
+    let lists = queries
         .into_iter()
-        .map(|wanted| list(cluster.as_ref(), wanted).boxed());
+        .map(|query| list(cluster.as_ref(), query).boxed());
     let live: BTreeMap<Query, Live> = concurrent::run(CONCURRENCY, lists.collect())
         .await
         .into_iter()
@@ -125,13 +128,13 @@ async fn look(ports: &Ports, hub: &Hub, group: Vec<DriftCandidate>) -> BTreeSet<
 }
 
 impl DriftCandidate {
-    fn wanted(&self) -> impl Iterator<Item = Query> {
+    fn queries(&self) -> impl Iterator<Item = Query> {
         let kind = self.id.kind;
         let applied = self.applied.iter();
         applied.map(move |(id, applied)| (gvk(id, applied), kind))
     }
 
-    /// Whether an object is not as it was left. What could not be read tells nothing.
+    /// Returns whether a live object differs from its fingerprint. Objects that could not be read count as unchanged.
     fn differs(&self, live: &BTreeMap<Query, Live>) -> bool {
         self.applied.iter().any(|(id, applied)| {
             let read = live.get(&(gvk(id, applied), self.id.kind));
@@ -162,14 +165,14 @@ fn gvk(id: &ObjectId, applied: &Applied) -> Gvk {
     }
 }
 
-/// Every object of a kind that some Kustomization or some HelmRelease applied; `None` when the cluster does not answer.
+/// Lists every object of a kind that has the label of a Kustomization or a HelmRelease; `None` if the cluster does not answer.
 async fn list(cluster: &dyn Cluster, (gvk, owner): Query) -> Option<(Query, Live)> {
     let (label, manager) = match owner {
         FluxKind::HelmRelease => (helmrelease::OWNER_NAME, HELM_CONTROLLER),
         _ => (kustomization::live::OWNER_NAME, KUSTOMIZE_CONTROLLER),
     };
     let listed = match cluster.resource(&gvk).await {
-        // A kind that is not served any more: everything of it is gone.
+        // The kind is no longer served: all of its objects are gone.
         Ok(None) => Ok(Vec::new()),
         Ok(Some(resource)) => cluster.list(&resource, "", label).await,
         Err(error) => Err(error),

@@ -1,8 +1,6 @@
-//! Kubeconfig Secrets of provisioned clusters: they appear minutes after what needs them, and are rotated later.
+//! Kubeconfig Secrets of provisioned clusters: they appear minutes after the objects that need them, and are rotated later.
 //!
-//! An object that is not ready and works on a remote cluster is looked at again when its Secret was written after the last look, so
-//! that it waits for the sweep and not for its own retry. Kamaji's Secret is `NAME-admin-kubeconfig`, Cluster API's
-//! `NAME-kubeconfig`; any other one is found in the same way.
+//! An object that is not ready and has a remote cluster is queued if its Secret was written after its last step, so that it waits for the sweep and not for its own retry. Kamaji's Secret is `NAME-admin-kubeconfig`, Cluster API's `NAME-kubeconfig`; any other one is found in the same way.
 
 use super::due::Entry;
 use crate::concurrent;
@@ -15,17 +13,17 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How many Secrets are read at once.
+/// Secrets that are read concurrently.
 const READS: usize = 16;
-/// How many Secrets a sweep reads. What is left is found by its own retry.
-const MOST: usize = 500;
-/// How far the clock of the API server may be behind.
+/// The most Secrets that a sweep reads. The other objects wait for their own retry.
+const MAX_SECRETS: usize = 500;
+/// The time by which the clock of the API server may be behind.
 const SKEW: Duration = Duration::from_secs(30);
 
 /// A Secret by its namespace and name.
 type SecretName = (String, String);
 
-/// The objects that wait for a cluster whose Secret was written since the last look.
+/// Returns the objects that wait for a cluster whose Secret was written since their last step.
 pub async fn written(
     hub: &Hub,
     objects: &[(ObjectRef, Object)],
@@ -44,11 +42,11 @@ pub async fn written(
     if waiting.is_empty() {
         return Vec::new();
     }
-    // Who cannot read Secrets now is told so by the object's own step.
+    // If Secrets cannot be read, the object's own step reports it.
     let Ok(Some(resource)) = hub.cluster.resource(&Gvk::new("v1", "Secret")).await else {
         return Vec::new();
     };
-    let names: Vec<&SecretName> = waiting.keys().take(MOST).collect();
+    let names: Vec<&SecretName> = waiting.keys().take(MAX_SECRETS).collect();
     let reads = names
         .iter()
         .map(|name| write_time(hub, &resource, name).boxed())
@@ -57,14 +55,14 @@ pub async fn written(
     let mut found = Vec::new();
     for (name, time) in names.into_iter().zip(times) {
         let Some(time) = time else { continue };
-        let looked = waiting.get(name).into_iter().flatten();
-        let since = looked.filter(|(_, at)| time + SKEW >= *at);
+        let queued = waiting.get(name).into_iter().flatten();
+        let since = queued.filter(|(_, at)| time + SKEW >= *at);
         found.extend(since.map(|(id, _)| (*id).clone()));
     }
     found
 }
 
-/// The Secret with the kubeconfig of an object that is not ready.
+/// Returns the name of the Secret with the kubeconfig of an object that is not ready.
 fn waits_for(object: &Object) -> Option<String> {
     let name = object
         .pointer("/spec/kubeConfig/secretRef/name")?
@@ -74,7 +72,7 @@ fn waits_for(object: &Object) -> Option<String> {
     (ready.status != ConditionStatus::True).then(|| name.to_owned())
 }
 
-/// When a Secret was written last; nothing when it is not there or cannot be read.
+/// Returns the time of the last write to a Secret; `None` if it does not exist or cannot be read.
 async fn write_time(hub: &Hub, resource: &Resource, name: &SecretName) -> Option<Duration> {
     let secret = hub.cluster.get(resource, &name.0, &name.1).await.ok()??;
     let fields = secret.pointer("/metadata/managedFields");

@@ -1,5 +1,4 @@
-//! The timer: what is due, what was lost, what drifted. Each minute it asks for a sweep of each hub, which LISTs the hub's Flux
-//! objects and queues what needs a look; a lost message costs at most that minute.
+//! The timer, which finds objects that are due, whose message was lost, or that have drifted. Each minute it requests a sweep of each hub, which LISTs the hub's Flux objects and queues those that need a step; a lost message costs at most that minute.
 
 mod drift;
 mod due;
@@ -21,21 +20,21 @@ use futures::future::{BoxFuture, Either, select};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How many hubs are looked at at once.
+/// Hubs that are swept concurrently.
 const HUBS: usize = 16;
-/// How long it may take to queue what is due on a hub: one that hangs must not keep the others waiting.
+/// The limit of the time to queue what is due on a hub: a hub that hangs must not delay the others.
 const QUEUE_LIMIT: Duration = Duration::from_secs(20);
-/// How long all of it may take: a function has 55 s, and says which hubs it did not come to.
+/// The limit of the time of a sweep: a function has 55 s, and must still report the hubs that it did not finish.
 const LIMIT: Duration = Duration::from_secs(45);
 
-/// What a sweep of one hub found.
+/// The result of a sweep of one hub.
 #[derive(Debug)]
 pub struct Report {
-    /// The hub.
+    /// The name of the hub.
     pub hub: String,
-    /// What was queued.
+    /// The requests that were queued.
     pub queued: Vec<Request>,
-    /// Why not all of the hub could be looked at.
+    /// The reason why the sweep is not complete, if it is not.
     pub failure: Option<Failure>,
 }
 
@@ -54,16 +53,16 @@ impl Report {
     }
 }
 
-/// What the timer's event led to.
+/// The result of the timer's event.
 #[derive(Debug)]
 pub enum Started {
     /// The queue has a message for each of these hubs.
     Queued(Vec<String>),
-    /// The queue carries no such messages: the hubs were swept here.
+    /// The queue does not carry such messages: the hubs were swept in this invocation.
     Swept(Vec<Report>),
 }
 
-/// Answers the timer: each registered hub is swept by an invocation of its own, or here where the queue does not carry that.
+/// Handles the timer's event: queues a sweep of each registered hub, or sweeps the hubs itself if the queue does not carry sweeps.
 ///
 /// # Errors
 /// The registry cannot be read, or the queue does not answer.
@@ -75,7 +74,7 @@ pub async fn start(ports: &Ports) -> Result<Started, PortError> {
     Ok(Started::Swept(sweep_all(ports, names).await))
 }
 
-/// Sweeps every registered hub here. A hub that cannot be reached does not keep the others waiting.
+/// Sweeps every registered hub in this process. A hub that cannot be reached does not delay the others.
 ///
 /// # Errors
 /// The registry cannot be read.
@@ -85,7 +84,7 @@ pub async fn sweep(ports: &Ports) -> Result<Vec<Report>, PortError> {
 
 async fn sweep_all(ports: &Ports, mut names: Vec<String>) -> Vec<Report> {
     let start = ports.clock.now();
-    // Each minute another hub is the first: where the time is too short for all, none is left out for ever.
+    // Each minute another hub is the first: if the time is too short for all of them, none is left out for ever.
     let first = usize::try_from(start.as_secs() / 60).unwrap_or_default();
     let count = names.len().max(1);
     names.rotate_left(first % count);
@@ -97,7 +96,7 @@ async fn sweep_all(ports: &Ports, mut names: Vec<String>) -> Vec<Report> {
     reports
 }
 
-/// Sweeps one hub: queues what is due, then what has drifted, in bounded time.
+/// Sweeps one hub in bounded time: queues the objects that are due, then those that have drifted.
 pub async fn sweep_hub(ports: &Ports, name: String) -> Report {
     let start = ports.clock.now();
     sweep_since(ports, name, start).await
@@ -112,7 +111,8 @@ async fn sweep_since(ports: &Ports, name: String, start: Duration) -> Report {
         failure: None,
     };
     let queue = queue_due(ports, &name, &mut report).boxed();
-    let queued = within(clock, left().min(QUEUE_LIMIT), "what is due", queue).await;
+    let limit = left().min(QUEUE_LIMIT);
+    let queued = within(clock, limit, "the check for due objects", queue).await;
     let found = match queued {
         Ok(found) => found,
         Err(failure) => {
@@ -121,25 +121,25 @@ async fn sweep_since(ports: &Ports, name: String, start: Duration) -> Report {
         }
     };
     let rest = queue_rest(ports, found, &mut report).boxed();
-    if let Err(failure) = within(clock, left(), "drift", rest).await {
+    if let Err(failure) = within(clock, left(), "the check for drift", rest).await {
         report.fail(failure);
     }
     report
 }
 
-/// What comes of `work` when it takes no longer than `limit`.
+/// Runs `work` with a timeout; `task` describes it in the error.
 async fn within<T>(
     clock: &dyn Clock,
     limit: Duration,
-    what: &str,
+    task: &str,
     work: BoxFuture<'_, Result<T, Failure>>,
 ) -> Result<T, Failure> {
     match select(clock.timeout(limit), work).await {
         Either::Right((done, _)) => done,
         Either::Left(_) => {
             let seconds = limit.as_secs();
-            let what = format!("the hub was not looked at for {what} within {seconds} s");
-            Err(Failure::retry(reason::FAILED, what))
+            let message = format!("{task} did not finish within {seconds} s");
+            Err(Failure::retry(reason::FAILED, message))
         }
     }
 }
@@ -150,13 +150,13 @@ struct Found {
     objects: Vec<(ObjectRef, Object)>,
     records: Records,
     schedule: Schedule,
-    /// Those whose step may turn out to do nothing.
+    /// Objects whose step may do nothing, which a rehearsal decides.
     rehearsed: Vec<ObjectRef>,
-    /// Those that are not due.
+    /// Objects that are not due.
     quiet: BTreeSet<ObjectRef>,
 }
 
-/// When the timer queued each object.
+/// The times at which the timer queued each object.
 struct Schedule {
     key: String,
     version: Option<Version>,
@@ -164,7 +164,7 @@ struct Schedule {
     now: Duration,
 }
 
-/// Queues what is due. Nothing slow comes before that.
+/// Queues the objects that are due, before any slow work.
 async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Found, Failure> {
     let hub = hub::connect(ports, name).await?;
     let listed = list(&hub).await?;
@@ -172,7 +172,7 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     let records = Records::read(ports, name).await?;
     let causes = schedule.causes(name, &listed.objects, &records);
     let old = std::mem::take(&mut schedule.entries);
-    // What could not be listed keeps its entry.
+    // Objects of a kind that could not be listed keep their entries.
     let is_unlisted = |key: &String| listed.failed.iter().any(|prefix| key.starts_with(prefix));
     let kept = old.iter().filter(|(key, _)| is_unlisted(key));
     schedule.entries = kept
@@ -213,7 +213,7 @@ async fn queue_due(ports: &Ports, name: &str, report: &mut Report) -> Result<Fou
     })
 }
 
-/// Queues what a rehearsal or a look at the clusters tells.
+/// Queues the objects for which a rehearsal or a read of the clusters shows that a step is needed.
 async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<(), Failure> {
     let Found {
         hub,
@@ -259,7 +259,7 @@ async fn queue_rest(ports: &Ports, found: Found, report: &mut Report) -> Result<
     send(ports, drifted.collect(), report).await
 }
 
-/// Queues requests, and says so.
+/// Queues requests, and adds them to the report.
 async fn send(ports: &Ports, requests: Vec<Request>, report: &mut Report) -> Result<(), Failure> {
     if requests.is_empty() {
         return Ok(());
@@ -282,8 +282,7 @@ impl Schedule {
         })
     }
 
-    /// Written after the queue has the requests: a schedule that is not written costs a second look, a request that is not
-    /// sent would be lost.
+    /// Writes the schedule, after the queue has the requests: a schedule that is not written costs a second step, but a request that is not sent would be lost.
     async fn write(&mut self, ports: &Ports) -> Result<(), Failure> {
         let when = self
             .version
@@ -293,13 +292,13 @@ impl Schedule {
         match state::write(blobs, &self.key, &self.entries, when).await? {
             Put::Done(version) => self.version = Some(version),
             Put::PreconditionFailed => {
-                tracing::info!(key = self.key, "another sweep wrote the schedule")
+                tracing::info!(key = self.key, "schedule not written: another sweep has written it meanwhile")
             }
         }
         Ok(())
     }
 
-    /// Why each object is due, if it is.
+    /// Returns the cause for which each object is due, or `None`.
     fn causes(
         &self,
         hub: &str,
@@ -325,12 +324,12 @@ impl Schedule {
 /// The Flux objects of a hub.
 struct Listed {
     objects: Vec<(ObjectRef, Object)>,
-    /// How the keys of those kinds begin that could not be listed.
+    /// The prefixes of the keys of the kinds that could not be listed.
     failed: Vec<String>,
     failure: Option<Failure>,
 }
 
-/// Every Flux object of the hub, sources first. A kind that cannot be listed does not keep the others from being looked at.
+/// Lists every Flux object of the hub, sources first. A kind that cannot be listed does not affect the others.
 ///
 /// # Errors
 /// No kind can be listed.
@@ -361,8 +360,8 @@ async fn list(hub: &Hub) -> Result<Listed, Failure> {
     match first {
         Some(error) if listed.failed.len() == FluxKind::ALL.len() => Err(error.into()),
         Some(_) => {
-            let what = format!("not listed: {}", messages.join("; "));
-            listed.failure = Some(Failure::retry(reason::FAILED, what));
+            let message = format!("not listed: {}", messages.join("; "));
+            listed.failure = Some(Failure::retry(reason::FAILED, message));
             Ok(listed)
         }
         None => Ok(listed),

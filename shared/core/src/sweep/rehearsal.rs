@@ -1,8 +1,6 @@
-//! Which HelmReleases need no step: their step is rehearsed.
+//! Finds HelmReleases that need no step, by a rehearsal of their step.
 //!
-//! A rehearsal runs the very step over ports that only read, from one [`Snapshot`] for all of them. The first thing that the step
-//! would write, or for which it would open a chart, ends the rehearsal: a message lets the real step read and decide anew. A
-//! rehearsal that comes to its end has shown that the real step would do nothing.
+//! A rehearsal runs the same step over ports that only read, from one [`Snapshot`] for all rehearsals. It ends as soon as the step would write something or read a chart: then a message is queued, and the real step reads and decides again. A rehearsal that runs to its end has shown that the real step would do nothing.
 
 use super::snapshot::Snapshot;
 use crate::concurrent;
@@ -25,10 +23,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many steps are rehearsed at once.
+/// Steps that are rehearsed concurrently.
 const CONCURRENCY: usize = 16;
 
-/// Those of the HelmReleases whose step would do nothing; `all` are the hub's Flux objects as they were listed.
+/// Returns those of the `due` HelmReleases whose step would do nothing; `all` are the hub's Flux objects that were listed.
 pub async fn settled(
     ports: &Ports,
     hub: &Hub,
@@ -65,7 +63,7 @@ struct Session {
     others: Others,
 }
 
-/// A snapshot a server and user: what one may read is not another's to see.
+/// A snapshot for each server and user: one user must not read what only another one may.
 type Others = Arc<Mutex<Vec<(Access, Option<Impersonation>, Arc<Snapshot>)>>>;
 
 impl Session {
@@ -104,13 +102,13 @@ fn is_nothing(outcome: &Outcome) -> bool {
     outcome.requeue_after.is_none() && outcome.enqueue.is_empty() && outcome.failure.is_none()
 }
 
-/// Ends the rehearsal.
+/// Aborts the rehearsal, and never returns.
 async fn stop<T>(handle: &AbortHandle) -> T {
     handle.abort();
     pending().await
 }
 
-/// The bucket without writes, and without the content of artifacts.
+/// The bucket for reads only, without the content of artifacts.
 struct ReadOnlyBlobs(Arc<dyn Blobs>, AbortHandle);
 
 #[async_trait]
@@ -141,7 +139,7 @@ impl Blobs for ReadOnlyBlobs {
     }
 }
 
-/// A queue that takes nothing.
+/// A queue whose use ends the rehearsal.
 struct ClosedQueue(AbortHandle);
 
 #[async_trait]
@@ -151,7 +149,7 @@ impl Queue for ClosedQueue {
     }
 }
 
-/// The ways to other clusters, and to the hub as other users.
+/// The port to other clusters, and to the hub as other users.
 struct SnapshotClusters {
     clusters: Arc<dyn Clusters>,
     others: Others,
@@ -192,7 +190,7 @@ impl Clusters for SnapshotClusters {
     }
 }
 
-/// Whatever would change a cluster ends the rehearsal, a dry run too.
+/// A gate that ends the rehearsal at any write to a cluster, including dry runs.
 struct Stop(AbortHandle);
 
 #[async_trait]

@@ -1,10 +1,10 @@
-//! A cluster as it is read by a whole sweep: one LIST a kind and namespace answers every GET and every narrower LIST.
+//! A cluster that a whole sweep reads once: one LIST for each kind and namespace answers every GET and every narrower LIST.
 
 use crate::flux::FluxKind;
 use crate::helmrelease::OWNER_NAME;
 use crate::ports::{
     ApiCapabilities, Apply, Cluster, Delete, Deleted, ErrorKind, Patch, PortError, Resource,
-    Result, Token, TokenAsk,
+    Result, Token, TokenRequest,
 };
 use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
@@ -17,16 +17,16 @@ use std::time::Duration;
 type Objects = Arc<Vec<Object>>;
 type Listed = Shared<BoxFuture<'static, Result<Objects>>>;
 
-/// One API server, as one user, at about one moment. It is only read.
+/// One API server, as one user, at about one moment, for reads only.
 pub struct Snapshot {
     cluster: Arc<dyn Cluster>,
-    /// Flux's objects, where somebody has read them all.
+    /// All Flux objects of the server, if they have been read.
     flux: Option<Objects>,
     lists: Mutex<BTreeMap<(Gvk, String), Listed>>,
 }
 
 impl Snapshot {
-    /// With nothing read but Flux's objects, when they are of this server.
+    /// Returns a snapshot in which at most Flux's objects of this server are read.
     pub fn new(cluster: Arc<dyn Cluster>, flux: Option<Objects>) -> Self {
         Self {
             cluster,
@@ -71,7 +71,7 @@ impl Cluster for Snapshot {
         self.cluster.abilities().await
     }
 
-    /// One object. Who may read objects but not LIST them asks for each.
+    /// Returns an object. A user that may read objects but not LIST them reads each one.
     async fn get(
         &self,
         resource: &Resource,
@@ -92,7 +92,7 @@ impl Cluster for Snapshot {
         }
     }
 
-    /// The objects that fit a selector of `label` and `label=value` terms.
+    /// Returns the objects that match a selector of `label` and `label=value` terms.
     async fn list(
         &self,
         resource: &Resource,
@@ -111,7 +111,7 @@ impl Cluster for Snapshot {
         }
     }
 
-    async fn token(&self, ask: &TokenAsk, now: Duration) -> Result<Token> {
+    async fn token(&self, ask: &TokenRequest, now: Duration) -> Result<Token> {
         self.cluster.token(ask, now).await
     }
 
@@ -143,12 +143,11 @@ impl Cluster for Snapshot {
 fn only_read<T>() -> Result<T> {
     Err(PortError::new(
         ErrorKind::Unsupported,
-        "a snapshot is only read",
+        "a snapshot of a cluster cannot be written",
     ))
 }
 
-/// What of a kind a release may ask for: values and ways to clusters stand in any ConfigMap or Secret, any ServiceAccount may
-/// open one, records that are not superseded tell the state, and of other kinds it reads what a release applied.
+/// Returns the label selector of the objects of a kind that a release may read: values and kubeconfigs are in any ConfigMap or Secret, any ServiceAccount may authenticate to a cluster, and records that are not superseded hold the state. Of other kinds it reads only what a release applied.
 fn selector(gvk: &Gvk) -> &'static str {
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("", "Secret") => "status!=superseded",

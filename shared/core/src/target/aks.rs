@@ -4,7 +4,7 @@ use super::config_map::{TOKEN, Way, canonical};
 use crate::cloud::azure;
 use crate::failure::Failure;
 use crate::failure::TargetError;
-use crate::ports::{Access, AksCluster, ClusterPlace, EntraIdentity};
+use crate::ports::{Access, AksCluster, ClusterEndpoint, EntraIdentity};
 
 /// Where the cluster is, with a token of the application that the service account names.
 ///
@@ -23,7 +23,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
 }
 
 /// Where the cluster is: as the ConfigMap says, and what it does not say as Azure does, of the way with the ConfigMap's address.
-async fn place(way: &Way<'_>, identity: &EntraIdentity) -> Result<ClusterPlace, TargetError> {
+async fn place(way: &Way<'_>, identity: &EntraIdentity) -> Result<ClusterEndpoint, TargetError> {
     if let Some(place) = way.place() {
         return Ok(place);
     }
@@ -47,7 +47,7 @@ async fn place(way: &Way<'_>, identity: &EntraIdentity) -> Result<ClusterPlace, 
             way.fail(format!("failed to parse specified cluster address: {why}"))
         })?),
     };
-    let fits = |place: &&ClusterPlace| {
+    let fits = |place: &&ClusterEndpoint| {
         let wanted = wanted.as_ref();
         wanted.is_none_or(|wanted| canonical(&place.address).is_ok_and(|have| have == *wanted))
     };

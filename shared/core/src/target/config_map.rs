@@ -7,7 +7,7 @@ use crate::credentials;
 use crate::failure::{Failure, TargetError};
 use crate::flux::reason;
 use crate::hub::Hub;
-use crate::ports::{Access, ClusterPlace, Login, PortError, Ports, Token};
+use crate::ports::{Access, ClusterEndpoint, Login, PortError, Ports, Token};
 use driftless_manifest::Object;
 use serde_json::Value;
 use url::Url;
@@ -74,17 +74,17 @@ impl Way<'_> {
     }
 
     /// Where the cluster is, when the ConfigMap says it all.
-    pub fn place(&self) -> Option<ClusterPlace> {
+    pub fn place(&self) -> Option<ClusterEndpoint> {
         let (address, authority) = (self.text("address"), self.authority()?);
-        (!address.is_empty()).then(|| ClusterPlace {
+        (!address.is_empty()).then(|| ClusterEndpoint {
             address: address.to_owned(),
             certificate_authority: authority,
         })
     }
 
     /// What a cloud says of the cluster, but for what the ConfigMap says.
-    pub fn completed(&self, described: ClusterPlace) -> ClusterPlace {
-        ClusterPlace {
+    pub fn completed(&self, described: ClusterEndpoint) -> ClusterEndpoint {
+        ClusterEndpoint {
             address: match self.text("address") {
                 "" => described.address,
                 address => address.to_owned(),

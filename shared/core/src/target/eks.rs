@@ -5,7 +5,7 @@ use crate::cloud::aws::{self, ROLE};
 use crate::failure::Failure;
 use crate::failure::TargetError;
 use crate::flux::reason;
-use crate::ports::{Access, AwsIdentity, ClusterPlace, EksCluster};
+use crate::ports::{Access, AwsIdentity, ClusterEndpoint, EksCluster};
 
 /// Where the cluster is, with a token of the role that the service account names, else of the installation's own role.
 ///
@@ -59,7 +59,7 @@ async fn place(
     way: &Way<'_>,
     cluster: &EksCluster,
     identity: &AwsIdentity,
-) -> Result<ClusterPlace, TargetError> {
+) -> Result<ClusterEndpoint, TargetError> {
     let is_role = matches!(identity, AwsIdentity::Role { .. });
     if let (true, Some(place)) = (is_role, way.place()) {
         return Ok(place);

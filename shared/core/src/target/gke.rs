@@ -4,7 +4,7 @@ use super::config_map::{TOKEN, Way};
 use crate::cloud::google;
 use crate::failure::Failure;
 use crate::failure::TargetError;
-use crate::ports::{Access, ClusterPlace, GkeCluster, GoogleIdentity};
+use crate::ports::{Access, ClusterEndpoint, GkeCluster, GoogleIdentity};
 
 /// Where the cluster is, with a token of the principal that the service account is.
 ///
@@ -23,7 +23,7 @@ pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
 }
 
 /// Where the cluster is: as the ConfigMap says, and what it does not say as Google does.
-async fn place(way: &Way<'_>, identity: &GoogleIdentity) -> Result<ClusterPlace, TargetError> {
+async fn place(way: &Way<'_>, identity: &GoogleIdentity) -> Result<ClusterEndpoint, TargetError> {
     if let Some(place) = way.place() {
         return Ok(place);
     }

@@ -75,7 +75,7 @@ impl MemoryBucket {
         let name = &self.address.name;
         let mut hosts = lock(&self.hosts);
         hosts.asked.push(what.clone());
-        let login = self.address.how.login.as_ref();
+        let login = self.address.connection.login.as_ref();
         let login = login.map(|(id, secret)| (id.clone(), secret.expose().to_vec()));
         let refuse = |kind| Err(PortError::new(kind, format!("{what}: {name}")));
         match (hosts.buckets.get(name), hosts.keys.get(name)) {

@@ -62,7 +62,7 @@ impl S3Buckets {
         if address.as_installation {
             return self.installation.role().await.map(Some);
         }
-        Ok(address.how.login.as_ref().map(|(id, secret)| {
+        Ok(address.connection.login.as_ref().map(|(id, secret)| {
             let secret = secret.expose_str().unwrap_or_default();
             let key = Credentials::new(id, secret, None, None, "secretRef");
             SharedCredentialsProvider::new(key)
@@ -76,7 +76,7 @@ impl S3Buckets {
         login: Option<SharedCredentialsProvider>,
         most: usize,
     ) -> Client {
-        let how = &address.how;
+        let how = &address.connection;
         let gate = Gate::new(self.clients.clone(), how.clone(), most);
         let timeouts = TimeoutConfig::builder().operation_timeout(how.timeout);
         let config = Builder::new()

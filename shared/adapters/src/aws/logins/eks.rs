@@ -8,7 +8,7 @@ use super::sign::SigningRequest;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use driftless_core::ports::{
-    AwsIdentity, ClusterPlace, EksCluster, ErrorKind, PortError, Result, Secret, Token,
+    AwsIdentity, ClusterEndpoint, EksCluster, ErrorKind, PortError, Result, Secret, Token,
 };
 use serde::Deserialize;
 use std::time::{Duration, UNIX_EPOCH};
@@ -49,7 +49,7 @@ impl Shared {
         cluster: &EksCluster,
         identity: &AwsIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         let endpoint = self.endpoint(host("eks", cluster)?).await;
         let url = format!("{endpoint}/clusters/{}", cluster.name);
         let question = SigningRequest::get("eks", &cluster.region, &url, now);
@@ -62,7 +62,7 @@ impl Shared {
         let authority = authority.and_then(|authority| authority.data);
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         match (some(described.cluster.endpoint), some(authority)) {
-            (Some(address), Some(data)) => Ok(ClusterPlace {
+            (Some(address), Some(data)) => Ok(ClusterEndpoint {
                 address,
                 certificate_authority: STANDARD
                     .decode(data)

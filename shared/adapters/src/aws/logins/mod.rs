@@ -15,7 +15,7 @@ use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::{Credentials, ProvideCredentials};
 use bytes::Bytes;
 use driftless_core::ports::{
-    Aws, AwsIdentity, ClusterPlace, EcrRegistry, EksCluster, ErrorKind, PortError, RegistryLogin,
+    Aws, AwsIdentity, ClusterEndpoint, EcrRegistry, EksCluster, ErrorKind, PortError, RegistryLogin,
     Result, Token,
 };
 use std::sync::Arc;
@@ -33,7 +33,7 @@ struct Shared {
     installation: Installation,
     clients: Clients,
     roles: ExpiringCache<(String, AwsIdentity), Credentials>,
-    places: ExpiringCache<(EksCluster, AwsIdentity), ClusterPlace>,
+    places: ExpiringCache<(EksCluster, AwsIdentity), ClusterEndpoint>,
     tokens: ExpiringCache<(EksCluster, AwsIdentity), Token>,
     registries: ExpiringCache<(EcrRegistry, AwsIdentity), RegistryLogin>,
 }
@@ -60,7 +60,7 @@ impl Aws for AwsLogins {
         cluster: &EksCluster,
         identity: &AwsIdentity,
         now: Duration,
-    ) -> Result<ClusterPlace> {
+    ) -> Result<ClusterEndpoint> {
         let key = (cluster.clone(), identity.clone());
         let (shared, (cluster, identity)) = (self.0.clone(), key.clone());
         let make = async move {

@@ -1,4 +1,4 @@
-//! Events in the API of the hub, as Flux's recorder writes them.
+//! Kubernetes events in the API of the hub, in the form in which Flux's recorder writes them.
 
 use super::{Event, Sink};
 use crate::flux::{ObjectRef, rfc3339};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Map, Value, json};
 
-/// `v1` Events beside the object.
+/// The sink that creates `v1` Events in the object's namespace.
 pub struct Events;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Events about the object of a step: what a reconciler tells goes to each [`Sink`].
+//! Events about the object of a step: each [`Sink`] receives every event of a reconciler.
 
 mod kubernetes;
 
@@ -10,15 +10,15 @@ use driftless_manifest::Object;
 use std::sync::{Mutex, PoisonError};
 
 /// The longest message of an event, in bytes; the API server refuses a longer one.
-const LONGEST: usize = 1024;
+const MAX_MESSAGE: usize = 1024;
 
-/// Who is told what steps have to tell.
+/// The sinks that receive every event.
 const SINKS: [&dyn Sink; 1] = [&kubernetes::Events];
 
-/// A way to tell people what a step did.
+/// A receiver of events.
 #[async_trait]
 trait Sink: Sync {
-    /// Tells an event about the object of the step; `source` is Flux's controller for its kind.
+    /// Sends an event about the object of the step; `source` is Flux's controller for its kind.
     ///
     /// # Errors
     /// The port's: the event is lost.
@@ -31,7 +31,7 @@ trait Sink: Sync {
     ) -> Result<(), PortError>;
 }
 
-/// Collects what a step has to tell; it is sent at the end of the step.
+/// The events of a step, which are sent at its end.
 #[derive(Default)]
 pub struct Recorder(Mutex<Vec<Event>>);
 
@@ -43,13 +43,13 @@ struct Event {
 }
 
 impl Recorder {
-    /// Notes an event about a revision, which may be empty.
-    pub fn tell(&self, is_warning: bool, reason: &str, message: &str, revision: &str) {
-        self.annotated(is_warning, reason, message, &[("revision", revision)]);
+    /// Records an event about a revision, which may be empty.
+    pub fn record(&self, is_warning: bool, reason: &str, message: &str, revision: &str) {
+        self.record_annotated(is_warning, reason, message, &[("revision", revision)]);
     }
 
-    /// Notes an event with metadata for the annotations of the kind's group; what is empty is left out.
-    pub fn annotated(
+    /// Records an event with metadata for the annotations of the kind's group; empty values are left out.
+    pub fn record_annotated(
         &self,
         is_warning: bool,
         reason: &str,
@@ -60,7 +60,7 @@ impl Recorder {
         let event = Event {
             is_warning,
             reason: reason.to_owned(),
-            message: shorten(message, LONGEST),
+            message: shorten(message, MAX_MESSAGE),
             metadata: known
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect(),
@@ -75,7 +75,7 @@ impl Recorder {
 }
 
 impl Context<'_> {
-    /// Gives the events of the step to every sink, in their order. A lost event is logged, never an error.
+    /// Sends the events of the step to every sink, in order. A lost event is logged, and is not an error.
     pub async fn send_events(&self, object: &Object, source: &str) {
         for event in self.events.take() {
             for sink in SINKS {

@@ -1,8 +1,6 @@
-//! How often the objects of one tenant may fail at one host, and how long they stay away from a host that asks for it.
+//! Limits failing requests of one tenant to one host, and obeys a host's rate limit for each login.
 //!
-//! A tenant is a namespace of a hub. Tenants have budgets of their own, so that one tenant's failing sources take nothing from
-//! another's: neither from the host's limit for an address that everybody here shares, nor from the time of the functions. A
-//! budget is kept by a process: each process allows each tenant as much. Requests that succeed cost nothing.
+//! A tenant is a namespace of a hub. Each tenant has its own budget, so that one tenant's failing sources do not use up the host's limit for the shared address of the installation, and not the time of the functions. A budget is kept in memory: each process has its own. Requests that succeed cost nothing.
 
 use super::{
     Bucket, BucketAddress, BucketEntry, BucketObject, Buckets, Charts, Clock, Commit, Connection,
@@ -19,14 +17,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many requests of a tenant to a host may fail in a row.
+/// Requests of a tenant to a host that may fail in a row.
 const BURST: f64 = 100.0;
-/// How long it takes until one more may fail: 600 an hour, as many as a hundred objects need that are tried every ten minutes.
+/// The time until one more request may fail: 600 an hour, as many as a hundred objects need that are tried every ten minutes.
 const REFILL: Duration = Duration::from_secs(6);
-/// The longest time that a host may ask a tenant to stay away.
-const LONGEST: Duration = Duration::from_secs(3600);
-/// How many budgets are kept; a full one is the same as none.
-const KEPT: usize = 4096;
+/// The longest rate limit of a host that is obeyed.
+const MAX_RATE_LIMIT: Duration = Duration::from_secs(3600);
+/// The most budgets that are kept; a full budget need not be kept.
+const MAX_BUDGETS: usize = 4096;
 
 /// The budgets of a process.
 #[derive(Default)]
@@ -34,7 +32,7 @@ pub struct Throttle {
     budgets: Mutex<BTreeMap<Party, Budget>>,
 }
 
-/// A tenant at a host.
+/// A tenant and a host: the key of a budget.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Party {
     hub: String,
@@ -42,13 +40,13 @@ struct Party {
     host: String,
 }
 
-/// What a tenant has left at a host.
+/// The failures that a tenant has left at a host.
 struct Budget {
-    /// How many requests may fail.
+    /// Requests that may fail.
     left: f64,
-    /// When that was so, since 1970.
+    /// The time of the value of `left`, since 1970.
     at: Duration,
-    /// Until when the host wants no request with a login; by a digest of the login.
+    /// The end of the host's rate limit for each login, by the digest of the login.
     limited: BTreeMap<String, Duration>,
 }
 
@@ -61,13 +59,13 @@ impl Budget {
         }
     }
 
-    /// How many requests may fail at `now`.
+    /// Returns the number of requests that may fail at `now`.
     fn left(&self, now: Duration) -> f64 {
         let passed = now.saturating_sub(self.at).as_secs_f64() / REFILL.as_secs_f64();
         BURST.min(self.left + passed)
     }
 
-    /// Brings the budget to `now`.
+    /// Updates the budget to `now`.
     fn refill(&mut self, now: Duration) {
         self.left = self.left(now);
         self.at = now.max(self.at);
@@ -80,7 +78,7 @@ impl Budget {
 }
 
 impl Throttle {
-    /// Lets a request be made, unless the tenant has used up its budget or the host wants no more of this login.
+    /// Allows a request, unless the tenant has used up its budget or the host's rate limit for this login is not over.
     fn pass(&self, party: &Party, login: &str, now: Duration) -> Result<()> {
         let mut budgets = self.lock();
         let Some(budget) = budgets.get_mut(party) else {
@@ -90,18 +88,18 @@ impl Throttle {
         let host = &party.host;
         if let Some(until) = budget.limited.get(login) {
             let left = until.saturating_sub(now);
-            let what = format!("{host} asked for fewer requests");
-            return Err(refusal(what, left));
+            let reason = format!("{host} asked for fewer requests");
+            return Err(refusal(reason, left));
         }
         if budget.left < 1.0 {
             let namespace = &party.namespace;
-            let what = format!("too many requests of namespace '{namespace}' to {host} failed");
-            return Err(refusal(what, REFILL.mul_f64(1.0 - budget.left)));
+            let reason = format!("too many requests of namespace '{namespace}' to {host} failed");
+            return Err(refusal(reason, REFILL.mul_f64(1.0 - budget.left)));
         }
         Ok(())
     }
 
-    /// Notes how a request ended.
+    /// Charges a failed request to the budget, and keeps the host's rate limit.
     fn note(&self, party: &Party, login: &str, now: Duration, error: &PortError) {
         let mut budgets = self.lock();
         if !budgets.contains_key(party) {
@@ -113,7 +111,7 @@ impl Throttle {
         budget.refill(now);
         budget.left = (budget.left - 1.0).max(0.0);
         if let (ErrorKind::RateLimited, Some(after)) = (error.kind, error.retry_after) {
-            let until = now + after.min(LONGEST);
+            let until = now + after.min(MAX_RATE_LIMIT);
             budget.limited.insert(login.to_owned(), until);
         }
     }
@@ -123,22 +121,22 @@ impl Throttle {
     }
 }
 
-/// Forgets full budgets when there are too many, and when none is full the one that was used longest ago.
+/// Removes the full budgets if there are too many, and if none is full, the one that was used longest ago.
 fn make_room(budgets: &mut BTreeMap<Party, Budget>, now: Duration) {
-    if budgets.len() < KEPT {
+    if budgets.len() < MAX_BUDGETS {
         return;
     }
     budgets.retain(|_, budget| !budget.is_full(now));
-    if budgets.len() >= KEPT {
+    if budgets.len() >= MAX_BUDGETS {
         let oldest = budgets.iter().min_by_key(|(_, budget)| budget.at);
         let oldest = oldest.map(|(party, _)| party.clone());
         oldest.and_then(|oldest| budgets.remove(&oldest));
     }
 }
 
-fn refusal(what: String, left: Duration) -> PortError {
+fn refusal(reason: String, left: Duration) -> PortError {
     let seconds = left.as_secs().max(1);
-    let message = format!("not asked: {what}; the next request is made in {seconds} s");
+    let message = format!("request not sent: {reason}; the next request is possible in {seconds} s");
     PortError {
         retry_after: Some(left),
         ..PortError::new(ErrorKind::RateLimited, message)
@@ -146,7 +144,7 @@ fn refusal(what: String, left: Duration) -> PortError {
 }
 
 impl Ports {
-    /// These ports for the objects of a namespace: their requests to hosts come out of its budgets.
+    /// Returns these ports for the objects of a namespace: failing requests to hosts are charged to its budgets.
     #[must_use]
     pub fn of_tenant(&self, hub: &str, namespace: &str) -> Self {
         let tenant = Tenant {
@@ -173,7 +171,7 @@ struct Tenant {
 }
 
 impl Tenant {
-    /// Makes a request to the host of an address.
+    /// Runs a request to the host of an address, within the budget.
     async fn run<T>(
         &self,
         address: &str,
@@ -195,7 +193,7 @@ impl Tenant {
     }
 }
 
-/// The host of an address with or without a scheme, and its port.
+/// Returns the host and port of an address with or without a scheme.
 fn host_of(address: &str) -> &str {
     let authority = authority(address);
     let authority = authority.split(['?', '#']).next().unwrap_or_default();
@@ -204,9 +202,9 @@ fn host_of(address: &str) -> &str {
         .map_or(authority, |(_, host)| host)
 }
 
-/// Who asks, as a digest.
-fn login_of(how: &Connection) -> String {
-    let Some((user, password)) = &how.login else {
+/// Returns a digest of the connection's login; empty without a login.
+fn login_of(connection: &Connection) -> String {
+    let Some((user, password)) = &connection.login else {
         return String::new();
     };
     let mut digest = Sha256::new();
@@ -216,7 +214,7 @@ fn login_of(how: &Connection) -> String {
     hex::encode(digest.finalize())
 }
 
-/// A port for one tenant.
+/// A port whose requests are charged to one tenant.
 struct Throttled<P: ?Sized>(Arc<P>, Tenant);
 
 #[async_trait]
@@ -257,53 +255,53 @@ impl Charts for Throttled<dyn Charts> {
     async fn get(
         &self,
         url: &str,
-        how: &Connection,
+        connection: &Connection,
         known: &Validator,
         limit: u64,
     ) -> Result<Fetched> {
-        let request = self.0.get(url, how, known, limit);
-        self.1.run(url, &login_of(how), request).await
+        let request = self.0.get(url, connection, known, limit);
+        self.1.run(url, &login_of(connection), request).await
     }
 
-    async fn file(&self, url: &str, how: &Connection, limit: u64) -> Result<Fetched> {
-        let request = self.0.file(url, how, limit);
-        self.1.run(url, &login_of(how), request).await
+    async fn file(&self, url: &str, connection: &Connection, limit: u64) -> Result<Fetched> {
+        let request = self.0.file(url, connection, limit);
+        self.1.run(url, &login_of(connection), request).await
     }
 
-    async fn tags(&self, repository: &str, how: &Connection) -> Result<Vec<String>> {
-        let request = self.0.tags(repository, how);
-        self.1.run(repository, &login_of(how), request).await
+    async fn tags(&self, repository: &str, connection: &Connection) -> Result<Vec<String>> {
+        let request = self.0.tags(repository, connection);
+        self.1.run(repository, &login_of(connection), request).await
     }
 
     async fn manifest(
         &self,
         repository: &str,
         reference: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Manifest> {
-        let request = self.0.manifest(repository, reference, how);
-        self.1.run(repository, &login_of(how), request).await
+        let request = self.0.manifest(repository, reference, connection);
+        self.1.run(repository, &login_of(connection), request).await
     }
 
     async fn referrers(
         &self,
         repository: &str,
         digest: &str,
-        how: &Connection,
+        connection: &Connection,
     ) -> Result<Vec<Referrer>> {
-        let request = self.0.referrers(repository, digest, how);
-        self.1.run(repository, &login_of(how), request).await
+        let request = self.0.referrers(repository, digest, connection);
+        self.1.run(repository, &login_of(connection), request).await
     }
 
     async fn layer(
         &self,
         repository: &str,
         layer: &Layer,
-        how: &Connection,
+        connection: &Connection,
         limit: u64,
     ) -> Result<Bytes> {
-        let request = self.0.layer(repository, layer, how, limit);
-        self.1.run(repository, &login_of(how), request).await
+        let request = self.0.layer(repository, layer, connection, limit);
+        self.1.run(repository, &login_of(connection), request).await
     }
 }
 
@@ -311,7 +309,7 @@ impl Charts for Throttled<dyn Charts> {
 impl Buckets for Throttled<dyn Buckets> {
     async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
         let request = self.0.open(address);
-        let login = login_of(&address.how);
+        let login = login_of(&address.connection);
         let bucket = self.1.run(&address.endpoint, &login, request).await?;
         Ok(Arc::new(ThrottledBucket {
             bucket,

@@ -4,7 +4,7 @@ use crate::testing::{self, MemoryBlobs, MemoryQueue, TestClock};
 use futures::FutureExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A host that fails each request, and counts them.
+/// A host that fails and counts each request.
 struct Failing {
     error: PortError,
     asked: AtomicUsize,
@@ -72,7 +72,7 @@ fn failing_sources_of_a_tenant_take_nothing_from_another() {
     let error = world.ask("team-a", URL, &anyone);
     assert_eq!(
         error.message,
-        "not asked: too many requests of namespace 'team-a' to git.example failed; the next request is made in 6 s"
+        "request not sent: too many requests of namespace 'team-a' to git.example failed; the next request is possible in 6 s"
     );
     assert_eq!(error.kind, ErrorKind::RateLimited);
     assert!(error.retry_after.is_some());

@@ -1,4 +1,4 @@
-//! Which objects are due, from the object, from when it was queued last, and from the record of its schedule. Pure.
+//! Decides which objects are due, from the object, its last entry in the schedule, and its record. Pure.
 
 #[cfg(test)]
 mod tests;
@@ -20,30 +20,30 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a queued message is given before the timer thinks it lost.
+/// The time after which the timer treats a queued message as lost.
 const LOST: Duration = Duration::from_secs(50);
-/// The interval of an object whose own cannot be read: its step says so in the status.
+/// The interval of an object whose own interval cannot be read: its step reports that in the status.
 const FALLBACK: Duration = Duration::from_secs(600);
-
-/// The interval of a HelmRepository that gives none, as its definition has it.
+/// The interval of a HelmRepository without one: the default of its CRD.
 const HELM_REPOSITORY: Duration = Duration::from_secs(60);
-/// When an object was queued by the timer, and for what.
+
+/// The time at which the timer queued an object, and the state of the object then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     at: f64,
-    /// The generation it had.
+    /// The object's generation then.
     generation: i64,
-    /// The `requestedAt` it had.
+    /// The object's `requestedAt` annotation then.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     requested: String,
-    /// Which object of its name it was.
+    /// The object's uid.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     uid: String,
 }
 
 impl Entry {
-    /// Queued now.
+    /// Returns an entry for an object that is queued now.
     pub fn queued(object: &Object, now: Duration) -> Self {
         let requested = object
             .annotation(REQUESTED_AT)
@@ -57,29 +57,29 @@ impl Entry {
         }
     }
 
-    /// Whether it speaks of this object, as it is now.
+    /// Returns whether the entry is for this object and its current generation.
     fn is_of(&self, object: &Object) -> bool {
         self.generation == generation(object)
             && (self.uid.is_empty() || self.uid == object.meta("uid"))
     }
 
-    /// When it was queued.
+    /// Returns the time at which the object was queued, since 1970.
     pub fn at(&self) -> Duration {
         Duration::try_from_secs_f64(self.at).unwrap_or_default()
     }
 }
 
-/// The artifact that a source has.
+/// The artifact of a source.
 pub struct Artifact {
     revision: String,
-    /// Since when.
+    /// The time of its last update, since 1970.
     since: Duration,
 }
 
 /// The artifacts of the hub's sources.
 pub type Artifacts = BTreeMap<ObjectRef, Artifact>;
 
-/// What each source of the hub has.
+/// Returns the artifact of each source of the hub.
 pub fn artifacts(objects: &[(ObjectRef, Object)]) -> Artifacts {
     let artifact = |object: &Object| {
         let text = |field: &str| {
@@ -100,7 +100,7 @@ pub fn artifacts(objects: &[(ObjectRef, Object)]) -> Artifacts {
         .collect()
 }
 
-/// Whether an object needs a look, and why.
+/// Returns the cause for which an object is due, or `None`.
 pub fn due(
     id: &ObjectRef,
     object: &Object,
@@ -138,26 +138,26 @@ pub fn due(
     }
     let asked = object.annotation(REQUESTED_AT).unwrap_or_default();
     if !is_request_handled(object) {
-        // The object has not changed since: only the message can be lost.
+        // The object has not changed since, so only its message can be lost.
         let is_lost = || is_past(known.at(), LOST);
         return (asked != known.requested || is_lost()).then_some(Cause::Changed);
     }
     if !id.kind.is_served() {
-        // Its status says so once for each generation.
+        // The step writes the status once for each generation.
         return match ready(object) {
             None => is_due(LOST),
             Some(_) => None,
         };
     }
     if let Some(artifact) = behind(id, object, artifacts) {
-        // The source has queued it when it got the artifact.
+        // The source queued the object when it got the artifact.
         let queued = known.at().max(artifact.since);
         return is_past(queued, LOST).then_some(Cause::Source);
     }
     is_due(period(id, object))
 }
 
-/// How long an object that has nothing new to look at is left alone.
+/// Returns the time after which an object is due if nothing has changed.
 fn period(id: &ObjectRef, object: &Object) -> Duration {
     let duration = |field: &str| {
         let spec = object.as_map().get("spec");
@@ -175,17 +175,17 @@ fn period(id: &ObjectRef, object: &Object) -> Duration {
         Some(ready) if ready.status == ConditionStatus::False => {
             duration("retryInterval").unwrap_or_else(interval)
         }
-        // In progress, or never looked at: its message may be lost.
+        // In progress, or never reconciled: its message may be lost.
         _ => LOST,
     }
 }
 
-/// Whether the record of an object's schedule may say something else than [`due`] does.
+/// Returns whether the record of an object's schedule may change the result of [`due`].
 pub fn depends_on_record(object: &Object, cause: Option<&Cause>) -> bool {
     match cause {
         Some(Cause::Timer) => true,
         Some(_) => false,
-        // What waits or is tried again has a message. What is stalled has none.
+        // An object that waits or is retried has a message; a stalled one has none.
         None => {
             let conditions = Conditions::of(object);
             let is_open = |ready: &Condition| ready.status != ConditionStatus::True;
@@ -196,7 +196,7 @@ pub fn depends_on_record(object: &Object, cause: Option<&Cause>) -> bool {
     }
 }
 
-/// The same as [`due`] said, with the record of the object's schedule.
+/// Corrects the result of [`due`] by the record of the object's schedule.
 pub fn settled(
     cause: Option<Cause>,
     object: &Object,
@@ -206,21 +206,21 @@ pub fn settled(
 ) -> Option<Cause> {
     match cause {
         Some(Cause::Timer) if record.is_busy(now) => None,
-        // A step has looked at it before the timer saw it.
+        // A step reconciled the object before the timer saw it.
         Some(Cause::Timer) if known.is_none() && is_observed(object) => None,
         None if record.is_lost(now) => Some(Cause::Timer),
         other => other,
     }
 }
 
-/// Whether a look at an object that is due may turn out to be for nothing: a rehearsal tells.
+/// Returns whether the step of a due object may do nothing, which a rehearsal decides.
 pub fn may_be_noop(id: &ObjectRef, object: &Object) -> bool {
     id.kind == FluxKind::HelmRelease
         && object.meta("deletionTimestamp").is_empty()
         && is_ready(object)
 }
 
-/// Whether an apply has made it a moment ago: then it was queued by that.
+/// Returns whether an apply has just created the object, and so has queued it.
 fn is_just_applied(object: &Object, now: Duration) -> bool {
     let owners = [live::OWNER_NAME, helmrelease::OWNER_NAME];
     let created = parse_rfc3339(object.meta("creationTimestamp"));
@@ -232,7 +232,7 @@ fn is_suspended(object: &Object) -> bool {
     object.pointer("/spec/suspend") == Some(&Value::Bool(true))
 }
 
-/// Whether a step has looked at the object as it is now.
+/// Returns whether a step has reconciled the current state of the object.
 fn is_observed(object: &Object) -> bool {
     let seen = ready(object).is_some_and(|ready| ready.observed_generation == generation(object));
     seen && is_request_handled(object)
@@ -245,8 +245,8 @@ fn is_request_handled(object: &Object) -> bool {
     object.annotation(REQUESTED_AT).unwrap_or_default() == handled.unwrap_or_default()
 }
 
-/// Whether a reason says that something else must appear or become ready first.
-fn waits_for_others(why: &str) -> bool {
+/// Returns whether a reason means that another object must appear or become ready first.
+fn waits_for_others(reason: &str) -> bool {
     [
         reason::DEPENDENCY_NOT_READY,
         reason::ARTIFACT_FAILED,
@@ -256,10 +256,10 @@ fn waits_for_others(why: &str) -> bool {
         reasons::VALUES_ERROR,
         reasons::REST_CLIENT_ERROR,
     ]
-    .contains(&why)
+    .contains(&reason)
 }
 
-/// The `Ready` condition.
+/// Returns the `Ready` condition.
 fn ready(object: &Object) -> Option<Condition> {
     Conditions::of(object).ready().cloned()
 }
@@ -268,7 +268,7 @@ fn is_ready(object: &Object) -> bool {
     Conditions::of(object).is_true(READY)
 }
 
-/// The artifact of the object's source, when the object has not tried that revision.
+/// Returns the artifact of the object's source, if the object has not tried that revision.
 fn behind<'a>(id: &ObjectRef, object: &Object, artifacts: &'a Artifacts) -> Option<&'a Artifact> {
     let artifact = artifacts.get(&consumers::source_of(object.clone())?)?;
     let revision = &artifact.revision;
@@ -279,7 +279,7 @@ fn behind<'a>(id: &ObjectRef, object: &Object, artifacts: &'a Artifacts) -> Opti
     let is_behind = match id.kind {
         FluxKind::Kustomization => revision != text("/status/lastAttemptedRevision"),
         FluxKind::HelmChart => revision != text("/status/observedSourceArtifactRevision"),
-        // A chart's revision is its version, that of an OCI artifact ends with its digest.
+        // A chart's revision is its version; the revision of an OCI artifact ends with its digest.
         FluxKind::HelmRelease => match text("/status/lastAttemptedRevisionDigest") {
             "" => revision != text("/status/lastAttemptedRevision"),
             digest => !revision.ends_with(digest),

@@ -15,7 +15,7 @@ fn after(seconds: u64, change: impl FnOnce(&mut Value)) -> bool {
     cause(seconds, 0, change).is_some()
 }
 
-/// Why an object is due so long after the timer queued it, and how long after that its source got its artifact.
+/// Returns the cause for which an object is due at a time after the timer queued it; the source got its artifact at another time after that.
 fn cause(seconds: u64, since: u64, change: impl FnOnce(&mut Value)) -> Option<Cause> {
     let (id, object) = object(change);
     let source = ObjectRef::new(FluxKind::GitRepository, "team", "fleet");
@@ -105,7 +105,7 @@ fn the_record_says_who_is_looked_at_anyway() {
         settled(timer.clone(), &seen, Some(&known), &rest, now),
         timer
     );
-    assert!(!depends_on_record(&seen, None), "it is at rest");
+    assert!(!depends_on_record(&seen, None), "an idle object");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use driftless_core::hub::{self, Settings};
 use driftless_core::ports::{
     Access, ApiCapabilities, Apply, BlobEntry, Blobs, Cause, Clock as _, Cluster, Clusters, Commit,
     Delete, Deleted, ErrorKind, FetchLimits, Git, GitAuth, Impersonation, Patch, PortError, Ports,
-    Precondition, Put, Queue, Request, Resource, Result, Secret, Token, TokenAsk, Version,
+    Precondition, Put, Queue, Request, Resource, Result, Secret, Token, TokenRequest, Version,
 };
 use driftless_core::testing::{self, MemoryBlobs, MemorySecrets, SqsModel, TestClock};
 use driftless_core::{step, sweep};
@@ -429,7 +429,7 @@ impl Cluster for Client {
     async fn delete(&self, _: &Resource, _: &str, _: &str, _: &Delete) -> Result<Deleted> {
         Ok(Deleted::Gone)
     }
-    async fn token(&self, _: &TokenAsk, _: Duration) -> Result<Token> {
+    async fn token(&self, _: &TokenRequest, _: Duration) -> Result<Token> {
         Err(PortError::new(ErrorKind::Unsupported, "no tokens"))
     }
 }

@@ -1,7 +1,7 @@
-//! Drift of a release: the objects of its record against those in the cluster.
+//! Compares the objects of a release record with those in the cluster.
 //!
-//! [`desired`] makes the objects as Helm applied them, [`look`] compares one with the live object without asking the API server,
-//! and where that cannot tell, [`changes`] takes the answer of a dry run. Field manager and exclusion are helm-controller's.
+//! [`desired`] returns the objects as Helm applied them. [`compare_with_live`] compares one with the live object without a request. If
+//! that has no clear result, [`changes`] uses the result of a dry run. The field manager and the exclusion are helm-controller's.
 
 use crate::apply::{drift, normalize};
 use crate::flux::{HELM_CONTROLLER, IgnoreRule};
@@ -11,14 +11,14 @@ use driftless_manifest::yaml::{Dialect, Limits, documents};
 use driftless_manifest::{Gvk, Object};
 use serde_json::{Value, json};
 
-/// The label or annotation that leaves an object out, with the value `disabled`.
+/// The label or annotation that excludes an object from drift detection with the value `disabled`.
 const EXCLUSION: &str = "helm.toolkit.fluxcd.io/driftDetection";
 
-/// The objects of a record, with the metadata that Helm puts on them. `is_namespaced` tells for those without a namespace whether
-/// they get that of the release.
+/// Returns the objects of a record, with the metadata that Helm adds. An object without a namespace gets that of the release if
+/// `is_namespaced` returns true for its kind.
 ///
 /// # Errors
-/// A manifest that is no list of objects, a kind that the cluster does not have.
+/// The manifest is not a list of objects, or `is_namespaced` does not know a kind.
 pub fn desired(
     record: &Release,
     is_namespaced: &dyn Fn(&Gvk) -> Option<bool>,
@@ -52,7 +52,7 @@ pub fn desired(
     Ok(objects)
 }
 
-/// The objects of a list, or the one object. Nothing of nothing.
+/// Returns the objects of a list, or the single object, or nothing for null.
 fn items(value: Value) -> Vec<Value> {
     let is_list = value["kind"]
         .as_str()
@@ -69,15 +69,15 @@ fn items(value: Value) -> Vec<Value> {
     }
 }
 
-/// `spec.driftDetection.ignore`, ready to be asked.
+/// The rules of `spec.driftDetection.ignore`, with parsed selectors.
 #[derive(Debug, Default)]
 pub struct IgnoreRules(Vec<(Option<ObjectSelector>, Vec<String>)>);
 
 impl IgnoreRules {
-    /// Reads the rules.
+    /// Parses the rules.
     ///
     /// # Errors
-    /// A selector that cannot be read, with the rule's place.
+    /// A selector is not valid; the error names the rule.
     pub fn new(rules: &[IgnoreRule]) -> Result<Self, String> {
         let budget = SelectorBudget::default();
         let one = |(at, rule): (usize, &IgnoreRule)| {
@@ -102,7 +102,7 @@ impl IgnoreRules {
             .map(Self)
     }
 
-    /// The JSON pointers that do not count in an object.
+    /// Returns the JSON pointers to ignore in an object.
     fn paths(&self, object: &Object) -> Vec<&str> {
         let fits = |target: &Option<ObjectSelector>| {
             target.as_ref().is_none_or(|target| target.matches(object))
@@ -114,23 +114,23 @@ impl IgnoreRules {
     }
 }
 
-/// What is known about an object.
+/// The result of the comparison of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// It is left out.
+    /// The object is excluded from drift detection.
     Excluded,
-    /// It is not there.
+    /// The object does not exist.
     Missing,
-    /// It is as the record says.
+    /// The object is the same as in the record.
     Same,
-    /// Only a dry-run apply of this object can tell: see [`changes`].
+    /// Only a dry-run apply of this object can show a difference: see [`changes`].
     Unknown(Box<Object>),
-    /// It differs; a dry-run apply of this object tells where.
+    /// The object differs; a dry-run apply of this object shows the differences.
     Differs(Box<Object>),
 }
 
 /// Compares a desired object with the live one.
-pub fn look(desired: &Object, live: Option<&Object>, rules: &IgnoreRules) -> Finding {
+pub fn compare_with_live(desired: &Object, live: Option<&Object>, rules: &IgnoreRules) -> Finding {
     let paths = rules.paths(desired);
     if is_excluded(desired) || live.is_some_and(is_excluded) || paths.contains(&"") {
         return Finding::Excluded;
@@ -138,17 +138,17 @@ pub fn look(desired: &Object, live: Option<&Object>, rules: &IgnoreRules) -> Fin
     let Some(live) = live else {
         return Finding::Missing;
     };
-    let mut forgiving = desired.to_value();
+    let mut with_ignored = desired.to_value();
     for path in paths {
-        copy(live.pointer(path), &mut forgiving, path);
+        copy(live.pointer(path), &mut with_ignored, path);
     }
-    let Ok(forgiving) = Object::new(forgiving) else {
+    let Ok(with_ignored) = Object::new(with_ignored) else {
         return Finding::Unknown(Box::new(desired.clone()));
     };
-    match drift::compare(&forgiving, live, HELM_CONTROLLER) {
+    match drift::compare(&with_ignored, live, HELM_CONTROLLER) {
         drift::Drift::Unchanged => Finding::Same,
-        drift::Drift::Unknown => Finding::Unknown(Box::new(forgiving)),
-        drift::Drift::Configured => Finding::Differs(Box::new(forgiving)),
+        drift::Drift::Unknown => Finding::Unknown(Box::new(with_ignored)),
+        drift::Drift::Configured => Finding::Differs(Box::new(with_ignored)),
     }
 }
 
@@ -160,7 +160,7 @@ fn is_excluded(object: &Object) -> bool {
         .any(|mark| mark.eq_ignore_ascii_case("disabled"))
 }
 
-/// Puts the live value into the place of the desired one, so that it makes no difference.
+/// Replaces the desired value at a path by the live one, so that the path does not differ.
 fn copy(live: Option<&Value>, desired: &mut Value, path: &str) {
     let Some((parent, field)) = path.rsplit_once('/') else {
         return;
@@ -181,13 +181,13 @@ fn copy(live: Option<&Value>, desired: &mut Value, path: &str) {
                 (None, _) => {}
             }
         }
-        // What is not there on either side makes no difference either.
+        // A parent that is missing on one side makes no difference.
         _ => {}
     }
 }
 
-/// The JSON patch that makes the live object what a dry run says it would be: everything but `metadata` and `status`, and of
-/// labels and annotations what would be added or replaced, because Kubernetes' own controllers add to them.
+/// Returns the JSON patch from the live object to the result of a dry run. It leaves out `metadata` and `status`, except additions and
+/// replacements of labels and annotations: Kubernetes' controllers add their own labels and annotations, which must stay.
 pub fn changes(live: &Object, would: &Object) -> Vec<Value> {
     let mut patch = Vec::new();
     for part in ["annotations", "labels"] {
@@ -234,15 +234,15 @@ fn differences(old: Option<&Value>, new: Option<&Value>, path: &str, patch: &mut
 /// An object that drifted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drifted {
-    /// It is gone.
+    /// The object is gone.
     Gone(Object),
-    /// It differs by this patch.
+    /// The object differs by this patch.
     Changed(Object, Vec<Value>),
-    /// It is left out.
+    /// The object is excluded from drift detection.
     Excluded(Object),
 }
 
-/// What the event and the condition say, a line an object: no values, because they may be secret.
+/// Returns the message of the event and the condition, with a line for each object. It has no values, because they may be secret.
 pub fn summary(release: &str, drifted: &[Drifted]) -> String {
     let lines: Vec<String> = drifted.iter().map(line).collect();
     let lines = lines.join("\n");
@@ -262,7 +262,7 @@ fn line(drifted: &Drifted) -> String {
     }
 }
 
-/// `Kind/namespace/name`.
+/// Returns `Kind/namespace/name` of an object.
 pub fn name(object: &Object) -> String {
     let parts = [object.kind(), object.namespace(), object.name()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

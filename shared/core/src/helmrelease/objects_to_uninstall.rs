@@ -1,4 +1,4 @@
-//! What the end of a release would delete, told by its record.
+//! Lists the objects that an uninstall of a release would delete, by its newest record.
 
 use super::run::PhaseError;
 use super::storage::Storage;
@@ -9,11 +9,11 @@ use crate::kernel::Context;
 use crate::target;
 use driftless_manifest::Object;
 
-/// The objects that an uninstall would delete, by the newest record of the release.
+/// Returns the objects that an uninstall would delete, by the newest record of the release.
 ///
 /// # Errors
-/// The cluster's, or a record that cannot be read.
-pub(crate) async fn released(
+/// The cluster's, or a manifest that cannot be parsed.
+pub(crate) async fn objects_to_uninstall(
     context: &Context<'_>,
     release: &HelmRelease,
 ) -> Result<Vec<Object>, Failure> {
@@ -26,7 +26,7 @@ pub(crate) async fn released(
     }
     let target = match target::connect(context, release).await {
         Ok(target) => target,
-        // Nothing is uninstalled then.
+        // Nothing is uninstalled from a cluster that is gone.
         Err(TargetError::Gone(_)) => return Ok(Vec::new()),
         Err(TargetError::Failed(failure)) => return Err(failure),
     };
@@ -36,7 +36,7 @@ pub(crate) async fn released(
     };
     match objects::known_items(&target, last).await {
         Ok((items, _)) => Ok(items.into_iter().map(|item| item.object).collect()),
-        Err(PhaseError::Failed(what)) => Err(Failure::retry(reason::FAILED, what)),
+        Err(PhaseError::Failed(message)) => Err(Failure::retry(reason::FAILED, message)),
         Err(PhaseError::Transient(failure)) => Err(failure),
     }
 }

@@ -1,9 +1,11 @@
-//! Drift of a live release: found by LISTs and local comparison, confirmed by one dry run, set right.
+//! Finds the drift of a live release by LISTs and local comparison, confirms it by a dry run for each object, and corrects it.
 
 use super::apply::WRITE;
 use super::attempt::Attempt;
 use super::conditions::{DRIFTED, reasons};
-use super::drift::{Drifted, Finding, IgnoreRules, changes, look, name, summary};
+use super::drift_detection::{
+    Drifted, Finding, IgnoreRules, changes, compare_with_live, name, summary,
+};
 use super::objects;
 use super::run::{PhaseError, Step};
 use crate::apply::fingerprint::Applied;
@@ -15,56 +17,53 @@ use driftless_manifest::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An object that drifted, and how it is set right.
+/// An object that drifted, with its correction.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct DriftedObject {
     item: Item,
-    /// The changes to the live object; `None` when it is gone.
+    /// The JSON patch of the live object; `None` if the object is gone.
     patch: Option<Vec<Value>>,
 }
 
-/// What a look for drift finds.
+/// The result of a drift check.
 #[derive(Debug, Default)]
 pub struct DriftReport {
-    /// What drifted.
-    pub drifted: Vec<Found>,
-    /// The sentence about it.
+    /// The objects that drifted.
+    pub drifted: Vec<DriftedObject>,
+    /// The message about the drift; `None` if there is none.
     pub summary: Option<String>,
-    /// Every object of the release as it is, by inventory id.
+    /// The fingerprints of all live objects of the release, by inventory id.
     pub seen: BTreeMap<String, Applied>,
 }
 
 impl Attempt<'_> {
-    /// Looks for drift of the newest release.
+    /// Checks the objects of the newest release for drift.
     ///
     /// # Errors
-    /// The cluster's, a rule that cannot be read.
-    pub async fn drift(&self) -> Result<DriftReport, Failure> {
-        let mut look = DriftReport::default();
+    /// The cluster's, or an ignore rule that is not valid.
+    pub async fn detect_drift(&self) -> Result<DriftReport, Failure> {
+        let mut report = DriftReport::default();
         let Some(record) = self.storage.last() else {
-            return Ok(look);
+            return Ok(report);
         };
         let rules = self.release.spec.drift_detection.as_ref();
         let rules = IgnoreRules::new(rules.map_or(&[], |drift| drift.ignore.as_slice()))
-            .map_err(|what| Failure::terminal(reason::FAILED, what))?;
+            .map_err(|message| Failure::terminal(reason::FAILED, message))?;
         let items = objects::items(&self.target, record, "").await;
-        let items = items.map_err(|broken| match broken {
-            PhaseError::Failed(what) => Failure::retry(reason::FAILED, what),
-            PhaseError::Transient(failure) => failure,
-        })?;
+        let items = items.map_err(Failure::from)?;
         let live = objects::live(&self.target, &self.release, &items).await?;
-        let (mut told, mut errors) = (Vec::new(), Vec::new());
+        let (mut all_drifted, mut errors) = (Vec::new(), Vec::new());
         for item in items {
             let id = item.object.id();
             let live = live.get(&id);
             let seen = Applied::new(&item.object, live, HELM_CONTROLLER);
-            let is_known = self.is_known(&id.inventory_id(), &seen);
-            look.seen.insert(id.inventory_id(), seen);
-            let examined = self.examine(&item, live, &rules, is_known).await;
+            let is_unchanged = self.is_unchanged(&id.inventory_id(), &seen);
+            report.seen.insert(id.inventory_id(), seen);
+            let examined = self.examine(&item, live, &rules, is_unchanged).await;
             let drifted = match examined.map_err(PhaseError::from) {
                 Ok(drifted) => drifted,
-                Err(PhaseError::Failed(why)) => {
-                    errors.push(why);
+                Err(PhaseError::Failed(message)) => {
+                    errors.push(message);
                     None
                 }
                 Err(PhaseError::Transient(failure)) => return Err(failure),
@@ -74,24 +73,24 @@ impl Attempt<'_> {
                     Drifted::Changed(_, patch) => Some(patch.clone()),
                     _ => None,
                 };
-                told.push(drifted);
-                look.drifted.push(Found { item, patch });
+                all_drifted.push(drifted);
+                report.drifted.push(DriftedObject { item, patch });
             }
         }
-        // What is known to have drifted is seen to; the rest is found again.
-        if let (true, Some(why)) = (told.is_empty(), errors.first()) {
-            let what = format!(
-                "Could not determine release state: unable to determine cluster state: {why}"
+        // If some drift was found, correct it; the next step finds the rest.
+        if let (true, Some(error)) = (all_drifted.is_empty(), errors.first()) {
+            let message = format!(
+                "Could not determine release state: unable to determine cluster state: {error}"
             );
-            return Err(Failure::retry(reasons::STATE_ERROR, what));
+            return Err(Failure::retry(reasons::STATE_ERROR, message));
         }
         let full_name = format!("{}/{}.v{}", record.namespace, record.name, record.version);
-        look.summary = (!told.is_empty()).then(|| summary(&full_name, &told));
-        Ok(look)
+        report.summary = (!all_drifted.is_empty()).then(|| summary(&full_name, &all_drifted));
+        Ok(report)
     }
 
-    /// Whether an object is as it was when the last look found no drift: what only a dry run can tell was told then.
-    fn is_known(&self, id: &str, seen: &Applied) -> bool {
+    /// Returns whether an object is unchanged since a check that found no drift, so that no dry run is needed.
+    fn is_unchanged(&self, id: &str, seen: &Applied) -> bool {
         let release = &self.release;
         let is_same_spec = release.status.observed_generation == Some(release.generation());
         let drifted = release.status.conditions.get(DRIFTED);
@@ -105,53 +104,53 @@ impl Attempt<'_> {
         item: &Item,
         live: Option<&Object>,
         rules: &IgnoreRules,
-        is_known: bool,
+        is_unchanged: bool,
     ) -> Result<Option<Drifted>, PortError> {
-        let asked = match look(&item.object, live, rules) {
+        let dry_run_object = match compare_with_live(&item.object, live, rules) {
             Finding::Excluded | Finding::Same => return Ok(None),
-            Finding::Unknown(_) if is_known => return Ok(None),
+            Finding::Unknown(_) if is_unchanged => return Ok(None),
             Finding::Missing => return Ok(Some(Drifted::Gone(item.object.clone()))),
-            Finding::Unknown(asked) | Finding::Differs(asked) => asked,
+            Finding::Unknown(object) | Finding::Differs(object) => object,
         };
         let Some(live) = live else {
             return Ok(None);
         };
-        let how = Apply {
+        let options = Apply {
             dry_run: true,
             ..WRITE
         };
         let would = self
             .target
             .cluster
-            .apply(&item.resource, &asked, how)
+            .apply(&item.resource, &dry_run_object, options)
             .await?;
         let patch = changes(live, &would);
         Ok((!patch.is_empty()).then(|| Drifted::Changed(item.object.clone(), patch)))
     }
 
-    /// Sets right what was found: what is gone is applied anew, what differs is patched, so that ignored fields stay. One object's
-    /// trouble keeps no other from being corrected.
+    /// Corrects the drift that was found: applies missing objects, and patches changed ones, so that ignored fields stay. An error of one
+    /// object does not prevent the correction of the others.
     ///
     /// # Errors
-    /// The cluster's, a line an object.
+    /// The cluster's, a line for each object.
     pub async fn correct(&mut self) -> Result<Step, PhaseError> {
         if self.drifted.is_empty() {
-            let found = self.drift().await.map_err(PhaseError::Transient)?;
-            self.drifted = found.drifted;
+            let report = self.detect_drift().await.map_err(PhaseError::Transient)?;
+            self.drifted = report.drifted;
         }
         let (mut corrected, mut errors) = (Vec::new(), Vec::new());
-        for found in std::mem::take(&mut self.drifted) {
-            let name = name(&found.item.object);
-            let (done, tried) = match found.patch {
+        for drifted in std::mem::take(&mut self.drifted) {
+            let name = name(&drifted.item.object);
+            let (done, attempted) = match drifted.patch {
                 None => ("created", "creation"),
                 Some(_) => ("configured", "patch"),
             };
-            match self.correct_one(found).await.map_err(PhaseError::from) {
+            match self.correct_one(drifted).await.map_err(PhaseError::from) {
                 Ok(()) => corrected.push(format!("{name} {done}")),
-                Err(PhaseError::Failed(why)) => {
-                    errors.push(format!("{name} {tried} failure: {why}"))
+                Err(PhaseError::Failed(error)) => {
+                    errors.push(format!("{name} {attempted} failure: {error}"))
                 }
-                Err(later) => return Err(later),
+                Err(transient) => return Err(transient),
             }
         }
         self.corrected = corrected;
@@ -161,8 +160,8 @@ impl Attempt<'_> {
         }
     }
 
-    async fn correct_one(&self, found: Found) -> Result<(), PortError> {
-        let Found { item, patch } = found;
+    async fn correct_one(&self, drifted: DriftedObject) -> Result<(), PortError> {
+        let DriftedObject { item, patch } = drifted;
         let (object, resource) = (&item.object, &item.resource);
         let (namespace, name) = (object.namespace(), object.name());
         let cluster = self.target.cluster.as_ref();
@@ -170,7 +169,7 @@ impl Attempt<'_> {
             let patch = Patch::Json(Value::Array(patch));
             let patched = cluster.patch(resource, namespace, name, None, &patch, HELM_CONTROLLER);
             match patched.await {
-                // It went meanwhile.
+                // The object was deleted since the check: apply it.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 other => return other.map(drop),
             }
