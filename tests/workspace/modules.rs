@@ -91,7 +91,7 @@ const CIRCLES: &[(&str, &[&[&str]])] = &[
                 "helmrelease::apply",
                 "helmrelease::attempt",
                 "helmrelease::client_side",
-                "helmrelease::correct",
+                "helmrelease::drift_correction",
                 "helmrelease::objects",
                 "helmrelease::run",
             ],

@@ -50,8 +50,7 @@ impl Attempt<'_> {
             Err(NotEstablished::Cluster(error)) => Err(error.into()),
             Err(NotEstablished::Late(id, _)) => {
                 let name = id.name;
-                let message =
-                    format!("CustomResourceDefinition {name} is not established in time");
+                let message = format!("CustomResourceDefinition {name} is not established in time");
                 Err(PhaseError::Failed(message))
             }
             Err(NotEstablished::Deleted(id)) => {
@@ -274,7 +273,9 @@ pub fn definitions(chart: &Chart, values: &Table) -> Result<Vec<Object>, PhaseEr
             let object = Object::new(value).map_err(|error| failed(&format!("{name}: {error}")))?;
             match (object.group(), object.kind()) {
                 ("apiextensions.k8s.io", "CustomResourceDefinition") => objects.push(object),
-                (_, kind) => tracing::warn!(file = name, kind, "skipped: not a CustomResourceDefinition"),
+                (_, kind) => {
+                    tracing::warn!(file = name, kind, "skipped: not a CustomResourceDefinition")
+                }
             }
         }
     }

@@ -419,7 +419,10 @@ impl Attempt<'_> {
             ),
             Operation::Uninstall => {
                 let action = Action::UninstallRemediation;
-                (action.running_message(&self.release).map_err(invalid)?, false)
+                (
+                    action.running_message(&self.release).map_err(invalid)?,
+                    false,
+                )
             }
         };
         mark_running(&mut self.release, &message, makes_release, &now);

@@ -55,7 +55,11 @@ pub async fn reconcile(
         force: true,
         dry_run: false,
     };
-    context.hub.cluster.apply(&resource, &desired, options).await?;
+    context
+        .hub
+        .cluster
+        .apply(&resource, &desired, options)
+        .await?;
     let (verb, event_reason) = match live {
         None => ("Created", "HelmChartCreated"),
         Some(_) => ("Configured", "HelmChartConfigured"),
@@ -110,7 +114,9 @@ pub async fn delete(
         .delete(&resource, namespace, name, &options)
         .await?;
     let message = format!("deleted HelmChart '{namespace}/{name}'");
-    context.events.record(false, "HelmChartDeleted", &message, "");
+    context
+        .events
+        .record(false, "HelmChartDeleted", &message, "");
     Ok(Some(id))
 }
 
@@ -216,9 +222,8 @@ async fn ready_artifact(context: &Context<'_>, id: &ObjectRef) -> Result<Artifac
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64);
     if observed.is_some_and(|seen| seen != crate::flux::generation(&object)) {
-        let cause = condition(READY, ConditionStatus::False).unwrap_or_else(|| {
-            "latest generation of object has not been reconciled".to_owned()
-        });
+        let cause = condition(READY, ConditionStatus::False)
+            .unwrap_or_else(|| "latest generation of object has not been reconciled".to_owned());
         return Err(not_ready(&cause));
     }
     if let Some(cause) = condition(STALLED, ConditionStatus::True) {

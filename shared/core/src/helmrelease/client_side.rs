@@ -134,7 +134,12 @@ pub async fn create_or_patch(
             Ok(patched) => return Ok(patched),
         }
     }
-    let conflict = || PortError::new(ErrorKind::Conflict, "other clients change the object all the time");
+    let conflict = || {
+        PortError::new(
+            ErrorKind::Conflict,
+            "other clients change the object all the time",
+        )
+    };
     Err(with_prefix(
         last.unwrap_or_else(conflict),
         &describe(object, change),

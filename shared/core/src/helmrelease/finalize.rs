@@ -141,7 +141,10 @@ async fn uninstall(
 
 /// Finds the release of an install that crashed before the status was written, and notes it in the status. Returns whether there is
 /// one: a release belongs to this HelmRelease if its objects have this HelmRelease's name in their labels.
-async fn find_unrecorded_release(target: &Target, release: &mut HelmRelease) -> Result<bool, Failure> {
+async fn find_unrecorded_release(
+    target: &Target,
+    release: &mut HelmRelease,
+) -> Result<bool, Failure> {
     let namespace = release.storage_namespace().to_owned();
     let storage = Storage::read(target, &namespace, &release.release_name()).await;
     let storage = match storage {

@@ -276,7 +276,11 @@ fn replace(
 }
 
 /// Records a correction of drift. The event has the errors; the next check finds the drift that is left.
-fn record_correction(release: &mut HelmRelease, result: &ActionResult<'_>, now: &str) -> Option<ReleaseEvent> {
+fn record_correction(
+    release: &mut HelmRelease,
+    result: &ActionResult<'_>,
+    now: &str,
+) -> Option<ReleaseEvent> {
     let current = history::latest(&release.status.history)?.clone();
     let (name, metadata) = (current.full_name(), EventMetadata::of(&current));
     let lines = result.corrected.join("\n");
@@ -619,7 +623,10 @@ const UNLOCKED: (&str, &str) = ("Release unlocked from stale '", "' state");
 /// Marks a pending record as failed, for [`Action::Unlock`].
 pub fn unlock(record: &mut Release) {
     let status = record.info.status.to_string();
-    record.set_status(Status::Failed, format!("{}{status}{}", UNLOCKED.0, UNLOCKED.1));
+    record.set_status(
+        Status::Failed,
+        format!("{}{status}{}", UNLOCKED.0, UNLOCKED.1),
+    );
 }
 
 /// Returns the status that a record had before it was unlocked.

@@ -1,9 +1,9 @@
-//! Waiting for the objects of a release to be ready or gone.
+//! Waits until the objects of a release are ready or gone.
 
 use super::attempt::Attempt;
 use super::memory::Operation;
 use super::objects;
-use super::run::{PhaseError, Step, list, told};
+use super::run::{PhaseError, Step, health_text, list};
 use crate::apply::fingerprint::expires;
 use crate::concurrent;
 use crate::flux::timestamp;
@@ -16,11 +16,11 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Go's words for a time that is over.
+/// Go's message about an exceeded deadline.
 const DEADLINE: &str = "context deadline exceeded";
 
 impl Attempt<'_> {
-    /// The time that one operation of what is under way may take.
+    /// Returns the timeout of one operation of the running action.
     fn timeout(&mut self) -> Result<Duration, PhaseError> {
         let operation = &self
             .running()
@@ -34,7 +34,7 @@ impl Attempt<'_> {
         timeout.map_err(PhaseError::Failed)
     }
 
-    /// Whether what is waited for took too long; else pauses if the step may wait so long.
+    /// Pauses, unless the wait exceeds its timeout or the step may not wait longer.
     pub async fn pause(&mut self, pauses: &mut Pauses) -> Result<Paused, PhaseError> {
         let timeout = self.timeout()?;
         let clock = self.context.ports.clock.clone();
@@ -46,7 +46,7 @@ impl Attempt<'_> {
     /// Waits until every object of the release is ready.
     ///
     /// # Errors
-    /// One failed, or it takes too long.
+    /// An object failed, or the timeout is exceeded.
     pub async fn wait(&mut self, jobs: bool) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let mut items = objects::items(&self.target, &record, "").await?;
@@ -57,23 +57,28 @@ impl Attempt<'_> {
         loop {
             let live = objects::live(&self.target, &self.release, &items).await?;
             let now = self.context.ports.clock.now();
-            let looks = items.iter().map(|item| {
+            let assessments = items.iter().map(|item| {
                 let live = live.get(&item.object.id());
                 self.assess(item, live, &exprs, jobs, now).boxed()
             });
-            let looks = concurrent::run(CONCURRENCY, looks.collect()).await;
-            let looks: Vec<_> = looks.into_iter().collect::<Result<_, _>>()?;
-            let of = |wanted: fn(Health) -> bool| -> Vec<(ObjectId, String)> {
-                let some = looks.iter().filter(|(_, found)| wanted(found.status));
-                some.map(|(id, found)| (id.clone(), told(found.status, &found.message)))
+            let assessments = concurrent::run(CONCURRENCY, assessments.collect()).await;
+            let assessments: Vec<_> = assessments.into_iter().collect::<Result<_, _>>()?;
+            let select = |matches: fn(Health) -> bool| -> Vec<(ObjectId, String)> {
+                let selected = assessments
+                    .iter()
+                    .filter(|(_, found)| matches(found.status));
+                selected
+                    .map(|(id, found)| (id.clone(), health_text(found.status, &found.message)))
                     .collect()
             };
-            let failed = of(|health| health == Health::Failed);
+            let failed = select(|health| health == Health::Failed);
             if !failed.is_empty() {
-                let what = format!("failed early due to stalled resources: [{}]", list(&failed));
-                return Err(PhaseError::Failed(what));
+                let failed = list(&failed);
+                return Err(PhaseError::Failed(format!(
+                    "failed early due to stalled resources: [{failed}]"
+                )));
             }
-            let open = of(|health| health != Health::Current);
+            let open = select(|health| health != Health::Current);
             if open.is_empty() {
                 return Ok(Step::Done);
             }
@@ -85,7 +90,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What is said of a wait that takes too long.
+    /// Returns the message of a wait that exceeds its timeout.
     pub fn too_late(&self, open: &[(ObjectId, String)]) -> String {
         match self.release.waits_as_helm_3() {
             true => DEADLINE.to_owned(),
@@ -93,7 +98,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What is said of objects that do not go in time.
+    /// Returns the message of objects that are not gone in time.
     pub fn too_late_to_go(&self, left: &[(ObjectId, String)]) -> String {
         match left.first() {
             Some((id, _)) if !self.release.waits_as_helm_3() => {
@@ -156,7 +161,7 @@ impl Attempt<'_> {
     /// Waits until the deleted objects are gone.
     ///
     /// # Errors
-    /// It takes too long.
+    /// The timeout is exceeded.
     pub async fn wait_gone(&mut self) -> Result<Step, PhaseError> {
         let record = self.record()?;
         let (items, _) = objects::known_items(&self.target, &record).await?;
@@ -167,7 +172,7 @@ impl Attempt<'_> {
                 .into_values()
                 .filter(|live| !live.meta("deletionTimestamp").is_empty());
             let left: Vec<_> = left
-                .map(|live| (live.id(), told(Health::Terminating, "")))
+                .map(|live| (live.id(), health_text(Health::Terminating, "")))
                 .collect();
             if left.is_empty() {
                 return Ok(Step::Done);
@@ -176,16 +181,16 @@ impl Attempt<'_> {
                 Paused::Look => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
                 Paused::TooLate => {
-                    let why = self.too_late_to_go(&left);
-                    let what = format!("uninstallation completed with 1 error(s): {why}");
-                    return Err(PhaseError::Failed(what));
+                    let error = self.too_late_to_go(&left);
+                    let message = format!("uninstallation completed with 1 error(s): {error}");
+                    return Err(PhaseError::Failed(message));
                 }
             }
         }
     }
 }
 
-/// A Deployment that is paused is not waited for.
+/// Returns whether an object is a paused Deployment, which is not waited for.
 fn is_paused(object: &Object) -> bool {
     (object.api_version(), object.kind()) == ("apps/v1", "Deployment")
         && object.pointer("/spec/paused") == Some(&Value::Bool(true))

@@ -122,7 +122,11 @@ pub fn fail(
         let events = &context.events;
         events.record(warning, failure.reason, &message, revision);
     }
-    report(before, work, driver::StepEnd::Failed(failure, FAILURE_REQUEUE_DELAY))
+    report(
+        before,
+        work,
+        driver::StepEnd::Failed(failure, FAILURE_REQUEUE_DELAY),
+    )
 }
 
 /// Creates a report that leaves the status unchanged.

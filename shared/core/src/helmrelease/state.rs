@@ -1,4 +1,4 @@
-//! The state of a release: what is in the storage, against what the HelmRelease wants.
+//! Determines the state of a release: compares the storage with the HelmRelease.
 
 use super::history;
 use crate::flux::{CommonMetadata, HelmRelease, PostRenderer};
@@ -8,43 +8,43 @@ use driftless_helm::values::{Table, merge};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Where a release stands. The texts are reasons for the log.
+/// The state of a release. The strings are reasons for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is none.
+    /// The release does not exist.
     Absent(&'static str),
-    /// There is one that this object did not make.
+    /// A release exists that this HelmRelease did not make.
     Unmanaged(&'static str),
-    /// An action is under way, or its process died.
+    /// An action is running, or its process crashed.
     Locked,
-    /// It is of another chart, other values or other post-renderers.
+    /// The release has another chart, other values or other post-renderers than desired.
     OutOfSync(&'static str),
-    /// Others changed its objects.
+    /// The objects of the release were changed by others.
     Drifted,
-    /// Its tests were not run yet.
+    /// The tests of the release were not run yet.
     Untested,
-    /// It, or a test of it, failed.
+    /// The release, or one of its tests, failed.
     Failed(&'static str),
-    /// All is as wanted.
+    /// The release is as desired.
     InSync,
 }
 
-/// What the release should be made of.
+/// The desired chart and values of a release.
 #[derive(Clone, Copy, Debug)]
 pub struct Desired<'d> {
-    /// The chart's name.
+    /// The name of the desired chart.
     pub chart_name: &'d str,
-    /// The chart's version.
+    /// The version of the desired chart.
     pub chart_version: &'d str,
-    /// The values.
+    /// The desired values, without the chart's defaults.
     pub values: &'d Table,
 }
 
-/// Finds the state, but for drift: with `spec.driftDetection` an [`State::InSync`] release is [`State::Drifted`] when its
+/// Determines the state, except drift: with `spec.driftDetection`, a release that is [`State::InSync`] here is [`State::Drifted`] if its
 /// objects differ from the record.
 ///
 /// # Errors
-/// A status in the storage that cannot be acted on.
+/// The record has a status for which no action exists.
 pub fn determine(
     release: &HelmRelease,
     last: Option<&Release>,
@@ -81,7 +81,7 @@ pub fn determine(
         return Ok(State::OutOfSync("release chart changed"));
     }
     let values = match release.upgrade().preserve_values {
-        // What was kept of the values of before is in the record. Flux compares the new ones alone, and upgrades at every look.
+        // The record already holds the preserved values. Flux compares only the new ones, and upgrades at every reconciliation.
         true => Cow::Owned(merge(last.config.clone(), desired.values.clone())),
         false => Cow::Borrowed(desired.values),
     };
@@ -105,7 +105,7 @@ pub fn determine(
     Ok(State::InSync)
 }
 
-/// Whether post-renderers or common metadata changed since the last release. Only a new generation can do that.
+/// Returns the reason if post-renderers or common metadata changed since the last release. Only a new generation can change them.
 fn changed_rendering(release: &HelmRelease) -> Option<&'static str> {
     let status = &release.status;
     if status.observed_generation == Some(release.generation()) {
@@ -120,24 +120,24 @@ fn changed_rendering(release: &HelmRelease) -> Option<&'static str> {
         .then_some("common metadata digest has changed")
 }
 
-/// `status.observedPostRenderersDigest`: empty for none.
+/// Returns `status.observedPostRenderersDigest`: empty without post-renderers.
 pub fn post_renderers_digest(renderers: Option<&[PostRenderer]>) -> String {
-    renderers.map(encoded).unwrap_or_default()
+    renderers.map(json_digest).unwrap_or_default()
 }
 
-/// `status.observedCommonMetadataDigest`: empty for none.
+/// Returns `status.observedCommonMetadataDigest`: empty without common metadata.
 pub fn common_metadata_digest(metadata: Option<&CommonMetadata>) -> String {
-    metadata.map(encoded).unwrap_or_default()
+    metadata.map(json_digest).unwrap_or_default()
 }
 
-/// The digest of what Go's `json.Encoder` writes. What cannot be written has none, as there.
-fn encoded<T: Serialize + ?Sized>(value: &T) -> String {
+/// Returns the digest of the output of Go's `json.Encoder`: empty if the value cannot be encoded, as in Flux.
+fn json_digest<T: Serialize + ?Sized>(value: &T) -> String {
     json::to_string(value)
         .map(|text| digest_text(format!("{text}\n").as_bytes()))
         .unwrap_or_default()
 }
 
-/// Why the failures so far no longer count: what was tried last is not what would be tried now.
+/// Returns the reason if the failures so far no longer count, because the last attempt was for another generation, chart or values.
 pub fn failures_are_stale(release: &HelmRelease, desired: &Desired<'_>) -> Option<&'static str> {
     let status = &release.status;
     if status.last_attempted_generation != release.generation() {
@@ -154,7 +154,7 @@ pub fn failures_are_stale(release: &HelmRelease, desired: &Desired<'_>) -> Optio
     (!same_values(&digest, desired.values)).then_some("values differ from last attempt")
 }
 
-/// What of a release cannot change by an upgrade.
+/// A property of a release that an upgrade cannot change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The namespace of the records.
@@ -167,8 +167,8 @@ pub enum Target {
     ChartName,
 }
 
-/// Whether the release that was made is not the one that is wanted, so that it must be uninstalled first. A new chart name counts
-/// unless `upgrade.chartNameChangeStrategy` is `InPlaceUpdate`.
+/// Returns the property by which the current release differs from the desired one, so that it must be uninstalled first. A new chart
+/// name counts unless `upgrade.chartNameChangeStrategy` is `InPlaceUpdate`.
 pub fn changed_target(release: &HelmRelease, chart_name: &str) -> Option<Target> {
     let current = history::latest(&release.status.history)?;
     let stored = &release.status.storage_namespace;

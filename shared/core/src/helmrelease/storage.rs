@@ -1,4 +1,4 @@
-//! The release records of one release: Secrets in the target cluster, as Helm keeps them.
+//! The release records of one release: Secrets in the target cluster in Helm's format.
 
 use crate::flux::HELM_CONTROLLER;
 use crate::ports::{Cluster, Delete, ErrorKind, Patch, PortError, Resource};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The records that were there when it was read, and what was written since.
+/// The records of a release: those that were read, and those that were written since.
 pub struct Storage {
     namespace: String,
     name: String,
     secrets: Resource,
     records: BTreeMap<i64, Release>,
-    /// Which Secret each record was read from or written to.
+    /// The version of the Secret of each record, as it was read or written last.
     identities: BTreeMap<i64, Identity>,
 }
 
-/// One version of one Secret: what a write or a delete must find, so that it never touches a record that somebody else has
-/// changed or made in the meantime, such as `helm rollback`.
+/// One version of one Secret. It is a precondition of writes and deletes, so that they never touch a record that another client, such
+/// as `helm rollback`, has changed or created in the meantime.
 #[derive(Clone, Debug)]
 struct Identity {
     uid: String,
@@ -37,7 +37,7 @@ impl Identity {
 }
 
 impl Storage {
-    /// Reads all records of a release with one LIST. A Secret that holds no record is passed over, as Helm does.
+    /// Reads all records of a release with one LIST. As in Helm, a Secret without a valid record is skipped.
     ///
     /// # Errors
     /// The cluster's.
@@ -52,7 +52,9 @@ impl Storage {
                     identities.insert(record.version, Identity::of(secret));
                     records.insert(record.version, record);
                 }
-                Err(error) => tracing::warn!(%error, "passed over"),
+                Err(error) => {
+                    tracing::warn!(%error, "skipped a Secret without a valid release record")
+                }
             }
         }
         Ok(Self {
@@ -64,23 +66,23 @@ impl Storage {
         })
     }
 
-    /// The newest record.
+    /// Returns the newest record.
     pub fn last(&self) -> Option<&Release> {
         self.records.values().next_back()
     }
 
-    /// A record by its revision.
+    /// Returns a record by its revision.
     pub fn get(&self, version: i64) -> Option<&Release> {
         self.records.get(&version)
     }
 
-    /// The newest record that is deployed.
+    /// Returns the newest record with the status deployed.
     pub fn deployed(&self) -> Option<&Release> {
         let mut newest = self.records.values().rev();
         newest.find(|record| record.info.status == Status::Deployed)
     }
 
-    /// The revisions of all records that are deployed.
+    /// Returns the revisions of all records with the status deployed.
     pub fn all_deployed(&self) -> Vec<i64> {
         let deployed = self.records.values();
         deployed
@@ -89,11 +91,10 @@ impl Storage {
             .collect()
     }
 
-    /// Writes a record: a new Secret, or the one that is there, if nobody else has written it since it was read.
+    /// Writes a record: creates a Secret, or updates the existing one if no other client has written it since it was read.
     ///
     /// # Errors
-    /// `Conflict` when somebody else wrote this record in the meantime; the cluster's; a record that does not fit into a
-    /// Secret.
+    /// `Conflict` if another client wrote this record in the meantime; the cluster's; a record that is too large for a Secret.
     pub async fn write(
         &mut self,
         target: &Target,
@@ -150,7 +151,7 @@ impl Storage {
             .await
     }
 
-    /// Makes room for one more record: the oldest go until fewer than `most` are left, but never the deployed one.
+    /// Makes room for one more record: deletes the oldest until fewer than `most` are left, but never the deployed one.
     ///
     /// # Errors
     /// The cluster's.
@@ -196,20 +197,20 @@ impl Storage {
     ) -> Result<Option<Release>, PortError> {
         let name = secret_name(&self.name, version);
         let known = self.identities.get(&version);
-        let how = Delete {
+        let options = Delete {
             uid: known.map(|known| known.uid.clone()),
             resource_version: known.map(|known| known.resource_version.clone()),
             ..Delete::default()
         };
         target
             .cluster
-            .delete(&self.secrets, &self.namespace, &name, &how)
+            .delete(&self.secrets, &self.namespace, &name, &options)
             .await?;
         self.identities.remove(&version);
         Ok(self.records.remove(&version))
     }
 
-    /// Changes a record in memory: what a later [`Storage::write`] of it keeps.
+    /// Returns a record to change in memory; a later [`Storage::write`] stores the change.
     pub fn get_mut(&mut self, version: i64) -> Option<&mut Release> {
         self.records.get_mut(&version)
     }

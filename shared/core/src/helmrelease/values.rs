@@ -1,4 +1,4 @@
-//! The values of a release: ConfigMaps and Secrets in their order, and `spec.values` over them.
+//! Composes the values of a release: ConfigMaps and Secrets in their order, and `spec.values` over them.
 
 use crate::flux::{HelmRelease, ValuesRef};
 use base64::Engine as _;
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The ConfigMaps and Secrets that exist, by kind and name, all from the object's namespace.
-pub type Found = BTreeMap<(String, String), Object>;
+/// The ConfigMaps and Secrets that exist in the object's namespace, by kind and name.
+pub type ValuesSources = BTreeMap<(String, String), Object>;
 
-/// Why values cannot be put together, as helm-controller words it. It never carries a Secret's content.
+/// The error of values that cannot be composed, with helm-controller's message. It never has the content of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValuesError {
     reference: Box<ValuesRef>,
@@ -42,7 +42,7 @@ impl fmt::Display for ValuesError {
 
 impl std::error::Error for ValuesError {}
 
-/// What must be read, each once: kind and name.
+/// Returns the kind and name of each ConfigMap and Secret to read, without duplicates.
 pub fn references(release: &HelmRelease) -> BTreeSet<(String, String)> {
     let all = release.spec.values_from.iter();
     all.filter(|reference| matches!(reference.kind.as_str(), "ConfigMap" | "Secret"))
@@ -50,11 +50,11 @@ pub fn references(release: &HelmRelease) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Puts the values together. What stands under a `targetPath` goes over `spec.values`, everything else under it.
+/// Composes the values. A value with a `targetPath` overrides `spec.values`; `spec.values` overrides all others.
 ///
 /// # Errors
 /// [`ValuesError`], which names the reference.
-pub fn compose(release: &HelmRelease, found: &Found) -> Result<Table, ValuesError> {
+pub fn compose(release: &HelmRelease, found: &ValuesSources) -> Result<Table, ValuesError> {
     let own = with_floats(release.spec.values.clone().unwrap_or_default());
     let mut values = Table::new();
     for reference in &release.spec.values_from {
@@ -73,13 +73,18 @@ pub fn compose(release: &HelmRelease, found: &Found) -> Result<Table, ValuesErro
         {
             Some(path) => {
                 values = merge(values, own.clone());
-                replace(&mut values, path, &content, reference.literal)
-                    .map_err(|error| failed(shown(reference, "failed to merge value", &error)))?;
+                replace(&mut values, path, &content, reference.literal).map_err(|error| {
+                    failed(describe_error(reference, "failed to merge value", &error))
+                })?;
             }
             None => {
                 let table =
                     read(content.as_bytes(), key(reference), Compat::Helm3).map_err(|error| {
-                        failed(shown(reference, "failed to read values data", &error))
+                        failed(describe_error(
+                            reference,
+                            "failed to read values data",
+                            &error,
+                        ))
                     })?;
                 values = merge(values, table);
             }
@@ -93,8 +98,11 @@ fn key(reference: &ValuesRef) -> &str {
     key.filter(|key| !key.is_empty()).unwrap_or("values.yaml")
 }
 
-/// The text of a reference; `None` if it is optional and not there.
-fn content<'f>(reference: &ValuesRef, found: &'f Found) -> Result<Option<Cow<'f, str>>, String> {
+/// Returns the content of a reference; `None` if it is optional and does not exist.
+fn content<'f>(
+    reference: &ValuesRef,
+    found: &'f ValuesSources,
+) -> Result<Option<Cow<'f, str>>, String> {
     let is_secret = match reference.kind.as_str() {
         "Secret" => true,
         "ConfigMap" => false,
@@ -113,24 +121,24 @@ fn content<'f>(reference: &ValuesRef, found: &'f Found) -> Result<Option<Cow<'f,
         .as_map()
         .get("data")
         .and_then(|data| data.get(key(reference)));
-    let Some(text) = data.and_then(|data| data.as_str()) else {
+    let Some(data) = data.and_then(|data| data.as_str()) else {
         return absent("key not found");
     };
     if !is_secret {
-        return Ok(Some(Cow::Borrowed(text)));
+        return Ok(Some(Cow::Borrowed(data)));
     }
     let bytes = STANDARD
-        .decode(text)
+        .decode(data)
         .map_err(|_| "the value is not base64".to_owned())?;
     let text = String::from_utf8(bytes).map_err(|_| "the value is not UTF-8".to_owned())?;
     Ok(Some(Cow::Owned(text)))
 }
 
-/// Sets a value at a path as `--set` does, or `--set-string` for quoted and literal ones.
+/// Sets a value at a path like `--set`, or like `--set-string` for quoted and literal ones.
 fn replace(values: &mut Table, path: &str, value: &str, literal: bool) -> Result<(), HelmError> {
     let quoted = |quote| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
     let (kind, value) = if literal {
-        (SetKind::Text, Cow::Owned(escaped(value)))
+        (SetKind::Text, Cow::Owned(escape(value)))
     } else if quoted('\'') || quoted('"') || matches!(value, "'" | "\"") {
         (
             SetKind::Text,
@@ -149,8 +157,8 @@ fn replace(values: &mut Table, path: &str, value: &str, literal: bool) -> Result
     )
 }
 
-/// With a backslash before everything that `--set` would take for more than text.
-fn escaped(value: &str) -> String {
+/// Adds a backslash before each character that has a meaning in `--set`.
+fn escape(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for c in value.chars() {
         if matches!(c, '\\' | ',' | '[' | ']' | '{' | '}') {
@@ -161,10 +169,10 @@ fn escaped(value: &str) -> String {
     out
 }
 
-/// An error about a ConfigMap's content; of a Secret's only what was tried, because Helm's messages quote the value.
-fn shown(reference: &ValuesRef, tried: &str, error: &HelmError) -> String {
+/// Describes an error about the content of a ConfigMap. For a Secret it returns only `action`, because Helm's messages quote the value.
+fn describe_error(reference: &ValuesRef, action: &str, error: &HelmError) -> String {
     if reference.kind == "Secret" {
-        return tried.to_owned();
+        return action.to_owned();
     }
     let message = error.to_string();
     [

@@ -147,7 +147,7 @@ impl Child {
                         Some(listed) => Inventory::from_status(Some(listed)),
                         // Releases of a hub alone can be asked for: those of another cluster are not ours to uninstall.
                         None if !target.remote => {
-                            let released = helmrelease::released(context, &one).await;
+                            let released = helmrelease::objects_to_uninstall(context, &one).await;
                             Inventory::of(&released.map_err(unread)?)
                         }
                         None => Inventory::default(),

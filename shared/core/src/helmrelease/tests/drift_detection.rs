@@ -1,4 +1,6 @@
-use super::super::drift::{Drifted, Finding, IgnoreRules, changes, desired, look, summary};
+use super::super::drift_detection::{
+    Drifted, Finding, IgnoreRules, changes, compare_with_live, desired, summary,
+};
 use super::{helm_release, record};
 use crate::flux::HELM_CONTROLLER;
 use driftless_helm::record::Status;
@@ -31,7 +33,7 @@ fn rules(ignore: &Value) -> IgnoreRules {
     IgnoreRules::new(&helm_release(&spec).spec.drift_detection.unwrap().ignore).unwrap()
 }
 
-/// As the API server has it: ours by server-side apply.
+/// Returns the object as the API server would, with the fields owned by our server-side apply.
 fn live(object: &Object) -> Object {
     let mut value = object.to_value();
     let fields = json!({"f:metadata": {"f:labels": {"f:app": {}, "f:app.kubernetes.io/managed-by": {}},
@@ -82,18 +84,21 @@ fn findings() {
     let there = live(web);
     let none = IgnoreRules::default();
     let changed = with(&there, |o| o["data"]["a"] = json!("9"));
-    assert_eq!(look(web, None, &none), Finding::Missing);
-    assert_eq!(look(web, Some(&there), &none), Finding::Same);
+    assert_eq!(compare_with_live(web, None, &none), Finding::Missing);
+    assert_eq!(compare_with_live(web, Some(&there), &none), Finding::Same);
     assert!(matches!(
-        look(web, Some(&changed), &none),
+        compare_with_live(web, Some(&changed), &none),
         Finding::Differs(_)
     ));
     let off = |o: &mut Value| {
         o["metadata"]["annotations"]["helm.toolkit.fluxcd.io/driftDetection"] = json!("disabled")
     };
-    assert_eq!(look(&with(web, off), None, &none), Finding::Excluded);
     assert_eq!(
-        look(web, Some(&with(&changed, off)), &none),
+        compare_with_live(&with(web, off), None, &none),
+        Finding::Excluded
+    );
+    assert_eq!(
+        compare_with_live(web, Some(&with(&changed, off)), &none),
         Finding::Excluded
     );
     for (ignore, same) in [
@@ -120,20 +125,23 @@ fn findings() {
             true,
         ),
     ] {
-        let found = look(web, Some(&changed), &rules(&ignore));
+        let found = compare_with_live(web, Some(&changed), &rules(&ignore));
         assert_eq!(found == Finding::Same, same, "{ignore}");
     }
     assert_eq!(
-        look(web, Some(&changed), &rules(&json!([{"paths": [""]}]))),
+        compare_with_live(web, Some(&changed), &rules(&json!([{"paths": [""]}]))),
         Finding::Excluded
     );
-    // A field that somebody removed, and that is ignored.
+    // An ignored field that another client removed.
     let gone = with(&there, |o| {
         drop(o["data"].as_object_mut().unwrap().remove("a"))
     });
-    assert!(matches!(look(web, Some(&gone), &none), Finding::Unknown(_)));
+    assert!(matches!(
+        compare_with_live(web, Some(&gone), &none),
+        Finding::Unknown(_)
+    ));
     assert_eq!(
-        look(web, Some(&gone), &rules(&json!([{"paths": ["/data/a"]}]))),
+        compare_with_live(web, Some(&gone), &rules(&json!([{"paths": ["/data/a"]}]))),
         Finding::Same
     );
     let spec = json!({"driftDetection": {"ignore": [{"paths": ["/a"], "target": {"name": "("}}]}});

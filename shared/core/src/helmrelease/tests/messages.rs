@@ -1,10 +1,10 @@
-//! What users are told of each action, in helm-controller's words, with the metadata of its events.
+//! Tests the event of each action: helm-controller's message and metadata.
 
 use super::super::action::Action;
 use super::super::history::snapshot;
 use super::super::memory::ChartFacts;
 use super::super::outcome::{
-    About, Ran, ReleaseEvent, Uninstalled, record as note, record_uninstall,
+    ActionResult, EventMetadata, ReleaseEvent, UninstallResult, record as note, record_uninstall,
 };
 use super::{NOW, helm_release, record};
 use crate::flux::{ConditionStatus, HelmRelease, Snapshot};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 const TRIED: &str = "sha256:tried";
 
-/// A release with revision 1 in its history, made of an OCI artifact, and another chart tried since.
+/// Returns a release with revision 1 from an OCI artifact in its history, and a later attempt with another chart.
 fn tried() -> (HelmRelease, Snapshot) {
     let spec = json!({"targetNamespace": "shop", "releaseName": "web", "test": {"enable": true}});
     let mut release = helm_release(&spec);
@@ -41,27 +41,27 @@ fn facts() -> ChartFacts {
 }
 
 /// `Warning Reason: message | revision token app-version oci-digest`
-fn line(told: Option<ReleaseEvent>, config: &str) -> String {
-    let Some(told) = told else {
+fn line(event: Option<ReleaseEvent>, config: &str) -> String {
+    let Some(event) = event else {
         return "nothing".to_owned();
     };
-    let kind = if told.warning { "Warning" } else { "Normal" };
-    let About {
+    let kind = if event.warning { "Warning" } else { "Normal" };
+    let EventMetadata {
         revision,
         token,
         app_version,
         oci_digest,
-    } = told.about;
+    } = event.metadata;
     let token = match token {
         token if token == config => "config".to_owned(),
         token => token,
     };
-    let (reason, message) = (told.reason, told.message);
+    let (reason, message) = (event.reason, event.message);
     format!("{kind} {reason}: {message} | {revision} {token} {app_version} {oci_digest}")
 }
 
 #[test]
-fn each_action_as_helm_controller_tells_it() {
+fn events_of_actions_match_helm_controller() {
     let (_, target) = tried();
     let rollback = Action::Rollback(Box::new(target.clone()));
     let mut tested = released(1, Status::Deployed);
@@ -179,50 +179,50 @@ fn each_action_as_helm_controller_tells_it() {
     ];
     for (action, written, error, expected) in cases {
         let (mut release, _) = tried();
-        let ran = Ran {
+        let result = ActionResult {
             action,
             written: &written,
             error,
             chart: &facts(),
             corrected: &corrected,
         };
-        let told = note(&mut release, &ran, NOW).unwrap();
-        assert_eq!(line(told, &target.config_digest), expected);
+        let event = note(&mut release, &result, NOW).unwrap();
+        assert_eq!(line(event, &target.config_digest), expected);
     }
 }
 
 #[test]
-fn an_uninstall_that_is_wanted() {
+fn events_of_an_uninstall() {
     let cases = [
         (
-            Uninstalled::Done,
+            UninstallResult::Done,
             "Helm uninstall succeeded for release shop/web.v1 with chart web@1.0.0",
             "Normal UninstallSucceeded",
         ),
         (
-            Uninstalled::Failed(" boom\n"),
+            UninstallResult::Failed(" boom\n"),
             "Helm uninstall failed for release shop/web.v1 with chart web@1.0.0: boom",
             "Warning UninstallFailed",
         ),
         (
-            Uninstalled::NotFound,
+            UninstallResult::NotFound,
             "Release shop/web.v1 was not found, assuming it is uninstalled",
             "",
         ),
         (
-            Uninstalled::Before,
+            UninstallResult::AlreadyDone,
             "Release shop/web.v1 was already uninstalled",
             "",
         ),
     ];
-    for (went, message, event) in cases {
+    for (result, message, kind) in cases {
         let (mut release, target) = tried();
-        let told = record_uninstall(&mut release, &[], went, NOW).unwrap();
-        let expected = match event {
+        let event = record_uninstall(&mut release, &[], result, NOW).unwrap();
+        let expected = match kind {
             "" => "nothing".to_owned(),
-            event => format!("{event}: {message} | 1.0.0 config 9 sha256:oci"),
+            kind => format!("{kind}: {message} | 1.0.0 config 9 sha256:oci"),
         };
-        assert_eq!(line(told, &target.config_digest), expected);
+        assert_eq!(line(event, &target.config_digest), expected);
         let released = release.status.conditions.get("Released").unwrap();
         assert_eq!(
             (released.status, &*released.message),

@@ -1,6 +1,6 @@
-//! Tables of the rules, and the paths that they make together.
+//! Tests the rules of helm-controller in tables, and the paths of actions that result from them.
 
-mod drifting;
+mod drift_detection;
 mod messages;
 mod paths;
 mod plans;
@@ -27,7 +27,7 @@ pub(super) fn table(value: Value) -> Table {
     serde_json::from_value(value).unwrap()
 }
 
-/// A record of revision `version` of the chart web 1.0.0.
+/// Returns a record of revision `version` of the chart web 1.0.0.
 pub(super) fn record(version: i64, status: Status) -> Release {
     let mut record = Release {
         name: "web".to_owned(),

@@ -1,11 +1,11 @@
-//! Every path of actions: what is done, what the history says afterwards, what `Ready` says. The storage is a map, and what Helm
-//! does to it is played; that each action leaves the records which Helm leaves is what the steps are tested for.
+//! Tests every path of actions: the actions, the history afterwards, and `Ready`. The storage is a map, and the effects of Helm on it
+//! are simulated; the tests of the steps check that each action leaves the same records as Helm.
 
-use super::super::action::{Action, ActionKind, Decision, Pause, after, decide};
+use super::super::action::{Action, ActionKind, Decision, Pause, decide, decide_after};
 use super::super::history::snapshot;
 use super::super::memory::ChartFacts;
 use super::super::outcome::{
-    Ran, Uninstalled, begin, left_something, record as note, record_uninstall, unlock,
+    ActionResult, UninstallResult, begin, left_records, record as note, record_uninstall, unlock,
 };
 use super::super::state::{Desired, State, determine, failures_are_stale};
 use super::{NOW, helm_release, record, table};
@@ -15,13 +15,13 @@ use driftless_helm::values::Table;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How the next action goes.
+/// The result of the next action in a script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Goes {
     Well,
-    /// It fails after it wrote its record.
+    /// The action fails after it wrote its record.
     Wrong(&'static str),
-    /// It fails before it wrote anything.
+    /// The action fails before it wrote anything.
     Nowhere(&'static str),
 }
 use Goes::{Nowhere, Well, Wrong};
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// With a release that was installed before.
+    /// Creates a world with an installed release.
     fn installed(spec: &Value, script: &[Goes]) -> Self {
         let mut world = World::new(spec, script);
         world.script.push(Well);
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// One attempt, as a step makes it.
+    /// Runs one attempt like a step.
     fn attempt(&mut self) -> Pause {
         let values = self.values.clone();
         let desired = Desired {
@@ -111,16 +111,17 @@ impl World {
                 version: self.chart_version.to_owned(),
                 ..ChartFacts::default()
             };
-            let ran = Ran {
+            let result = ActionResult {
                 action: &action,
                 written: &written,
                 error,
                 corrected: &[],
                 chart: &chart,
             };
-            note(&mut self.release, &ran, NOW).unwrap();
-            let unrecorded = error.filter(|_| !left_something(&ran));
-            if let Some(pause) = after(&mut self.release, &action, unrecorded, NOW).unwrap() {
+            note(&mut self.release, &result, NOW).unwrap();
+            let unrecorded = error.filter(|_| !left_records(&result));
+            if let Some(pause) = decide_after(&mut self.release, &action, unrecorded, NOW).unwrap()
+            {
                 break pause;
             }
             done.push(action.kind());
@@ -130,7 +131,7 @@ impl World {
         pause
     }
 
-    /// What Helm would do to the storage.
+    /// Changes the storage like Helm would.
     fn run(&mut self, action: &Action) -> (Vec<Release>, Option<&'static str>) {
         let goes = match action {
             Action::Unlock | Action::CorrectDrift => Well,
@@ -161,7 +162,7 @@ impl World {
                     ..RecordedHook::default()
                 }];
                 written.push(made);
-                // What was deployed, or the last one, whatever became of it.
+                // The deployed release, or else the last one with any status.
                 let mut original = self.superseded().pop().or_else(|| self.last().cloned());
                 if let Some(original) = original.as_mut().filter(|_| error.is_none()) {
                     original.info.status = Status::Superseded;
@@ -335,7 +336,7 @@ fn a_failed_install_is_uninstalled_and_tried_again() {
         world.message("Stalled"),
         "Failed to install after 2 attempt(s)"
     );
-    // The last failure is left as it is, unless asked otherwise.
+    // The last failure is not remediated by default.
     let spec = json!({"install": {"remediation": {"retries": 1, "remediateLastFailure": true}}});
     let mut world = World::new(&spec, &[Wrong("boom"), Well, Wrong("boom"), Well]);
     assert_eq!(world.attempt(), Pause::Again);
@@ -344,7 +345,7 @@ fn a_failed_install_is_uninstalled_and_tried_again() {
         world.log.join(" "),
         "install uninstall | install uninstall |"
     );
-    // And then there is no way on but a change.
+    // Then only a change can help.
     assert_eq!(
         world.attempt(),
         Pause::Stalled("exceeded maximum retries: cannot install release".to_owned())
@@ -407,7 +408,7 @@ fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
         world.message("Ready"),
         "Helm rollback to previous release apps/web.v1 with chart web@1.0.0 succeeded"
     );
-    // Retries are left: the upgrade is tried again, and the last failure is made good, too.
+    // Retries are left: the upgrade is tried again, and the last failure is also remediated.
     assert!(matches!(world.attempt(), Pause::Stalled(_)));
     assert_eq!(world.log.join(" "), "upgrade rollback | upgrade rollback |");
     assert_eq!(
@@ -434,7 +435,7 @@ fn a_failed_upgrade_is_rolled_back_until_the_retries_are_used_up() {
 }
 
 #[test]
-fn what_was_rolled_back_to_becomes_what_is_wanted() {
+fn a_rollback_target_becomes_the_desired_release() {
     let mut world = World::installed(&retries("upgrade", 1), &[Wrong("boom"), Well]);
     world.chart_version = "1.1.0";
     assert_eq!(world.attempt(), Pause::Again);
@@ -471,7 +472,7 @@ fn a_failed_upgrade_is_uninstalled_and_installed_anew() {
 }
 
 #[test]
-fn rollbacks_that_cannot_be() {
+fn impossible_rollbacks() {
     // Nothing good before: it stalls.
     let mut world = World::new(&retries("upgrade", 1), &[Wrong("boom"), Wrong("boom")]);
     assert!(matches!(world.attempt(), Pause::Stalled(_)));
@@ -649,7 +650,7 @@ fn a_pending_release_is_unlocked() {
 }
 
 #[test]
-fn what_others_made_is_taken_over() {
+fn releases_of_other_clients_are_taken_over() {
     let mut world = World::new(&json!({}), &[Well]);
     world.storage.insert(4, record(4, Status::Deployed));
     assert_eq!(world.attempt(), Pause::Done);
@@ -662,7 +663,7 @@ fn what_others_made_is_taken_over() {
 }
 
 #[test]
-fn what_is_gone_is_installed_again() {
+fn a_missing_release_is_installed_again() {
     // The namespace was deleted, and the records with it.
     let mut world = World::installed(&json!({}), &[Well]);
     world.storage.clear();
@@ -685,25 +686,27 @@ fn what_is_gone_is_installed_again() {
 fn an_uninstall_with_hooks() {
     for (went, reason, message, failures) in [
         (
-            Uninstalled::Done,
+            UninstallResult::Done,
             "False UninstallSucceeded",
             "Helm uninstall succeeded for release apps/web.v1 with chart web@1.0.0",
             0,
         ),
         (
-            Uninstalled::NotFound,
+            UninstallResult::NotFound,
             "False UninstallSucceeded",
             "Release apps/web.v1 was not found, assuming it is uninstalled",
             0,
         ),
         (
-            Uninstalled::Before,
+            UninstallResult::AlreadyDone,
             "False UninstallSucceeded",
             "Release apps/web.v1 was already uninstalled",
             0,
         ),
         (
-            Uninstalled::Failed("warning: Hook pre-delete web/templates/job.yaml failed: denied\n"),
+            UninstallResult::Failed(
+                "warning: Hook pre-delete web/templates/job.yaml failed: denied\n",
+            ),
             "False UninstallFailed",
             "Helm uninstall failed for release apps/web.v1 with chart web@1.0.0: warning: Hook pre-delete web/templates/job.yaml failed: denied",
             1,
@@ -713,16 +716,16 @@ fn an_uninstall_with_hooks() {
         world.release.status.inventory = Some(json!({"entries": []}));
         let mut gone = world.storage[&1].clone();
         gone.info.status = Status::Uninstalling;
-        let told = record_uninstall(&mut world.release, &[gone], went, NOW).unwrap();
+        let event = record_uninstall(&mut world.release, &[gone], went, NOW).unwrap();
         assert_eq!(world.condition("Ready"), reason);
         assert_eq!(world.message("Ready"), message);
         assert_eq!(world.history(), "v1 uninstalling uninstall");
         assert_eq!(world.release.status.failures, failures);
         assert_eq!(
             world.release.status.inventory.is_none(),
-            went == Uninstalled::Done
+            went == UninstallResult::Done
         );
-        assert_eq!(told.is_some_and(|told| told.warning), failures == 1);
+        assert_eq!(event.is_some_and(|event| event.warning), failures == 1);
     }
 }
 

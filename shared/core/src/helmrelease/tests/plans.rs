@@ -112,7 +112,7 @@ fn phases_of_every_action() {
 }
 
 #[test]
-fn words_of_the_record() {
+fn descriptions_of_the_record() {
     let rollback = Action::Rollback(Box::default());
     for (action, phase, text) in [
         (&Action::Install, Phase::Apply, "Release \"web\" failed: x"),

@@ -11,7 +11,7 @@ use driftless_manifest::Object;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-fn found(objects: &[Value]) -> BTreeMap<(String, String), Object> {
+fn values_sources(objects: &[Value]) -> BTreeMap<(String, String), Object> {
     let one = |value: &Value| {
         let object = Object::new(value.clone()).unwrap();
         ((object.kind().to_owned(), object.name().to_owned()), object)
@@ -30,7 +30,7 @@ fn secret(name: &str, key: &str, text: &str) -> Value {
 
 #[test]
 fn values_in_their_order() {
-    let objects = found(&[
+    let objects = values_sources(&[
         config_map(
             "base",
             json!({"values.yaml": "a: 1\nb: {c: 2, d: 3}\n", "other": "a: other\n"}),
@@ -116,7 +116,7 @@ fn values_in_their_order() {
             json!({"a": true, "l": ["x", "y"], "t": "1e3"}),
         ),
         (
-            "quotes make a text",
+            "quotes make a string",
             json!([from(
                 "ConfigMap",
                 "typed",
@@ -159,8 +159,8 @@ fn values_in_their_order() {
 }
 
 #[test]
-fn values_that_cannot_be_had() {
-    let objects = found(&[
+fn errors_of_values() {
+    let objects = values_sources(&[
         config_map(
             "bad",
             json!({"values.yaml": "- a\n", "broken": "a: [\n", "x": "v,w"}),
@@ -203,8 +203,8 @@ fn values_that_cannot_be_had() {
         assert_eq!(error, message);
         assert!(!error.contains("s3cret") && !error.contains("t0ken"));
     }
-    let twice = json!([{"kind": "Secret", "name": "a"}, {"kind": "Secret", "name": "a", "valuesKey": "x"}, {"kind": "Pod", "name": "p"}]);
-    let read = references(&helm_release(&json!({"valuesFrom": twice})));
+    let references_of_spec = json!([{"kind": "Secret", "name": "a"}, {"kind": "Secret", "name": "a", "valuesKey": "x"}, {"kind": "Pod", "name": "p"}]);
+    let read = references(&helm_release(&json!({"valuesFrom": references_of_spec})));
     assert_eq!(
         read.into_iter().collect::<Vec<_>>(),
         [("Secret".to_owned(), "a".to_owned())]
