@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A bucket that is only for those with the keys.
 fn memory() -> MemoryBuckets {
     let buckets = MemoryBuckets::default();
-    buckets.make(BUCKET);
+    buckets.create(BUCKET);
     buckets.require(BUCKET, "test", "test");
     buckets
 }

@@ -181,7 +181,7 @@ fn what_is_gone_and_what_is_refused() {
             "serviceAccountName",
             "",
             "NotSupported",
-            "names no serviceAccountName",
+            "serviceAccountName is required",
         ),
         (
             "serviceAccountName",
@@ -489,7 +489,7 @@ fn eks_by_the_installations_own_role() {
         assert!(
             world
                 .message("Ready")
-                .contains("address and ca.crt are not those that EKS has")
+                .contains("address or ca.crt differ from those that EKS has")
         );
         assert_eq!(eks.take(), ["describe eu-west-1/tenant installation"]);
     }
@@ -539,8 +539,8 @@ fn aks_by_the_application_of_a_service_account() {
             world.message("Ready")
         );
     };
-    let nobody = "ConfigMap/apps/remote: it names no serviceAccountName: the controllers' own account, which Flux takes then, is not there \
-                  with driftless. Name the service account with the annotation azure.workload.identity/client-id";
+    let nobody = "ConfigMap/apps/remote: serviceAccountName is required: driftless has no controller account to fall back to. \
+                  Name the service account with the annotation azure.workload.identity/client-id";
     fails(
         data(json!({"serviceAccountName": ""})),
         "NotSupported",

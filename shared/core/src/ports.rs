@@ -61,11 +61,11 @@ pub enum ErrorKind {
 pub struct PortError {
     /// The kind of the error.
     pub kind: ErrorKind,
-    /// What was tried, and the answer.
+    /// A description of the request and of the answer.
     pub message: String,
     /// The delay before the next try, if the server gave one.
     pub retry_after: Option<Duration>,
-    /// The reason in the API server's `Status`, such as `Invalid` or `Forbidden`; empty if there is none.
+    /// The reason in the API server's `Status`, such as `Invalid` or `Forbidden`; empty if there is no reason.
     pub reason: String,
 }
 
@@ -157,7 +157,7 @@ pub trait Blobs: Send + Sync {
     async fn delete(&self, key: &str) -> Result<()>;
     /// Lists every blob whose key starts with `prefix`, in the order of the keys. Reads no content.
     async fn list(&self, prefix: &str) -> Result<Vec<BlobEntry>>;
-    /// Returns the size of a blob in bytes; `None` if there is no such blob. Reads no content.
+    /// Returns the size of a blob in bytes; `None` if it does not exist. Reads no content.
     async fn size(&self, key: &str) -> Result<Option<u64>>;
     /// Moves a blob that cannot be used out of the way, if it still has this version; its bytes are kept for inspection. An absent blob is not an error.
     async fn set_aside(&self, key: &str, version: &Version) -> Result<()>;
@@ -211,7 +211,7 @@ impl Cause {
 pub struct Request {
     /// The hub's name in the registry.
     pub hub: String,
-    /// The object.
+    /// The object of the step.
     pub object: ObjectRef,
     /// The cause of the step.
     pub cause: Cause,
@@ -276,7 +276,7 @@ pub struct Access {
     pub insecure_skip_tls_verify: bool,
     /// True if addresses that lead back into this installation ([`crate::address`]) may be reached; only if the operator allows it.
     pub allow_local: bool,
-    /// The credentials.
+    /// The credentials for the server.
     pub login: Login,
     /// The namespace of the context, `default` if absent.
     pub namespace: Option<String>,
@@ -302,7 +302,7 @@ pub enum Login {
     Basic {
         /// The user name.
         username: String,
-        /// The password.
+        /// The password of that user.
         password: Secret,
     },
 }
@@ -511,7 +511,7 @@ impl Ports {
     ) -> Result<T> {
         let (done, result) = oneshot::channel();
         let work = move || {
-            // An error means that the caller no longer waits, so no one needs the result.
+            // An error means that the caller no longer waits, so the result is not needed.
             let _ = done.send(work());
         };
         self.compute.run(Box::new(work)).await;

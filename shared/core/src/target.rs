@@ -1,4 +1,4 @@
-//! Where an object's work goes, and as whom.
+//! The cluster that an object works on, and the user that it acts as.
 
 mod aks;
 mod config_map;
@@ -6,7 +6,7 @@ mod eks;
 mod gke;
 pub(crate) mod health;
 pub(crate) mod objects;
-pub(crate) mod wait;
+pub(crate) mod polling;
 
 pub use config_map::canonical;
 
@@ -24,22 +24,22 @@ use crate::kubeconfig;
 use crate::ports::{Access, Cluster, ErrorKind, Impersonation, PortError, Ports};
 use std::sync::Arc;
 
-/// A cluster, as the user that the object acts as.
+/// A cluster, with the user that the object acts as.
 #[derive(Clone)]
 pub struct Target {
-    /// The client.
+    /// The client of the cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// Whether it is another cluster than the hub.
+    /// True if the cluster is not the hub.
     pub remote: bool,
 }
 
-/// An object that works on a cluster.
+/// An object with a target cluster.
 pub trait TargetsCluster: Sync {
-    /// The namespace of its Secrets and service accounts.
+    /// Returns the namespace of its Secrets and service accounts.
     fn namespace(&self) -> &str;
-    /// The remote cluster; the hub itself when absent.
+    /// Returns the reference to the remote cluster; `None` for the hub itself.
     fn kube_config(&self) -> Option<&KubeConfigRef>;
-    /// The service account to act as.
+    /// Returns the service account that the object names.
     fn service_account(&self) -> Option<&str>;
 }
 
@@ -71,11 +71,10 @@ impl TargetsCluster for HelmRelease {
     }
 }
 
-/// Connects to the hub or to the remote cluster of `spec.kubeConfig`, acting as the service account of the object, else as
-/// the hub's default one.
+/// Connects to the hub or to the remote cluster of `spec.kubeConfig`, as the service account of the object, else as the hub's default one.
 ///
 /// # Errors
-/// A missing Secret, a kubeconfig that is refused, a name that is no service account.
+/// A Secret is missing, the kubeconfig is refused, or the name of the service account is not valid.
 pub async fn connect(
     context: &Context<'_>,
     object: &impl TargetsCluster,
@@ -84,7 +83,7 @@ pub async fn connect(
     open(context.ports, &context.hub, object, user.as_ref()).await
 }
 
-/// The same cluster as another user, or as the identity of the hub or kubeconfig itself.
+/// Connects to the same cluster as another user, or as the identity of the hub or the kubeconfig itself.
 ///
 /// # Errors
 /// See [`connect`].
@@ -113,8 +112,8 @@ pub async fn open(
         (Some(secret), None) => from_secret(hub, namespace, secret).await?,
         (None, Some(map)) => config_map::access(ports, hub, namespace, &map.name).await?,
         _ => {
-            let what = "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set";
-            return Err(Failure::terminal(reason::FAILED, what).into());
+            let message = "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set";
+            return Err(Failure::terminal(reason::FAILED, message).into());
         }
     };
     let cluster = ports
@@ -128,16 +127,19 @@ pub async fn open(
     })
 }
 
-/// The kubeconfig of a Secret.
+/// Reads the kubeconfig of a Secret.
 async fn from_secret(
     hub: &Hub,
     namespace: &str,
     secret: &SecretKeyRef,
 ) -> Result<Access, TargetError> {
-    let place = format!("Secret/{namespace}/{}", secret.name);
+    let id = format!("Secret/{namespace}/{}", secret.name);
     let Some(found) = credentials::secret(hub, namespace, &secret.name).await? else {
-        let what = format!("{place} with the kubeconfig of spec.kubeConfig.secretRef is not found");
-        return Err(TargetError::Gone(Failure::retry(reason::FAILED, what)));
+        let message = format!("{id} with the kubeconfig of spec.kubeConfig.secretRef is not found");
+        return Err(TargetError::Gone(Failure::retry(
+            reason::FAILED,
+            message,
+        )));
     };
     let keys: Vec<&str> = match secret.key.as_deref().filter(|key| !key.is_empty()) {
         Some(key) => vec![key],
@@ -147,35 +149,32 @@ async fn from_secret(
         .iter()
         .find_map(|key| Some((*key, credentials::entry(&found, key)?)))
     else {
-        let what = format!(
-            "{place} has no key '{}' with a kubeconfig",
-            keys.join("' or '")
-        );
-        return Err(Failure::retry(reason::FAILED, what).into());
+        let message = format!("{id} has no key '{}' with a kubeconfig", keys.join("' or '"));
+        return Err(Failure::retry(reason::FAILED, message).into());
     };
     let options = kubeconfig::Options {
         allow_insecure: hub.settings.allow_insecure_kubeconfigs,
         allow_local: hub.settings.allow_local_clusters,
     };
     let access = kubeconfig::parse(text.expose(), &options).map_err(|error| {
-        Failure::terminal(reason::FAILED, error).context(format!("{place}, key '{key}'"))
+        Failure::terminal(reason::FAILED, error).context(format!("{id}, key '{key}'"))
     })?;
-    refuse_local(hub, &format!("{place}, key '{key}'"), &access.server)?;
+    refuse_local(hub, &format!("{id}, key '{key}'"), &access.server)?;
     Ok(access)
 }
 
-/// Refuses a server's address that leads back to this machine, unless the hub's settings allow it.
+/// Refuses a server's address that leads back into this installation, unless the hub's settings allow it; `place` is the prefix of the error.
 fn refuse_local(hub: &Hub, place: &str, server: &str) -> Result<(), Failure> {
     if hub.settings.allow_local_clusters || !is_local(server) {
         return Ok(());
     }
-    let what = format!(
+    let message = format!(
         "{place}: the server's address is loopback or link-local, and leads back into this installation"
     );
-    Err(Failure::terminal(reason::ACCESS_DENIED, what))
+    Err(Failure::terminal(reason::ACCESS_DENIED, message))
 }
 
-/// Whether the host of `https://HOST:PORT/PATH` is written as an address that leads back here.
+/// Returns whether the host of `https://HOST:PORT/PATH` is an address that leads back into this installation.
 fn is_local(server: &str) -> bool {
     let authority = server
         .trim_start_matches("https://")
@@ -189,8 +188,7 @@ fn is_local(server: &str) -> bool {
     address::is_local_host(host)
 }
 
-/// What to do about a refusal on the hub of an object that names no account there: it acts as the hub's default one, which may be
-/// meant for tenants alone. Nothing where that does not explain it.
+/// Returns a hint for a refused request of an object on the hub that names no account: it acts as the hub's default one, which may be meant only for tenants. `None` if that is not the cause.
 pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Option<String> {
     let is_named = object
         .service_account()
@@ -200,21 +198,21 @@ pub fn remedy(hub: &Hub, object: &impl TargetsCluster, error: &PortError) -> Opt
         return None;
     }
     let namespace = object.namespace();
-    let acting = format!(
+    let account = format!(
         "; it acts as ServiceAccount {namespace}/{default}, the hub's --default-service-account, because it names no account"
     );
     Some(match namespace {
         FLUX_SYSTEM => format!(
-            "{acting}: add 'serviceAccountName: {KUSTOMIZE_CONTROLLER}' to its spec, which makes it act as cluster administrator"
+            "{account}: add 'serviceAccountName: {KUSTOMIZE_CONTROLLER}' to its spec, so that it acts as cluster administrator"
         ),
-        _ => format!("{acting}: set spec.serviceAccountName, or give that account the rights"),
+        _ => format!("{account}: set spec.serviceAccountName, or grant that account the permissions"),
     })
 }
 
-/// The account that an object acts as, when the hub does not have it (any more): nothing can be done in its name.
+/// Returns an error if the hub does not have the account that an object acts as: then the object's work cannot be done.
 ///
 /// # Errors
-/// The hub's, or a name that is no service account.
+/// The hub's, or the name of the service account is not valid.
 pub async fn missing_account(
     hub: &Hub,
     object: &impl TargetsCluster,
@@ -225,30 +223,29 @@ pub async fn missing_account(
     let namespace = object.namespace();
     let found = credentials::read(hub, "ServiceAccount", namespace, name).await?;
     Ok(found.is_none().then(|| {
-        let what = format!("ServiceAccount '{namespace}/{name}' not found");
-        TargetError::Gone(Failure::retry(reason::FAILED, what))
+        let message = format!("ServiceAccount '{namespace}/{name}' not found");
+        TargetError::Gone(Failure::retry(reason::FAILED, message))
     }))
 }
 
-/// The service account to act as: the object's own, else the hub's default. A name that is none is refused: a request
-/// without a user would be made with the hub's own rights.
+/// Returns the service account to act as: the object's own, else the hub's default. A name that is not valid is refused: a request without a user would be made with the hub's own permissions.
 fn user(hub: &Hub, object: &impl TargetsCluster) -> Result<Option<Impersonation>, Failure> {
     let name = account(hub, object)?;
     Ok(name.map(|name| Impersonation::service_account(object.namespace(), name)))
 }
 
-/// The name of that account.
+/// Returns the name of the service account to act as.
 fn account<'a>(hub: &'a Hub, object: &'a impl TargetsCluster) -> Result<Option<&'a str>, Failure> {
     let own = object.service_account().filter(|name| !name.is_empty());
     let Some(name) = own.or(hub.settings.default_service_account.as_deref()) else {
         return Ok(None);
     };
     if !cloud::is_account_name(name) {
-        let what = format!(
+        let message = format!(
             "spec.serviceAccountName '{}' is not a valid name of a service account",
             name.escape_debug()
         );
-        return Err(Failure::terminal(reason::ACCESS_DENIED, what));
+        return Err(Failure::terminal(reason::ACCESS_DENIED, message));
     }
     Ok(Some(name))
 }

@@ -1,5 +1,4 @@
-//! In-memory ports, with switches for failures: for tests, and for a demo or a check, of which nothing is kept. One suite
-//! holds the store against the directory and the bucket.
+//! In-memory ports, with switches for failures: for tests, and for a demo or a check, which keep nothing. One test suite covers the in-memory store, the directory and the bucket.
 
 mod buckets;
 mod queue;
@@ -30,20 +29,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How the next write of a [`MemoryBlobs`] goes wrong.
+/// The failure of the next write of a [`MemoryBlobs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is written, the answer is an error.
+    /// Nothing is written, and the answer is an error.
     Before,
-    /// It is written, the answer is lost.
+    /// The blob is written, but the answer is lost.
     After,
-    /// It is written, and the answer says that it was refused: the client's own retry met its first try.
+    /// The blob is written, and the answer is a refusal: the client's retry found the result of its first try.
     Echo,
-    /// Nothing is written: another write of the key was under way.
+    /// Nothing is written: another write of the key was in progress.
     Conflict,
 }
 
-/// The bucket, in memory.
+/// An in-memory bucket.
 #[derive(Default)]
 pub struct MemoryBlobs {
     blobs: Mutex<BTreeMap<String, (Bytes, Version)>>,
@@ -52,12 +51,12 @@ pub struct MemoryBlobs {
 }
 
 impl MemoryBlobs {
-    /// The next write goes wrong in this way.
+    /// Makes the next write fail in this way.
     pub fn fail_next(&self, fault: Fault) {
         *lock(&self.fault) = Some(fault);
     }
 
-    /// How many writes there were.
+    /// Returns the number of writes until now.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
@@ -76,8 +75,8 @@ impl Blobs for MemoryBlobs {
             return Err(lost());
         }
         if fault == Some(Fault::Conflict) {
-            let what = format!("{key}: another write is under way");
-            return Err(PortError::new(ErrorKind::Conflict, what));
+            let message = format!("{key}: another write is in progress");
+            return Err(PortError::new(ErrorKind::Conflict, message));
         }
         let mut blobs = lock(&self.blobs);
         let known = blobs.get(key).map(|(_, version)| version);
@@ -137,7 +136,7 @@ impl Blobs for MemoryBlobs {
     }
 }
 
-/// The secret manager, in memory.
+/// An in-memory secret manager.
 #[derive(Default)]
 pub struct MemorySecrets(pub BTreeMap<String, Secret>);
 
@@ -148,7 +147,7 @@ impl SecretStore for MemorySecrets {
     }
 }
 
-/// A clock that moves when somebody sleeps, and counts its nonces.
+/// A clock that advances during each sleep, and whose nonces count up.
 #[derive(Default)]
 pub struct TestClock {
     millis: AtomicU64,
@@ -157,7 +156,7 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// Moves the time on.
+    /// Advances the time.
     pub fn advance(&self, time: Duration) {
         self.millis.fetch_add(
             u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
@@ -196,7 +195,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Ports over these parts; Git, charts, buckets, clusters and clouds are absent and say so.
+/// Returns ports over these parts; the ports to Git, charts, buckets, clusters and clouds fail.
 pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestClock>) -> Ports {
     Ports {
         git: Arc::new(Absent),
@@ -219,7 +218,7 @@ pub fn ports(blobs: Arc<MemoryBlobs>, queue: Arc<MemoryQueue>, clock: Arc<TestCl
     }
 }
 
-/// A port that is not there.
+/// A port that fails each request.
 struct Absent;
 
 fn absent<T>() -> Result<T> {

@@ -43,7 +43,7 @@ trait Fill {
 #[async_trait]
 impl Fill for MemoryBuckets {
     async fn make(&self, bucket: &str) {
-        MemoryBuckets::make(self, bucket);
+        MemoryBuckets::create(self, bucket);
         self.require(bucket, "test", "test");
     }
 

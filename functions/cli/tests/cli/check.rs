@@ -184,7 +184,7 @@ fn clusters_that_config_maps_tell_of_are_checked() {
     }
     assert!(
         done.out
-            .contains("ConfigMap/apps/azure: it names no serviceAccountName"),
+            .contains("ConfigMap/apps/azure: serviceAccountName is required"),
         "{}",
         done.out
     );

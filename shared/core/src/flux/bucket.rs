@@ -1,4 +1,4 @@
-//! `Bucket` of source.toolkit.fluxcd.io.
+//! The kind `Bucket` of source.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
@@ -7,10 +7,10 @@ use super::{FluxKind, Source, SourceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A `Bucket`.
+/// A Bucket object of Flux.
 pub type Bucket = Source<BucketSpec>;
 
-/// `spec` of a Bucket.
+/// The `spec` of a Bucket.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -30,65 +30,65 @@ pub type Bucket = Source<BucketSpec>;
      "message": "cannot set both .spec.secretRef and .spec.serviceAccountName"},
 ]))]
 pub struct BucketSpec {
-    /// `generic` (anything that speaks S3), `aws`, `gcp` or `azure`.
+    /// The provider: `generic` (any server with the S3 API), `aws`, `gcp` or `azure`.
     #[serde(default)]
     #[schemars(extend("enum" = ["generic", "aws", "gcp", "azure"], "x-default" = "generic"))]
     pub provider: Option<String>,
-    /// The bucket's name.
+    /// The name of the bucket.
     pub bucket_name: String,
-    /// The host, with a port where it needs one, without `https://`.
+    /// The host of the endpoint, with a port if needed, without `https://`.
     pub endpoint: String,
-    /// Where temporary credentials come from.
+    /// The service that issues temporary credentials.
     #[serde(default)]
     pub sts: Option<BucketSts>,
-    /// Talk to the endpoint without TLS.
+    /// Connects to the endpoint without TLS.
     #[serde(default)]
     pub insecure: bool,
-    /// The endpoint's region.
+    /// The region of the bucket.
     #[serde(default)]
     pub region: Option<String>,
-    /// Only objects whose key starts with this.
+    /// Fetches only objects whose key starts with this prefix.
     #[serde(default)]
     pub prefix: Option<String>,
     /// The Secret with `accesskey` and `secretkey`.
     #[serde(default)]
     pub secret_ref: Option<LocalRef>,
-    /// The service account for a cloud's login.
+    /// The service account whose cloud identity is used.
     #[serde(default)]
     pub service_account_name: Option<String>,
     /// The Secret with `ca.crt`, `tls.crt` and `tls.key`.
     #[serde(default)]
     pub cert_secret_ref: Option<LocalRef>,
-    /// A proxy's address and credentials.
+    /// The Secret with the `address` and credentials of a proxy.
     #[serde(default)]
     pub proxy_secret_ref: Option<LocalRef>,
-    /// How often to look.
+    /// The interval between two checks of the source, such as `5m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// How long a look may take; a minute when absent.
+    /// The timeout of a check; a minute when absent.
     #[serde(default)]
     #[schemars(regex(pattern = TIMEOUT), extend("x-default" = "60s"))]
     pub timeout: Option<String>,
-    /// Patterns of objects to leave out, as `.gitignore` has them.
+    /// Patterns of objects to leave out, in the format of `.gitignore`.
     #[serde(default)]
     pub ignore: Option<String>,
-    /// Leave everything as it is.
+    /// Suspends the reconciliation of this object.
     #[serde(default)]
     pub suspend: bool,
-    /// Of older versions; accepted and without effect, as in Flux.
+    /// A field of older versions; accepted, without effect as in Flux.
     #[serde(default)]
     #[schemars(extend("x-older" = true))]
     pub access_from: Option<AccessFrom>,
 }
 
-/// Where temporary credentials come from.
+/// The service that issues temporary credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BucketSts {
-    /// `aws` or `ldap`.
+    /// The provider of the service: `aws` or `ldap`.
     #[schemars(extend("enum" = ["aws", "ldap"]))]
     pub provider: String,
-    /// The address.
+    /// The URL of the service.
     #[schemars(regex(pattern = r"^(http|https)://.*$"))]
     pub endpoint: String,
     /// The Secret with `username` and `password`.
@@ -112,12 +112,12 @@ impl SourceSpec for BucketSpec {
 }
 
 impl Bucket {
-    /// Whether the bucket is to be read with the installation's own AWS role.
+    /// Returns whether the bucket is read with the AWS role of the installation.
     pub fn wants_role(&self) -> bool {
         self.spec.provider.as_deref() == Some("aws") && self.spec.secret_ref.is_none()
     }
 
-    /// A field that asks for something this version cannot do, as a sentence.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
     pub fn unsupported(&self) -> Option<String> {
         let spec = &self.spec;
         let provider = spec.provider.as_deref().unwrap_or_default();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn unsupported_fields_are_refused() {
         let keys = json!({"name": "keys"});
         for fine in [
             json!({}),
@@ -185,8 +185,8 @@ mod tests {
                 "spec.serviceAccountName ",
             ),
         ] {
-            let told = bucket(change).unsupported().unwrap();
-            assert!(told.starts_with(field), "{told}");
+            let message = bucket(change).unsupported().unwrap();
+            assert!(message.starts_with(field), "{message}");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::flux::{CrdsPolicy, DeletionPropagation, HELM_CONTROLLER, ObjectRef};
 use crate::ports::{Apply, Patch, Resource};
 use crate::target::Target;
 use crate::target::objects::{CONCURRENCY, Item, by_kind, delete};
-use crate::target::wait::{self, NotEstablished};
+use crate::target::polling::{self, NotEstablished};
 use driftless_helm::record::Release;
 use driftless_helm::values::Table;
 use driftless_helm::{Chart, Compat};
@@ -45,7 +45,7 @@ impl Attempt<'_> {
             made.extend(self.apply_definition(object, policy, on_server).await?);
         }
         let clock = self.context.ports.clock.as_ref();
-        match wait::established(&self.target, clock, &made.iter().collect::<Vec<_>>()).await {
+        match polling::wait_until_established(&self.target, clock, &made.iter().collect::<Vec<_>>()).await {
             Ok(()) => Ok(Step::Done),
             Err(NotEstablished::Cluster(error)) => Err(error.into()),
             Err(NotEstablished::Late(id, _)) => {

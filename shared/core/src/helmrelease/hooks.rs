@@ -10,7 +10,7 @@ use crate::health::{Health, HealthExprs};
 use crate::ports::ErrorKind;
 use crate::target::health::expressions;
 use crate::target::objects::{Item, delete};
-use crate::target::wait::{Paused, Pauses};
+use crate::target::polling::{Paused, Pauses};
 use driftless_helm::hooks::{HookEvent, HookStep, steps, steps_after_failure};
 use driftless_helm::record::{HookPhase, RecordedHook, Release, Time};
 use driftless_manifest::Object;
@@ -106,7 +106,7 @@ impl Attempt<'_> {
                 return Ok(Step::Done);
             }
             match self.pause(&mut pauses).await? {
-                Paused::Look => {}
+                Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
                 Paused::TooLate => return Err(PhaseError::Failed(self.too_late_to_go(&left))),
             }
@@ -196,7 +196,7 @@ impl Attempt<'_> {
                 (_, false) => {}
             }
             match self.pause(&mut pauses).await? {
-                Paused::Look => {}
+                Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
                 Paused::TooLate if is_legacy => break TIMED_OUT.to_owned(),
                 Paused::TooLate => {

@@ -10,7 +10,7 @@ use crate::flux::timestamp;
 use crate::health::{self, Assessment, Health, HealthExprs, legacy};
 use crate::target::health::{expressions, health_of};
 use crate::target::objects::{CONCURRENCY, Item};
-use crate::target::wait::{Paused, Pauses};
+use crate::target::polling::{Paused, Pauses};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -83,7 +83,7 @@ impl Attempt<'_> {
                 return Ok(Step::Done);
             }
             match self.pause(&mut pauses).await? {
-                Paused::Look => {}
+                Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
                 Paused::TooLate => return Err(PhaseError::Failed(self.too_late(&open))),
             }
@@ -178,7 +178,7 @@ impl Attempt<'_> {
                 return Ok(Step::Done);
             }
             match self.pause(&mut pauses).await? {
-                Paused::Look => {}
+                Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
                 Paused::TooLate => {
                     let error = self.too_late_to_go(&left);

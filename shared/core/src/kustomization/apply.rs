@@ -13,7 +13,7 @@ use crate::inventory::Inventory;
 use crate::kernel::Context;
 use crate::ports::{self, ErrorKind, Patch, PortError, Resource};
 use crate::target::objects::{self, CONCURRENCY, Item, by_kind};
-use crate::target::wait::{self, NotEstablished, Pauses};
+use crate::target::polling::{self, NotEstablished, Pauses};
 use crate::target::{self, Target};
 use driftless_manifest::{Object, ObjectId};
 use futures::FutureExt as _;
@@ -393,7 +393,7 @@ async fn wait_for_stage(
         .filter_map(|entry| report.live.get(&entry.id.inventory_id()))
         .filter(|live| matches!(live.kind(), "CustomResourceDefinition" | "Namespace"))
         .collect();
-    let waited = wait::established(target, context.ports.clock.as_ref(), &changed).await;
+    let waited = polling::wait_until_established(target, context.ports.clock.as_ref(), &changed).await;
     waited.map_err(|why| match why {
         NotEstablished::Late(id, seconds) => {
             let what = format!("{id} is not established after {seconds}s");

@@ -82,7 +82,7 @@ pub async fn look(
             return Ok(Health::Healthy);
         }
         match pauses.pause(clock, passed >= timeout, step_ends).await {
-            Paused::Look => wanted = open.into_iter().map(|(one, _)| one).collect(),
+            Paused::Poll => wanted = open.into_iter().map(|(one, _)| one).collect(),
             Paused::StepEnds => return Ok(Health::Waiting(list(&open))),
             Paused::TooLate => return Err(unhealthy(timeout, "timeout waiting for", &list(&open))),
         }

@@ -30,7 +30,7 @@ pub struct ClusterEndpoint {
 pub struct RegistryLogin {
     /// The user name.
     pub user: String,
-    /// The password.
+    /// The password of that user.
     pub password: Secret,
 }
 
@@ -82,7 +82,7 @@ pub enum AwsIdentity {
 /// A registry of Amazon ECR, from its host's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EcrRegistry {
-    /// `public.ecr.aws`.
+    /// The public registry, `public.ecr.aws`.
     Public,
     /// A private registry of an account.
     Private {

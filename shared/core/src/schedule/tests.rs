@@ -57,7 +57,7 @@ impl World {
 
     /// Runs a whole step that requeues the object after a delay; returns the message.
     fn put_back(&self, request: &Request, after: Duration) -> Request {
-        let held = self.begin(request).expect("it is free");
+        let held = self.begin(request).expect("the lease is free");
         let mut sent = self.end(held, request, waiting("for a pod", after));
         assert_eq!(sent.len(), 1, "{sent:?}");
         let (message, delay) = sent.remove(0);
@@ -77,7 +77,7 @@ fn waiting(summary: &str, after: Duration) -> Outcome {
 fn an_object_has_one_lease_until_it_is_over() {
     let world = world();
     let (a, b) = (request("a", Cause::Push), request("b", Cause::Push));
-    let held = world.begin(&a).expect("it is free");
+    let held = world.begin(&a).expect("the lease is free");
     assert!(world.begin(&a).is_none());
     assert!(world.begin(&b).is_some());
     world.queue.take();
@@ -109,7 +109,7 @@ fn the_nonce_resolves_an_unclear_answer() {
 fn a_late_end_does_not_free_the_next_holder() {
     let world = world();
     let a = request("a", Cause::Push);
-    let late = world.begin(&a).expect("it is free");
+    let late = world.begin(&a).expect("the lease is free");
     world.clock.advance(TERM);
     let _next = world.begin(&a).expect("the lease is over");
     let sent = world.end(late, &a, waiting("for a pod", seconds(5)));
@@ -150,7 +150,7 @@ fn a_clock_far_ahead_does_not_lock_for_ever() {
 fn requests_during_a_step_are_queued_once() {
     let world = world();
     let source = request("a", Cause::Source);
-    let held = world.begin(&source).expect("it is free");
+    let held = world.begin(&source).expect("the lease is free");
     assert!(world.begin(&source).is_none());
     let watch = world.queue.take();
     assert_eq!(watch.len(), 1, "in case that the holder is dead");
@@ -181,7 +181,7 @@ fn requests_during_a_step_are_queued_once() {
 fn a_request_during_the_lease_of_a_dead_worker_runs_when_the_lease_is_over() {
     let world = world();
     let push = request("a", Cause::Push);
-    let _dead = world.begin(&push).expect("it is free");
+    let _dead = world.begin(&push).expect("the lease is free");
     assert!(world.begin(&push).is_none());
     let mut watch = world.queue.take();
     let (message, after) = watch.remove(0);
@@ -263,13 +263,13 @@ fn an_object_without_progress_is_left_to_the_timer() {
         } else {
             "one is ready"
         };
-        let held = world.begin(&message).expect("it is free");
+        let held = world.begin(&message).expect("the lease is free");
         let mut sent = world.end(held, &message, waiting(words, Duration::ZERO));
         message = sent.pop().expect("it comes back").0;
     }
     let mut steps = 0;
     loop {
-        let held = world.begin(&message).expect("it is free");
+        let held = world.begin(&message).expect("the lease is free");
         steps += 1;
         match world
             .end(held, &message, waiting("one is ready", Duration::ZERO))
@@ -303,7 +303,7 @@ fn an_unreadable_object_is_retried_with_back_off() {
     let mut message = request("a", Cause::Push);
     let mut delays = Vec::new();
     for _ in 0..9 {
-        let held = world.begin(&message).expect("it is free");
+        let held = world.begin(&message).expect("the lease is free");
         let dark = Failure::retry(crate::flux::reason::FAILED, "no answer");
         let outcome = Outcome::failed(dark, crate::kernel::LONGEST_RETRY);
         let (next, after) = world.end(held, &message, outcome).remove(0);
@@ -318,7 +318,7 @@ fn an_unreadable_object_is_retried_with_back_off() {
 fn nothing_is_kept_of_an_object_that_is_gone() {
     let world = world();
     let push = request("a", Cause::Push);
-    let held = world.begin(&push).expect("it is free");
+    let held = world.begin(&push).expect("the lease is free");
     assert!(world.end(held, &push, Outcome::gone("gone")).is_empty());
     assert!(
         now(world.ports.blobs.list("objects/"))
@@ -326,7 +326,7 @@ fn nothing_is_kept_of_an_object_that_is_gone() {
             .is_empty()
     );
     // The object may exist again: a request that came meanwhile runs when the lease would have been over.
-    let held = world.begin(&push).expect("it is free");
+    let held = world.begin(&push).expect("the lease is free");
     assert!(world.begin(&push).is_none());
     let (message, after) = world.queue.take().remove(0);
     assert!(world.end(held, &push, Outcome::gone("gone")).is_empty());
@@ -338,7 +338,7 @@ fn nothing_is_kept_of_an_object_that_is_gone() {
 fn a_waiting_object_is_requeued_by_the_end_of_a_running_step() {
     let world = world();
     let push = request("a", Cause::Push);
-    let held = world.begin(&push).expect("it is free");
+    let held = world.begin(&push).expect("the lease is free");
     // While the step runs, another object begins to wait.
     let note = "waits/hub/kustomizations/apps/a/kustomizations/apps/b";
     let put = now(world.ports.blobs.put(note, "".into(), Precondition::None));
@@ -365,7 +365,7 @@ fn a_step_asks_the_store_three_times() {
     let message = world.put_back(&push, seconds(5));
     world.clock.advance(seconds(5));
     let writes = world.blobs.writes();
-    let held = world.begin(&message).expect("it is free");
+    let held = world.begin(&message).expect("the lease is free");
     world.end(held, &message, Outcome::done("at rest"));
     assert_eq!(world.blobs.writes() - writes, 2, "behind one GET");
 }

@@ -384,7 +384,7 @@ mod tests {
 
     fn bucket(keys: &[&str]) -> MemoryBuckets {
         let buckets = MemoryBuckets::default();
-        buckets.make(NAME);
+        buckets.create(NAME);
         keys.iter()
             .for_each(|key| buckets.put(NAME, key, (*key).to_owned()));
         buckets

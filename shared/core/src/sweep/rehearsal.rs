@@ -157,7 +157,7 @@ struct SnapshotClusters {
 }
 
 impl SnapshotClusters {
-    fn known(&self, access: &Access, user: Option<&Impersonation>) -> Option<Arc<Snapshot>> {
+    fn find(&self, access: &Access, user: Option<&Impersonation>) -> Option<Arc<Snapshot>> {
         let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fitting = others
             .iter()
@@ -173,12 +173,12 @@ impl Clusters for SnapshotClusters {
         access: &Access,
         user: Option<&Impersonation>,
     ) -> Result<Arc<dyn Cluster>> {
-        let snapshot = match self.known(access, user) {
+        let snapshot = match self.find(access, user) {
             Some(known) => known,
             None => {
                 let cluster = self.clusters.connect(access, user).await?;
                 // Another rehearsal may have been faster.
-                self.known(access, user).unwrap_or_else(|| {
+                self.find(access, user).unwrap_or_else(|| {
                     let new = Arc::new(Snapshot::new(cluster, None));
                     let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
                     others.push((access.clone(), user.cloned(), new.clone()));

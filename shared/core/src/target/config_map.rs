@@ -1,5 +1,4 @@
-//! The way to a cluster that a ConfigMap tells (`spec.kubeConfig.configMapRef`), as Flux 2.9 reads it: no credentials stand
-//! there, a token is made for each login.
+//! Access to a cluster by a ConfigMap (`spec.kubeConfig.configMapRef`), which is read as by Flux 2.9: it has no credentials, and each login has a new token.
 
 use super::{aks, eks, gke, refuse_local};
 use crate::cloud::{self, Account, Exchange};
@@ -12,37 +11,37 @@ use driftless_manifest::Object;
 use serde_json::Value;
 use url::Url;
 
-/// What a login is asked for, in Flux's words.
+/// The prefix of errors of a login, in Flux's words.
 pub(super) const TOKEN: &str = "failed to get access token for cluster";
 
-/// Where the cluster is and how to log in.
+/// Returns the access to the cluster of a ConfigMap.
 ///
 /// # Errors
-/// The ConfigMap or the service account that it names is gone; it says something else than it should; no token is given.
+/// The ConfigMap or the service account that it names is gone, an entry is not valid, or no token is issued.
 pub(super) async fn access(
     ports: &Ports,
     hub: &Hub,
     namespace: &str,
     name: &str,
 ) -> Result<Access, TargetError> {
-    let Some(found) = credentials::read(hub, "ConfigMap", namespace, name).await? else {
-        let what =
+    let Some(object) = credentials::read(hub, "ConfigMap", namespace, name).await? else {
+        let message =
             format!("failed to get configmap {namespace}/{name}: configmaps \"{name}\" not found");
-        return Err(TargetError::Gone(Failure::retry(reason::FAILED, what)));
+        return Err(TargetError::Gone(Failure::retry(reason::FAILED, message)));
     };
-    let way = Way {
+    let config = ClusterConfig {
         ports,
         hub,
         namespace,
-        place: format!("ConfigMap/{namespace}/{name}"),
-        found,
+        id: format!("ConfigMap/{namespace}/{name}"),
+        object,
     };
-    match way.text("provider") {
-        "generic" => way.generic().await,
-        "aws" => eks::access(&way).await,
-        "azure" => aks::access(&way).await,
-        "gcp" => gke::access(&way).await,
-        provider => Err(way.fail(format!(
+    match config.entry("provider") {
+        "generic" => config.generic().await,
+        "aws" => eks::access(&config).await,
+        "azure" => aks::access(&config).await,
+        "gcp" => gke::access(&config).await,
+        provider => Err(config.fail(format!(
             "provider '{}' not implemented",
             provider.escape_debug()
         ))),
@@ -50,42 +49,42 @@ pub(super) async fn access(
 }
 
 /// A ConfigMap that leads to a cluster.
-pub(super) struct Way<'a> {
+pub(super) struct ClusterConfig<'a> {
     pub ports: &'a Ports,
     pub hub: &'a Hub,
-    /// Of the object and of all that it names.
+    /// The namespace of the object and of everything that it names.
     pub namespace: &'a str,
     /// The ConfigMap, for messages.
-    place: String,
-    found: Object,
+    id: String,
+    object: Object,
 }
 
-impl Way<'_> {
-    /// An entry; empty when it is not there.
-    pub fn text(&self, key: &str) -> &str {
-        let entry = self.found.pointer("/data").and_then(|data| data.get(key));
+impl ClusterConfig<'_> {
+    /// Returns the value of a key; empty if it is absent.
+    pub fn entry(&self, key: &str) -> &str {
+        let entry = self.object.pointer("/data").and_then(|data| data.get(key));
         entry.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The certificate authority; none when it is not told.
+    /// Returns the certificate authority, if the ConfigMap has one.
     pub fn authority(&self) -> Option<Vec<u8>> {
-        let pem = self.text("ca.crt");
+        let pem = self.entry("ca.crt");
         (!pem.is_empty()).then(|| pem.as_bytes().to_vec())
     }
 
-    /// Where the cluster is, when the ConfigMap says it all.
-    pub fn place(&self) -> Option<ClusterEndpoint> {
-        let (address, authority) = (self.text("address"), self.authority()?);
+    /// Returns the endpoint of the cluster, if the ConfigMap has both parts of it.
+    pub fn endpoint(&self) -> Option<ClusterEndpoint> {
+        let (address, authority) = (self.entry("address"), self.authority()?);
         (!address.is_empty()).then(|| ClusterEndpoint {
             address: address.to_owned(),
             certificate_authority: authority,
         })
     }
 
-    /// What a cloud says of the cluster, but for what the ConfigMap says.
+    /// Returns a cloud's endpoint with the parts that the ConfigMap has replaced by them.
     pub fn completed(&self, described: ClusterEndpoint) -> ClusterEndpoint {
         ClusterEndpoint {
-            address: match self.text("address") {
+            address: match self.entry("address") {
                 "" => described.address,
                 address => address.to_owned(),
             },
@@ -93,31 +92,31 @@ impl Way<'_> {
         }
     }
 
-    /// Something here is wrong, or not there yet; in Flux's words, which name no ConfigMap.
-    pub fn fail(&self, what: impl std::fmt::Display) -> TargetError {
-        Failure::retry(reason::FAILED, what).into()
+    /// Returns an error that may be temporary, in Flux's words, which do not name the ConfigMap.
+    pub fn fail(&self, message: impl std::fmt::Display) -> TargetError {
+        Failure::retry(reason::FAILED, message).into()
     }
 
-    /// What is not done, however often it is tried.
-    pub fn refuse(&self, reason: &'static str, what: impl std::fmt::Display) -> TargetError {
-        Failure::terminal(reason, what).context(&self.place).into()
+    /// Returns a terminal error that names the ConfigMap.
+    pub fn refuse(&self, reason: &'static str, message: impl std::fmt::Display) -> TargetError {
+        Failure::terminal(reason, message).context(&self.id).into()
     }
 
-    /// A token of a service account of the hub, which the other cluster trusts as it trusts the hub's issuer.
+    /// Returns the access to a cluster that trusts the hub's issuer, with a token of a service account of the hub.
     async fn generic(&self) -> Result<Access, TargetError> {
-        let address = self.text("address");
+        let address = self.entry("address");
         if address.is_empty() {
             return Err(self.fail("cluster address is required to create a REST config"));
         }
         let server = self.server(address)?;
-        let account = self.needed_account("").await?;
+        let account = self.required_account("").await?;
         let token = self.exchange().token(&account, address).await;
         let token = token.map_err(|failure| failure.context(TOKEN))?;
-        Ok(self.to(server, self.authority(), token))
+        Ok(self.access(server, self.authority(), token))
     }
 
-    /// The way to a server with a token.
-    pub fn to(&self, server: String, authority: Option<Vec<u8>>, token: Token) -> Access {
+    /// Returns the access to a server with a token.
+    pub fn access(&self, server: String, authority: Option<Vec<u8>>, token: Token) -> Access {
         Access {
             server,
             certificate_authority: authority,
@@ -129,59 +128,59 @@ impl Way<'_> {
         }
     }
 
-    /// The canonical form of an address that may be reached.
+    /// Returns the canonical form of an address that may be reached.
     pub fn server(&self, address: &str) -> Result<String, TargetError> {
-        let server = canonical(address).map_err(|why| self.fail(why))?;
-        refuse_local(self.hub, &self.place, &server)?;
+        let server = canonical(address).map_err(|error| self.fail(error))?;
+        refuse_local(self.hub, &self.id, &server)?;
         Ok(server)
     }
 
-    /// The service account that is named, else the hub's default one; none when there is no name at all.
+    /// Returns the service account that is named, else the hub's default one; `None` if there is neither.
     pub async fn account(&self) -> Result<Option<Account>, TargetError> {
-        let own = self.text("serviceAccountName");
+        let own = self.entry("serviceAccountName");
         let default = &self.hub.settings.default_kubeconfig_service_account;
         let found = cloud::find(self.hub, self.namespace, own, default.as_deref()).await;
         found.map_err(|none| none.context(TOKEN))
     }
 
-    /// The same, where nobody else's identity could be taken. It has an annotation, if one is named.
-    pub async fn needed_account(&self, annotation: &str) -> Result<Account, TargetError> {
+    /// Returns the same account for a provider that needs one. `annotation` is the annotation that it must have; it may be empty.
+    pub async fn required_account(&self, annotation: &str) -> Result<Account, TargetError> {
         if let Some(account) = self.account().await? {
             return Ok(account);
         }
-        let which = match annotation {
-            "" => "whose token opens the cluster".to_owned(),
+        let account = match annotation {
+            "" => "whose token the cluster accepts".to_owned(),
             annotation => format!("with the annotation {annotation}"),
         };
-        let what = format!(
-            "it names no serviceAccountName: the controllers' own account, which Flux takes then, is not there with driftless. Name \
-             the service account {which}, or register the hub with --default-kubeconfig-service-account"
+        let message = format!(
+            "serviceAccountName is required: driftless has no controller account to fall back to. Name the service account {account}, \
+             or register the hub with --default-kubeconfig-service-account"
         );
-        Err(self.refuse(reason::UNSUPPORTED, what))
+        Err(self.refuse(reason::UNSUPPORTED, message))
     }
 
-    /// A cloud gave nothing for an account's token.
-    pub fn not_given(&self, account: &Account, error: PortError) -> TargetError {
+    /// Returns the error of a cloud that refused an account's token.
+    pub fn token_refused(&self, account: &Account, error: PortError) -> TargetError {
         let failure = Failure::from(error).context(cloud::not_given(account));
         failure.context(TOKEN).into()
     }
 
-    /// Where a token of an account comes from.
+    /// Returns the source of the accounts' tokens.
     pub fn exchange(&self) -> Exchange<'_> {
-        let told = self.text("audiences").split('\n').map(str::trim);
-        let told = told.filter(|audience| !audience.is_empty());
+        let audiences = self.entry("audiences").split('\n').map(str::trim);
+        let audiences = audiences.filter(|audience| !audience.is_empty());
         Exchange {
             ports: self.ports,
             hub: self.hub,
-            audiences: told.map(str::to_owned).collect(),
+            audiences: audiences.map(str::to_owned).collect(),
         }
     }
 }
 
-/// `https://HOST:PORT` of an address in a ConfigMap, which may come without scheme and port, and with a path that does not count.
+/// Converts an address in a ConfigMap to `https://HOST:PORT`. The address may omit the scheme and the port; its path is ignored.
 ///
 /// # Errors
-/// It is none, or one without TLS. A user that stands in it is not repeated.
+/// The address is not valid, has a user, or is not `https`. A user in the address is not part of the message.
 pub fn canonical(address: &str) -> Result<String, String> {
     let whole = match address.starts_with("http") {
         true => address.to_owned(),

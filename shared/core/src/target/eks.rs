@@ -1,86 +1,86 @@
 //! Clusters of Amazon EKS (provider `aws`).
 
-use super::config_map::{TOKEN, Way};
+use super::config_map::{TOKEN, ClusterConfig};
 use crate::cloud::aws::{self, ROLE};
 use crate::failure::Failure;
 use crate::failure::TargetError;
 use crate::flux::reason;
 use crate::ports::{Access, AwsIdentity, ClusterEndpoint, EksCluster};
 
-/// Where the cluster is, with a token of the role that the service account names, else of the installation's own role.
+/// Returns the access to the cluster, with a token of the role that the service account names, else of the installation's own role.
 ///
 /// # Errors
-/// No ARN of a cluster, no role, a cluster that the installation's role was not allowed for; what AWS refuses.
-pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
-    let arn = way.text("cluster");
+/// The ARN is not one of a cluster, there is no role, the installation's role is not allowed for the cluster, or AWS refuses a request.
+pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetError> {
+    let arn = config.entry("cluster");
     let Some(cluster) = EksCluster::parse(arn) else {
-        return Err(way.fail(format!(
+        return Err(config.fail(format!(
             r"invalid EKS cluster ARN: '{}'. must match ^arn:aws[\w-]*:eks:([^:]{{1,100}}):[0-9]{{1,30}}:cluster/(.{{1,200}})$",
             arn.escape_debug()
         )));
     };
-    let identity = match way.account().await? {
-        Some(account) => aws::identity(&way.exchange(), &account, &cluster.region)
+    let identity = match config.account().await? {
+        Some(account) => aws::identity(&config.exchange(), &account, &cluster.region)
             .await
             .map_err(|failure| failure.context(TOKEN))?,
         None => {
-            check_allowed(way, arn)?;
+            check_allowed(config, arn)?;
             AwsIdentity::Installation
         }
     };
-    let place = place(way, &cluster, &identity).await?;
-    let server = way.server(&place.address)?;
-    let token = way
+    let endpoint = endpoint(config, &cluster, &identity).await?;
+    let server = config.server(&endpoint.address)?;
+    let token = config
         .ports
         .clouds
         .aws
-        .token(&cluster, &identity, way.ports.clock.now())
+        .token(&cluster, &identity, config.ports.clock.now())
         .await
         .map_err(|error| Failure::from(error).context(TOKEN))?;
-    Ok(way.to(server, Some(place.certificate_authority), token))
+    Ok(config.access(server, Some(endpoint.certificate_authority), token))
 }
 
-/// The installation's own role works on what its operator named: the ARN alone would lead any tenant to any cluster.
-fn check_allowed(way: &Way<'_>, arn: &str) -> Result<(), TargetError> {
-    let wanted = format!("{}/{arn}", way.namespace);
-    if way.hub.settings.role_clusters.contains(&wanted) {
+/// Checks that the operator allowed the installation's own role for the cluster: otherwise any tenant could reach any cluster by its ARN.
+fn check_allowed(config: &ClusterConfig<'_>, arn: &str) -> Result<(), TargetError> {
+    let wanted = format!("{}/{arn}", config.namespace);
+    if config.hub.settings.role_clusters.contains(&wanted) {
         return Ok(());
     }
-    let what = format!(
-        "provider 'aws' without serviceAccountName opens the cluster with this installation's own AWS role, which is not allowed for \
-         this one: register the hub with --allow-role-cluster {wanted}, or name a service account with the annotation {ROLE}"
+    let message = format!(
+        "provider 'aws' without serviceAccountName uses this installation's own AWS role, which is not allowed for this cluster: \
+         register the hub with --allow-role-cluster {wanted}, or name a service account with the annotation {ROLE}"
     );
-    Err(way.refuse(reason::ACCESS_DENIED, what))
+    Err(config.refuse(reason::ACCESS_DENIED, message))
 }
 
-/// Where the cluster is: as the ConfigMap says, and what it does not say as EKS does. Where the installation's own role goes,
-/// EKS says it all, so that nobody else gets to see its token.
-async fn place(
-    way: &Way<'_>,
+/// Returns the endpoint of the cluster: from the ConfigMap, completed by EKS's. With the installation's own role the endpoint must be EKS's, so that no other server receives its token.
+async fn endpoint(
+    config: &ClusterConfig<'_>,
     cluster: &EksCluster,
     identity: &AwsIdentity,
 ) -> Result<ClusterEndpoint, TargetError> {
     let is_role = matches!(identity, AwsIdentity::Role { .. });
-    if let (true, Some(place)) = (is_role, way.place()) {
-        return Ok(place);
+    if let (true, Some(endpoint)) = (is_role, config.endpoint()) {
+        return Ok(endpoint);
     }
-    let described = way
+    let described = config
         .ports
         .clouds
         .aws
-        .describe(cluster, identity, way.ports.clock.now())
+        .describe(cluster, identity, config.ports.clock.now())
         .await
         .map_err(|error| {
-            let lead = format!("failed to describe EKS cluster '{}'", way.text("cluster"));
-            Failure::from(error).context(lead)
+            let name = config.entry("cluster");
+            Failure::from(error).context(format!("failed to describe EKS cluster '{name}'"))
         })?;
-    let told = way.completed(described.clone());
-    let is_same = way.server(&told.address)? == way.server(&described.address)?
-        && told.certificate_authority.trim_ascii() == described.certificate_authority.trim_ascii();
+    let completed = config.completed(described.clone());
+    let is_same = config.server(&completed.address)? == config.server(&described.address)?
+        && completed.certificate_authority.trim_ascii()
+            == described.certificate_authority.trim_ascii();
     if is_role || is_same {
-        return Ok(told);
+        return Ok(completed);
     }
-    let what = "address and ca.crt are not those that EKS has for the cluster, and this installation's own AWS role goes nowhere \
-                else: leave them out";
-    Err(way.refuse(reason::ACCESS_DENIED, what))
+    let message = "address or ca.crt differ from those that EKS has for the cluster, and this installation's own AWS role is used \
+                   only for EKS's endpoint: leave them out";
+    Err(config.refuse(reason::ACCESS_DENIED, message))
 }

@@ -1,43 +1,43 @@
 //! Clusters of Google Kubernetes Engine (provider `gcp`).
 
-use super::config_map::{TOKEN, Way};
+use super::config_map::{TOKEN, ClusterConfig};
 use crate::cloud::google;
 use crate::failure::Failure;
 use crate::failure::TargetError;
 use crate::ports::{Access, ClusterEndpoint, GkeCluster, GoogleIdentity};
 
-/// Where the cluster is, with a token of the principal that the service account is.
+/// Returns the access to the cluster, with a token of the service account's principal.
 ///
 /// # Errors
-/// No service account, or one that is no principal; what Google refuses.
-pub(super) async fn access(way: &Way<'_>) -> Result<Access, TargetError> {
-    let account = way.needed_account(google::PROVIDER).await?;
-    let identity = google::identity(&way.exchange(), &account).await;
+/// There is no service account, it has no principal, or Google refuses a request.
+pub(super) async fn access(config: &ClusterConfig<'_>) -> Result<Access, TargetError> {
+    let account = config.required_account(google::PROVIDER).await?;
+    let identity = google::identity(&config.exchange(), &account).await;
     let identity = identity.map_err(|failure| failure.context(TOKEN))?;
-    let now = way.ports.clock.now();
-    let token = way.ports.clouds.google.token(&identity, now).await;
-    let token = token.map_err(|error| way.not_given(&account, error))?;
-    let place = place(way, &identity).await?;
-    let server = way.server(&place.address)?;
-    Ok(way.to(server, Some(place.certificate_authority), token))
+    let now = config.ports.clock.now();
+    let token = config.ports.clouds.google.token(&identity, now).await;
+    let token = token.map_err(|error| config.token_refused(&account, error))?;
+    let endpoint = endpoint(config, &identity).await?;
+    let server = config.server(&endpoint.address)?;
+    Ok(config.access(server, Some(endpoint.certificate_authority), token))
 }
 
-/// Where the cluster is: as the ConfigMap says, and what it does not say as Google does.
-async fn place(way: &Way<'_>, identity: &GoogleIdentity) -> Result<ClusterEndpoint, TargetError> {
-    if let Some(place) = way.place() {
-        return Ok(place);
+/// Returns the endpoint of the cluster: from the ConfigMap, completed by Google's.
+async fn endpoint(config: &ClusterConfig<'_>, identity: &GoogleIdentity) -> Result<ClusterEndpoint, TargetError> {
+    if let Some(endpoint) = config.endpoint() {
+        return Ok(endpoint);
     }
-    let name = way.text("cluster");
+    let name = config.entry("cluster");
     let Some(cluster) = GkeCluster::parse(name) else {
-        return Err(way.fail(format!(
+        return Err(config.fail(format!(
             "invalid GKE cluster ID: '{}'. must match ^projects/[^/]{{1,200}}/locations/[^/]{{1,200}}/clusters/[^/]{{1,200}}$",
             name.escape_debug()
         )));
     };
-    let now = way.ports.clock.now();
-    let place = way.ports.clouds.google.describe(&cluster, identity, now);
-    let place = place.await.map_err(|error| {
+    let now = config.ports.clock.now();
+    let endpoint = config.ports.clouds.google.describe(&cluster, identity, now);
+    let endpoint = endpoint.await.map_err(|error| {
         Failure::from(error).context(format!("failed to describe GKE cluster '{name}'"))
     })?;
-    Ok(way.completed(place))
+    Ok(config.completed(endpoint))
 }

@@ -1,4 +1,4 @@
-//! The health of an object on its cluster.
+//! The health of a live object.
 
 use super::Target;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use driftless_manifest::{Gvk, Object};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The pods of a controller. Who may not list them judges by the controller alone, as Flux does.
+/// Lists the pods of a controller; empty if they may not be listed, so that only the controller counts, as in Flux.
 async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
     let labels = live
         .pointer("/spec/selector/matchLabels")
@@ -30,7 +30,7 @@ async fn pods_of(target: &Target, live: &Object) -> Vec<Object> {
     }
 }
 
-/// By the object's own expressions where one is for its kind, else as kstatus tells, with a look at a controller's pods.
+/// Assesses an object by the expression for its kind, else by kstatus, which includes a controller's pods.
 pub(crate) async fn health_of(
     target: &Target,
     live: &Object,
@@ -57,10 +57,10 @@ fn unknown(error: &dyn std::fmt::Display) -> Assessment {
     }
 }
 
-/// The expressions of `spec.healthCheckExprs`.
+/// Parses the expressions of `spec.healthCheckExprs`.
 ///
 /// # Errors
-/// One that cannot be read.
+/// An expression is not valid.
 pub(crate) fn expressions(checks: &[HealthCheckExpr]) -> Result<HealthExprs, Failure> {
     let checks = checks.iter().map(|check| health::HealthCheck {
         api_version: check.api_version.clone(),

@@ -1,4 +1,4 @@
-//! Objects on their cluster: how those of a build or a release are read, grouped and deleted.
+//! Live objects: reads, grouping and deletion of those of a build or a release.
 
 use super::Target;
 use crate::concurrent;
@@ -8,24 +8,24 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many requests for objects are under way at once.
+/// Requests for objects that run concurrently.
 pub(crate) const CONCURRENCY: usize = 8;
-/// From how many objects of a kind on one LIST is cheaper than reading each.
+/// The number of objects of a kind from which one LIST is cheaper than a GET for each.
 const LIST_FROM: usize = 3;
-/// How often an object that was changed meanwhile is looked at anew.
+/// The most times that an object that was changed meanwhile is read again.
 const TRIES: usize = 5;
 
-/// An object, and where it goes on its cluster.
+/// An object, with the API resource of its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// The object.
     pub object: Object,
-    /// Its kind on the cluster.
+    /// The API resource of its kind.
     pub resource: Resource,
 }
 
 impl Item {
-    /// An object where its kind belongs: one of the cluster itself has no namespace.
+    /// Returns an item; removes the namespace of an object whose kind is cluster-scoped.
     pub fn new(mut object: Object, resource: Resource) -> Self {
         if !resource.namespaced
             && let Some(Value::Object(metadata)) = object.as_map_mut().get_mut("metadata")
@@ -36,17 +36,16 @@ impl Item {
     }
 }
 
-/// What is made of an object that the user may not read.
+/// The treatment of an object that the user may not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// It is as if it were not there: its apply tells.
+    /// The object counts as absent: its apply reports the error.
     Unknown,
-    /// An error.
+    /// The read fails.
     Error,
 }
 
-/// The live objects behind items, by their ids: a LIST a kind with a selector of labels where there are several objects of it, and a
-/// GET for each object that the LIST does not have.
+/// Reads the live objects of items, by id: a LIST with a label selector for each kind with several objects, and a GET for each object that the LIST does not have.
 ///
 /// # Errors
 /// The cluster's.
@@ -110,16 +109,15 @@ async fn read_group(
     Ok(found)
 }
 
-/// Objects of one kind go together, in their order.
+/// Groups consecutive items of one kind.
 pub(crate) fn by_kind(items: &[Item]) -> Vec<&[Item]> {
     items.chunk_by(|a, b| a.resource == b.resource).collect()
 }
 
-/// Deletes the object that was looked at and no other that took its place. When it was changed meanwhile it is looked at anew: it
-/// goes while it `is_ours`. One that is gone is no error.
+/// Deletes the object that was read, and not a later one of the same name. If it was changed meanwhile, it is read again, and deleted if it still `is_ours`. An object that is gone is not an error.
 ///
 /// # Errors
-/// The cluster's; a conflict when the object changes all the time.
+/// The cluster's; a conflict if the object changes continually.
 pub(crate) async fn delete(
     target: &Target,
     resource: &Resource,
@@ -131,12 +129,13 @@ pub(crate) async fn delete(
     let mut version = live.meta("resourceVersion").to_owned();
     let mut tries = 0;
     loop {
-        let how = Delete {
+        let options = Delete {
             uid: Some(uid.to_owned()),
             resource_version: Some(version),
             propagation: Some(propagation),
         };
-        let error = match target.cluster.delete(resource, namespace, name, &how).await {
+        let deletion = target.cluster.delete(resource, namespace, name, &options);
+        let error = match deletion.await {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Deleted::Gone),
             Err(error) if error.kind == ErrorKind::Conflict && tries < TRIES => error,
             deleted => return deleted,

@@ -1,4 +1,4 @@
-//! Buckets in memory.
+//! In-memory buckets.
 
 use super::lock;
 use crate::ports::{
@@ -10,21 +10,21 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Hosts of buckets, in memory. A bucket without an access key is open to everybody.
+/// In-memory hosts of buckets. A bucket without an access key is public.
 #[derive(Clone, Default)]
 pub struct MemoryBuckets(Arc<Mutex<Hosts>>);
 
 #[derive(Default)]
 struct Hosts {
     buckets: BTreeMap<String, BTreeMap<String, Bytes>>,
-    /// Id and secret of the access key of each bucket that has one.
+    /// The id and secret of the access key of each bucket that has one.
     keys: BTreeMap<String, (String, Vec<u8>)>,
-    asked: Vec<String>,
+    requests: Vec<String>,
 }
 
 impl MemoryBuckets {
-    /// Makes a bucket that is not there yet.
-    pub fn make(&self, bucket: &str) {
+    /// Creates a bucket, unless it exists.
+    pub fn create(&self, bucket: &str) {
         lock(&self.0).buckets.entry(bucket.to_owned()).or_default();
     }
 
@@ -35,22 +35,22 @@ impl MemoryBuckets {
         bucket.insert(key.to_owned(), content.into());
     }
 
-    /// Removes an object.
+    /// Deletes an object from a bucket.
     pub fn delete(&self, bucket: &str, key: &str) {
         if let Some(bucket) = lock(&self.0).buckets.get_mut(bucket) {
             bucket.remove(key);
         }
     }
 
-    /// From now on a bucket is only for this access key.
+    /// Restricts a bucket to this access key.
     pub fn require(&self, bucket: &str, id: &str, secret: &str) {
         let key = (id.to_owned(), secret.as_bytes().to_vec());
         lock(&self.0).keys.insert(bucket.to_owned(), key);
     }
 
-    /// What was asked since the last time: `list PREFIX` and `get KEY`.
-    pub fn take_asked(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.0).asked)
+    /// Returns the requests since the last call: `list PREFIX` and `get KEY`.
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.0).requests)
     }
 }
 
@@ -70,14 +70,14 @@ struct MemoryBucket {
 }
 
 impl MemoryBucket {
-    /// The bucket's objects, for those who may read them.
-    fn objects(&self, what: String) -> Result<BTreeMap<String, Bytes>> {
+    /// Returns the bucket's objects, if the login may read them.
+    fn objects(&self, request: String) -> Result<BTreeMap<String, Bytes>> {
         let name = &self.address.name;
         let mut hosts = lock(&self.hosts);
-        hosts.asked.push(what.clone());
+        hosts.requests.push(request.clone());
         let login = self.address.connection.login.as_ref();
         let login = login.map(|(id, secret)| (id.clone(), secret.expose().to_vec()));
-        let refuse = |kind| Err(PortError::new(kind, format!("{what}: {name}")));
+        let refuse = |kind| Err(PortError::new(kind, format!("{request}: {name}")));
         match (hosts.buckets.get(name), hosts.keys.get(name)) {
             (Some(_), Some(key)) if login.as_ref() != Some(key) => refuse(ErrorKind::Denied),
             (Some(objects), _) => Ok(objects.clone()),
@@ -106,7 +106,7 @@ impl Bucket for MemoryBucket {
         match found.len() > most {
             true => Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("it has more than {most} objects"),
+                format!("the bucket has more than {most} objects"),
             )),
             false => Ok(found),
         }
@@ -120,7 +120,7 @@ impl Bucket for MemoryBucket {
         match content.len() as u64 > limit {
             true => Err(PortError::new(
                 ErrorKind::Invalid,
-                format!("it is larger than {limit} bytes"),
+                format!("{key}: the object is larger than {limit} bytes"),
             )),
             false => Ok(Some(BucketObject {
                 etag: etag(content),

@@ -1,4 +1,4 @@
-//! Queues in memory: one that keeps what it was given, and a model of SQS.
+//! In-memory queues: one that keeps all requests, and a model of SQS.
 
 use super::{TestClock, lock};
 use crate::ports::{Clock as _, ErrorKind, PortError, Queue, Request, Result};
@@ -13,7 +13,7 @@ fn broken<T>() -> Result<T> {
     ))
 }
 
-/// A queue that keeps what it was given.
+/// A queue that keeps all requests until they are taken.
 #[derive(Default)]
 pub struct MemoryQueue {
     sent: Mutex<Vec<(Request, Duration)>>,
@@ -22,17 +22,17 @@ pub struct MemoryQueue {
 }
 
 impl MemoryQueue {
-    /// Takes out everything that was sent.
+    /// Removes and returns every request that was sent.
     pub fn take(&self) -> Vec<(Request, Duration)> {
         std::mem::take(&mut lock(&self.sent))
     }
 
-    /// Takes out the receipts of the messages that were given back, and when each is to come again.
+    /// Removes and returns the receipts of the messages to deliver again, each with its delay.
     pub fn take_redelivered(&self) -> Vec<(String, Duration)> {
         std::mem::take(&mut lock(&self.redelivered))
     }
 
-    /// From now on nothing can be sent, or everything again.
+    /// Makes every send fail, or succeed again.
     pub fn set_broken(&self, broken: bool) {
         *lock(&self.broken) = broken;
     }
@@ -54,9 +54,7 @@ impl Queue for MemoryQueue {
     }
 }
 
-/// A standard queue of SQS, as far as messages are concerned: none is merged with another, a delay is cut at 15 minutes and
-/// rounded up to seconds, a message that is taken is hidden and comes back when nobody deletes it in time, and it may come
-/// twice.
+/// A model of the messages of a standard SQS queue: no two are merged, a delay is limited to 15 minutes and rounded up to seconds, a message that is received is hidden and is delivered again unless it is deleted in time, and it may be duplicated.
 pub struct SqsModel {
     clock: Arc<TestClock>,
     visibility: Duration,
@@ -74,26 +72,26 @@ struct Messages {
 struct Message {
     number: u64,
     request: Request,
-    /// From when on it can be taken.
+    /// The time from which it can be received.
     visible: Duration,
     is_copy: bool,
 }
 
-/// A message in the hands of a worker.
+/// A message that a worker has received.
 #[derive(Clone, Debug)]
 pub struct Taken {
     number: u64,
-    /// What it asks for.
+    /// The request of the message.
     pub request: Request,
-    /// The queue delivers it once more.
+    /// True if the message is a duplicate of another one.
     pub is_copy: bool,
 }
 
 impl SqsModel {
     /// The longest delay of a message.
-    pub const LONGEST: Duration = Duration::from_secs(900);
+    pub const MAX_DELAY: Duration = Duration::from_secs(900);
 
-    /// An empty queue whose messages are hidden for so long when they are taken.
+    /// Returns an empty queue; `visibility` is the visibility timeout of its messages.
     pub fn new(clock: Arc<TestClock>, visibility: Duration) -> Self {
         Self {
             clock,
@@ -102,7 +100,7 @@ impl SqsModel {
         }
     }
 
-    /// Takes the message that can be taken for the longest time.
+    /// Receives the message that has been visible for the longest time.
     pub fn take(&self) -> Option<Taken> {
         let now = self.clock.now();
         let mut messages = lock(&self.messages);
@@ -116,48 +114,48 @@ impl SqsModel {
         })
     }
 
-    /// Deletes a message whose work is done.
+    /// Deletes a message that was processed.
     pub fn delete(&self, taken: &Taken) {
         lock(&self.messages)
             .all
             .retain(|one| one.number != taken.number);
     }
 
-    /// Delivers a message that was taken once more, after this long.
+    /// Delivers a duplicate of a message after a delay.
     pub fn duplicate(&self, taken: &Taken, after: Duration) {
         self.put(taken.request.clone(), after, true);
     }
 
-    /// When the next message can be taken.
+    /// Returns the time at which the next message can be received.
     pub fn next(&self) -> Option<Duration> {
         let messages = lock(&self.messages);
         messages.all.iter().map(|one| one.visible).min()
     }
 
-    /// Every message, hidden or not.
+    /// Returns the requests of all messages, hidden or not.
     pub fn requests(&self) -> Vec<Request> {
         let messages = lock(&self.messages);
         messages.all.iter().map(|one| one.request.clone()).collect()
     }
 
-    /// How many messages were sent so far.
+    /// Returns the number of messages that were sent until now.
     pub fn sent(&self) -> u64 {
         lock(&self.messages).sent
     }
 
-    /// Loses every message.
+    /// Removes every message, without delivery.
     pub fn lose_all(&self) {
         lock(&self.messages).all.clear();
     }
 
-    /// From now on nothing can be sent, or everything again.
+    /// Makes every send fail, or succeed again.
     pub fn set_broken(&self, broken: bool) {
         lock(&self.messages).broken = broken;
     }
 
     fn put(&self, request: Request, after: Duration, is_copy: bool) {
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-        let visible = self.clock.now() + Duration::from_secs(seconds).min(Self::LONGEST);
+        let visible = self.clock.now() + Duration::from_secs(seconds).min(Self::MAX_DELAY);
         let mut messages = lock(&self.messages);
         messages.count += 1;
         let number = messages.count;

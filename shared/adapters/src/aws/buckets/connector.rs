@@ -1,4 +1,4 @@
-//! How the SDK's requests to hosts that users name are sent: through the same gate as all others.
+//! The HTTP client of the S3 SDK for hosts that users name: it applies the same checks as all other clients.
 
 use crate::tenant_http::{self, Clients};
 use aws_sdk_s3::config::http::{HttpRequest, HttpResponse};
@@ -16,16 +16,16 @@ use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of an answer that refuses.
-const REFUSAL: usize = 1 << 20;
+/// The limit of the body of an answer without success, in bytes.
+const ERROR_BODY_LIMIT: usize = 1 << 20;
 
-/// Sends requests as a connection says, and passes on so many bytes of an answer.
+/// An HTTP client for one connection, with a limit of the bytes of an answer.
 #[derive(Clone)]
 pub(super) struct Gate {
     clients: Arc<Clients>,
-    how: Arc<Connection>,
-    most: usize,
-}
+    connection: Arc<Connection>,
+        limit: usize,
+    }
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,15 +34,15 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    pub fn new(clients: Arc<Clients>, how: Connection, most: usize) -> Self {
+    pub fn new(clients: Arc<Clients>, connection: Connection, limit: usize) -> Self {
         Self {
             clients,
-            how: Arc::new(how),
-            most,
+            connection: Arc::new(connection),
+            limit,
         }
     }
 
-    /// The gate as the SDK takes it.
+    /// Converts the gate to the SDK's type of an HTTP client.
     pub fn into_client(self) -> SharedHttpClient {
         http_client_fn(move |_: &HttpConnectorSettings, _: &RuntimeComponents| {
             SharedHttpConnector::new(self.clone())
@@ -56,16 +56,16 @@ impl Gate {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string())
             .map_err(|error| ConnectorError::user(error.into()))?;
-        // The parser takes dots out of a path; what is there then is another object.
+        // The parser resolves dots in a path: the result would be the URL of another object.
         if url.path() != parts.uri.path() {
-            let what = "the object's URL does not match its key";
-            let told = PortError::new(ErrorKind::Invalid, what);
-            return Err(ConnectorError::user(told.into()));
+            let message = "the object's URL does not match its key";
+            let error = PortError::new(ErrorKind::Invalid, message);
+            return Err(ConnectorError::user(error.into()));
         }
         let place = url.host_str().unwrap_or_default().to_owned();
         let client = self
             .clients
-            .client(&url, &self.how)
+            .client(&url, &self.connection)
             .map_err(|error| ConnectorError::user(error.into()))?;
         let body = body.bytes().map(|bytes| Body::from(bytes.to_vec()));
         let request = client
@@ -73,31 +73,31 @@ impl Gate {
             .headers(parts.headers)
             .body(body.unwrap_or_default());
         let response = request.send().await.map_err(|error| {
-            let told = tenant_http::unreachable(&error, &place).into();
+            let source = tenant_http::unreachable(&error, &place).into();
             match error.is_timeout() {
-                true => ConnectorError::timeout(told),
-                false => ConnectorError::io(told),
+                true => ConnectorError::timeout(source),
+                false => ConnectorError::io(source),
             }
         })?;
-        let most = match response.status().is_success() {
-            true => self.most,
-            false => REFUSAL,
+        let limit = match response.status().is_success() {
+            true => self.limit,
+            false => ERROR_BODY_LIMIT,
         };
         let response = http::Response::<Body>::from(response);
-        let response = response.map(|body| SdkBody::from_body_1_x(Limited::new(body, most)));
+        let response = response.map(|body| SdkBody::from_body_1_x(Limited::new(body, limit)));
         HttpResponse::try_from(response).map_err(|error| ConnectorError::user(error.into()))
     }
 }
 
-/// What the gate, or a client behind it, said of a request that was not answered.
-pub(super) fn told<E>(error: &SdkError<E, HttpResponse>) -> Option<&PortError> {
+/// Returns the [`PortError`] with which the gate failed to send a request, if it did.
+pub(super) fn port_error<E>(error: &SdkError<E, HttpResponse>) -> Option<&PortError> {
     let SdkError::DispatchFailure(failure) = error else {
         return None;
     };
     let mut source = failure.as_connector_error()?.source();
     while let Some(error) = source {
-        if let Some(told) = error.downcast_ref() {
-            return Some(told);
+        if let Some(port_error) = error.downcast_ref() {
+            return Some(port_error);
         }
         source = error.source();
     }

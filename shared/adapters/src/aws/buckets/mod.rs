@@ -1,8 +1,8 @@
-//! Buckets that users name, of anybody who speaks S3.
+//! Buckets that users name, on any service with S3's API.
 
 mod connector;
 
-use super::error::{said, to_error};
+use super::error::{status_and_code, to_error};
 use super::role::Installation;
 use crate::tenant_http::Clients;
 use async_trait::async_trait;
@@ -27,16 +27,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Bytes of one page of a list: a thousand keys of a thousand bytes, each written with three, and what is said of them.
-const PAGE: usize = 8 << 20;
-/// Pages of a list that bring nothing.
+/// The limit of one page of a list, in bytes: 1,000 keys of 1,000 bytes, each byte written as three, and their attributes.
+const PAGE_LIMIT: usize = 8 << 20;
+/// The number of successive pages without entries that are accepted.
 const EMPTY_PAGES: usize = 10;
-/// Before the second try; the step itself is tried again, too.
+/// The delay before the second attempt. The step itself is also retried.
 const BACKOFF: Duration = Duration::from_millis(200);
-/// What is allocated for an object before its bytes are there, whatever length it announces.
-const FIRST: u64 = 1 << 20;
+/// The greatest buffer that is allocated for an object before its bytes arrive, in bytes.
+const INITIAL_CAPACITY: u64 = 1 << 20;
 
-/// Everybody's buckets.
+/// The adapter of the port [`Buckets`] for services with S3's API.
 #[derive(Clone, Default)]
 pub struct S3Buckets {
     clients: Arc<Clients>,
@@ -44,12 +44,12 @@ pub struct S3Buckets {
 }
 
 impl S3Buckets {
-    /// No host known yet; the installation's own role is what the environment says when it is asked for.
+    /// Creates the adapter; the installation's own role is read from the environment when it is first needed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a role that is known.
+    /// Creates the adapter with the installation's role from loaded settings.
     pub fn with_role(settings: &SdkConfig) -> Self {
         Self {
             installation: Installation::known(settings),
@@ -57,7 +57,7 @@ impl S3Buckets {
         }
     }
 
-    /// Who asks; nobody in particular when there is neither an access key nor a role.
+    /// Returns the credentials for an address; `None` for anonymous access, without an access key or role.
     async fn login(&self, address: &BucketAddress) -> Result<Option<SharedCredentialsProvider>> {
         if address.as_installation {
             return self.installation.role().await.map(Some);
@@ -74,11 +74,11 @@ impl S3Buckets {
         address: &BucketAddress,
         host: &str,
         login: Option<SharedCredentialsProvider>,
-        most: usize,
-    ) -> Client {
-        let how = &address.connection;
-        let gate = Gate::new(self.clients.clone(), how.clone(), most);
-        let timeouts = TimeoutConfig::builder().operation_timeout(how.timeout);
+            limit: usize,
+        ) -> Client {
+        let connection = &address.connection;
+        let gate = Gate::new(self.clients.clone(), connection.clone(), limit);
+        let timeouts = TimeoutConfig::builder().operation_timeout(connection.timeout);
         let config = Builder::new()
             .behavior_version(BehaviorVersion::latest())
             .http_client(gate.into_client())
@@ -88,7 +88,7 @@ impl S3Buckets {
             .disable_s3_express_session_auth(true)
             .timeout_config(timeouts.build())
             .retry_config(RetryConfig::standard().with_initial_backoff(BACKOFF))
-            // Not all who speak S3 know the header that asks for it; TLS and the ETag are there.
+            // Not all services support the header that requests checksums; TLS and the ETag protect the content.
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         let config = match login {
             Some(login) => config.credentials_provider(login),
@@ -102,13 +102,13 @@ impl S3Buckets {
 impl Buckets for S3Buckets {
     async fn open(&self, address: &BucketAddress) -> Result<Arc<dyn Bucket>> {
         let endpoint = Url::parse(&address.endpoint).map_err(|error| {
-            let what = format!("'{}': {error}", address.endpoint);
-            PortError::new(ErrorKind::Invalid, what)
+            let message = format!("'{}': {error}", address.endpoint);
+            PortError::new(ErrorKind::Invalid, message)
         })?;
         let host = endpoint.host_str().unwrap_or_default();
         let login = self.login(address).await?;
         Ok(Arc::new(S3Bucket {
-            lists: self.client(address, host, login.clone(), PAGE),
+            lists: self.client(address, host, login.clone(), PAGE_LIMIT),
             objects: self.client(address, host, login, usize::MAX),
             name: address.name.clone(),
             place: format!("{}/{}", address.endpoint, address.name),
@@ -116,7 +116,7 @@ impl Buckets for S3Buckets {
     }
 }
 
-/// `s3.amazonaws.com` is the endpoint of one region; others have their own.
+/// Returns the endpoint of a region in place of `s3.amazonaws.com`, which is the endpoint of one region only.
 fn endpoint_of(endpoint: &str, region: &str) -> String {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     match endpoint {
@@ -127,20 +127,20 @@ fn endpoint_of(endpoint: &str, region: &str) -> String {
     }
 }
 
-/// The region that requests are signed for: `s3.eu-west-1.amazonaws.com` tells it.
+/// Returns the region that requests are signed for: the given one, or that of a host such as `s3.eu-west-1.amazonaws.com`.
 fn region(given: &str, host: &str) -> String {
-    let told = || {
+    let from_host = || {
         let name = host.strip_suffix(".amazonaws.com")?;
         let (_, region) = name.split_once("s3.").or_else(|| name.split_once("s3-"))?;
         region.rsplit('.').next()
     };
     match given {
-        "" => told().unwrap_or("us-east-1").to_owned(),
+        "" => from_host().unwrap_or("us-east-1").to_owned(),
         given => given.to_owned(),
     }
 }
 
-/// Hosts that want the bucket in front of their name; others want it in the path.
+/// Returns whether a host expects the bucket as a prefix of its name; other hosts expect it in the path.
 fn puts_buckets_into_names(host: &str) -> bool {
     [".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com"]
         .iter()
@@ -151,15 +151,17 @@ struct S3Bucket {
     lists: Client,
     objects: Client,
     name: String,
-    /// For messages.
+    /// The endpoint and the bucket, for messages.
     place: String,
 }
 
 #[async_trait]
 impl Bucket for S3Bucket {
-    async fn list(&self, prefix: &str, most: usize) -> Result<Vec<BucketEntry>> {
-        let what = format!("list '{}'", self.place);
-        let broken = |why: &str| PortError::new(ErrorKind::Unreadable, format!("{what}: {why}"));
+    async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<BucketEntry>> {
+        let operation = format!("list '{}'", self.place);
+        let broken = |reason: &str| {
+            PortError::new(ErrorKind::Unreadable, format!("{operation}: {reason}"))
+        };
         let (mut found, mut next, mut empty) = (Vec::new(), None, 0);
         loop {
             let request = self
@@ -172,11 +174,11 @@ impl Bucket for S3Bucket {
             let page = request
                 .send()
                 .await
-                .map_err(|error| failure(&what, &error))?;
-            // The parser takes half a page for a short one.
+                .map_err(|error| failure(&operation, &error))?;
+            // The parser accepts a truncated page, so compare the number of entries with the announced one.
             let entries = page.contents.as_ref().map_or(0, Vec::len);
             let count = page.key_count.and_then(|count| usize::try_from(count).ok());
-            let (Some(goes_on), true) = (page.is_truncated, count.is_none_or(|n| n == entries))
+            let (Some(is_truncated), true) = (page.is_truncated, count.is_none_or(|n| n == entries))
             else {
                 return Err(broken("the response is not a complete page of the list"));
             };
@@ -191,40 +193,40 @@ impl Bucket for S3Bucket {
                     size: u64::try_from(object.size.unwrap_or_default()).unwrap_or_default(),
                 });
             }
-            if found.len() > most {
-                let what = format!("{what}: it has more than {most} objects, which is the limit");
-                return Err(PortError::new(ErrorKind::Invalid, what));
+            if found.len() > limit {
+                let message = format!("{operation}: more than {limit} objects, which is the limit");
+                return Err(PortError::new(ErrorKind::Invalid, message));
             }
             empty = if found.len() == before { empty + 1 } else { 0 };
             next = page.next_continuation_token;
-            match (goes_on, &next) {
+            match (is_truncated, &next) {
                 (false, _) => return Ok(found),
                 (true, Some(_)) if empty < EMPTY_PAGES => {}
                 (true, _) => {
-                    return Err(broken("the list goes on, and does not say where"));
+                    return Err(broken("the list is truncated but has no continuation token"));
                 }
             }
         }
     }
 
     async fn get(&self, key: &str, limit: u64) -> Result<Option<BucketObject>> {
-        let what = format!("read '{}/{key}'", self.place);
+        let operation = format!("read '{}/{key}'", self.place);
         let request = self.objects.get_object().bucket(&self.name).key(key);
         let answer = match request.send().await {
             Ok(answer) => answer,
-            Err(error) if said(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
+            Err(error) if status_and_code(&error).is_some_and(|(_, code)| code == "NoSuchKey") => {
                 return Ok(None);
             }
-            Err(error) => return Err(failure(&what, &error)),
+            Err(error) => return Err(failure(&operation, &error)),
         };
         let Some(etag) = answer.e_tag else {
-            let what = format!("{what}: the answer has no ETag");
-            return Err(PortError::new(ErrorKind::Unreadable, what));
+            let message = format!("{operation}: the answer has no ETag");
+            return Err(PortError::new(ErrorKind::Unreadable, message));
         };
         let announced = answer
             .content_length
             .and_then(|length| u64::try_from(length).ok());
-        let bytes = body(answer.body, announced.unwrap_or_default(), limit, &what).await?;
+        let bytes = body(answer.body, announced.unwrap_or_default(), limit, &operation).await?;
         Ok(Some(BucketObject {
             etag: bare(&etag),
             bytes,
@@ -232,41 +234,49 @@ impl Bucket for S3Bucket {
     }
 }
 
-/// What the host said, or why it was not asked.
-fn failure<E: ProvideErrorMetadata>(what: &str, error: &SdkError<E, HttpResponse>) -> PortError {
-    match connector::told(error) {
-        Some(told) => PortError {
-            message: format!("{what}: {told}"),
-            ..told.clone()
+/// Converts the error of an operation: the host's answer, or the reason why the request was not sent.
+fn failure<E: ProvideErrorMetadata>(
+    operation: &str,
+    error: &SdkError<E, HttpResponse>,
+) -> PortError {
+    match connector::port_error(error) {
+        Some(not_sent) => PortError {
+            message: format!("{operation}: {not_sent}"),
+            ..not_sent.clone()
         },
         None => {
-            let mut told = to_error(what, error);
+            let mut failure = to_error(operation, error);
             let raw = error.raw_response();
             if let Some(region) = raw.and_then(|raw| raw.headers().get("x-amz-bucket-region")) {
                 let safe = |c: char| c.is_ascii_alphanumeric() || c == '-';
                 let region: String = region.chars().filter(|c| safe(*c)).take(32).collect();
-                told.message.push_str(&format!(" (its region is {region})"));
-            }
-            told
+                    failure.message.push_str(&format!(" (the bucket's region is {region})"));
+                }
+                failure
         }
     }
 }
 
-/// The bytes of an object, at most `limit`.
-async fn body(mut stream: ByteStream, announced: u64, limit: u64, what: &str) -> Result<Bytes> {
+/// Reads the bytes of an object. Fails if there are more than `limit`.
+async fn body(
+    mut stream: ByteStream,
+    announced: u64,
+    limit: u64,
+    operation: &str,
+) -> Result<Bytes> {
     let too_long = || {
-        let what = format!("{what}: it is larger than {limit} bytes, which is the limit");
-        PortError::new(ErrorKind::Invalid, what)
+        let message = format!("{operation}: larger than {limit} bytes, which is the limit");
+        PortError::new(ErrorKind::Invalid, message)
     };
     if announced > limit {
         return Err(too_long());
     }
-    let mut bytes = BytesMut::with_capacity(announced.min(FIRST) as usize);
+    let mut bytes = BytesMut::with_capacity(announced.min(INITIAL_CAPACITY) as usize);
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|_| {
             PortError::new(
                 ErrorKind::Unavailable,
-                format!("{what}: the body broke off"),
+                format!("{operation}: the body is incomplete"),
             )
         })?;
         if (bytes.len() + chunk.len()) as u64 > limit {
@@ -277,7 +287,7 @@ async fn body(mut stream: ByteStream, announced: u64, limit: u64, what: &str) ->
     Ok(bytes.freeze())
 }
 
-/// A key as it is, from how it was written in a list.
+/// Decodes a key of a list, which is URL-encoded.
 fn decoded(key: &str) -> String {
     let pairs = format!("k={}", key.replace('&', "%26"));
     let mut pairs = url::form_urlencoded::parse(pairs.as_bytes());

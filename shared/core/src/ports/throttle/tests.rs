@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A host that fails and counts each request.
 struct Failing {
     error: PortError,
-    asked: AtomicUsize,
+    requests: AtomicUsize,
 }
 
 #[async_trait]
@@ -19,7 +19,7 @@ impl Git for Failing {
         _: &GitAuth,
         _: Option<&Commit>,
     ) -> Result<Commit> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         Err(self.error.clone())
     }
 
@@ -39,7 +39,7 @@ impl World {
         let clock = Arc::<TestClock>::default();
         let host = Arc::new(Failing {
             error,
-            asked: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
         });
         let blobs = Arc::<MemoryBlobs>::default();
         let mut ports = testing::ports(blobs, Arc::<MemoryQueue>::default(), clock.clone());
@@ -54,8 +54,8 @@ impl World {
         answer.now_or_never().unwrap().unwrap_err()
     }
 
-    fn asked(&self) -> usize {
-        self.host.asked.swap(0, Ordering::Relaxed)
+    fn take_count(&self) -> usize {
+        self.host.requests.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -68,7 +68,7 @@ fn failing_sources_of_a_tenant_take_nothing_from_another() {
     for _ in 0..500 {
         world.ask("team-a", URL, &anyone);
     }
-    assert_eq!(world.asked(), 100);
+    assert_eq!(world.take_count(), 100);
     let error = world.ask("team-a", URL, &anyone);
     assert_eq!(
         error.message,
@@ -86,13 +86,13 @@ fn failing_sources_of_a_tenant_take_nothing_from_another() {
         world.ask("team-a", other, &anyone).message,
         "no such repository"
     );
-    assert_eq!(world.asked(), 2);
+    assert_eq!(world.take_count(), 2);
     // An hour later 600 more.
     world.clock.advance(Duration::from_secs(60));
     for _ in 0..50 {
         world.ask("team-a", URL, &anyone);
     }
-    assert_eq!(world.asked(), 10);
+    assert_eq!(world.take_count(), 10);
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn a_host_that_asks_for_fewer_requests_is_left_alone_by_that_login() {
     let token = GitAuth::Bearer(Secret::new("t"));
     world.ask("team-a", URL, &anyone);
     world.ask("team-a", URL, &anyone);
-    assert_eq!(world.asked(), 1);
+    assert_eq!(world.take_count(), 1);
     world.ask("team-a", URL, &token);
     world.ask("team-b", URL, &anyone);
-    assert_eq!(world.asked(), 2);
+    assert_eq!(world.take_count(), 2);
     world.clock.advance(Duration::from_secs(301));
     world.ask("team-a", URL, &anyone);
-    assert_eq!(world.asked(), 1);
+    assert_eq!(world.take_count(), 1);
 }
 
 #[test]

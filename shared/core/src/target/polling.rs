@@ -1,4 +1,4 @@
-//! Waiting for objects on a cluster: looks with growing pauses, for as long as the step and what is waited for have time.
+//! Waits for live objects: polls with growing pauses, until the step or the object has no more time.
 
 use super::Target;
 use crate::health;
@@ -6,11 +6,11 @@ use crate::ports::{Clock, PortError};
 use driftless_manifest::{Object, ObjectId};
 use std::time::Duration;
 
-/// The first pause between two looks, and the longest; they double.
+/// The first pause between two polls; the pauses double.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// See [`FIRST_PAUSE`].
+/// The longest pause between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// How long definitions and namespaces may take until they can be used.
+/// The time within which CRDs and namespaces must become usable.
 const ESTABLISHED: Duration = Duration::from_secs(20);
 
 /// The pauses of one wait.
@@ -18,24 +18,24 @@ pub(crate) struct Pauses {
     next: Duration,
 }
 
-/// What to do about something that is not there yet.
+/// The next action of a wait for an object that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paused {
-    /// Look again.
-    Look,
-    /// Look with the next step: this one has no more time to wait.
+    /// Poll again.
+    Poll,
+    /// Continue in the next step: this one has no more time to wait.
     StepEnds,
-    /// Give up: it takes too long.
+    /// Give up: the wait takes too long.
     TooLate,
 }
 
 impl Pauses {
-    /// None was made yet.
+    /// Returns the pauses of a new wait.
     pub fn new() -> Self {
         Self { next: FIRST_PAUSE }
     }
 
-    /// Pauses before the next look, unless it `is_late` or the step ends its waits (at `step_ends`, since 1970) before that.
+    /// Pauses before the next poll, unless the wait `is_late`, or the step ends its waits (at `step_ends`, since 1970) before that.
     pub async fn pause(&mut self, clock: &dyn Clock, is_late: bool, step_ends: Duration) -> Paused {
         if is_late {
             return Paused::TooLate;
@@ -45,22 +45,22 @@ impl Pauses {
         }
         clock.sleep(self.next).await;
         self.next = LONGEST_PAUSE.min(self.next * 2);
-        Paused::Look
-    }
+        Paused::Poll
+        }
 
-    /// Pauses before the next look at something that is there in a moment; false when `end` (since 1970) is before that.
+        /// Pauses before the next poll of an object that is expected soon; returns `false` if `end` (since 1970) is before that.
     pub async fn until(&mut self, clock: &dyn Clock, end: Duration) -> bool {
-        self.pause(clock, false, end).await == Paused::Look
+        self.pause(clock, false, end).await == Paused::Poll
     }
 }
 
-/// Why what was made cannot be used.
+/// The reason why an applied object cannot be used.
 pub(crate) enum NotEstablished {
-    /// It takes longer than so many seconds.
+    /// The object is not usable after this number of seconds.
     Late(ObjectId, u64),
-    /// It was deleted meanwhile.
+    /// The object was deleted meanwhile.
     Deleted(ObjectId),
-    /// The cluster's.
+    /// The cluster returned an error.
     Cluster(PortError),
 }
 
@@ -70,17 +70,17 @@ impl From<PortError> for NotEstablished {
     }
 }
 
-/// Waits until definitions and namespaces, as their applies answered them, can be used by what is applied next.
+/// Waits until CRDs and namespaces, given as their applies returned them, can be used by the next objects.
 ///
 /// # Errors
 /// See [`NotEstablished`].
-pub(crate) async fn established(
+pub(crate) async fn wait_until_established(
     target: &Target,
     clock: &dyn Clock,
-    made: &[&Object],
+    applied: &[&Object],
 ) -> Result<(), NotEstablished> {
     let end = clock.now() + ESTABLISHED;
-    for object in made {
+    for object in applied {
         if health::is_current(object) {
             continue;
         }
