@@ -1,27 +1,25 @@
-//! What hostile input may cost: one counter of time and memory for every engine.
+//! The cost limits for hostile input: one counter of time and memory for every engine.
 //!
-//! The caller's options say how much of each there is ([`FuelLimits`]); the engine makes a [`Fuel`] of them and charges it
-//! before it spends time or makes something. [`OutOfFuel`] says which of the four ran out; each engine makes its own error of
-//! it, with the place. A fuel that has run out stays so: what swallows one error meets the next.
+//! The caller's options set the limits ([`FuelLimits`]); the engine creates a [`Fuel`] from them and charges it before it spends time or allocates something. [`OutOfFuel`] names which of the four ran out; each engine converts it to its own error, with the place. Steps that have run out stay so: after one ignored error, the next charge fails as well.
 //!
 //! | | one unit |
 //! | --- | --- |
-//! | steps | about 50 ns of work: a comparison, a visited value, 16 to 64 bytes of text |
+//! | steps | about 50 ns of work: a comparison, a visited value, 16 to 64 bytes of input |
 //! | bytes | a byte of text or output |
-//! | nodes | a value in memory: a scalar, a list; a map is five; 64 bytes of text are one more where texts are kept |
-//! | depth | a level of nesting: what is deeper is never made, so that it can be walked and dropped by recursion |
+//! | nodes | a value in memory: a scalar, a list; a map is five; 64 bytes of a string are one more where strings are kept |
+//! | depth | a level of nesting: deeper values are never created, so that values can be walked and dropped by recursion |
 //!
 //! The limits of the engines, all of them defaults of the types named:
 //!
-//! | what is read or made | steps | bytes | nodes | depth | and |
+//! | input or result | steps | bytes | nodes | depth | other limits |
 //! | --- | --- | --- | --- | --- | --- |
-//! | one YAML text ([`yaml::Limits`](crate::yaml::Limits)), aliases expanded and tags in full | the caller's | 16 MiB | 1,000,000 | 1,000 | 50,000 documents |
+//! | one YAML file ([`yaml::Limits`](crate::yaml::Limits)), aliases expanded and tags in full | the caller's | 16 MiB | 1,000,000 | 1,000 | 50,000 documents |
 //! | one kustomize build (`driftless_kustomize::Limits`) | 40,000,000 | 64 MiB of files | 1,500,000 | 1,000 in an object | 64 levels of bases, 5,000 kustomizations, 50,000 objects, 64 MiB of output |
-//! | a kustomization, or YAML inside of a value | the build's | 4 MiB inside of a value | 250,000 | 1,000 | |
-//! | the selectors of one list (`driftless_kustomize::SelectorBudget`) | 40,000,000 | | | | 64 KiB and 1,000 Unicode classes an expression |
-//! | the substitution in all objects of a build | 40,000,000 | 16 MiB a text, 96 MiB in all | 4,000,000 | 64 expansions | 20,000,000 steps a text |
-//! | the templates of a chart (`driftless_gotmpl::Limits`) | 20,000,000 | 64 MiB | 250,000 variables at one time | 1,000 templates | 600,000 tokens, 500 actions or parentheses in each other |
-//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB an archive, 120 MiB in all, 5 MiB a file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one text of values | 32 subcharts, 64 directories | 20,000 files |
+//! | a kustomization, or YAML inside a value | the build's | 4 MiB inside a value | 250,000 | 1,000 | |
+//! | the selectors of one list (`driftless_kustomize::SelectorBudget`) | 40,000,000 | | | | 64 KiB and 1,000 Unicode classes for each expression |
+//! | the substitution in all objects of a build | 40,000,000 | 16 MiB for each string, 96 MiB in total | 4,000,000 | 64 expansions | 20,000,000 steps for each string |
+//! | the templates of a chart (`driftless_gotmpl::Limits`) | 20,000,000 | 64 MiB | 250,000 variables at one time | 1,000 templates | 600,000 tokens, 500 nested actions or parentheses |
+//! | the files of a chart (`driftless_helm::LoadLimits`) | 40,000,000 | 100 MiB for each archive, 120 MiB in total, 5 MiB for each file (Helm 3), 8 MiB of values | 400,000 in all YAML of the chart and its subcharts, 200,000 in one values file | 32 subcharts, 64 directories | 20,000 files |
 //! | the documents that a chart renders | 25,000,000 | | 5,000,000, with a post-renderer 1,000,000 | 1,000 | |
 //! | one SOPS file | 20,000,000 | 16 MiB | 500,000 | 1,000 | 512 keys, a rule of 4 KiB |
 
@@ -29,7 +27,7 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::fmt;
 
-/// How much there is of each.
+/// The limits of a [`Fuel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FuelLimits {
     /// Steps of work.
@@ -43,7 +41,7 @@ pub struct FuelLimits {
 }
 
 impl FuelLimits {
-    /// No limit at all, to name the ones that there are: `FuelLimits { bytes: 10, ..FuelLimits::NONE }`.
+    /// No limits, as the base of some: `FuelLimits { bytes: 10, ..FuelLimits::NONE }`.
     pub const NONE: Self = Self {
         steps: usize::MAX,
         bytes: usize::MAX,
@@ -52,7 +50,7 @@ impl FuelLimits {
     };
 }
 
-/// What a [`Fuel`] counts.
+/// The units that a [`Fuel`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FuelKind {
     /// Steps of work.
@@ -76,28 +74,28 @@ impl fmt::Display for FuelKind {
     }
 }
 
-/// One of the limits is met.
+/// The error of a limit that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {limit} {which}")]
 pub struct OutOfFuel {
-    /// What ran out.
+    /// The unit that ran out.
     pub which: FuelKind,
-    /// How much of it there was.
+    /// The limit of that unit.
     pub limit: usize,
 }
 
-/// Bytes of text that count as one more node.
+/// Bytes of a string that count as one more node.
 const TEXT_PER_NODE: usize = 64;
 
-/// The nodes that a map counts as, beside itself: in JSON its table has room for eleven fields, however few there are.
+/// The nodes that a map counts as, in addition to itself: in JSON its table has room for at least eleven fields.
 pub const MAP_NODES: usize = 4;
 
-/// The nodes that a scalar with a text of `length` bytes counts as.
+/// Returns the nodes that a scalar with a string of `length` bytes counts as.
 pub fn text_nodes(length: usize) -> usize {
     1 + length / TEXT_PER_NODE
 }
 
-/// The nodes that a JSON value counts as, with all that is in it.
+/// Returns the nodes that a JSON value counts as, with its contents.
 pub fn value_nodes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
@@ -111,8 +109,7 @@ pub fn value_nodes(value: &Value) -> usize {
     }
 }
 
-/// What one piece of work has spent of its [`FuelLimits`]. Charged through a shared reference, so that everything that takes
-/// part in the work can hold one; it belongs to one thread.
+/// The counters of one piece of work, with its [`FuelLimits`]. Charged through a shared reference, so that every part of the work can hold one; it belongs to one thread.
 #[derive(Debug)]
 pub struct Fuel {
     limits: FuelLimits,
@@ -122,7 +119,7 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// A full tank.
+    /// Returns a fuel of which nothing is spent.
     pub fn new(limits: FuelLimits) -> Self {
         Self {
             limits,
@@ -132,7 +129,7 @@ impl Fuel {
         }
     }
 
-    /// How much there was of each.
+    /// Returns the limits.
     pub fn limits(&self) -> FuelLimits {
         self.limits
     }
@@ -140,53 +137,53 @@ impl Fuel {
     /// Charges steps of work.
     ///
     /// # Errors
-    /// There are fewer left.
+    /// The limit is exceeded.
     #[inline]
     pub fn steps(&self, steps: usize) -> Result<(), OutOfFuel> {
         spend(&self.steps, steps, self.limits.steps, FuelKind::Steps)
     }
 
-    /// Charges bytes that are about to be read or made.
+    /// Charges bytes that are about to be read or created.
     ///
     /// # Errors
-    /// There are fewer left.
+    /// The limit is exceeded.
     #[inline]
     pub fn bytes(&self, bytes: usize) -> Result<(), OutOfFuel> {
         spend(&self.bytes, bytes, self.limits.bytes, FuelKind::Bytes)
     }
 
-    /// Charges values that are about to be made.
+    /// Charges values that are about to be created.
     ///
     /// # Errors
-    /// There are fewer left.
+    /// The limit is exceeded.
     #[inline]
     pub fn nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
         spend(&self.nodes, nodes, self.limits.nodes, FuelKind::Nodes)
     }
 
-    /// Checks a level that is about to be made: `levels` with it.
+    /// Checks a level of nesting that is about to be created: `levels` includes it.
     ///
     /// # Errors
-    /// There are more than there may be.
+    /// The limit is exceeded.
     #[inline]
     pub fn depth(&self, levels: usize) -> Result<(), OutOfFuel> {
         check(levels, self.limits.depth, FuelKind::Depth)
     }
 
-    /// Whether so many bytes are left: asked before something is made whose size is known only then.
+    /// Checks that `bytes` are left, without charging them: for a value whose exact size is known only later.
     ///
     /// # Errors
-    /// There are fewer left.
+    /// The limit is exceeded.
     #[inline]
     pub fn room_for_bytes(&self, bytes: usize) -> Result<(), OutOfFuel> {
         let all = self.bytes.get().saturating_add(bytes);
         check(all, self.limits.bytes, FuelKind::Bytes)
     }
 
-    /// Whether so many values are left.
+    /// Checks that `nodes` are left, without charging them.
     ///
     /// # Errors
-    /// There are fewer left.
+    /// The limit is exceeded.
     #[inline]
     pub fn room_for_nodes(&self, nodes: usize) -> Result<(), OutOfFuel> {
         let all = self.nodes.get().saturating_add(nodes);
@@ -210,27 +207,27 @@ impl Fuel {
         }
     }
 
-    /// The bytes that are left.
+    /// Returns the bytes that are left.
     pub fn bytes_left(&self) -> usize {
         self.limits.bytes.saturating_sub(self.bytes.get())
     }
 
-    /// The values that are left.
+    /// Returns the values that are left.
     pub fn nodes_left(&self) -> usize {
         self.limits.nodes.saturating_sub(self.nodes.get())
     }
 
-    /// The values that were charged and not given back.
+    /// Returns the values that were charged and not given back.
     pub fn nodes_spent(&self) -> usize {
         self.nodes.get()
     }
 
-    /// The steps that were charged.
+    /// Returns the steps that were charged.
     pub fn steps_spent(&self) -> usize {
         self.steps.get()
     }
 
-    /// Gives values back that are no longer in memory, and the bytes of their texts. A fuel that has run out gets nothing back.
+    /// Gives back values that are no longer in memory, and the bytes of their strings. A unit that has run out gets nothing back.
     pub fn give_back(&self, nodes: usize, bytes: usize) {
         give_back(&self.nodes, nodes, self.limits.nodes);
         give_back(&self.bytes, bytes, self.limits.bytes);
@@ -290,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_spent_again() {
+    fn returned_fuel_can_be_spent_again() {
         let fuel = Fuel::new(LIMITS);
         assert_eq!(fuel.nodes(30), Ok(()));
         assert_eq!(fuel.bytes(15), Ok(()));
@@ -303,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_says_what_ran_out() {
+    fn the_error_names_the_unit_that_ran_out() {
         let error = Fuel::new(LIMITS).nodes(31).unwrap_err();
         assert_eq!(error.to_string(), "more than 30 values");
     }

@@ -1,5 +1,4 @@
-//! Label selectors: their text, as `labels.Parse` of k8s.io/apimachinery 0.36 reads it (pkg/labels/selector.go), and their
-//! object form in `matchLabels` and `matchExpressions`.
+//! Label selectors: as strings, with the grammar of `labels.Parse` of k8s.io/apimachinery 0.36 (pkg/labels/selector.go), and as objects with `matchLabels` and `matchExpressions`.
 
 use serde_json::Value;
 
@@ -39,10 +38,10 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Reads a text such as `app=x,tier in (a,b),!old`.
+    /// Parses a string such as `app=x,tier in (a,b),!old`.
     ///
     /// # Errors
-    /// The API server's message for a text that is not a selector.
+    /// The API server's message for a string that is not a selector.
     pub fn parse(text: &str) -> Result<Self, String> {
         Parser {
             tokens: scan(text),
@@ -54,7 +53,7 @@ impl LabelSelector {
     /// Reads a `LabelSelector` object; the empty one selects everything.
     ///
     /// # Errors
-    /// An unknown operator, and keys and values that labels cannot have.
+    /// An operator is unknown, or a key or value is not valid for labels.
     pub fn of_object(selector: &Value) -> Result<Self, String> {
         let mut out = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -80,19 +79,19 @@ impl LabelSelector {
         Ok(Self(out))
     }
 
-    /// Whether every object is selected.
+    /// Returns whether every object is selected.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a set of labels is selected; `value` finds a label's value by its key.
+    /// Returns whether a set of labels is selected; `value` returns a label's value by its key.
     pub fn matches<'l>(&self, value: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.0
             .iter()
             .all(|requirement| requirement.test.holds(value(&requirement.key)))
     }
 
-    /// Whether an object, as JSON, has labels that are selected.
+    /// Returns whether the labels of an object, as JSON, are selected.
     pub fn matches_object(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.matches(|key| labels.get(key).and_then(Value::as_str))
@@ -124,22 +123,22 @@ enum Operator {
     Below,
 }
 
-/// Checks a requirement, as `labels.NewRequirement` does: one message has all problems.
+/// Checks a requirement, like `labels.NewRequirement`: one message has all problems.
 fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Result<Requirement, String> {
     let mut problems = Vec::new();
     let key_problems = names::label_key(key);
     if !key_problems.is_empty() {
-        let why = key_problems.join("; ");
-        problems.push(format!("key: Invalid value: {key:?}: {why}"));
+        let reasons = key_problems.join("; ");
+        problems.push(format!("key: Invalid value: {key:?}: {reasons}"));
     }
     if matches!(operator, Operator::In | Operator::NotIn) && values.is_empty() {
-        let why = "for 'in', 'notin' operators, values set can't be empty";
-        problems.push(format!("values: Invalid value: []: {why}"));
+        let reason = "for 'in', 'notin' operators, values set can't be empty";
+        problems.push(format!("values: Invalid value: []: {reason}"));
     }
     if matches!(operator, Operator::Exists | Operator::Absent) && !values.is_empty() {
-        let why = "values set must be empty for exists and does not exist";
+        let reason = "values set must be empty for exists and does not exist";
         problems.push(format!(
-            "values: Invalid value: {}: {why}",
+            "values: Invalid value: {}: {reason}",
             Value::from(values.clone())
         ));
     }
@@ -155,11 +154,11 @@ fn requirement(key: &str, operator: Operator, values: Vec<String>) -> Result<Req
         }
     }
     for (index, value) in values.iter().enumerate() {
-        let why = names::label_value(value);
-        if !why.is_empty() {
-            let why = why.join("; ");
+        let reasons = names::label_value(value);
+        if !reasons.is_empty() {
+            let reasons = reasons.join("; ");
             problems.push(format!(
-                "values[{index}][{key}]: Invalid value: {value:?}: {why}"
+                "values[{index}][{key}]: Invalid value: {value:?}: {reasons}"
             ));
         }
     }
@@ -194,7 +193,7 @@ enum Kind {
     Binary(Operator),
 }
 
-/// A token and its text.
+/// A token with its characters.
 type Token = (Kind, String);
 
 fn kind_of(text: &str) -> Option<Kind> {
@@ -221,9 +220,9 @@ fn is_special(c: char) -> bool {
     matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<')
 }
 
-/// The tokens of a text; the last one is the end.
+/// Splits a string into tokens; the last one is the end.
 fn scan(text: &str) -> Vec<Token> {
-    // The real lexer takes a zero byte for the end.
+    // The real lexer treats a zero byte as the end.
     let text = text.split('\0').next().unwrap_or_default();
     let mut out = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
@@ -247,7 +246,7 @@ fn scan(text: &str) -> Vec<Token> {
     out
 }
 
-/// The longest operator at the start of a text. All special characters are one byte long.
+/// Finds the longest operator at the start of a string. All special characters are one byte long.
 fn scan_special(text: &str) -> (Kind, usize) {
     let run = text.find(|c| !is_special(c)).unwrap_or(text.len());
     let mut found = (Kind::Error, run);
@@ -267,7 +266,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// The next token; `in` and `notin` are identifiers where a value may stand.
+    /// Returns the next token; `in` and `notin` are identifiers where a value may occur.
     fn peek(&self) -> Token {
         let end = (Kind::End, String::new());
         let (kind, text) = self.tokens.get(self.at).cloned().unwrap_or(end);
@@ -298,7 +297,7 @@ impl Parser {
             }
             let requirement = self
                 .requirement()
-                .map_err(|why| format!("unable to parse requirement: {why}"))?;
+                .map_err(|error| format!("unable to parse requirement: {error}"))?;
             out.push(requirement);
             let (kind, text) = self.next();
             match kind {
@@ -327,10 +326,10 @@ impl Parser {
         if kind != Kind::Identifier {
             return Err(format!("found '{key}', expected: identifier"));
         }
-        let why = names::label_key(&key);
-        if !why.is_empty() {
-            let why = why.join("; ");
-            return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
+        let reasons = names::label_key(&key);
+        if !reasons.is_empty() {
+            let reasons = reasons.join("; ");
+            return Err(format!("<nil>: Invalid value: {key:?}: {reasons}"));
         }
         if negated {
             return requirement(&key, Operator::Absent, Vec::new());

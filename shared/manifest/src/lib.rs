@@ -1,9 +1,8 @@
-//! Files and objects, as every engine of driftless sees them.
+//! Files and objects, in the form that every engine of driftless uses.
 //!
-//! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's window on it: it follows links that
-//!   stay inside, refuses everything else and records what it was asked for in a [`ReadSet`].
-//! - [`yaml`]: YAML read and written as Go's `sigs.k8s.io/yaml` and kyaml do.
-//! - [`Fuel`]: what hostile input may cost, counted the same way by every engine; [`fuel`] has the table of all limits.
+//! - [`FileTree`]: the files of one revision, in memory. A [`Reader`] is one build's view of it: it follows links that stay inside, refuses other links, and records every read in a [`ReadSet`].
+//! - [`yaml`]: YAML, read and written compatibly with Go's `sigs.k8s.io/yaml` and kyaml.
+//! - [`Fuel`]: the cost of hostile input, counted in the same way by every engine; [`fuel`] has the table of all limits.
 //! - [`Object`], [`ObjectId`]: a Kubernetes object as JSON, and its identity; [`names`] and [`labels`]: Kubernetes' rules for names, and label
 //!   selectors; [`JsonPatch`].
 //!

@@ -1,4 +1,4 @@
-//! One build's view of a file tree: it follows links inside the tree, and records what was read.
+//! One build's view of a file tree: it follows links inside the tree, and records every read.
 
 use crate::{BlobId, EntryKind, FileTree, PathError, TreeIndex, TreePath};
 use bytes::Bytes;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// How many links one path may go through, as Linux allows.
+/// The most links that one path may go through, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// What a path leads to.
+/// The kind of a path's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -18,13 +18,13 @@ pub enum Kind {
     Dir,
 }
 
-/// Why a path could not be read. Names the path, never any content.
+/// The error of a path that cannot be read. It names the path, and never has any content.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The path, or a link on the way, is absolute or leaves the tree.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Nothing stands there.
+    /// The path does not exist.
     #[error("'{0}' does not exist")]
     Missing(TreePath),
     /// A directory where a file was expected.
@@ -33,7 +33,7 @@ pub enum ReadError {
     /// A file where a directory was expected.
     #[error("'{0}' is a file, not a directory")]
     NotDir(TreePath),
-    /// Links that lead to each other.
+    /// Links that form a loop.
     #[error("'{0}' goes through too many symbolic links")]
     LinkLoop(TreePath),
     /// A link to an absolute path.
@@ -44,17 +44,17 @@ pub enum ReadError {
     Filter {
         /// The file.
         path: TreePath,
-        /// What the filter said.
+        /// The error of the filter.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Turns a file's bytes into what a build sees: decryption.
+/// Converts a file's bytes before a build reads them: decryption.
 pub trait ReadFilter {
-    /// `None` leaves the bytes as they are.
+    /// Converts the content of a file; `None` leaves it unchanged.
     ///
     /// # Errors
-    /// Whatever makes the file unreadable; the text must not repeat its content.
+    /// The reason why the file cannot be read; the message must not repeat its content.
     fn filter(
         &self,
         path: &TreePath,
@@ -62,27 +62,27 @@ pub trait ReadFilter {
     ) -> Result<Option<Bytes>, Box<dyn std::error::Error + Send + Sync>>;
 }
 
-/// What a build found at a path.
+/// The state of a path when a build read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fingerprint {
     /// A file or link with this content.
     File(BlobId),
-    /// A directory that was only asked about.
+    /// A directory whose names were not listed.
     Dir,
     /// A directory whose names were listed: the id of the listing.
     List(BlobId),
-    /// Nothing.
+    /// The path did not exist.
     Absent,
 }
 
-/// Everything that one build asked of a tree. A tree that answers the same to all of it renders the same.
+/// All reads of one build. A tree for which all of them have the same result renders the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReadSet(BTreeMap<TreePath, Fingerprint>);
 
 impl ReadSet {
-    /// Whether `tree` answers every question of the build as it was answered then.
+    /// Returns whether every read of the build has the same result in `tree`.
     pub fn is_unchanged_in(&self, tree: &TreeIndex) -> bool {
         self.0.iter().all(|(path, then)| {
             *then
@@ -93,7 +93,7 @@ impl ReadSet {
         })
     }
 
-    /// The paths, in order.
+    /// Returns the paths, in order.
     pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
         self.0.keys()
     }
@@ -125,7 +125,7 @@ fn listing(tree: &TreeIndex, dir: &TreePath) -> Fingerprint {
     Fingerprint::List(BlobId::of(names.as_bytes()))
 }
 
-/// One build's window on a tree: follows links inside the tree, passes files through a filter, records what was asked.
+/// One build's view of a tree: it follows links inside the tree, passes files through a filter, and records every read.
 pub struct Reader<'t> {
     tree: &'t FileTree,
     filter: Option<&'t dyn ReadFilter>,
@@ -133,7 +133,7 @@ pub struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// A window without a filter.
+    /// Returns a reader without a filter.
     pub fn new(tree: &'t FileTree) -> Self {
         Self {
             tree,
@@ -142,7 +142,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A window whose files go through `filter`.
+    /// Returns a reader whose files go through `filter`.
     pub fn with_filter(tree: &'t FileTree, filter: &'t dyn ReadFilter) -> Self {
         Self {
             tree,
@@ -151,10 +151,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The file at `path`, links followed, filter applied.
+    /// Reads the file at `path`: follows links, and applies the filter.
     ///
     /// # Errors
-    /// Nothing there, a directory, a link that leaves the tree, or the filter's refusal.
+    /// The path does not exist, is a directory, or has a link that leaves the tree, or the filter refuses the file.
     pub fn read(&self, path: &TreePath) -> Result<Bytes, ReadError> {
         let (real, kind) = self
             .resolve(path)?
@@ -178,18 +178,18 @@ impl<'t> Reader<'t> {
         Ok(filtered.unwrap_or_else(|| content.clone()))
     }
 
-    /// What `path` leads to, links followed; `None` if nothing stands there.
+    /// Returns the kind of the target of `path`, after links; `None` if it does not exist.
     ///
     /// # Errors
-    /// A link that leaves the tree, or a loop of links.
+    /// A link leaves the tree, or links form a loop.
     pub fn kind(&self, path: &TreePath) -> Result<Option<Kind>, ReadError> {
         Ok(self.resolve(path)?.map(|(_, kind)| kind))
     }
 
-    /// The names in a directory with what they lead to, in order of name; dangling links are left out.
+    /// Lists the names in a directory with the kinds of their targets, in order of name; dangling links are left out.
     ///
     /// # Errors
-    /// Nothing there, a file, or a link that leaves the tree.
+    /// The path does not exist, is a file, or has a link that leaves the tree.
     pub fn list(&self, path: &TreePath) -> Result<Vec<(String, Kind)>, ReadError> {
         let (real, kind) = self
             .resolve(path)?
@@ -213,20 +213,20 @@ impl<'t> Reader<'t> {
         Ok(names)
     }
 
-    /// `path` with every link on the way followed; `None` if nothing stands there. Two paths that lead to one file resolve alike.
+    /// Returns `path` with every link resolved; `None` if it does not exist. Two paths to the same file have the same real path.
     ///
     /// # Errors
-    /// A link that leaves the tree, or a loop of links.
+    /// A link leaves the tree, or links form a loop.
     pub fn real_path(&self, path: &TreePath) -> Result<Option<TreePath>, ReadError> {
         Ok(self.resolve(path)?.map(|(real, _)| real))
     }
 
-    /// What was asked so far.
+    /// Returns the recorded reads.
     pub fn into_read_set(self) -> ReadSet {
         self.seen.into_inner()
     }
 
-    /// Follows links part by part, as an operating system would, and records each question.
+    /// Follows links part by part, like an operating system, and records each read.
     fn resolve(&self, path: &TreePath) -> Result<Option<(TreePath, Kind)>, ReadError> {
         let index = self.tree.index();
         let mut links = 0;

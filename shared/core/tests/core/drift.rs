@@ -1,4 +1,4 @@
-//! Holds the local drift detection against a real API server's dry-runs (`tests/oracle/drift`).
+//! Compares the local drift detection with a real API server's dry-runs (`tests/oracle/drift`).
 
 use driftless_core::apply::drift::{Drift, compare};
 use driftless_core::apply::normalize;
@@ -27,7 +27,7 @@ fn read(file: &str) -> String {
 }
 
 #[test]
-fn drift_as_a_dry_run_tells_it() {
+fn drift_detection_agrees_with_a_dry_run() {
     let cases: Vec<Case> = serde_json::from_str(&read("cases.json")).unwrap();
     let answers = read("answers.jsonl");
     let answers: Vec<Answer> = answers
@@ -35,7 +35,7 @@ fn drift_as_a_dry_run_tells_it() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(cases.len(), answers.len());
-    let (mut told, mut unknown, mut needless, mut missed) = (0, Vec::new(), Vec::new(), Vec::new());
+    let (mut correct, mut unknown, mut needless, mut missed) = (0, Vec::new(), Vec::new(), Vec::new());
     for (mut case, answer) in cases.into_iter().zip(answers) {
         assert_eq!(case.name, answer.name);
         normalize::object(&mut case.desired);
@@ -43,14 +43,14 @@ fn drift_as_a_dry_run_tells_it() {
             compare(&case.desired, &answer.live, "kustomize-controller"),
             answer.changed,
         ) {
-            (Drift::Unchanged, false) | (Drift::Configured, true) => told += 1,
+            (Drift::Unchanged, false) | (Drift::Configured, true) => correct += 1,
             (Drift::Unknown, _) => unknown.push(case.name),
             (Drift::Configured, false) => needless.push(case.name),
             (Drift::Unchanged, true) => missed.push(case.name),
         }
     }
     println!(
-        "told {told}, unknown {}, needless {}, missed {}",
+        "correct {correct}, unknown {}, needless {}, missed {}",
         unknown.len(),
         needless.len(),
         missed.len()

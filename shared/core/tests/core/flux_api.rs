@@ -39,7 +39,7 @@ fn properties(kind: FluxKind) -> Map<String, Value> {
     spec.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// What the types refuse of an object with this spec.
+/// Returns the error of the types for an object with this spec.
 fn refused(kind: FluxKind, spec: &Value) -> Option<String> {
     let object = json!({"apiVersion": format!("{}/v1", kind.group()), "kind": kind.as_str(),
         "metadata": {"name": "a", "namespace": "apps"}, "spec": spec});
@@ -151,14 +151,14 @@ fn what_the_types_refuse_is_marked() {
                 "{kind}, {field}: {message:?}"
             );
             if let Some(message) = message {
-                assert!(is_told(&message, row), "{kind}, {field}: {message}");
+                assert!(is_documented(&message, row), "{kind}, {field}: {message}");
             }
         }
     }
 }
 
-/// Whether the quoted message of a row is what the code says, with `X` and `KIND` for what differs.
-fn is_told(message: &str, row: &str) -> bool {
+/// Checks whether the quoted message of a row is the message of the code, with `X` and `KIND` for the parts that differ.
+fn is_documented(message: &str, row: &str) -> bool {
     let quoted = row.split('"').skip(1).step_by(2);
     let mut patterns = quoted.map(|text| {
         let pattern = regex::escape(text).replace("'X'", "'[a-z]+'");
@@ -167,7 +167,7 @@ fn is_told(message: &str, row: &str) -> bool {
     patterns.any(|pattern| pattern.is_match(message))
 }
 
-/// Refusals of fields that no type tells by itself: by the texts in the sources.
+/// Refusals of fields that no type reports itself, found by the strings in the sources.
 #[test]
 fn what_the_steps_refuse_has_a_row() {
     let text = Regex::new(r#""spec\.([a-zA-Z.]+)[^"]*? (?:is not supported|is a field of)"#);
@@ -178,9 +178,9 @@ fn what_the_steps_refuse_has_a_row() {
         for refusal in text.captures_iter(&code) {
             found += 1;
             let field = format!("| `{}`", &refusal[1]);
-            let told = |line: &str| line.starts_with(&field) && line.contains("refused");
+            let is_refused = |line: &str| line.starts_with(&field) && line.contains("refused");
             assert!(
-                DOCUMENT.lines().any(told),
+                DOCUMENT.lines().any(is_refused),
                 "{}: no row of a refused {field}",
                 file.display()
             );

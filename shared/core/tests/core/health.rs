@@ -49,7 +49,7 @@ struct ReadyCase {
 
 /// Expressions that get another answer than from Flux. A gap that closes fails the test.
 const GAPS: &[&str] = &[
-    // has(status.phase.x) of a text is an error here, false there.
+    // `has(status.phase.x)` of a string is an error here, and false in Flux.
     "478", "480", // google.protobuf.Struct{}: protobuf messages.
     "713", "714",
 ];

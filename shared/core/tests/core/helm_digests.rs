@@ -1,4 +1,4 @@
-//! Digests and names of HelmReleases against what helm-controller 1.6 says (`tests/oracle/helm-controller`), and its snapshots
+//! Compares digests and names of HelmReleases with those of helm-controller 1.6 (`tests/oracle/helm-controller`), and its snapshots
 //! of the records in the corpus.
 
 use driftless_core::flux::HelmRelease;

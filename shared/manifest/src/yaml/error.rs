@@ -1,46 +1,45 @@
-//! Errors of YAML texts, with file, line and column.
+//! Errors of YAML files, with file, line and column.
 
 use crate::fuel::{FuelKind, OutOfFuel};
 use std::fmt;
 
-/// A YAML text that was refused.
+/// The error of a YAML file that was refused.
 ///
-/// Shown as `file:line:column: what, what was expected`. Lines and columns count from 1, columns in characters. The text
-/// never repeats content of the document beyond the name of a key or an anchor.
+/// Displayed as `file:line:column: problem, expectation`. Lines and columns count from 1, columns in characters. The message never repeats content of the document except the name of a key or an anchor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {kind}")]
 pub struct YamlError {
-    /// The file as the caller named it.
+    /// The name of the file, given by the caller.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The kind of the problem.
     pub kind: YamlErrorKind,
 }
 
-/// What is wrong with a YAML text.
+/// The problem of a YAML file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum YamlErrorKind {
-    /// The bytes are no UTF-8.
+    /// The bytes are not UTF-8.
     #[error("the file is not UTF-8 text")]
     NotUtf8,
-    /// The text breaks YAML's grammar.
+    /// The file is not valid in YAML's grammar.
     #[error("not valid YAML: {0}")]
     Syntax(String),
-    /// A budget of [`Limits`](super::Limits) is used up.
-    #[error("more than {limit} {what}, which is the limit for one file")]
+    /// A limit of [`Limits`](super::Limits) is exceeded.
+    #[error("more than {limit} {unit}, which is the limit for one file")]
     Budget {
-        /// What was counted: bytes, levels, nodes, documents.
-        what: Budget,
+        /// The counted unit: bytes, levels, nodes or documents.
+        unit: Budget,
         /// The limit.
         limit: usize,
     },
-    /// What the caller has for all its work is used up, not the share of this text.
-    #[error("{0}, which is the limit for all that is read here")]
+    /// The limit of all of the caller's work is exceeded, not the limit of this file.
+    #[error("{0}, which is the limit for all files together")]
     Fuel(OutOfFuel),
-    /// The same key twice in one mapping.
+    /// A duplicate key in a mapping.
     #[error("duplicate key {key:?} in one mapping (first in line {first})")]
     DuplicateKey {
         /// The key.
@@ -48,13 +47,13 @@ pub enum YamlErrorKind {
         /// The line of the first one.
         first: usize,
     },
-    /// An alias to an anchor that no node before it has.
+    /// An alias whose anchor is not defined before it.
     #[error("an alias to an anchor that was not defined before it")]
     UnknownAnchor,
     /// A key that JSON cannot hold.
     #[error("a mapping key that is {0}, expected a string, a number or a boolean")]
     Key(&'static str),
-    /// `<<` with something that is no mapping.
+    /// A `<<` with a value that is not a mapping.
     #[error("a merge key (<<) needs a mapping or a list of mappings")]
     Merge,
     /// A tag that does not fit its value, or that JSON cannot hold.
@@ -65,16 +64,16 @@ pub enum YamlErrorKind {
     NotFinite,
 }
 
-/// What a budget counts.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
-    /// Bytes of text, with what aliases repeat.
+    /// Bytes, including those that aliases repeat.
     Bytes,
     /// Levels of nesting.
     Depth,
-    /// Nodes, with what aliases repeat.
+    /// Nodes, including those that aliases repeat.
     Nodes,
-    /// Documents.
+    /// Documents in the file.
     Documents,
 }
 
@@ -83,7 +82,7 @@ impl From<FuelKind> for Budget {
         match which {
             FuelKind::Nodes => Budget::Nodes,
             FuelKind::Depth => Budget::Depth,
-            // A text has no steps of its own.
+            // A file has no limit of steps.
             FuelKind::Bytes | FuelKind::Steps => Budget::Bytes,
         }
     }
@@ -100,7 +99,7 @@ impl fmt::Display for Budget {
     }
 }
 
-/// An error without its file: the inner functions do not know the name.
+/// An error without the name of its file, which the inner functions do not know.
 pub(crate) struct Fault {
     pub line: usize,
     pub column: usize,

@@ -1,23 +1,22 @@
-//! The parsed form of a YAML text, with order, styles, tags and positions, and the limits of parsing one.
+//! The parsed form of a YAML file, with order, styles, tags and positions, and the limits of parsing one.
 
 use crate::fuel::{Fuel, FuelLimits};
 
-/// What one text may cost. Tenants are hostile, so every parse has a limit.
+/// The limits of one YAML file. Tenants may be hostile, so every parse has limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the text, and bytes of scalars and tags once aliases are expanded.
+    /// Bytes of the file, and bytes of scalars and tags after aliases are expanded.
     pub bytes: usize,
     /// Levels of nesting.
     pub depth: usize,
-    /// Nodes of all documents together, after aliases are expanded. A mapping counts as five: its table is what takes
-    /// memory. An anchored node counts twice in a text that has aliases.
+    /// Nodes of all documents together, after aliases are expanded. A mapping counts as five, because its table takes most of the memory. An anchored node counts as two in a file with aliases.
     pub nodes: usize,
-    /// Documents in the text, empty ones included.
+    /// Documents in the file, including empty ones.
     pub documents: usize,
 }
 
 impl Limits {
-    /// The fuel of one text. Its steps are the caller's.
+    /// Returns the fuel of one file. Steps are not limited here: the caller's fuel counts them.
     pub(super) fn fuel(&self) -> Fuel {
         Fuel::new(FuelLimits {
             bytes: self.bytes,
@@ -29,8 +28,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 16 MiB, 1,000 levels, 1,000,000 nodes, 50,000 documents: many times what a cluster accepts as one object (1.5 MiB)
-    /// or a release as one manifest.
+    /// Returns 16 MiB, 1,000 levels, 1,000,000 nodes and 50,000 documents: many times the size that a cluster accepts for one object (1.5 MiB), or Helm for the manifest of a release.
     fn default() -> Self {
         Limits {
             bytes: 16 << 20,
@@ -41,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// A YAML node as it stands in the text: order, styles and tags kept, aliases replaced by a copy of what they name.
+/// A YAML node as it was written, with order, styles and tags; aliases are replaced by a copy of their anchor's node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The line, from 1. A copy made for an alias has the place of its anchor's node.
@@ -50,7 +48,7 @@ pub struct Node {
     pub column: usize,
     /// The tag in its long form (`tag:yaml.org,2002:str`, `!local`, `!` for the non-specific tag), if one was written.
     pub tag: Option<String>,
-    /// What the node is.
+    /// The kind of the node, with its content.
     pub kind: NodeKind,
 }
 
@@ -59,53 +57,53 @@ pub struct Node {
 pub enum NodeKind {
     /// A scalar, not yet typed.
     Scalar {
-        /// The text after YAML's unquoting and folding.
+        /// The string after YAML's unquoting and folding.
         text: String,
-        /// How it was written; only plain scalars are ever anything but strings.
+        /// The style of the scalar; only plain scalars can be other than strings.
         style: ScalarStyle,
     },
     /// A sequence.
     Seq(Vec<Node>),
-    /// A mapping in document order. Keys are not yet checked for duplicates.
+    /// A mapping in document order, not yet checked for duplicate keys.
     Map(Vec<(Node, Node)>),
 }
 
-/// How a scalar was written.
+/// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScalarStyle {
-    /// `text`
+    /// A plain scalar: `text`.
     Plain,
-    /// `'text'`
+    /// A scalar in single quotes: `'text'`.
     SingleQuoted,
-    /// `"text"`
+    /// A scalar in double quotes: `"text"`.
     DoubleQuoted,
-    /// `|`
+    /// A literal block scalar, which begins with `|`.
     Literal,
-    /// `>`
+    /// A folded block scalar, which begins with `>`.
     Folded,
 }
 
-/// A comment, with its place but not attached to any node.
+/// A comment, with its position, not attached to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comment {
     /// The line, from 1.
     pub line: usize,
     /// The column of the `#` in characters, from 1.
     pub column: usize,
-    /// What stands after the `#`.
+    /// The characters after the `#`.
     pub text: String,
-    /// Whether nothing but blanks stands before it on its line.
+    /// True if only blanks are before it on its line.
     pub own_line: bool,
 }
 
 impl Node {
-    /// Whether nothing was written at all: an empty document, or the missing value in `key:`.
+    /// Returns whether the node is an empty document, or the missing value in `key:`.
     pub fn is_empty(&self) -> bool {
         self.tag.is_none()
             && matches!(&self.kind, NodeKind::Scalar { text, style: ScalarStyle::Plain } if text.is_empty())
     }
 
-    /// The value of a key of a mapping, by its text.
+    /// Returns the value of a key of a mapping.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
             NodeKind::Map(pairs) => pairs
@@ -116,7 +114,7 @@ impl Node {
         }
     }
 
-    /// The text of a scalar.
+    /// Returns the string of a scalar.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Scalar { text, .. } => Some(text),

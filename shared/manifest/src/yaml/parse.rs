@@ -1,4 +1,4 @@
-//! Events of the scanner -> nodes, within a budget.
+//! Builds nodes from the events of the scanner, within limits.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,22 @@ use super::node::{Comment, Limits, Node, NodeKind};
 use super::scan::Mark;
 use crate::fuel::{Fuel, OutOfFuel};
 
-/// Reads every document of a text.
+/// Parses every document of a file.
 ///
-/// An empty document (nothing between two `---`) is a node for which [`Node::is_empty`] holds, so that callers can count
-/// or skip it; a text without any document gives an empty list. Aliases are replaced by copies of the node they name, and
-/// the copies count towards the limits. `file` is only used in errors.
+/// An empty document (nothing between two `---`) is a node for which [`Node::is_empty`] holds, so that callers can count or skip it; a file without documents gives an empty list. Aliases are replaced by copies of their anchor's node, and the copies count towards the limits. `file` is used only in errors.
 ///
-/// Go's `Unmarshal` reads the first document and never looks at the rest; here the whole text must be sound.
+/// Go's `Unmarshal` reads only the first document; here the whole file must be valid.
 ///
 /// # Errors
-/// [`YamlError`] when the text is no UTF-8, no YAML, or goes beyond one of the limits.
+/// [`YamlError`] if the file is not UTF-8, is not valid YAML, or exceeds one of the limits.
 pub fn parse(text: &[u8], file: &str, limits: &Limits) -> Result<Vec<Node>, YamlError> {
     parse_each(text, file, limits, None, false).map(|read| read.0)
 }
 
-/// As [`parse`], charged to a fuel that the caller has for more than this text, too: `STEPS_PER_NODE` steps for every node
-/// that is made, copies for aliases included, whether the text turns out to be sound or not, and the nodes themselves.
-/// Whoever lets the nodes go gives them back.
+/// Parses like [`parse`], and also charges a fuel that the caller has for more than this file: `STEPS_PER_NODE` steps for every node that is created, including copies for aliases, even if the file is not valid, and the nodes themselves. A caller that drops the nodes gives them back.
 ///
 /// # Errors
-/// As [`parse`], and a fuel that has run out.
+/// Those of [`parse`], or the fuel has run out.
 pub fn parse_within(
     text: &[u8],
     file: &str,
@@ -37,16 +33,16 @@ pub fn parse_within(
     parse_each(text, file, limits, Some(fuel), false).map(|read| read.0)
 }
 
-/// Steps that a node costs, from its bytes to its place among the others.
+/// Steps for each node.
 const STEPS_PER_NODE: usize = 4;
 
-/// Bytes of a text that cost a step.
+/// Bytes of input for each step.
 const BYTES_PER_STEP: usize = 32;
 
-/// As [`parse`], and gives the comments too, in the order of the text.
+/// Parses like [`parse`], and also returns the comments, in the order of the file.
 ///
 /// # Errors
-/// As [`parse`].
+/// Those of [`parse`].
 pub fn parse_with_comments(
     text: &[u8],
     file: &str,
@@ -71,12 +67,10 @@ fn parse_each(
     Ok((documents, comments))
 }
 
-/// Reads one node of the first document: the one that the keys of `path` lead to, mapping by mapping; `None` when they lead
-/// nowhere. The whole text must be sound, but what stands beside the path is let go as soon as it is read: the limits on
-/// nodes count what is kept and the largest thing beside it, so that a document of many entries costs about one of them.
+/// Parses one node of the first document: the one at the keys of `path`, mapping by mapping; `None` if it does not exist. The whole file must be valid, but nodes outside the path are dropped as soon as they are read: the limits on nodes count the nodes that are kept and the largest dropped one, so that a document of many entries costs about as much as one of them.
 ///
 /// # Errors
-/// As [`parse`].
+/// Those of [`parse`].
 pub fn parse_path(
     text: &[u8],
     file: &str,
@@ -100,7 +94,7 @@ pub fn parse_path(
     Ok(found)
 }
 
-/// Hands over each document as soon as it is complete.
+/// Passes each document to `sink` as soon as it is complete.
 pub(super) fn read(
     text: &[u8],
     limits: &Limits,
@@ -144,7 +138,7 @@ fn read_path(
     }
 }
 
-/// The line in which a byte stands.
+/// Returns the line of a byte.
 fn line_of(text: &[u8], at: usize) -> Mark {
     Mark {
         line: 1 + text[..at].iter().filter(|b| **b == b'\n').count(),
@@ -152,12 +146,12 @@ fn line_of(text: &[u8], at: usize) -> Mark {
     }
 }
 
-/// The first character that YAML does not allow: control characters but tab, line breaks and NEL.
+/// Finds the first character that YAML does not allow: control characters except tab, line breaks and NEL.
 fn forbidden(text: &[u8]) -> Option<usize> {
     let suspect = |b: &u8| {
         (*b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r')) || matches!(b, 0x7f | 0xc2 | 0xef)
     };
-    // Whole chunks first, without a branch for each byte.
+    // Whole chunks are checked first, without a branch for each byte.
     let clean = |chunk: &&[u8]| !chunk.iter().fold(false, |found, b| found | suspect(b));
     const CHUNK: usize = 64;
     let mut from = CHUNK * text.chunks(CHUNK).take_while(clean).count();
@@ -174,14 +168,14 @@ fn forbidden(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where a text begins.
+/// The start of a file.
 const START: Mark = Mark { line: 1, column: 0 };
 
-fn budget(what: Budget, limit: usize, at: Mark) -> Fault {
-    at.fault(YamlErrorKind::Budget { what, limit })
+fn budget(unit: Budget, limit: usize, at: Mark) -> Fault {
+    at.fault(YamlErrorKind::Budget { unit, limit })
 }
 
-/// The error for a fuel of the caller's that has run out.
+/// Returns the error for a fuel of the caller that has run out.
 fn spent(out: OutOfFuel, at: Mark) -> Fault {
     at.fault(YamlErrorKind::Fuel(out))
 }
@@ -189,14 +183,14 @@ fn spent(out: OutOfFuel, at: Mark) -> Fault {
 /// A collection that is still open.
 struct Frame<'t> {
     node: Node,
-    /// The key that waits for its value (mappings).
+    /// The key of a mapping whose value is not yet read.
     key: Option<Node>,
     anchor: Option<&'t str>,
-    /// What was spent when it began, so that its own cost is known when it ends.
+    /// The cost before it began, to compute its own cost at its end.
     spent: Spent,
 }
 
-/// Nodes that a mapping counts as, beside itself: its table is by far the largest part of a small one.
+/// Nodes that a mapping counts as, in addition to itself: its table is by far the largest part of a small one.
 const MAPPING_NODES: usize = 4;
 
 #[derive(Clone, Copy, Default)]
@@ -214,21 +208,21 @@ impl Spent {
 
 struct Builder<'l, 't> {
     limits: &'l Limits,
-    /// The share of this text.
+    /// The fuel of this file.
     fuel: Fuel,
-    /// What the caller has for all its work.
+    /// The caller's fuel for all of its work.
     outer: Option<&'l Fuel>,
-    /// The only keys that are kept, level by level; empty: all.
+    /// The keys that are kept, level by level; all keys if empty.
     path: &'l [&'l str],
-    /// How many documents began.
+    /// The number of documents that have begun.
     documents: usize,
     complete: Option<Node>,
     open: Vec<Frame<'t>>,
     keep_anchors: bool,
     anchors: HashMap<&'t str, (Node, Spent)>,
-    /// What the nodes that are in the documents have cost, without the copies that are kept for anchors.
+    /// The cost of the nodes in the documents, without the copies that are kept for anchors.
     spent: Spent,
-    /// What those copies cost.
+    /// The cost of those copies.
     kept: Spent,
 }
 
@@ -292,13 +286,13 @@ impl<'l, 't> Builder<'l, 't> {
         }
     }
 
-    /// Charges what is about to be made.
+    /// Charges the cost of nodes that are about to be created.
     fn spend(&mut self, cost: Spent, at: Mark) -> Result<(), Fault> {
         self.spent.add(cost);
         self.charge(cost, at)
     }
 
-    /// The document and the copies for its anchors are in memory together, so they share the fuel.
+    /// Charges the fuel of the file and the caller's. The document and the copies for its anchors are in memory together, so they share the fuel.
     fn charge(&self, cost: Spent, at: Mark) -> Result<(), Fault> {
         let own = self.fuel.nodes(cost.nodes);
         own.and_then(|()| self.fuel.bytes(cost.bytes))
@@ -311,7 +305,7 @@ impl<'l, 't> Builder<'l, 't> {
         outer.map_err(|out| spent(out, at))
     }
 
-    /// Takes back what was charged for nodes that are let go.
+    /// Gives back the cost of nodes that are dropped.
     fn give_back(&self, cost: Spent) {
         self.fuel.give_back(cost.nodes, cost.bytes);
         if let Some(outer) = self.outer {
@@ -352,7 +346,7 @@ impl<'l, 't> Builder<'l, 't> {
         }
     }
 
-    /// A node is complete: remember it for its anchor, and hand it to its parent.
+    /// Completes a node: keeps a copy for its anchor, and adds the node to its parent.
     fn done(&mut self, node: Node, anchor: Option<&'t str>, before: Spent) -> Result<(), Fault> {
         if let Some(anchor) = anchor.filter(|_| self.keep_anchors) {
             let cost = Spent {
@@ -375,12 +369,12 @@ impl<'l, 't> Builder<'l, 't> {
                 NodeKind::Seq(items) => items.push(node),
                 NodeKind::Map(pairs) => match frame.key.take() {
                     Some(key) if wanted.is_some_and(|wanted| key.text() != Some(wanted)) => {
-                        let let_go = Spent {
+                        let dropped = Spent {
                             nodes: self.spent.nodes - before.nodes,
                             bytes: self.spent.bytes - before.bytes,
                         };
                         self.spent = before;
-                        self.give_back(let_go);
+                        self.give_back(dropped);
                     }
                     Some(key) => pairs.push((key, node)),
                     None => frame.key = Some(node),
@@ -393,7 +387,7 @@ impl<'l, 't> Builder<'l, 't> {
 }
 
 impl Node {
-    /// Gives back the room that a list or mapping has kept to grow: most are small.
+    /// Frees the spare capacity of a sequence or mapping: most are small.
     fn shrink(&mut self) {
         match &mut self.kind {
             NodeKind::Seq(items) => items.shrink_to_fit(),

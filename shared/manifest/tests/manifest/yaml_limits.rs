@@ -20,7 +20,7 @@ fn budget_of(text: &str) -> Option<Budget> {
     let took = computed() - begin;
     assert!(took < Duration::from_secs(20), "took {took:?}");
     match result.err()?.kind {
-        YamlErrorKind::Budget { what, .. } => Some(what),
+        YamlErrorKind::Budget { unit, .. } => Some(unit),
         other => panic!("{other}"),
     }
 }

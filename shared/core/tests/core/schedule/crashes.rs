@@ -7,27 +7,27 @@ use std::time::Duration;
 
 const HEALED: Duration = Duration::from_secs(60);
 const TIMER: Duration = Duration::from_secs(60);
-/// Until then a worker may die.
+/// The time until which a worker may die.
 const ARMED: Duration = Duration::from_secs(240);
-/// Until then all messages have come back.
+/// The time by which all messages have been delivered again.
 const END: Duration = Duration::from_secs(1200);
 
-/// The source fails for a minute; one worker dies. Returns whether it came to that, and when the object was ready.
+/// Runs a world in which the source fails for a minute and one worker dies. Returns whether the worker died, and when the object was ready.
 fn scenario(crash: Crash) -> (bool, Duration) {
     let world = World::start();
     world.arm(crash);
     world.run_until(HEALED, |_| {});
     world.heal();
     let mut ready = None;
-    let mut look = |world: &World| {
+    let mut observe = |world: &World| {
         if ready.is_none() && world.ready().as_deref() == Some("True") {
             ready = Some(world.clock.now());
         }
     };
-    world.run_until(ARMED, &mut look);
+    world.run_until(ARMED, &mut observe);
     let has_crashed = world.has_crashed();
     world.disarm();
-    world.run_until(END, &mut look);
+    world.run_until(END, &mut observe);
     let left = world.queue.requests();
     assert!(left.is_empty(), "{crash:?}: {left:?}");
     let ready = ready.unwrap_or_else(|| panic!("{crash:?}: never ready"));
@@ -35,7 +35,7 @@ fn scenario(crash: Crash) -> (bool, Duration) {
 }
 
 #[test]
-fn a_worker_that_dies_anywhere_costs_its_lease_and_a_look_of_the_timer() {
+fn a_worker_that_dies_anywhere_delays_the_object_by_its_lease_and_the_timer() {
     let mut latest = Duration::ZERO;
     for is_after in [false, true] {
         for call in 0.. {

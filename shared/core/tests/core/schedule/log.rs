@@ -1,4 +1,4 @@
-//! What a step logs.
+//! The log of a step.
 
 use super::world::World;
 use std::fmt::{Debug, Write as _};
@@ -9,7 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The fields of every event of one thread, as `name=value`. It is there for all of them: what is enabled is asked once.
+/// The fields of every event of one thread, as `name=value`. The subscriber is global, because tracing caches what is enabled.
 #[derive(Clone)]
 struct Lines(Arc<Mutex<String>>, ThreadId);
 
@@ -43,7 +43,7 @@ impl Subscriber for Lines {
 }
 
 #[test]
-fn a_delay_is_a_number_of_seconds_and_absent_where_there_is_none() {
+fn a_delay_is_logged_as_seconds_and_left_out_if_absent() {
     let lines = Lines(Arc::default(), std::thread::current().id());
     tracing::subscriber::set_global_default(lines.clone()).unwrap();
     let world = World::start();

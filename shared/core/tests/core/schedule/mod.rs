@@ -1,5 +1,4 @@
-//! Steps, the timer and a queue that behaves like SQS, in virtual time: how often an object is looked at, and what is left
-//! when a worker dies anywhere.
+//! Steps, the timer and a queue that behaves like SQS, in virtual time: how many steps an object needs, and the result if a worker dies at any call.
 
 mod crashes;
 mod log;
@@ -17,17 +16,17 @@ mod one_chain_an_object {
     use super::*;
 
     #[test]
-    fn a_failing_source_is_tried_later_and_later() {
+    fn a_failing_source_is_retried_with_back_off() {
         let world = World::start();
         world.run_until(DAY, |world| {
             let live = world.queue.requests();
             assert!(live.len() <= 1, "at {:?}: {live:?}", world.clock.now());
         });
-        let looks = world.looks();
-        assert!((140..=150).contains(&looks), "{looks} looks in a day");
+        let steps = world.steps();
+        assert!((140..=150).contains(&steps), "{steps} steps in a day");
     }
 
-    /// SQS delivers some messages twice, GitHub a push more than once, and the timer sees the object each minute.
+    /// SQS duplicates some messages, GitHub some pushes, and the timer sees the object each minute.
     #[test]
     fn duplicates_add_no_chain() {
         let world = World::start();
@@ -47,16 +46,16 @@ mod one_chain_an_object {
                 pushes += 1;
             }
         }
-        let looks = world.looks();
-        assert!(looks <= 150 + pushes, "{looks} looks, {pushes} pushes");
+        let steps = world.steps();
+        assert!(steps <= 150 + pushes, "{steps} steps, {pushes} pushes");
     }
 
-    /// Whatever is asked while a worker has the object is looked at once, when the worker is ready.
+    /// Requests that come while a worker has the object lead to one step, when the worker has finished.
     #[test]
     fn a_busy_object_is_not_bounced() {
         let world = World::start();
         world.run_until(Duration::from_secs(5), |_| {});
-        let before = (world.looks(), world.queue.sent());
+        let before = (world.steps(), world.queue.sent());
         world.meanwhile(|world| {
             for cause in [Cause::Push, Cause::Push, Cause::Changed, Cause::Timer] {
                 world.ask(cause);
@@ -65,10 +64,9 @@ mod one_chain_an_object {
             while world.work() {}
         });
         world.run_until(Duration::from_secs(120), |_| {});
-        let after = (world.looks(), world.queue.sent());
-        // The look at 10 s, the one that was asked for, and that after it. Each of them sent one message, the workers that were
-        // turned away one in case of a dead worker, and four were asked.
-        assert_eq!(after.0 - before.0, 3, "looks");
+        let after = (world.steps(), world.queue.sent());
+        // The step at 10 s, the requested one, and the one after it. Each of them sent one message, the workers that were turned away sent one in case of a dead worker, and there were four requests.
+        assert_eq!(after.0 - before.0, 3, "steps");
         assert_eq!(after.1 - before.1, 3 + 1 + 4, "messages");
     }
 
@@ -81,28 +79,28 @@ mod one_chain_an_object {
         world.run_until(HOUR, |_| {});
         assert_eq!(world.ready().as_deref(), Some("True"));
         assert!(world.queue.requests().is_empty());
-        // From now on the interval alone.
-        let before = world.looks();
+        // From now on only the interval counts.
+        let before = world.steps();
         world.run_until(HOUR * 2, |world| {
             assert!(world.queue.requests().len() <= 1);
         });
         assert!(
-            (59..=61).contains(&(world.looks() - before)),
+            (59..=61).contains(&(world.steps() - before)),
             "{}",
-            world.looks() - before
+            world.steps() - before
         );
     }
 
-    /// A queue that loses everything costs a look of the timer.
+    /// After a queue has lost all messages, the timer finds the object.
     #[test]
-    fn a_lost_message_costs_a_look_of_the_timer() {
+    fn the_timer_replaces_a_lost_message() {
         let world = World::start();
         world.run_until(HOUR, |_| {});
         world.queue.lose_all();
-        let before = world.looks();
+        let before = world.steps();
         let due = Duration::from_secs(600) + Duration::from_secs(30) + Duration::from_secs(60);
         world.run_until(HOUR + due, |_| {});
-        assert!(world.looks() > before, "it is looked at again");
+        assert!(world.steps() > before, "a step runs again");
         assert!(world.queue.requests().len() <= 1);
     }
 
@@ -113,26 +111,26 @@ mod one_chain_an_object {
         let old = world.queue.requests();
         world.ask(Cause::Push);
         world.run_until(Duration::from_secs(2), |_| {});
-        let before = world.looks();
+        let before = world.steps();
         for request in old {
             let begun = world.now(schedule::begin(&world.ports, &request));
             assert!(matches!(begun, Ok(schedule::Begin::Skip(_))), "{request:?}");
         }
-        assert_eq!(world.looks(), before);
+        assert_eq!(world.steps(), before);
     }
 }
 
 mod a_late_worker {
     use super::*;
 
-    /// A function that stood still until another worker could have its object goes on, and what it read is old.
+    /// A function that was frozen until another worker may have taken its object continues with an old state.
     #[test]
     fn writes_nothing() {
         let world = World::start();
         world.meanwhile(|world| world.clock.advance(schedule::TERM));
         world.ask(Cause::Push);
         assert!(world.work());
-        assert_eq!((world.looks(), world.ready()), (1, None));
+        assert_eq!((world.steps(), world.ready()), (1, None));
         world.run_until(HOUR, |_| {});
         assert_eq!(world.ready().as_deref(), Some("False"));
     }

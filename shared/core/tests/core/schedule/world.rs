@@ -1,5 +1,4 @@
-//! A hub with one GitRepository of `interval: 1m` whose host can fail, a queue as SQS is, and a timer. Time is virtual, and every
-//! port answers at once: what does not is a worker that died.
+//! A hub with one GitRepository of `interval: 1m` whose host can fail, a queue like SQS, and a timer. Time is virtual, and every port answers at once: a worker that does not has died.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,17 +22,17 @@ use std::time::Duration;
 
 const HUB: &str = "hub";
 const TICK: Duration = Duration::from_secs(60);
-/// As the queue has it in the template.
+/// The visibility timeout of the queue in the template.
 const VISIBILITY: Duration = Duration::from_secs(720);
 
-/// Where a worker dies: at its Nth call, before or after the effect.
+/// The death of a worker: at its Nth call, before or after the effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Crash {
     pub call: u64,
     pub is_after: bool,
 }
 
-/// Counts calls, and ends one worker.
+/// Counts calls, and lets one worker die.
 #[derive(Default)]
 struct Calls {
     count: AtomicU64,
@@ -42,7 +41,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// A call of a worker.
+    /// Runs a call of a worker.
     async fn pass<T>(&self, call: impl Future<Output = T>) -> T {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let crash = *self.crash.lock().unwrap();
@@ -65,7 +64,7 @@ impl Calls {
 
 type Meanwhile = Box<dyn FnOnce(&World) + Send>;
 
-/// Everything.
+/// The hub, its host, the queue and the clock.
 pub struct World {
     pub ports: Ports,
     pub clock: Arc<TestClock>,
@@ -115,18 +114,18 @@ impl World {
         world
     }
 
-    /// What comes at once.
+    /// Returns the result of a future that is ready at once.
     pub fn now<T>(&self, future: impl Future<Output = T>) -> T {
         future.now_or_never().expect("every port answers at once")
     }
 
-    /// One worker dies there.
+    /// Lets one worker die at a call.
     pub fn arm(&self, crash: Crash) {
         self.calls.count.store(0, Ordering::Relaxed);
         *self.calls.crash.lock().unwrap() = Some(crash);
     }
 
-    /// No worker dies any more.
+    /// Lets no further worker die.
     pub fn disarm(&self) {
         *self.calls.crash.lock().unwrap() = None;
     }
@@ -135,27 +134,27 @@ impl World {
         self.calls.crashed.load(Ordering::Relaxed)
     }
 
-    /// From now on every message that brings an object back comes again, after these times.
+    /// Duplicates every later message that requeues an object, with these delays.
     pub fn duplicate(&self, after: &[Duration]) {
         *self.duplicates.lock().unwrap() = after.to_vec();
     }
 
-    /// What happens during the next look.
+    /// Runs `work` during the next step.
     pub fn meanwhile(&self, work: impl FnOnce(&World) + Send + 'static) {
         *self.host.meanwhile.lock().unwrap() = Some(Box::new(work));
     }
 
-    /// The host answers from now on.
+    /// Makes the host answer from now on.
     pub fn heal(&self) {
         self.host.healthy.store(true, Ordering::Relaxed);
     }
 
-    /// How often the host was asked: once a step.
-    pub fn looks(&self) -> u64 {
-        self.host.looks.load(Ordering::Relaxed)
+    /// Returns the number of requests to the host: one for each step.
+    pub fn steps(&self) -> u64 {
+        self.host.steps.load(Ordering::Relaxed)
     }
 
-    /// The status of `Ready`.
+    /// Returns the status of the condition `Ready`.
     pub fn ready(&self) -> Option<String> {
         let object = self.hub.object.lock().unwrap();
         let conditions = object["status"]["conditions"].as_array()?;
@@ -163,7 +162,7 @@ impl World {
         ready["status"].as_str().map(str::to_owned)
     }
 
-    /// Queues a look.
+    /// Queues a request.
     pub fn ask(&self, cause: Cause) {
         let object = ObjectRef::new(FluxKind::GitRepository, "apps", "fleet");
         let request = Request::new(HUB, object, cause);
@@ -171,7 +170,7 @@ impl World {
             .unwrap();
     }
 
-    /// Takes a message and runs its step; whether there was one. What fails or dies comes back.
+    /// Receives a message and runs its step; returns whether there was a message. A failed step, or one whose worker dies, gets its message again.
     pub fn work(&self) -> bool {
         let Some(taken) = self.queue.take() else {
             return false;
@@ -188,7 +187,7 @@ impl World {
         true
     }
 
-    /// Time goes on: messages are worked on when they come, the timer sweeps each minute. `each` sees what is left.
+    /// Advances the time: messages are processed when they are delivered, and the timer sweeps each minute. `each` is called after each of these.
     pub fn run_until(&self, end: Duration, mut each: impl FnMut(&World)) {
         loop {
             let tick = TICK * u32::try_from(self.ticked.load(Ordering::Relaxed)).unwrap();
@@ -200,7 +199,7 @@ impl World {
             self.clock.advance(next.saturating_sub(self.clock.now()));
             if !self.work() {
                 self.ticked.fetch_add(1, Ordering::Relaxed);
-                // One that dies comes again in a minute.
+                // A sweep that dies runs again in a minute.
                 if let Some(swept) = sweep::sweep(&self.ports).now_or_never() {
                     let failed = swept.unwrap().into_iter().find_map(|report| report.failure);
                     assert!(failed.is_none(), "{failed:?}");
@@ -211,7 +210,7 @@ impl World {
     }
 }
 
-/// The bucket.
+/// The bucket, with counted calls.
 struct Stored(MemoryBlobs, Arc<Calls>);
 
 #[async_trait]
@@ -239,7 +238,7 @@ impl Blobs for Stored {
     }
 }
 
-/// The queue as a worker sees it.
+/// The queue, with counted calls.
 struct Sent(Arc<SqsModel>, Arc<Calls>);
 
 #[async_trait]
@@ -252,7 +251,7 @@ impl Queue for Sent {
 /// The Git host.
 struct Host {
     healthy: AtomicBool,
-    looks: AtomicU64,
+    steps: AtomicU64,
     meanwhile: Mutex<Option<Meanwhile>>,
     world: Mutex<std::sync::Weak<World>>,
     calls: Arc<Calls>,
@@ -262,7 +261,7 @@ impl Host {
     fn new(calls: Arc<Calls>) -> Self {
         Self {
             healthy: AtomicBool::new(false),
-            looks: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             meanwhile: Mutex::default(),
             world: Mutex::default(),
             calls,
@@ -279,7 +278,7 @@ impl Git for Host {
         _: &GitAuth,
         _: Option<&Commit>,
     ) -> Result<Commit> {
-        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.steps.fetch_add(1, Ordering::Relaxed);
         let meanwhile = self.meanwhile.lock().unwrap().take();
         let world = self.world.lock().unwrap().upgrade();
         if let (Some(meanwhile), Some(world)) = (meanwhile, world) {
@@ -354,7 +353,7 @@ impl Hub {
     }
 }
 
-/// RFC 7386.
+/// Applies a merge patch (RFC 7386).
 fn merge(into: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *into = patch.clone();

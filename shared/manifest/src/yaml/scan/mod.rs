@@ -1,10 +1,8 @@
-//! Text -> tokens, with the grammar of go-yaml (libyaml's YAML 1.1 and a little of 1.2).
+//! Splits a YAML file into tokens, with the grammar of go-yaml (libyaml's YAML 1.1 and a little of 1.2).
 //!
-//! A YAML 1.2 scanner would not do: it adds a line break to a block scalar at the end of a file without one, and refuses
-//! `key: [` with its `]` in the first column, both of which Go reads otherwise and both of which are common.
+//! A YAML 1.2 scanner is not suitable: it adds a line break to a block scalar at the end of a file without one, and refuses `key: [` with its `]` in the first column. Both are common, and Go reads them differently.
 //!
-//! A key without `?` is known as one only when its `:` comes. So the scanner remembers where such a simple key may have
-//! begun, and puts the tokens for it into the queue afterwards.
+//! A key without `?` is recognized only at its `:`. So the scanner keeps the positions at which such a simple key may have begun, and inserts the tokens for it into the queue afterwards.
 
 mod fetch;
 mod scalar;
@@ -16,7 +14,7 @@ use std::collections::VecDeque;
 use super::error::{Fault, YamlErrorKind};
 use super::node::{Comment, ScalarStyle};
 
-/// A place in the text: line from 1, column in characters from 0.
+/// A position in the file: line from 1, column in characters from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub line: usize,
@@ -32,8 +30,8 @@ impl Mark {
         }
     }
 
-    pub(crate) fn syntax(self, what: &str) -> Fault {
-        self.fault(YamlErrorKind::Syntax(what.to_owned()))
+    pub(crate) fn syntax(self, message: &str) -> Fault {
+        self.fault(YamlErrorKind::Syntax(message.to_owned()))
     }
 }
 
@@ -59,15 +57,15 @@ pub(crate) enum Token<'t> {
     Value,
     Alias(&'t str),
     Anchor(&'t str),
-    /// Handle and suffix; no handle for a verbatim tag.
+    /// The handle and suffix; the handle is empty for a verbatim tag.
     Tag(&'t str, String),
     Scalar(Cow<'t, str>, ScalarStyle),
 }
 
-/// Where a key without `?` may have begun.
+/// The position at which a key without `?` may have begun.
 struct SimpleKey {
     possible: bool,
-    /// Nothing else can stand there: it is an error when no `:` follows.
+    /// True if only a key is valid there: it is an error if no `:` follows.
     required: bool,
     /// The number of its first token.
     token: usize,
@@ -83,7 +81,7 @@ pub(crate) struct Scanner<'t> {
     pos: usize,
     mark: Mark,
     tokens: VecDeque<(Token<'t>, Mark)>,
-    /// How many tokens were taken out of the queue.
+    /// The number of tokens that were taken out of the queue.
     taken: usize,
     /// One for the block context and one for each open `[` and `{`.
     keys: Vec<SimpleKey>,
@@ -121,12 +119,12 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The comments seen so far, in the order of the text.
+    /// Returns the comments until now, in the order of the file.
     pub(crate) fn into_comments(self) -> Vec<Comment> {
         self.comments.unwrap_or_default()
     }
 
-    /// The next token. After the end of the stream it is given again and again.
+    /// Returns the next token; after the end of the stream, always that end.
     pub(crate) fn peek(&mut self) -> Scan<(&Token<'t>, Mark)> {
         while !self.ended && self.needs_more()? {
             self.fetch()?;
@@ -138,14 +136,14 @@ impl<'t> Scanner<'t> {
             .map_or((&Token::StreamEnd, mark), |(token, mark)| (token, *mark)))
     }
 
-    /// Takes the token that [`peek`](Self::peek) showed.
+    /// Takes the token that [`peek`](Self::peek) returned.
     pub(crate) fn take(&mut self) -> Option<(Token<'t>, Mark)> {
         let token = self.tokens.pop_front()?;
         self.taken += 1;
         Some(token)
     }
 
-    /// Whether the head of the queue may still turn out to be a key.
+    /// Returns whether the head of the queue may still become a key.
     fn needs_more(&mut self) -> Scan<bool> {
         if self.tokens.is_empty() {
             return Ok(true);
@@ -182,12 +180,12 @@ impl<'t> Scanner<'t> {
         self.keys.len() > 1
     }
 
-    /// The byte at a distance, 0 beyond the end: a NUL cannot stand in the text.
+    /// Returns the byte at a distance, 0 beyond the end: the file cannot contain a NUL.
     fn at(&self, distance: usize) -> u8 {
         self.bytes.get(self.pos + distance).copied().unwrap_or(0)
     }
 
-    /// The bytes of the line break at a distance, 0 if there is none.
+    /// Returns the length in bytes of the line break at a distance, 0 without one.
     fn line_break_len(&self, distance: usize) -> usize {
         match self.at(distance) {
             b'\n' => 1,
@@ -207,18 +205,18 @@ impl<'t> Scanner<'t> {
         matches!(self.at(distance), b' ' | b'\t')
     }
 
-    /// A blank, a line break or the end.
+    /// Returns whether a blank, a line break or the end is at a distance.
     fn is_blankz(&self, distance: usize) -> bool {
         matches!(self.at(distance), b' ' | b'\t' | 0) || self.line_break_len(distance) > 0
     }
 
-    /// Goes on by some ASCII characters of this line.
+    /// Skips ASCII characters of this line.
     fn skip(&mut self, count: usize) {
         self.pos += count;
         self.mark.column += count;
     }
 
-    /// Goes on over a line break and says which character stands for it in a scalar.
+    /// Skips a line break, and returns the character that represents it in a scalar.
     fn skip_break(&mut self) -> Option<char> {
         let width = self.line_break_len(0);
         let c = match (width, self.at(0), self.at(2)) {
@@ -235,7 +233,7 @@ impl<'t> Scanner<'t> {
         Some(c)
     }
 
-    /// Goes on to the end of the line and gives what stood there.
+    /// Skips to the end of the line, and returns the skipped part.
     fn rest_of_line(&mut self) -> &'t str {
         let rest = &self.text[self.pos..];
         let mut line =
@@ -259,7 +257,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A comment, if one begins here.
+    /// Reads a comment, if one begins here.
     fn comment(&mut self) {
         if self.at(0) != b'#' {
             return;
@@ -277,7 +275,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The rest of a line that may only hold a comment.
+    /// Skips the rest of a line, which may only have a comment.
     fn end_of_line(&mut self, start: Mark) -> Scan<()> {
         self.skip_blanks();
         self.comment();
