@@ -1,11 +1,11 @@
-//! Conditions of a status, and their reasons.
+//! The conditions of a status, and their reasons.
 
 use driftless_manifest::Object;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt;
 
-/// Reasons of conditions and events, as Flux names them.
+/// The reasons of conditions and events, with Flux's names.
 pub mod reason {
     #![allow(missing_docs, reason = "each constant is the word it stands for")]
     pub const SUCCEEDED: &str = "ReconciliationSucceeded";
@@ -49,16 +49,16 @@ pub mod reason {
     pub const OCI_LAYER_FAILED: &str = "OCIArtifactLayerOperationFailed";
 }
 
-/// The summary of an object's conditions.
+/// The condition that summarizes the others.
 pub const READY: &str = "Ready";
-/// Work goes on, or is tried again.
+/// The condition that is true while a reconciliation runs or is tried again.
 pub const RECONCILING: &str = "Reconciling";
-/// Only a change of the object or of what it names can help.
+/// The condition that is true if only a change of the object or of its references can help.
 pub const STALLED: &str = "Stalled";
-/// Whether what a Kustomization applied is healthy.
+/// The condition about the health of the objects that a Kustomization applied.
 pub const HEALTHY: &str = "Healthy";
 
-/// `status` of a condition.
+/// The `status` of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each variant is the word it stands for")]
 pub enum ConditionStatus {
@@ -68,7 +68,7 @@ pub enum ConditionStatus {
 }
 
 impl ConditionStatus {
-    /// The word.
+    /// Returns the status as a string.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -88,21 +88,21 @@ impl fmt::Display for ConditionStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// `Ready`, `Reconciling`, `Stalled`, `Healthy`, ...
+    /// The type: `Ready`, `Reconciling`, `Stalled`, `Healthy`, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it holds.
+    /// The status of the condition.
     pub status: ConditionStatus,
-    /// The generation it speaks of.
+    /// The generation of the object that the condition is about.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// When `status` last changed, RFC 3339.
+    /// The time of the last change of `status`, RFC 3339.
     #[serde(default)]
     pub last_transition_time: String,
-    /// A CamelCase word.
+    /// The reason, a CamelCase word.
     #[serde(default)]
     pub reason: String,
-    /// A sentence.
+    /// The message for users.
     #[serde(default)]
     pub message: String,
 }
@@ -115,17 +115,17 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// Bytes of a condition's message in the definitions of `metav1.Condition`.
-const LONGEST: usize = 32768;
+/// The limit of a condition's message in bytes, from the schema of `metav1.Condition`.
+const MAX_MESSAGE_BYTES: usize = 32768;
 const ELLIPSIS: &str = "...";
 
-/// The conditions of one object, in the order Flux writes them.
+/// The conditions of one object, in Flux's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// The conditions of a live object; none when they cannot be read.
+    /// Reads the conditions of a live object; empty if they are missing or not valid.
     pub fn of(object: &Object) -> Self {
         let conditions = object.pointer("/status/conditions");
         conditions
@@ -133,23 +133,23 @@ impl Conditions {
             .unwrap_or_default()
     }
 
-    /// The summary.
+    /// Returns the condition `Ready`.
     pub fn ready(&self) -> Option<&Condition> {
         self.get(READY)
     }
 
-    /// The condition of that type.
+    /// Returns the condition of a type.
     pub fn get(&self, kind: &str) -> Option<&Condition> {
         self.0.iter().find(|condition| condition.kind == kind)
     }
 
-    /// Whether the condition of that type is `True`.
+    /// Returns whether the condition of a type is `True`.
     pub fn is_true(&self, kind: &str) -> bool {
         self.get(kind)
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     }
 
-    /// Sets a condition. The transition time moves only when `status` does, as apimachinery's `SetStatusCondition`.
+    /// Sets a condition. The transition time changes only with `status`, as in apimachinery's `SetStatusCondition`.
     pub fn set(
         &mut self,
         kind: &str,
@@ -169,25 +169,25 @@ impl Conditions {
             observed_generation: generation,
             last_transition_time: since.unwrap_or_else(|| now.to_owned()),
             reason: reason.to_owned(),
-            message: shorten(message, LONGEST),
+            message: shorten(message, MAX_MESSAGE_BYTES),
         };
         self.remove(kind);
         self.0.push(condition);
         self.0.sort_by(|a, b| rank(a).cmp(&rank(b)));
     }
 
-    /// Removes a condition.
+    /// Removes the condition of a type.
     pub fn remove(&mut self, kind: &str) {
         self.0.retain(|condition| condition.kind != kind);
     }
 
-    /// Every condition.
+    /// Returns an iterator over the conditions.
     pub fn iter(&self) -> impl Iterator<Item = &Condition> {
         self.0.iter()
     }
 }
 
-/// At most `most` bytes, cut at a character.
+/// Shortens a string to at most `most` bytes, at a character boundary, with an ellipsis.
 pub fn shorten(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -196,7 +196,7 @@ pub fn shorten(text: &str, most: usize) -> String {
     format!("{}{ELLIPSIS}", &text[..end])
 }
 
-/// Flux's order: what goes on first, then the summary, then the rest, what was told of the newest generation first.
+/// Returns the sort key of Flux's order: `Stalled` and `Reconciling`, then `Ready`, then the rest with the newest generation first.
 fn rank(condition: &Condition) -> (u8, Reverse<i64>, &str) {
     let weight = match condition.kind.as_str() {
         STALLED => 0,
@@ -222,22 +222,22 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_as_long_as_the_api_takes_it() {
+    fn long_messages_are_cut_to_the_limit_of_the_api() {
         let mut conditions = Conditions::default();
-        for message in ["a".repeat(LONGEST), "é".repeat(LONGEST)] {
+        for message in ["a".repeat(MAX_MESSAGE_BYTES), "é".repeat(MAX_MESSAGE_BYTES)] {
             conditions.set("Ready", ConditionStatus::False, "Failed", &message, 1, "t");
-            let told = &conditions.get("Ready").unwrap().message;
+            let stored = &conditions.get("Ready").unwrap().message;
             assert!(
-                told.len() <= LONGEST && told.len() > LONGEST - 5,
+                stored.len() <= MAX_MESSAGE_BYTES && stored.len() > MAX_MESSAGE_BYTES - 5,
                 "{}",
-                told.len()
+                stored.len()
             );
-            assert_eq!(told == &message, message.len() == LONGEST);
+            assert_eq!(stored == &message, message.len() == MAX_MESSAGE_BYTES);
         }
     }
 
     #[test]
-    fn what_was_told_of_the_newest_generation_comes_first() {
+    fn conditions_of_the_newest_generation_come_first() {
         let mut conditions = Conditions::default();
         conditions.set(
             "ArtifactInStorage",

@@ -1,8 +1,8 @@
-//! Custom resource definitions of Flux's API, of our own making: the schema of `spec` comes from the Rust types, which carry
-//! Flux's own rules (patterns, lengths, words, defaults, CEL), and every version Flux 2.x has served is served.
+//! Generates the CustomResourceDefinitions of Flux's API. The schema of `spec` is generated from the Rust types, which have Flux's rules
+//! (patterns, lengths, enums, defaults, CEL). Every version that Flux 2.x has served is served.
 //!
-//! A schema is written with schemars, and with three keywords that only this file reads: `x-default` is the default that the
-//! API server fills in, `x-older` marks a field that the older versions alone have, and `x-kubernetes-…` stay as they are.
+//! The schemas are written with schemars, with keywords that only this file reads: `x-default` is the default that the API server fills
+//! in, and `x-older` marks a field that only older versions have. Keywords `x-kubernetes-…` are kept unchanged.
 
 use super::external_artifact::ExternalArtifactSpec;
 use super::notification::{AlertSpec, ProviderSpec, ReceiverSpec};
@@ -14,10 +14,10 @@ use driftless_manifest::Object;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The label that marks a definition as ours.
+/// The label of the definitions that driftless generates.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "driftless");
 
-/// The definitions of every Flux kind.
+/// Returns the definitions of all Flux kinds.
 pub fn custom_resource_definitions() -> Vec<Object> {
     FluxKind::ALL
         .into_iter()
@@ -25,12 +25,12 @@ pub fn custom_resource_definitions() -> Vec<Object> {
         .collect()
 }
 
-/// Whether a live definition of a Flux kind is one of ours. Flux's own definitions are left to Flux.
+/// Returns whether a live definition of a Flux kind is from driftless. Those of Flux are left to Flux.
 pub fn is_current(live: &Object) -> bool {
     live.label(MANAGED_BY.0) == Some(MANAGED_BY.1)
 }
 
-/// The fields of an object's `spec` that a definition does not declare: the API server drops them where it reads the object.
+/// Returns the fields of an object's `spec` that a definition does not declare: the API server drops them.
 pub fn undeclared(definition: &Object, object: &Object) -> Vec<String> {
     let api_version = object.api_version();
     let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -113,9 +113,9 @@ fn version(kind: FluxKind, name: &str, newest: bool) -> Value {
     })
 }
 
-/// Where a controller reports, Flux's own default: an object that nobody has looked at yet is in progress, not current. What
-/// other versions of a controller wrote is kept. An Alert and a Provider have a status, too, which Flux's do not: it says that they
-/// are not served.
+/// Returns the schema of `status`. For kinds with a controller it has Flux's default, so that an object that is not reconciled yet is in
+/// progress, not current. Fields that other versions of a controller wrote are kept. Unlike in Flux, an Alert and a Provider also have a
+/// status: it reports that they are not reconciled.
 fn status_schema(kind: FluxKind) -> Value {
     let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     if !matches!(
@@ -155,7 +155,7 @@ fn short_name(kind: FluxKind) -> Option<&'static str> {
     }
 }
 
-/// The columns of `kubectl get`, in Flux's order.
+/// Returns the columns of `kubectl get`, in Flux's order.
 fn columns(kind: FluxKind) -> Value {
     let column = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
     let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
@@ -207,8 +207,8 @@ fn schema_of<T: JsonSchema>() -> Value {
         .to_value()
 }
 
-/// Turns a JSON schema into a structural one: neither unions nor titles, and of the defaults those alone that the API server
-/// fills in. What may hold anything keeps it.
+/// Converts a JSON schema to a structural one: without unions and titles, and with only the defaults that the API server fills in. A
+/// schema without a type keeps unknown fields.
 fn make_structural(schema: &mut Value, newest: bool) {
     if schema.as_bool() == Some(true) {
         *schema = json!({});
@@ -228,7 +228,7 @@ fn make_structural(schema: &mut Value, newest: bool) {
     }
     flatten_one_of(map);
     if let Some(Value::Array(required)) = map.get_mut("required") {
-        // As Flux's are sorted: the order is that of the errors.
+        // Sorted as in Flux's definitions, because errors have this order.
         required.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
     }
     if let Some(default) = map.remove("x-default") {
@@ -265,20 +265,20 @@ fn make_structural(schema: &mut Value, newest: bool) {
     }
 }
 
-/// Refuses a field that the older versions alone have. It is declared nevertheless: objects are stored in the newest version,
-/// and a field that it does not declare is lost.
+/// Adds a rule that refuses a field which only older versions have. The field is declared nevertheless: objects are stored in the newest
+/// version, and undeclared fields would be lost.
 fn refuse(map: &mut Map<String, Value>) {
     let rule = json!({"rule": "false", "message": "field not declared in schema: only the older versions have it"});
     map.insert("x-kubernetes-validations".to_owned(), json!([rule]));
 }
 
-/// `oneOf` of single words, as schemars writes a documented enum, becomes `enum`.
+/// Converts `oneOf` with constants, which schemars writes for a documented enum, to `enum`.
 fn flatten_one_of(map: &mut Map<String, Value>) {
     for key in ["oneOf", "anyOf", "allOf"] {
         let Some(Value::Array(mut variants)) = map.remove(key) else {
             continue;
         };
-        // An optional enum is one of nothing and an enum.
+        // An optional enum is a union of null and an enum.
         for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
             flatten_one_of(variant);
         }
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(schema["properties"]["interval"]["pattern"], DURATION);
     }
 
-    /// The places of a schema where anything may be.
+    /// Collects the paths of a schema that allow unknown fields.
     fn open(schema: &Value, path: &str, found: &mut Vec<String>) {
         if schema["x-kubernetes-preserve-unknown-fields"] == true {
             found.push(path.to_owned());
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn only_values_and_patches_of_older_versions_hold_anything() {
+    fn only_values_and_old_patches_allow_unknown_fields() {
         let mut found = Vec::new();
         for kind in FluxKind::ALL {
             open(&spec_schema(kind, true), kind.as_str(), &mut found);

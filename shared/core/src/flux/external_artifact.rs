@@ -1,8 +1,8 @@
-//! `ExternalArtifact` of source.toolkit.fluxcd.io: what its definition declares. Nothing reads these objects yet.
+//! The kind `ExternalArtifact` of source.toolkit.fluxcd.io, for its CustomResourceDefinition. No code reads these objects yet.
 
 use schemars::JsonSchema;
 
-/// `spec` of an ExternalArtifact.
+/// The `spec` of an ExternalArtifact.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalArtifactSpec {
@@ -10,16 +10,16 @@ pub struct ExternalArtifactSpec {
     pub source_ref: Option<ExternalSourceRef>,
 }
 
-/// An object of any kind.
+/// A reference to an object of any kind.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalSourceRef {
-    /// The API version.
+    /// The API version of the object.
     pub api_version: Option<String>,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
-    /// The namespace; the object's own when absent.
+    /// The namespace of the object; that of the ExternalArtifact when absent.
     pub namespace: Option<String>,
 }

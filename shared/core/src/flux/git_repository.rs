@@ -1,4 +1,4 @@
-//! `GitRepository` of source.toolkit.fluxcd.io.
+//! The kind `GitRepository` of source.toolkit.fluxcd.io.
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
@@ -7,10 +7,10 @@ use super::{FluxKind, Source, SourceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A `GitRepository`.
+/// A GitRepository object of Flux.
 pub type GitRepository = Source<GitRepositorySpec>;
 
-/// `spec` of a GitRepository.
+/// The `spec` of a GitRepository.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -18,82 +18,82 @@ pub type GitRepository = Source<GitRepositorySpec>;
      "message": "serviceAccountName can only be set when provider is 'azure' or 'aws'"},
 ]))]
 pub struct GitRepositorySpec {
-    /// The repository's address.
+    /// The URL of the repository.
     #[schemars(regex(pattern = r"^(http|https|ssh)://.*$"))]
     pub url: String,
     /// The Secret with the credentials.
     #[serde(default)]
     pub secret_ref: Option<LocalRef>,
-    /// `generic`, `github`, `azure` or `aws`.
+    /// The provider of the login: `generic`, `github`, `azure` or `aws`.
     #[serde(default)]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "github"]))]
     pub provider: Option<String>,
-    /// The service account for a cloud's login.
+    /// The service account whose cloud identity is used.
     #[serde(default)]
     pub service_account_name: Option<String>,
-    /// How often to look.
+    /// The interval between two checks of the source, such as `5m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// How long a look may take.
+    /// The timeout of a check.
     #[serde(default)]
     #[schemars(regex(pattern = TIMEOUT), extend("x-default" = "60s"))]
     pub timeout: Option<String>,
-    /// Which commit.
+    /// The branch, tag, version range, reference or commit to fetch.
     #[serde(default, rename = "ref")]
     pub reference: Option<GitReference>,
-    /// Which signatures are needed.
+    /// The signatures that the commit or tag must have.
     #[serde(default)]
     pub verify: Option<GitVerification>,
-    /// A proxy's address and credentials.
+    /// The Secret with the `address` and credentials of a proxy.
     #[serde(default)]
     pub proxy_secret_ref: Option<LocalRef>,
-    /// Patterns of files to leave out, as `.gitignore` has them.
+    /// Patterns of files to leave out, in the format of `.gitignore`.
     #[serde(default)]
     pub ignore: Option<String>,
-    /// Leave everything as it is.
+    /// Suspends the reconciliation of this object.
     #[serde(default)]
     pub suspend: bool,
-    /// Fetch submodules.
+    /// Fetches submodules also.
     #[serde(default)]
     pub recurse_submodules: bool,
-    /// Other repositories' files to put into this artifact.
+    /// Files of other repositories to add to the artifact.
     #[serde(default)]
     pub include: Vec<GitInclude>,
-    /// Only these directories.
+    /// The directories to fetch; all when empty.
     #[serde(default)]
     pub sparse_checkout: Vec<String>,
-    /// Of older versions; accepted and without effect, as in Flux.
+    /// A field of older versions; accepted, without effect as in Flux.
     #[serde(default)]
     #[schemars(extend("x-older" = true))]
     pub git_implementation: Option<String>,
-    /// Of older versions; accepted and without effect, as in Flux.
+    /// A field of older versions; accepted, without effect as in Flux.
     #[serde(default)]
     #[schemars(extend("x-older" = true))]
     pub access_from: Option<AccessFrom>,
 }
 
-/// Which commit of a repository, as `GitRepository.spec.ref` says it. Later fields win over earlier ones, as in Flux:
-/// commit, then name, semver, tag, branch.
+/// The reference to a commit in `GitRepository.spec.ref`. If several fields are set, the order of precedence is that of Flux: commit,
+/// name, semver, tag, branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GitReference {
-    /// A branch; `master` when nothing else is given.
+    /// The branch; `master` if no field is set.
     pub branch: String,
-    /// A tag.
+    /// The tag to fetch.
     pub tag: String,
-    /// A range of versions over the tags.
+    /// A semver range: fetches the tag with the highest version in it.
     pub semver: String,
     /// A full reference name such as `refs/heads/main` or `refs/pull/420/head`.
     pub name: String,
-    /// A commit.
+    /// The SHA of the commit.
     pub commit: String,
 }
 
-/// Which signatures are needed.
+/// The signatures that the commit or tag must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitVerification {
-    /// What must be signed: the commit, the tag, or both.
+    /// The objects that must be signed: the commit, the tag, or both.
     #[serde(default)]
     #[schemars(extend("enum" = ["head", "HEAD", "Tag", "TagAndHEAD"], "x-default" = "HEAD"))]
     pub mode: Option<String>,
@@ -101,13 +101,13 @@ pub struct GitVerification {
     pub secret_ref: LocalRef,
 }
 
-/// Another repository's files to put into the artifact.
+/// Files of another repository to add to the artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitInclude {
-    /// The GitRepository, in the object's namespace.
+    /// The GitRepository, in the same namespace.
     pub repository: LocalRef,
-    /// The directory in that repository; all of it when absent.
+    /// The directory in that repository; its root when absent.
     #[serde(default)]
     pub from_path: Option<String>,
     /// The directory in the artifact; the repository's name when absent.
@@ -128,7 +128,7 @@ impl SourceSpec for GitRepositorySpec {
 }
 
 impl GitRepository {
-    /// The reference, `master` when nothing is given (source-controller's default branch).
+    /// Returns the reference; branch `master` if none is set, which is source-controller's default.
     pub fn reference(&self) -> GitReference {
         let mut reference = self.spec.reference.clone().unwrap_or_default();
         if reference == GitReference::default() {
@@ -137,8 +137,8 @@ impl GitRepository {
         reference
     }
 
-    /// A field that asks for something this version cannot do, as a sentence; nothing is silently ignored. `is_github`: the
-    /// repository is read over GitHub's API, and not in git's own protocol.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported. `is_github` is true if the
+    /// repository is read over GitHub's API, and not with the Git protocol.
     pub fn unsupported(&self, is_github: bool) -> Option<String> {
         let spec = &self.spec;
         let field = if spec.verify.is_some() {
@@ -169,8 +169,8 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn what_only_servers_without_an_api_have() {
-        let told = |url: &str, field: &str, value: Value| {
+    fn fields_that_github_does_not_support() {
+        let unsupported = |url: &str, field: &str, value: Value| {
             let mut spec = json!({"url": url, "interval": "1m"});
             spec[field] = value;
             let object = json!({
@@ -187,11 +187,11 @@ mod tests {
             ("recurseSubmodules", json!(true)),
             ("proxySecretRef", json!({"name": "proxy"})),
         ] {
-            let ours = told("https://git.example/acme/fleet", field, value.clone());
-            assert_eq!(ours, None, "{field}");
-            let github = told("https://github.com/acme/fleet", field, value).unwrap();
-            let lead = format!("spec.{field} of a repository at github.com is not supported yet");
-            assert!(github.starts_with(&lead), "{github}");
+            let other = unsupported("https://git.example/acme/fleet", field, value.clone());
+            assert_eq!(other, None, "{field}");
+            let github = unsupported("https://github.com/acme/fleet", field, value).unwrap();
+            let prefix = format!("spec.{field} of a repository at github.com is not supported yet");
+            assert!(github.starts_with(&prefix), "{github}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `HelmChart` of source.toolkit.fluxcd.io.
+//! The kind `HelmChart` of source.toolkit.fluxcd.io.
 
 use super::schema::{DURATION, without};
 use super::source::AccessFrom;
@@ -6,10 +6,10 @@ use super::{FluxKind, ObjectRef, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A `HelmChart`.
+/// A HelmChart object of Flux.
 pub type HelmChart = Source<HelmChartSpec>;
 
-/// `spec` of a HelmChart.
+/// The `spec` of a HelmChart.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -17,55 +17,55 @@ pub type HelmChart = Source<HelmChartSpec>;
      "message": "spec.verify is only supported when spec.sourceRef.kind is 'HelmRepository'"},
 ]))]
 pub struct HelmChartSpec {
-    /// The chart's name in a repository, or its directory or archive in a source's files.
+    /// The name of the chart in a HelmRepository, or the path of its directory or archive in another source.
     pub chart: String,
-    /// A version, or a range of versions of a HelmRepository; the newest when absent.
+    /// The version, or a semver range, of a chart in a HelmRepository; the newest when absent.
     #[serde(default)]
     #[schemars(extend("x-default" = "*"))]
     pub version: Option<String>,
-    /// Where the chart is.
+    /// The source of the chart.
     pub source_ref: ChartSource,
-    /// How often to look.
+    /// The interval between two checks of the source, such as `5m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// `ChartVersion`: a new version makes a new artifact; `Revision`: a new revision of the source does.
+    /// The cause of a new artifact: a new version of the chart (`ChartVersion`) or a new revision of the source (`Revision`).
     #[serde(default)]
     #[schemars(extend("enum" = ["ChartVersion", "Revision"], "x-default" = "ChartVersion"))]
     pub reconcile_strategy: Option<String>,
-    /// Files of the chart whose values, merged in order, take the place of its `values.yaml`.
+    /// Values files in the source that are merged in this order, and replace the chart's `values.yaml`.
     #[serde(default)]
     pub values_files: Vec<String>,
-    /// Of older versions: one more values file, merged first.
+    /// A field of older versions: a values file that is merged before `valuesFiles`.
     #[serde(default)]
     #[schemars(extend("x-older" = true))]
     pub values_file: Option<String>,
-    /// Pass over values files that are not there.
+    /// Skips values files that do not exist.
     #[serde(default)]
     pub ignore_missing_values_files: bool,
-    /// Which signatures are needed.
+    /// The signatures that the artifact must have.
     #[serde(default)]
     #[schemars(transform = without("trustedRootSecretRef"))]
     pub verify: Option<Verification>,
-    /// Leave everything as it is.
+    /// Suspends the reconciliation of this object.
     #[serde(default)]
     pub suspend: bool,
-    /// Of older versions; accepted and without effect, as in Flux.
+    /// A field of older versions; accepted, without effect as in Flux.
     #[serde(default)]
     #[schemars(extend("x-older" = true))]
     pub access_from: Option<AccessFrom>,
 }
 
-/// `spec.sourceRef` of a HelmChart: a source of the same namespace.
+/// The `spec.sourceRef` of a HelmChart: a source in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartSource {
-    /// The API version, which may be absent.
+    /// The API version of the source; optional.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// `HelmRepository`, `GitRepository` or `Bucket`.
+    /// The kind: `HelmRepository`, `GitRepository` or `Bucket`.
     #[schemars(extend("enum" = ["HelmRepository", "GitRepository", "Bucket"]))]
     pub kind: String,
-    /// The name.
+    /// The name of the source.
     pub name: String,
 }
 
@@ -82,10 +82,10 @@ impl SourceSpec for HelmChartSpec {
 }
 
 impl HelmChart {
-    /// The source.
+    /// Returns the source of the chart.
     ///
     /// # Errors
-    /// A sentence: a kind that has no charts.
+    /// The kind of `spec.sourceRef` has no charts.
     pub fn source(&self) -> Result<ObjectRef, String> {
         let source = &self.spec.source_ref;
         let kind = match source.kind.as_str() {
@@ -101,29 +101,29 @@ impl HelmChart {
         Ok(ObjectRef::new(kind, &self.id.namespace, &source.name))
     }
 
-    /// The range of versions; empty for the newest.
+    /// Returns the version or range of versions; empty for the newest.
     pub fn version(&self) -> &str {
         self.spec.version.as_deref().unwrap_or_default()
     }
 
-    /// The values files in the order in which they are merged.
+    /// Returns the values files in the order in which they are merged.
     pub fn values_files(&self) -> Vec<String> {
         let first = self.spec.values_file.iter().filter(|file| !file.is_empty());
         first.chain(&self.spec.values_files).cloned().collect()
     }
 
-    /// A field that asks for something this version cannot do, as a sentence.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
     pub fn unsupported(&self) -> Option<String> {
         let verify = self.spec.verify.as_ref()?;
         match self.spec.source_ref.kind.as_str() {
             "HelmRepository" if verify.trusted_root_secret_ref.is_some() => Some(
-                "spec.verify.trustedRootSecretRef is a field of OCIRepository alone: take the chart from an OCIRepository \
+                "spec.verify.trustedRootSecretRef is only supported for an OCIRepository: take the chart from an OCIRepository \
                  (spec.chartRef of a HelmRelease), or remove the field"
                     .to_owned(),
             ),
             "HelmRepository" => verify.unsupported(),
             kind => Some(format!(
-                "spec.verify checks charts of a HelmRepository of type oci, and nothing signs a chart of a {kind}: remove the field"
+                "spec.verify is not supported for a chart of a {kind}, only for one of a HelmRepository of type oci: remove the field"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! `Kustomization` of kustomize.toolkit.fluxcd.io.
+//! The kind `Kustomization` of kustomize.toolkit.fluxcd.io.
 
 use super::schema::DURATION;
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
@@ -9,88 +9,88 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A `Kustomization` of `kustomize.toolkit.fluxcd.io`, from any served version.
+/// A Kustomization of kustomize.toolkit.fluxcd.io, of any served version.
 #[derive(Clone, Debug)]
 pub struct Kustomization {
-    /// Which one.
+    /// The reference of the object.
     pub id: ObjectRef,
-    /// The live object it was read from.
+    /// The live object that was read.
     pub object: Object,
-    /// What the user wants.
+    /// The desired state.
     pub spec: KustomizationSpec,
-    /// What was written last.
+    /// The status that was written last.
     pub status: KustomizationStatus,
 }
 
-/// `spec` of a Kustomization.
+/// The `spec` of a Kustomization.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KustomizationSpec {
-    /// How often to reconcile.
+    /// The interval between two reconciliations, such as `10m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// How soon to try again after a failure; the interval when absent.
+    /// The interval before a retry after a failure; `interval` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub retry_interval: Option<String>,
-    /// How long an apply and its health checks may take; the interval less 30 seconds when absent, at least 30 seconds.
+    /// The timeout of an apply with its health checks; the interval less 30 seconds when absent, at least 30 seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
     /// The source of the files.
     pub source_ref: SourceRef,
-    /// The directory in the source; its root when empty.
+    /// The directory in the source; the root when empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Delete what is no longer rendered.
+    /// Deletes objects that are no longer rendered.
     #[serde(default)]
     #[schemars(!default)]
     pub prune: bool,
-    /// Leave everything as it is.
+    /// Suspends the reconciliation of this object.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
-    /// Recreate objects whose immutable fields changed.
+    /// Recreates objects whose immutable fields changed.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-default" = false))]
     pub force: bool,
-    /// Wait until everything applied is ready.
+    /// Waits until all applied objects are ready.
     #[serde(default, skip_serializing_if = "is_false")]
     pub wait: bool,
-    /// What happens to the applied objects when this one is deleted.
+    /// The policy for the applied objects when this object is deleted; `MirrorPrune` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// Kustomizations that must be ready first.
+    /// The objects that must be ready before this one is reconciled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<DependsOn>,
-    /// Objects whose health decides, when not all are waited for.
+    /// The objects whose health is checked, if `wait` is false.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health_checks: Vec<HealthCheck>,
-    /// Health of custom kinds, as CEL.
+    /// CEL expressions for the health of custom kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health_check_exprs: Vec<HealthCheckExpr>,
-    /// The namespace of all objects.
+    /// The namespace to set in all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target_namespace: Option<String>,
-    /// Put before every name.
+    /// A prefix for the names of all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub name_prefix: Option<String>,
-    /// Put behind every name.
+    /// A suffix for the names of all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub name_suffix: Option<String>,
-    /// Labels and annotations of all objects.
+    /// Labels and annotations to add to all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub common_metadata: Option<CommonMetadata>,
-    /// Patches with their targets.
+    /// Strategic merge and JSON patches with their targets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Strategic merge patches of v1beta1 and v1beta2.
+    /// Strategic merge patches (v1beta1 and v1beta2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-older" = true))]
     pub patches_strategic_merge: Vec<Map<String, Value>>,
-    /// JSON patches of v1beta1 and v1beta2.
+    /// JSON patches (v1beta1 and v1beta2).
     #[serde(
         default,
         rename = "patchesJson6902",
@@ -98,35 +98,35 @@ pub struct KustomizationSpec {
     )]
     #[schemars(extend("x-older" = true))]
     pub patches_json6902: Vec<Json6902Patch>,
-    /// Image names, tags and digests to replace.
+    /// The image names, tags and digests to replace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Components to add, as paths relative to `path`.
+    /// The components to add, as paths relative to `path`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
-    /// Leave out components that do not exist.
+    /// Skips components that do not exist.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignore_missing_components: bool,
-    /// kustomize's `buildMetadata`.
+    /// The `buildMetadata` of kustomize.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("items" = {"type": "string", "enum": ["originAnnotations", "transformerAnnotations"]}))]
     pub build_metadata: Vec<String>,
-    /// Fields to leave to others.
+    /// Fields to ignore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<IgnoreRule>,
-    /// Variables to substitute after the build.
+    /// The variables to substitute after the build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_build: Option<PostBuild>,
-    /// How to decrypt.
+    /// The decryption of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
-    /// The remote cluster; the hub itself when absent.
+    /// The remote cluster; the cluster of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_config: Option<KubeConfigRef>,
-    /// The service account to act as.
+    /// The service account to impersonate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Of v1beta1; accepted and without effect, as in Flux.
+    /// A field of v1beta1; accepted, without effect as in Flux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-older" = true))]
     pub validation: Option<String>,
@@ -140,7 +140,7 @@ pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Whether Go would leave a text out.
+/// Returns whether Go's `omitempty` would leave a string out.
 #[expect(
     clippy::ref_option,
     reason = "serde's skip_serializing_if passes a reference"
@@ -149,59 +149,59 @@ fn is_blank(text: &Option<String>) -> bool {
     text.as_ref().is_none_or(String::is_empty)
 }
 
-/// A source on the same hub.
+/// A reference to a source in the same cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceRef {
-    /// Not needed: the kind says it.
+    /// The API version; optional, because the kind implies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// `GitRepository`, `OCIRepository`, `Bucket` or `ExternalArtifact`.
+    /// The kind: `GitRepository`, `OCIRepository`, `Bucket` or `ExternalArtifact`.
     #[schemars(extend("enum" = ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]))]
     pub kind: String,
     /// The name.
     pub name: String,
-    /// The namespace; the object's own when absent.
+    /// The namespace of the object; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// What happens to the applied objects when the Kustomization is deleted.
+/// The policy for the applied objects when the Kustomization is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// As `prune` says.
+    /// Delete them if `prune` is true.
     #[default]
     MirrorPrune,
-    /// Delete them.
+    /// Delete them even if `prune` is false.
     Delete,
     /// Delete them and wait until they are gone.
     WaitForTermination,
-    /// Leave them.
+    /// Keep them in the cluster.
     Orphan,
 }
 
-/// A dependency.
+/// A dependency on a Kustomization or HelmRelease.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DependsOn {
-    /// `Kustomization` (when absent) or `HelmRelease`.
+    /// The kind, `Kustomization` or `HelmRelease`; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The name.
     pub name: String,
-    /// The namespace; the object's own when absent.
+    /// The namespace of the object; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// A CEL expression over `self` and `dep`.
+    /// A CEL expression over `self` and `dep` that is true if the dependency is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_expr: Option<String>,
 }
 
-/// An object whose health decides.
+/// An object whose health is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthCheck {
-    /// Such as `apps/v1`.
+    /// The API version of the object, such as `apps/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// The kind.
@@ -213,43 +213,43 @@ pub struct HealthCheck {
     pub namespace: Option<String>,
 }
 
-/// Health of a kind, as CEL.
+/// CEL expressions for the health of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthCheckExpr {
-    /// The API version it is for.
+    /// The API version of the objects.
     pub api_version: String,
-    /// The kind it is for.
+    /// The kind of the objects.
     #[serde(default)]
     pub kind: String,
-    /// True while the object is on its way.
+    /// An expression that is true while the object is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<String>,
-    /// True when it failed.
+    /// An expression that is true if the object failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// True when it is there.
+    /// An expression that is true if the object is ready.
     pub current: String,
 }
 
-/// Labels and annotations of all objects.
+/// Labels and annotations to add to all objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommonMetadata {
-    /// Annotations.
+    /// The annotations to set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Labels.
+    /// The labels to set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// A patch with its target, as kustomize's.
+/// A patch with its target, in the format of kustomize.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Patch {
-    /// Strategic merge or JSON patch, as YAML.
+    /// The strategic merge patch or JSON patch, as YAML.
     pub patch: String,
-    /// What it applies to.
+    /// The selector of the objects to patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Selector>,
 }
@@ -257,35 +257,35 @@ pub struct Patch {
 /// A JSON patch of the older versions.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Json6902Patch {
-    /// The operations.
+    /// The operations of the patch.
     pub patch: Vec<Map<String, Value>>,
-    /// What it applies to.
+    /// The selector of the objects to patch.
     pub target: Selector,
 }
 
-/// What a patch applies to.
+/// A selector of objects. The fields are regular expressions, except the selectors of annotations and labels.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Selector {
-    /// The group, a regular expression.
+    /// The API group of the objects.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub group: Option<String>,
-    /// The version.
+    /// The API version of the objects.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub version: Option<String>,
-    /// The kind.
+    /// The kind of the objects.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub kind: Option<String>,
-    /// The namespace.
+    /// The namespace of the objects.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub namespace: Option<String>,
-    /// The name.
+    /// The name of the objects.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub name: Option<String>,
-    /// Annotations.
+    /// A selector of annotations, such as `a=b`.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub annotation_selector: Option<String>,
-    /// Labels.
+    /// A selector of labels, such as `a=b`.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub label_selector: Option<String>,
 }
@@ -294,83 +294,83 @@ pub struct Selector {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Image {
-    /// The name that stands in the files.
+    /// The name of the image in the files.
     pub name: String,
-    /// The name to put there.
+    /// The name to replace it with.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub new_name: Option<String>,
-    /// The tag to put there.
+    /// The tag to set.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub new_tag: Option<String>,
-    /// The digest to put there.
+    /// The digest to set.
     #[serde(default, skip_serializing_if = "is_blank")]
     pub digest: Option<String>,
 }
 
-/// Fields to leave to others.
+/// Fields to ignore.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct IgnoreRule {
-    /// JSON pointers.
+    /// The JSON pointers of the fields.
     pub paths: Vec<String>,
-    /// The objects; all when absent.
+    /// The selector of the objects; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Selector>,
 }
 
-/// Variables to substitute after the build.
+/// The variables to substitute after the build.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostBuild {
-    /// Given here.
+    /// Variables with their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub substitute: BTreeMap<String, String>,
-    /// Taken from ConfigMaps and Secrets.
+    /// ConfigMaps and Secrets with variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitute_from: Vec<SubstituteFrom>,
-    /// `WithVariables` (only when there are variables) or `Always`.
+    /// The strategy: `WithVariables` (only if there are variables) or `Always`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["WithVariables", "Always"]))]
     pub substitute_strategy: Option<String>,
 }
 
-/// A ConfigMap or Secret with variables.
+/// A reference to a ConfigMap or Secret with variables.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct SubstituteFrom {
-    /// `ConfigMap` or `Secret`.
+    /// The kind: `ConfigMap` or `Secret`.
     #[schemars(extend("enum" = ["Secret", "ConfigMap"]))]
     pub kind: String,
-    /// The name, in the object's namespace.
+    /// The name of the ConfigMap or Secret, in the namespace of this object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Go on when it does not exist.
+    /// Ignores an object that does not exist.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-default" = false))]
     pub optional: bool,
 }
 
-/// How to decrypt.
+/// The decryption of files.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Decryption {
-    /// `sops`.
+    /// The provider of the decryption: `sops`.
     #[schemars(extend("enum" = ["sops"]))]
     pub provider: String,
     /// The Secret with the keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalRef>,
-    /// The service account for a cloud's key service.
+    /// The service account whose cloud identity is used for the key service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
 }
 
-/// A name in the object's namespace.
+/// A reference to an object in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct LocalRef {
     /// The name.
     pub name: String,
 }
 
-/// A remote cluster.
+/// A reference to a remote cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -383,29 +383,29 @@ pub struct KubeConfigRef {
     /// The Secret with the kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretKeyRef>,
-    /// The ConfigMap with a provider and a cluster.
+    /// The ConfigMap with the provider and the name of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<LocalRef>,
 }
 
-/// A key of a Secret.
+/// A reference to a key of a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct SecretKeyRef {
-    /// The Secret's name.
+    /// The name of the Secret.
     pub name: String,
-    /// The key; `value`, then `value.yaml`, when absent.
+    /// The key in the Secret; `value` or else `value.yaml` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// `status` of a Kustomization.
+/// The `status` of a Kustomization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KustomizationStatus {
-    /// The generation that was looked at last.
+    /// The generation that was reconciled last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The conditions.
+    /// The conditions of the object.
     pub conditions: Conditions,
     /// The value of `requestedAt` that was handled last.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -413,26 +413,25 @@ pub struct KustomizationStatus {
     /// The revision that was applied last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_applied_revision: String,
-    /// The revision behind an OCI artifact's, when it says one.
+    /// The origin revision of the OCI artifact, if it has one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_applied_origin_revision: String,
-    /// The revision that was tried last.
+    /// The revision that was attempted last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_attempted_revision: String,
-    /// What was applied.
+    /// The objects that were applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory: Option<Value>,
-    /// The last five outcomes.
+    /// The last five results of reconciliations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Value>,
 }
 
 impl DependsOn {
-    /// What an object depends on, and the expression that says whether it is ready: by default something of the same kind and
-    /// namespace.
+    /// Returns the object of the dependency, by default of the kind and namespace of `of`, and the expression of its readiness.
     ///
     /// # Errors
-    /// A kind that nothing can depend on.
+    /// The kind of the dependency is not supported.
     pub(super) fn resolve(&self, of: &ObjectRef) -> Result<(ObjectRef, Option<String>), String> {
         let kind = match self.kind.as_deref() {
             None => of.kind,
@@ -474,10 +473,10 @@ impl super::FluxObject for Kustomization {
 }
 
 impl Kustomization {
-    /// Reads a live object of any served version.
+    /// Parses a live object of any served version.
     ///
     /// # Errors
-    /// A sentence that names the field that is wrong.
+    /// A field is not valid; the message names it.
     pub fn from_object(object: Object) -> Result<Self, String> {
         let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(FluxKind::Kustomization, object.namespace(), object.name());
@@ -489,15 +488,15 @@ impl Kustomization {
         })
     }
 
-    /// `metadata.generation`.
+    /// Returns `metadata.generation`.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)
     }
 
-    /// The source, if its kind makes artifacts.
+    /// Returns the source of the files.
     ///
     /// # Errors
-    /// A kind that is no source.
+    /// The kind of `spec.sourceRef` does not produce artifacts.
     pub fn source(&self) -> Result<ObjectRef, String> {
         let source = &self.spec.source_ref;
         let kind = FluxKind::parse(&source.kind).filter(|kind| kind.is_source()).ok_or_else(|| {
@@ -514,27 +513,27 @@ impl Kustomization {
         ))
     }
 
-    /// The dependencies, with Flux's default of the same kind and namespace.
+    /// Returns the dependencies with their `readyExpr`. The default of Flux is the same kind and namespace.
     ///
     /// # Errors
-    /// A kind that nothing can depend on.
+    /// The kind of a dependency is not supported.
     pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, String> {
         let all = self.spec.depends_on.iter();
         all.map(|dependency| dependency.resolve(&self.id)).collect()
     }
 
-    /// The interval.
+    /// Returns `spec.interval`.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn interval(&self) -> Result<Duration, String> {
         parse_duration(&self.spec.interval).map_err(|error| format!("spec.interval: {error}"))
     }
 
-    /// How soon to try again after a failure.
+    /// Returns the interval before a retry after a failure.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn retry_interval(&self) -> Result<Duration, String> {
         match &self.spec.retry_interval {
             Some(text) => {
@@ -544,20 +543,20 @@ impl Kustomization {
         }
     }
 
-    /// How long an apply and its health checks may take.
+    /// Returns the timeout of an apply with its health checks.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn timeout(&self) -> Result<Duration, String> {
-        const LEAST: Duration = Duration::from_secs(30);
+        const MIN_TIMEOUT: Duration = Duration::from_secs(30);
         let time = match &self.spec.timeout {
             Some(text) => parse_duration(text).map_err(|error| format!("spec.timeout: {error}"))?,
-            None => self.interval()?.saturating_sub(LEAST),
+            None => self.interval()?.saturating_sub(MIN_TIMEOUT),
         };
-        Ok(time.max(LEAST))
+        Ok(time.max(MIN_TIMEOUT))
     }
 
-    /// Whether deleting this object deletes what it applied.
+    /// Returns whether the applied objects are deleted when this object is deleted.
     pub fn deletes_on_deletion(&self) -> bool {
         match self.spec.deletion_policy.unwrap_or_default() {
             DeletionPolicy::MirrorPrune => self.spec.prune,
@@ -607,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn errors_name_the_field() {
         let object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"name": "apps", "namespace": "team"}, "spec": {"interval": 5}});
         let error = Kustomization::from_object(Object::new(object).unwrap()).unwrap_err();

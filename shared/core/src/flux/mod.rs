@@ -1,5 +1,5 @@
-//! Flux's API, as driftless reads and writes it: every served version is read into one model, and status goes back in
-//! the version that the hub serves.
+//! The model of Flux's API: all served versions are parsed into one model, and the status is written in the version that the hub
+//! serves.
 
 mod bucket;
 mod condition;
@@ -48,64 +48,64 @@ pub const KUSTOMIZE_CONTROLLER: &str = "kustomize-controller";
 pub const HELM_CONTROLLER: &str = "helm-controller";
 /// The field manager and the event source of sources.
 pub const SOURCE_CONTROLLER: &str = "source-controller";
-/// Flux's finalizer.
+/// The finalizer of Flux's controllers.
 pub const FINALIZER: &str = "finalizers.fluxcd.io";
-/// The annotation that asks for a reconciliation now; its value comes back in `status.lastHandledReconcileAt`.
+/// The annotation that requests a reconciliation now; its value is copied to `status.lastHandledReconcileAt`.
 pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 
-/// The namespace, and the name of the root objects, as `flux bootstrap` has them.
+/// The namespace and the name of the root objects of `flux bootstrap`.
 pub const FLUX_SYSTEM: &str = "flux-system";
 
-/// An object of Flux's API with its fields as types.
+/// An object of Flux's API with typed fields.
 pub trait FluxObject: Sized + Send + Sync {
-    /// Its `status`.
+    /// The type of `status`.
     type Status: Serialize + Send + Sync;
 
-    /// Reads a live object of any served version.
+    /// Parses a live object of any served version.
     ///
     /// # Errors
-    /// A sentence that names the field that is wrong.
+    /// A field is not valid; the message names it.
     fn from_object(object: Object) -> Result<Self, String>;
 
-    /// The live object it was read from.
+    /// Returns the live object that was read.
     fn object(&self) -> &Object;
 
-    /// The status it has.
+    /// Returns the status that was read.
     fn status(&self) -> &Self::Status;
 
-    /// Whether everything is left as it is.
+    /// Returns whether the reconciliation is suspended.
     fn is_suspended(&self) -> bool;
 }
 
 /// The kinds of Flux objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FluxKind {
-    /// A Git repository.
+    /// A repository of a Git server.
     GitRepository,
-    /// An OCI repository.
+    /// A repository of an OCI registry.
     OCIRepository,
-    /// A bucket.
+    /// A bucket of an object store.
     Bucket,
     /// A repository of Helm charts.
     HelmRepository,
-    /// A Helm chart.
+    /// A Helm chart of a repository or another source.
     HelmChart,
-    /// An artifact that something else made.
+    /// An artifact from a controller that is not part of Flux.
     ExternalArtifact,
-    /// A kustomization.
+    /// A Kustomization, which applies the files of a source.
     Kustomization,
-    /// A Helm release.
+    /// A HelmRelease, which installs a Helm chart.
     HelmRelease,
-    /// A webhook receiver.
+    /// A Receiver of webhooks.
     Receiver,
-    /// A notification provider.
+    /// A Provider of notifications.
     Provider,
-    /// An alert.
+    /// An Alert, which sends events to a Provider.
     Alert,
 }
 
 impl FluxKind {
-    /// Every kind, sources first.
+    /// All kinds, the sources first.
     pub const ALL: [FluxKind; 11] = [
         Self::GitRepository,
         Self::OCIRepository,
@@ -120,7 +120,7 @@ impl FluxKind {
         Self::Alert,
     ];
 
-    /// The kind's name.
+    /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::GitRepository => "GitRepository",
@@ -137,7 +137,7 @@ impl FluxKind {
         }
     }
 
-    /// Whether its objects are reconciled. The other kinds have their definitions alone.
+    /// Returns whether objects of the kind are reconciled. The other kinds have only a CustomResourceDefinition.
     pub fn is_served(self) -> bool {
         !matches!(
             self,
@@ -145,7 +145,7 @@ impl FluxKind {
         )
     }
 
-    /// The plural name in URLs and on the command line.
+    /// Returns the plural name in URLs and on the command line.
     pub fn plural(self) -> &'static str {
         match self {
             Self::GitRepository => "gitrepositories",
@@ -162,7 +162,7 @@ impl FluxKind {
         }
     }
 
-    /// The API group.
+    /// Returns the API group of the kind.
     pub fn group(self) -> &'static str {
         match self {
             Self::Kustomization => "kustomize.toolkit.fluxcd.io",
@@ -172,7 +172,7 @@ impl FluxKind {
         }
     }
 
-    /// The versions Flux 2.x has served, the current one first.
+    /// Returns the versions that Flux 2.x has served, the current one first.
     pub fn versions(self) -> &'static [&'static str] {
         match self {
             Self::GitRepository
@@ -188,7 +188,7 @@ impl FluxKind {
         }
     }
 
-    /// Whether the kind makes artifacts.
+    /// Returns whether the kind produces artifacts.
     pub fn is_source(self) -> bool {
         matches!(
             self,
@@ -200,12 +200,12 @@ impl FluxKind {
         )
     }
 
-    /// The kind of that name.
+    /// Returns the kind with a name.
     pub fn parse(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == kind)
     }
 
-    /// The Flux kind of an API type, whatever its version.
+    /// Returns the Flux kind of an API type of any version.
     pub fn of(gvk: &Gvk) -> Option<Self> {
         Self::parse(&gvk.kind).filter(|kind| kind.group() == gvk.group)
     }
@@ -217,24 +217,24 @@ impl fmt::Display for FluxKind {
     }
 }
 
-/// The cloud whose login `spec.provider` asks for; none for `generic`.
+/// Returns the cloud of `spec.provider`; `None` for `generic`.
 fn cloud(provider: Option<&str>) -> Option<&str> {
     provider.filter(|name| !matches!(*name, "" | "generic"))
 }
 
-/// One Flux object on a hub.
+/// A reference to a Flux object on a hub.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectRef {
-    /// The kind.
+    /// The kind of the object.
     pub kind: FluxKind,
-    /// The namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
 impl ObjectRef {
-    /// A reference from its parts.
+    /// Creates a reference from its parts.
     pub fn new(kind: FluxKind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             kind,
@@ -243,7 +243,7 @@ impl ObjectRef {
         }
     }
 
-    /// The reference of a live object, if it is one of Flux's.
+    /// Returns the reference of a live object; `None` if its kind is not one of Flux.
     pub fn of(object: &Object) -> Option<Self> {
         Some(Self::new(
             FluxKind::of(&object.gvk())?,
@@ -252,7 +252,7 @@ impl ObjectRef {
         ))
     }
 
-    /// What a client of Flux's says of one that is not there.
+    /// Returns the message of a Kubernetes client about an object that does not exist.
     pub fn not_found(&self) -> String {
         format!(
             "{}.{} \"{}\" not found",
@@ -262,7 +262,7 @@ impl ObjectRef {
         )
     }
 
-    /// The same as a client with a cache says it.
+    /// Returns the message of a Kubernetes client with a cache about an object that does not exist.
     pub fn not_cached(&self) -> String {
         format!(
             "{}.{} \"{}\" not found",
@@ -272,20 +272,20 @@ impl ObjectRef {
         )
     }
 
-    /// A key for blobs. Names of Kubernetes objects have no `/`, so the parts cannot run into each other.
+    /// Returns a unique part of a blob's key: names of Kubernetes objects have no `/`.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.kind.plural(), self.namespace, self.name)
     }
 }
 
-/// `Kind/namespace/name`, as Flux's messages name an object.
+/// Writes `Kind/namespace/name`, the name of an object in Flux's messages.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
     }
 }
 
-/// `spec` and `status` of a live object; a status that is absent is an empty one.
+/// Parses `spec` and `status` of a live object; a missing status is empty.
 fn spec_and_status<Spec, Status>(object: &Object) -> Result<(Spec, Status), String>
 where
     Spec: DeserializeOwned,
@@ -303,7 +303,7 @@ where
     Ok((spec, status))
 }
 
-/// The generation a live object has.
+/// Returns `metadata.generation` of a live object; 0 if it is missing.
 pub fn generation(object: &Object) -> i64 {
     object
         .pointer("/metadata/generation")

@@ -1,17 +1,17 @@
-//! The specs of `notification.toolkit.fluxcd.io`: what their definitions declare. Nothing reads these objects yet.
+//! The specs of notification.toolkit.fluxcd.io, for their CustomResourceDefinitions. No code reads these objects yet.
 
 use super::kustomization::LocalRef;
 use super::schema::{DURATION, TIMEOUT};
 use schemars::JsonSchema;
 use std::collections::BTreeMap;
 
-/// `spec` of an Alert.
+/// The `spec` of an Alert.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertSpec {
     /// The Provider that gets the events.
     pub provider_ref: LocalRef,
-    /// The least severity of an event.
+    /// The minimum severity of the events to send.
     #[schemars(extend("enum" = ["info", "error"], "x-default" = "info"))]
     pub event_severity: Option<String>,
     /// The objects whose events are sent.
@@ -20,36 +20,36 @@ pub struct AlertSpec {
     pub inclusion_list: Option<Vec<String>>,
     /// Regular expressions of the messages to leave out.
     pub exclusion_list: Option<Vec<String>>,
-    /// What is added to the metadata of each event.
+    /// Metadata to add to each event.
     pub event_metadata: Option<BTreeMap<String, String>>,
-    /// A short text that is added to each event.
+    /// A short description to add to each event.
     #[schemars(length(max = 255))]
     pub summary: Option<String>,
-    /// Send nothing.
+    /// Suspends the sending of events.
     pub suspend: Option<bool>,
 }
 
-/// Objects of Flux, by name or label.
+/// A selector of Flux objects by name or label.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSelector {
-    /// The API version.
+    /// The API version of the objects.
     pub api_version: Option<String>,
-    /// The kind.
+    /// The kind of the objects.
     #[schemars(extend("enum" = ["Bucket", "GitRepository", "Kustomization", "HelmRelease", "HelmChart", "HelmRepository",
         "ImageRepository", "ImagePolicy", "ImageUpdateAutomation", "OCIRepository", "ArtifactGenerator", "ExternalArtifact"]))]
     pub kind: String,
-    /// The name; `*` for all.
+    /// The name of the object; `*` for all.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The namespace; the object's own when absent.
+    /// The namespace of the objects; that of this object when absent.
     #[schemars(length(min = 1, max = 253))]
     pub namespace: Option<String>,
-    /// The labels that the objects have, with the name `*`.
+    /// The labels that the objects must have, if the name is `*`.
     pub match_labels: Option<BTreeMap<String, String>>,
 }
 
-/// `spec` of a Provider.
+/// The `spec` of a Provider.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -59,46 +59,46 @@ self.type == 'bitbucket' || self.type == 'azuredevops' || !has(self.commitStatus
 'azuredevops' provider types"},
 ]))]
 pub struct ProviderSpec {
-    /// The service that gets the events.
+    /// The type of the service that gets the events.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["slack", "discord", "msteams", "rocket", "generic", "generic-hmac", "github", "gitlab", "gitea",
         "giteapullrequestcomment", "bitbucketserver", "bitbucket", "azuredevops", "googlechat", "googlepubsub", "webex", "sentry",
         "azureeventhub", "telegram", "lark", "matrix", "opsgenie", "alertmanager", "grafana", "githubdispatch",
         "githubpullrequestcomment", "gitlabmergerequestcomment", "pagerduty", "datadog", "nats", "zulip", "otel"]))]
     pub kind: String,
-    /// Without effect, as in Flux.
+    /// The interval of reconciliations; without effect, as in Flux.
     #[schemars(regex(pattern = DURATION))]
     pub interval: Option<String>,
-    /// The channel in the service.
+    /// The channel of the service that gets the events.
     #[schemars(length(max = 2048))]
     pub channel: Option<String>,
-    /// The name to send as.
+    /// The user name that is shown as the sender.
     #[schemars(length(max = 2048))]
     pub username: Option<String>,
-    /// The service's address.
+    /// The URL of the service.
     #[schemars(length(max = 2048))]
     pub address: Option<String>,
-    /// How long a request may take.
+    /// The timeout of a request.
     #[schemars(regex(pattern = TIMEOUT))]
     pub timeout: Option<String>,
-    /// A proxy's address; `proxySecretRef` takes its place.
+    /// The URL of a proxy; deprecated, use `proxySecretRef`.
     #[schemars(length(max = 2048), regex(pattern = r"^(http|https)://.*$"))]
     pub proxy: Option<String>,
-    /// A proxy's address and credentials.
+    /// The Secret with the `address` and credentials of a proxy.
     pub proxy_secret_ref: Option<LocalRef>,
-    /// The Secret with the login.
+    /// The Secret with the credentials of the service.
     pub secret_ref: Option<LocalRef>,
-    /// The service account for a cloud's login.
+    /// The service account whose cloud identity is used.
     pub service_account_name: Option<String>,
     /// The Secret with `ca.crt`, `tls.crt` and `tls.key`.
     pub cert_secret_ref: Option<LocalRef>,
-    /// The CEL expression of a commit status' name.
+    /// The CEL expression of the name of a commit status.
     pub commit_status_expr: Option<String>,
-    /// Send nothing.
+    /// Suspends the sending of events.
     pub suspend: Option<bool>,
 }
 
-/// `spec` of a Receiver.
+/// The `spec` of a Receiver.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -112,70 +112,70 @@ pub struct ProviderSpec {
      "message": "secretRef is required when type is not generic-oidc"},
 ]))]
 pub struct ReceiverSpec {
-    /// The sender.
+    /// The type of the sender.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["generic", "generic-hmac", "generic-oidc", "github", "gitlab", "bitbucket", "harbor", "dockerhub",
         "quay", "gcr", "nexus", "acr", "cdevents"]))]
     pub kind: String,
-    /// How often to look at the object.
+    /// The interval between two reconciliations of this object.
     #[schemars(regex(pattern = DURATION), extend("x-default" = "10m"))]
     pub interval: Option<String>,
-    /// The kinds of events that count.
+    /// The types of events to handle.
     pub events: Option<Vec<String>>,
-    /// The objects to reconcile.
+    /// The objects to reconcile after an event.
     pub resources: Vec<ReceiverResource>,
-    /// A CEL expression over `res` and `req`: which of the objects.
+    /// A CEL expression over `res` and `req` that selects the objects to reconcile.
     pub resource_filter: Option<String>,
-    /// The Secret with the `token`.
+    /// The Secret with the `token` of the webhook.
     pub secret_ref: Option<LocalRef>,
-    /// Whose tokens are accepted.
+    /// The OIDC issuers whose tokens are accepted.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["issuerURL"]))]
     pub oidc_providers: Option<Vec<OidcProvider>>,
-    /// Answer nothing.
+    /// Suspends the handling of events.
     pub suspend: Option<bool>,
 }
 
-/// Objects to reconcile.
+/// A selector of objects to reconcile.
 #[derive(JsonSchema)]
 pub struct ReceiverResource {
-    /// Which.
+    /// The kind, name and labels of the objects.
     #[serde(flatten)]
     pub selector: ObjectSelector,
-    /// A CEL expression over `res` and `req`: which of them.
+    /// A CEL expression over `res` and `req` that selects from these objects.
     pub filter: Option<String>,
 }
 
-/// An issuer of tokens.
+/// An OIDC issuer of tokens.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OidcProvider {
-    /// Its address.
+    /// The URL of the issuer.
     #[serde(rename = "issuerURL")]
     #[schemars(regex(pattern = "^https?://"))]
     pub issuer_url: String,
-    /// The audience that a token needs.
+    /// The audience that a token must have.
     pub audience: Option<String>,
-    /// Names for parts of a token.
+    /// Variables with parts of a token, for the validations.
     pub variables: Option<Vec<OidcVariable>>,
-    /// What a token must fulfil.
+    /// A condition that a token must meet.
     #[schemars(length(min = 1))]
     pub validations: Vec<OidcValidation>,
 }
 
-/// A name for a part of a token.
+/// A variable with a part of a token.
 #[derive(JsonSchema)]
 pub struct OidcVariable {
-    /// The name.
+    /// The name of the variable.
     pub name: String,
-    /// The CEL expression.
+    /// The CEL expression over the token.
     pub expression: String,
 }
 
-/// What a token must fulfil.
+/// A condition that a token must meet.
 #[derive(JsonSchema)]
 pub struct OidcValidation {
-    /// The CEL expression.
+    /// The CEL expression over the token.
     pub expression: String,
-    /// The text when it is false.
+    /// The error message if the expression is false.
     pub message: String,
 }

@@ -6,81 +6,81 @@ use super::{FluxKind, Source, SourceSpec, Verification};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An `OCIRepository`.
+/// An OCIRepository object of Flux.
 pub type OCIRepository = Source<OCIRepositorySpec>;
 
-/// `spec` of an OCIRepository.
+/// The `spec` of an OCIRepository.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OCIRepositorySpec {
-    /// `oci://HOST/REPOSITORY`.
+    /// The URL of the repository: `oci://HOST/REPOSITORY`.
     #[schemars(regex(pattern = r"^oci://.*$"))]
     pub url: String,
-    /// Which artifact; the tag `latest` when absent.
+    /// The artifact to pull; the tag `latest` when absent.
     #[serde(default, rename = "ref")]
     pub reference: Option<OCIReference>,
-    /// Which layer, and what to do with it.
+    /// The layer of the artifact, and the operation on it.
     #[serde(default)]
     pub layer_selector: Option<LayerSelector>,
-    /// `generic`, or a cloud whose login is used.
+    /// The provider of the login: `generic`, or a cloud whose identity is used.
     #[serde(default)]
     #[schemars(extend("enum" = ["generic", "aws", "azure", "gcp"], "x-default" = "generic"))]
     pub provider: Option<String>,
     /// The Secret with a `.dockerconfigjson`, or `username` and `password`.
     #[serde(default)]
     pub secret_ref: Option<LocalRef>,
-    /// Which signatures are needed.
+    /// The signatures that the artifact must have.
     #[serde(default)]
     pub verify: Option<Verification>,
-    /// The service account whose image pull secrets, or cloud login, are used.
+    /// The service account whose image pull secrets or cloud identity are used.
     #[serde(default)]
     pub service_account_name: Option<String>,
     /// The Secret with `ca.crt`, `tls.crt` and `tls.key`.
     #[serde(default)]
     pub cert_secret_ref: Option<LocalRef>,
-    /// A proxy's address and credentials.
+    /// The Secret with the `address` and credentials of a proxy.
     #[serde(default)]
     pub proxy_secret_ref: Option<LocalRef>,
-    /// How often to look.
+    /// The interval between two checks of the source, such as `5m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// How long a request may take; a minute when absent.
+    /// The timeout of a request; a minute when absent.
     #[serde(default)]
     #[schemars(regex(pattern = TIMEOUT), extend("x-default" = "60s"))]
     pub timeout: Option<String>,
-    /// Patterns of files to leave out, as `.gitignore` has them.
+    /// Patterns of files to leave out, in the format of `.gitignore`.
     #[serde(default)]
     pub ignore: Option<String>,
-    /// Talk to the registry without TLS.
+    /// Connects to the registry without TLS.
     #[serde(default)]
     pub insecure: bool,
-    /// Leave everything as it is.
+    /// Suspends the reconciliation of this object.
     #[serde(default)]
     pub suspend: bool,
 }
 
-/// `spec.ref` of an OCIRepository: a digest wins over a range, a range over a tag.
+/// The `spec.ref` of an OCIRepository: a digest takes precedence over a range, a range over a tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OCIReference {
-    /// `sha256:…`
+    /// The digest of the artifact: `sha256:…`.
     pub digest: String,
-    /// A range of versions over the tags.
+    /// A semver range: pulls the tag with the highest version in it.
     pub semver: String,
-    /// Only tags that this regular expression finds.
+    /// A regular expression that the tags of the range must match.
     pub semver_filter: String,
-    /// A tag.
+    /// The tag to pull.
     pub tag: String,
 }
 
-/// `spec.layerSelector` of an OCIRepository.
+/// The `spec.layerSelector` of an OCIRepository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LayerSelector {
-    /// The layer's media type; the first layer when empty.
+    /// The media type of the layer; the first layer when empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub media_type: String,
-    /// `extract`: its files are the artifact; `copy`: the layer itself is.
+    /// The operation: `extract` takes the files of the layer as the artifact, `copy` takes the layer unchanged.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("enum" = ["extract", "copy"]))]
     pub operation: String,
@@ -99,7 +99,7 @@ impl SourceSpec for OCIRepositorySpec {
 }
 
 impl OCIRepository {
-    /// A field that asks for something this version cannot do, as a sentence.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
     pub fn unsupported(&self) -> Option<String> {
         self.spec
             .verify
@@ -107,12 +107,12 @@ impl OCIRepository {
             .and_then(Verification::unsupported)
     }
 
-    /// The cloud whose login is wanted where no Secret has one.
+    /// Returns the cloud whose identity is used if no Secret has a login.
     pub fn cloud(&self) -> Option<&str> {
         super::cloud(self.spec.provider.as_deref())
     }
 
-    /// The service account whose image pull secrets, or cloud login, are used; empty when none is named.
+    /// Returns the service account whose image pull secrets or cloud identity are used; empty if the field is not set.
     pub fn service_account(&self) -> &str {
         self.spec
             .service_account_name

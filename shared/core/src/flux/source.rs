@@ -1,4 +1,4 @@
-//! What all kinds of sources have in common: an object that is looked at, an artifact, a status.
+//! The model that all kinds of sources share: the object, its status and its artifact.
 
 use super::{Conditions, FluxKind, ObjectRef, parse_duration, spec_and_status};
 use driftless_manifest::Object;
@@ -8,56 +8,56 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// `spec.accessFrom`: who else may use a source; without effect, as in Flux.
+/// The `spec.accessFrom` of a source: the namespaces that may use it; without effect, as in Flux.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccessFrom {
-    /// The namespaces.
+    /// The selectors of the namespaces.
     pub namespace_selectors: Vec<NamespaceSelector>,
 }
 
-/// Namespaces that have all of some labels.
+/// A selector of namespaces by labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceSelector {
-    /// The labels.
+    /// The labels that a namespace must have.
     #[serde(default)]
     pub match_labels: BTreeMap<String, String>,
 }
 
-/// `spec` of one kind of source.
+/// The `spec` of a kind of source.
 pub trait SourceSpec: DeserializeOwned {
-    /// The kind.
+    /// The kind of the source.
     const KIND: FluxKind;
 
-    /// How often to look, as it is written.
+    /// Returns `spec.interval` as a string.
     fn interval(&self) -> &str;
 
-    /// Whether everything is left as it is.
+    /// Returns whether the reconciliation is suspended.
     fn suspend(&self) -> bool;
 }
 
-/// A source object of `source.toolkit.fluxcd.io`, from any served version.
+/// A source object of source.toolkit.fluxcd.io, of any served version.
 #[derive(Clone, Debug)]
 pub struct Source<S> {
-    /// Which one.
+    /// The reference of the object.
     pub id: ObjectRef,
-    /// The live object it was read from.
+    /// The live object that was read.
     pub object: Object,
-    /// What the user wants.
+    /// The desired state.
     pub spec: S,
-    /// What was written last.
+    /// The status that was written last.
     pub status: SourceStatus,
 }
 
-/// `status` of a source. Fields that a kind does not have stay empty, and are not written.
+/// The `status` of a source. Fields that a kind does not have stay empty and are not serialized.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SourceStatus {
-    /// The generation that was looked at last.
+    /// The generation that was reconciled last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The conditions.
+    /// The conditions of the object.
     pub conditions: Conditions,
     /// The value of `requestedAt` that was handled last.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -65,7 +65,7 @@ pub struct SourceStatus {
     /// The newest artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<ArtifactStatus>,
-    /// The artifact's address, of kinds that have it here too.
+    /// The URL of the artifact, for kinds that repeat it here.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The ignore patterns that the artifact was made with.
@@ -74,13 +74,13 @@ pub struct SourceStatus {
     /// The directories that the artifact was made with (GitRepository).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed_sparse_checkout: Vec<String>,
-    /// The layer that the artifact was made of (OCIRepository).
+    /// The layer selector that the artifact was made with (OCIRepository).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_layer_selector: Option<super::LayerSelector>,
-    /// The source's revision that the chart was made of (HelmChart).
+    /// The revision of the source that the chart was made from (HelmChart).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub observed_source_artifact_revision: String,
-    /// The chart's name (HelmChart).
+    /// The name of the chart (HelmChart).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub observed_chart_name: String,
     /// The values files that the chart was made with (HelmChart).
@@ -88,24 +88,24 @@ pub struct SourceStatus {
     pub observed_values_files: Vec<String>,
 }
 
-/// `status.artifact` of a source.
+/// The `status.artifact` of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ArtifactStatus {
-    /// The blob's key.
+    /// The key of the blob.
     pub path: String,
-    /// The blob's address.
+    /// The URL of the blob.
     pub url: String,
-    /// `main@sha1:…`, a chart's version, `sha256:…` of an index.
+    /// The revision: `main@sha1:…`, the version of a chart, or `sha256:…` of an index.
     pub revision: String,
-    /// `sha256:…` of the blob.
+    /// The digest of the blob: `sha256:…`.
     pub digest: String,
-    /// When it was stored, RFC 3339.
+    /// The time at which the artifact was stored, RFC 3339.
     pub last_update_time: String,
-    /// Bytes.
+    /// The size of the blob in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// What the source says about it, such as the origin's revision.
+    /// Metadata from the source, such as the revision of the origin.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }
@@ -131,10 +131,10 @@ impl<S: SourceSpec + Send + Sync> super::FluxObject for Source<S> {
 }
 
 impl<S: SourceSpec> Source<S> {
-    /// Reads a live object of any served version.
+    /// Parses a live object of any served version.
     ///
     /// # Errors
-    /// A sentence that names the field that is wrong.
+    /// A field is not valid; the message names it.
     pub fn from_object(object: Object) -> Result<Self, String> {
         let (spec, status) = spec_and_status(&object)?;
         let id = ObjectRef::new(S::KIND, object.namespace(), object.name());
@@ -146,15 +146,15 @@ impl<S: SourceSpec> Source<S> {
         })
     }
 
-    /// `metadata.generation`.
+    /// Returns `metadata.generation`.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)
     }
 
-    /// The interval.
+    /// Returns `spec.interval`.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn interval(&self) -> Result<Duration, String> {
         parse_duration(self.spec.interval()).map_err(|error| format!("spec.interval: {error}"))
     }

@@ -1,47 +1,49 @@
-//! Go's durations (`10m0s`) and Kubernetes' times (RFC 3339, whole seconds).
+//! Parses and formats Go's durations (`10m0s`) and Kubernetes' times (RFC 3339, whole seconds).
 
 use driftless_go::duration;
 use std::time::Duration;
 
-/// The longest duration that is taken: ten years. More is a slip, and Go's own limit is 292 years.
-const LONGEST: Duration = Duration::from_secs(3_652 * 86_400 + 43_200);
+/// The longest duration that is accepted: ten years. A longer one is a typing error; Go's limit is 292 years.
+const MAX_DURATION: Duration = Duration::from_secs(3_652 * 86_400 + 43_200);
 
-/// Reads a duration as Go's `time.ParseDuration` does: `1h30m`, `1.5s`, `300ms`; never negative.
+/// Parses a duration like Go's `time.ParseDuration`: `1h30m`, `1.5s`, `300ms`.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// The string is not a duration, or the duration is negative or longer than ten years.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || {
+    let invalid = || {
         format!(
             "'{text}' is not a valid duration: expected numbers with units such as 30s, 10m or 1h30m"
         )
     };
-    let nanos = u64::try_from(duration::parse(text).map_err(|_| wrong())?).map_err(|_| wrong())?;
+    let nanos = duration::parse(text).map_err(|_| invalid())?;
+    let nanos = u64::try_from(nanos).map_err(|_| invalid())?;
     let time = Duration::from_nanos(nanos);
-    if time > LONGEST {
+    if time > MAX_DURATION {
         return Err(format!("'{text}' is too long: at most ten years"));
     }
     Ok(time)
 }
 
-/// Writes a duration as Go's `Duration.String` does, to the millisecond: `1h0m0s`, `2.5s`, `300ms`.
+/// Formats a duration like Go's `Duration.String`, to the millisecond: `1h0m0s`, `2.5s`, `300ms`.
 pub fn duration_text(time: Duration) -> String {
     let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     duration::format(millis.saturating_mul(1_000_000))
 }
 
-/// `2026-03-01T12:00:00Z`.
+/// Formats a time since 1970 as RFC 3339: `2026-03-01T12:00:00Z`.
 pub fn rfc3339(since_1970: Duration) -> String {
     timestamp(since_1970).to_string()
 }
 
-/// The same moment as jiff has it; far beyond any real time, the last one it knows.
+/// Converts a time since 1970 to jiff's type, at most to the last time that it supports.
 pub fn timestamp(since_1970: Duration) -> jiff::Timestamp {
     let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX)
 }
 
-/// Reads `2026-03-01T12:00:00Z` (fractions and offsets too) as the time since 1970.
+/// Parses an RFC 3339 time such as `2026-03-01T12:00:00Z`, also with fractions and offsets, as the time since 1970; `None` if it is not
+/// valid.
 pub fn parse_rfc3339(text: &str) -> Option<Duration> {
     let time: jiff::Timestamp = text.parse().ok()?;
     Duration::try_from(time.duration_since(jiff::Timestamp::UNIX_EPOCH)).ok()

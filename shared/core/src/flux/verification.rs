@@ -1,39 +1,39 @@
-//! `spec.verify` of artifacts: who must have signed them.
+//! The `spec.verify` of artifacts: the required signatures.
 
 use super::kustomization::LocalRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `spec.verify` of an OCIRepository or a HelmChart: who must have signed the artifact.
+/// The `spec.verify` of an OCIRepository or a HelmChart: the signatures that the artifact must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// `cosign` (when absent) or `notation`.
+    /// The format of the signature: `cosign` (when absent) or `notation`.
     #[serde(default)]
     #[schemars(!default, extend("enum" = ["cosign", "notation"], "x-default" = "cosign"))]
     pub provider: String,
-    /// The Secret with the keys or certificates that are trusted.
+    /// The Secret with the trusted keys or certificates.
     #[serde(default)]
     pub secret_ref: Option<LocalRef>,
-    /// Keyless signatures: whose they may be.
+    /// The identities whose keyless signatures are accepted.
     #[serde(default, rename = "matchOIDCIdentity")]
     pub match_oidc_identity: Vec<OidcIdentity>,
-    /// Keyless signatures: the Secret with the `trusted_root.json` of an own Sigstore (OCIRepository).
+    /// The Secret with the `trusted_root.json` of a private Sigstore, for keyless signatures (OCIRepository).
     #[serde(default)]
     pub trusted_root_secret_ref: Option<LocalRef>,
 }
 
-/// Whose a keyless signature may be.
+/// An identity whose keyless signatures are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct OidcIdentity {
-    /// A regular expression of issuers.
+    /// A regular expression of the issuer.
     pub issuer: String,
-    /// A regular expression of subjects.
+    /// A regular expression of the subject.
     pub subject: String,
 }
 
 impl Verification {
-    /// The provider's name.
+    /// Returns the name of the provider, `cosign` by default.
     pub fn provider(&self) -> &str {
         match self.provider.as_str() {
             "" => "cosign",
@@ -41,7 +41,7 @@ impl Verification {
         }
     }
 
-    /// What it asks for that this version cannot do, as a sentence.
+    /// Returns a message about a field that requests an unsupported feature; `None` if all fields are supported.
     pub fn unsupported(&self) -> Option<String> {
         match (self.provider(), &self.secret_ref) {
             ("cosign", _) | ("notation", Some(_)) => None,

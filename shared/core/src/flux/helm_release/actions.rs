@@ -1,241 +1,241 @@
-//! The `spec` of a HelmRelease's actions: install, upgrade, test, rollback, uninstall.
+//! The fields of a HelmRelease's `spec` for its actions: install, upgrade, test, rollback and uninstall.
 
 use super::super::kustomization::is_false;
 use super::super::schema::{DURATION, without};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How to install.
+/// The options of an install.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Install {
-    /// How long one operation may take; the release's timeout when absent.
+    /// The timeout of one operation; `spec.timeout` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// What happens after a failure.
+    /// The strategy after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [
         {"rule": "!has(self.retryInterval) || self.name != 'RemediateOnFailure'",
          "message": ".retryInterval cannot be set when .name is 'RemediateOnFailure'"},
     ]))]
     pub strategy: Option<ActionStrategy>,
-    /// How a failure is made good.
+    /// The remediation of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = without("strategy"))]
     pub remediation: Option<RemediationSpec>,
-    /// Fail when an object exists that another one owns.
+    /// Fails if an object exists that another release or client owns.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_take_ownership: bool,
-    /// Do not wait for the objects.
+    /// Does not wait until the objects are ready.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait: bool,
-    /// Do not wait for jobs.
+    /// Does not wait until jobs are complete.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait_for_jobs: bool,
-    /// Run no hooks.
+    /// Does not run hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Do not check the objects' schema before they are sent. Accepted and without effect, as with Helm where the API server checks
-    /// the fields itself (Kubernetes 1.27 and newer): an apply refuses unknown ones, a create drops them.
+    /// Does not validate the objects against the OpenAPI schema. Without effect, as with Helm since Kubernetes 1.27, where the API server
+    /// validates the fields: an apply refuses unknown ones, a create drops them.
     #[serde(rename = "disableOpenAPIValidation", skip_serializing_if = "is_false")]
     pub disable_open_api_validation: bool,
-    /// Do not check the values against the chart's schema.
+    /// Does not validate the values against the chart's schema.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_schema_validation: bool,
-    /// Take the name of a release that was uninstalled or failed.
+    /// Reuses the name of a release that was uninstalled or failed.
     #[serde(skip_serializing_if = "is_false")]
     pub replace: bool,
-    /// Of older versions; accepted and without effect, as in Flux: see `crds`.
+    /// A field of older versions; accepted, without effect as in Flux: use `crds`.
     #[serde(rename = "skipCRDs", skip_serializing_if = "is_false")]
     pub skip_crds: bool,
-    /// What happens to the chart's definitions; `Create` when absent.
+    /// The policy for the CustomResourceDefinitions in the chart's crds/; `Create` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crds: Option<CrdsPolicy>,
-    /// Create the target namespace.
+    /// Creates the target namespace if it does not exist.
     #[serde(skip_serializing_if = "is_false")]
     pub create_namespace: bool,
-    /// Apply on the server; true when absent.
+    /// Uses server-side apply; true when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_side_apply: Option<bool>,
 }
 
-/// How to upgrade.
+/// The options of an upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Upgrade {
-    /// How long one operation may take; the release's timeout when absent.
+    /// The timeout of one operation; `spec.timeout` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// What happens after a failure.
+    /// The strategy after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [
         {"rule": "!has(self.retryInterval) || self.name == 'RetryOnFailure'",
          "message": ".retryInterval can only be set when .name is 'RetryOnFailure'"},
     ]))]
     pub strategy: Option<ActionStrategy>,
-    /// How a failure is made good.
+    /// The remediation of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation: Option<RemediationSpec>,
-    /// Fail when an object exists that another one owns.
+    /// Fails if an object exists that another release or client owns.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_take_ownership: bool,
-    /// Do not wait for the objects.
+    /// Does not wait until the objects are ready.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait: bool,
-    /// Do not wait for jobs.
+    /// Does not wait until jobs are complete.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait_for_jobs: bool,
-    /// Run no hooks.
+    /// Does not run hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Do not check the objects' schema before they are sent. Accepted and without effect, as with Helm where the API server checks
-    /// the fields itself (Kubernetes 1.27 and newer): an apply refuses unknown ones, a create drops them.
+    /// Does not validate the objects against the OpenAPI schema. Without effect, as with Helm since Kubernetes 1.27, where the API server
+    /// validates the fields: an apply refuses unknown ones, a create drops them.
     #[serde(rename = "disableOpenAPIValidation", skip_serializing_if = "is_false")]
     pub disable_open_api_validation: bool,
-    /// Do not check the values against the chart's schema.
+    /// Does not validate the values against the chart's schema.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_schema_validation: bool,
-    /// Replace objects instead of changing them; only where they are not applied on the server.
+    /// Replaces objects instead of patching them; only without server-side apply.
     #[serde(skip_serializing_if = "is_false")]
     pub force: bool,
-    /// Keep the values of the last release under the new ones.
+    /// Merges the new values over those of the last release.
     #[serde(skip_serializing_if = "is_false")]
     pub preserve_values: bool,
-    /// Delete what a failed upgrade created.
+    /// Deletes the objects that a failed upgrade created.
     #[serde(skip_serializing_if = "is_false")]
     pub cleanup_on_fail: bool,
-    /// What happens to the chart's definitions; `Skip` when absent.
+    /// The policy for the CustomResourceDefinitions in the chart's crds/; `Skip` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crds: Option<CrdsPolicy>,
-    /// Apply on the server; as the last release when absent.
+    /// Uses server-side apply; like the last release when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_side_apply: Option<ServerSideMode>,
-    /// What happens when the chart's name changes; `Reinstall` when absent.
+    /// The strategy when the chart's name changes; `Reinstall` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart_name_change_strategy: Option<ChartNameChange>,
 }
 
-/// How to test.
+/// The options of the tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Test {
-    /// Run the tests after an install or upgrade.
+    /// Runs the tests after an install or upgrade.
     #[serde(skip_serializing_if = "is_false")]
     pub enable: bool,
-    /// How long one test may take; the release's timeout when absent.
+    /// The timeout of one test; `spec.timeout` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// A failed test is no failure.
+    /// Ignores failed tests.
     #[serde(skip_serializing_if = "is_false")]
     pub ignore_failures: bool,
-    /// Which tests to run; all when absent.
+    /// The tests to run; all when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filters: Option<Vec<TestFilter>>,
 }
 
-/// A test to run or to leave out.
+/// A filter that includes or excludes a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct TestFilter {
-    /// The test's name.
+    /// The name of the test.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Leave it out.
+    /// Excludes the test instead of including it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub exclude: bool,
 }
 
-/// How to roll back.
+/// The options of a rollback.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rollback {
-    /// How long one operation may take; the release's timeout when absent.
+    /// The timeout of one operation; `spec.timeout` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// Do not wait for the objects.
+    /// Does not wait until the objects are ready.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait: bool,
-    /// Do not wait for jobs.
+    /// Does not wait until jobs are complete.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait_for_jobs: bool,
-    /// Run no hooks.
+    /// Does not run hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Of older versions; accepted and without effect, as in Flux.
+    /// A field of older versions; accepted, without effect as in Flux.
     #[serde(skip_serializing_if = "is_false")]
     pub recreate: bool,
-    /// Replace objects instead of changing them; only where they are not applied on the server.
+    /// Replaces objects instead of patching them; only without server-side apply.
     #[serde(skip_serializing_if = "is_false")]
     pub force: bool,
-    /// Delete what a failed rollback created.
+    /// Deletes the objects that a failed rollback created.
     #[serde(skip_serializing_if = "is_false")]
     pub cleanup_on_fail: bool,
-    /// Apply on the server; as the release that is rolled back to when absent.
+    /// Uses server-side apply; like the release that is rolled back to when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_side_apply: Option<ServerSideMode>,
 }
 
-/// How to uninstall.
+/// The options of an uninstall.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Uninstall {
-    /// How long one operation may take; the release's timeout when absent.
+    /// The timeout of one operation; `spec.timeout` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// Run no hooks.
+    /// Does not run hooks.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_hooks: bool,
-    /// Keep the release records.
+    /// Keeps the release records.
     #[serde(skip_serializing_if = "is_false")]
     pub keep_history: bool,
-    /// Do not wait until the objects are gone.
+    /// Does not wait until the objects are gone.
     #[serde(skip_serializing_if = "is_false")]
     pub disable_wait: bool,
-    /// What happens to the dependents of the objects; `background` when absent.
+    /// The deletion propagation policy; `background` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "background"))]
     pub deletion_propagation: Option<DeletionPropagation>,
 }
 
-/// What happens after a failure.
+/// The strategy after a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionStrategy {
-    /// Make it good, or only try again.
+    /// The name of the strategy: remediate, or only retry.
     pub name: ActionStrategyName,
-    /// How soon to try again, with `RetryOnFailure`; five minutes when absent.
+    /// The interval before a retry with `RetryOnFailure`; five minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub retry_interval: Option<String>,
 }
 
-/// What happens after a failure.
+/// The strategy after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ActionStrategyName {
-    /// It is made good as `remediation` says.
+    /// Remediate the failure as configured in `remediation`.
     RemediateOnFailure,
-    /// It is tried again.
+    /// Retry the action after `retryInterval`.
     RetryOnFailure,
 }
 
-/// How a failure is made good.
+/// The remediation of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RemediationSpec {
-    /// How often to try again; without end when negative.
+    /// The number of retries; unlimited when negative.
     #[serde(skip_serializing_if = "is_zero")]
     pub retries: i64,
-    /// A failed test is no failure; as `test.ignoreFailures` when absent.
+    /// Ignores failed tests; `test.ignoreFailures` when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_test_failures: Option<bool>,
-    /// Make the last failure good, too. When absent: for an install no, for an upgrade with retries yes.
+    /// Remediates the last failure also. When absent: false for an install, true for an upgrade with retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediate_last_failure: Option<bool>,
-    /// Of an upgrade: roll back (when absent) or uninstall.
+    /// The remediation of an upgrade: `rollback` (when absent) or `uninstall`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<RemediationStrategy>,
 }
@@ -248,60 +248,60 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// How a failed upgrade is made good.
+/// The remediation strategy of a failed upgrade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RemediationStrategy {
-    /// By a rollback to the last release that was good.
+    /// Roll back to the last good release.
     #[default]
     Rollback,
-    /// By uninstalling the release.
+    /// Uninstall the release.
     Uninstall,
 }
 
-/// What happens to the definitions in a chart's crds/.
+/// The policy for the CustomResourceDefinitions in a chart's crds/.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum CrdsPolicy {
-    /// Nothing.
+    /// Do not apply them.
     Skip,
-    /// New ones are created.
+    /// Create new ones, and leave existing ones unchanged.
     Create,
-    /// New ones are created, those that exist are replaced.
+    /// Create new ones, and replace existing ones.
     CreateReplace,
 }
 
-/// Whether objects are applied on the server.
+/// The use of server-side apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerSideMode {
-    /// They are.
+    /// Use server-side apply.
     Enabled,
-    /// They are not.
+    /// Use client-side apply.
     Disabled,
-    /// As the release before was.
+    /// Use the method of the previous release.
     #[default]
     Auto,
 }
 
-/// What happens when the chart's name changes.
+/// The strategy when the chart's name changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ChartNameChange {
-    /// The release is upgraded.
+    /// Upgrade the release.
     InPlaceUpdate,
-    /// The release is uninstalled and installed.
+    /// Uninstall the release and install it again.
     #[default]
     Reinstall,
 }
 
-/// What happens to the dependents of an object that is deleted.
+/// The deletion propagation policy of Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeletionPropagation {
-    /// They are deleted afterwards.
+    /// Delete the dependents after the object.
     #[default]
     Background,
-    /// They are deleted first.
+    /// Delete the dependents before the object.
     Foreground,
-    /// They stay.
+    /// Keep the dependents.
     Orphan,
 }

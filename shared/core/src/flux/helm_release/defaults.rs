@@ -1,4 +1,4 @@
-//! Flux's defaults, and what follows from spec and status.
+//! Flux's defaults, and values derived from spec and status.
 
 use super::super::{FluxKind, ObjectRef, parse_duration};
 use super::{
@@ -10,14 +10,14 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Helm's limit for the name of a release.
+/// Helm's limit for the name of a release, in bytes.
 const NAME_LENGTH: usize = 53;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 const DEFAULT_RETRY: Duration = Duration::from_secs(300);
-/// Release records and snapshots that are kept.
+/// The default number of release records to keep.
 pub(crate) const DEFAULT_HISTORY: usize = 5;
 
-/// The name that a release of that name gets: longer ones are cut to 40 characters, with 12 digits of their hash behind.
+/// Shortens a release name to Helm's limit: a longer one is cut to 40 characters, and 12 digits of its SHA-256 are appended.
 pub fn short_release_name(name: &str) -> Cow<'_, str> {
     if name.len() <= NAME_LENGTH {
         return Cow::Borrowed(name);
@@ -27,44 +27,44 @@ pub fn short_release_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}-{}", &name[..cut], &hash[..12]))
 }
 
-/// How a failure of the last action is made good.
+/// The remediation of an install or upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remediation {
-    /// How often to try again; without end when negative.
+    /// The number of retries; unlimited when negative.
     pub retries: i64,
-    /// Failed tests are no failure.
+    /// True if failed tests are ignored.
     pub ignore_test_failures: bool,
-    /// The last failure is made good, too.
+    /// True if the last failure is also remediated.
     pub remediate_last_failure: bool,
-    /// How.
+    /// The strategy: rollback or uninstall.
     pub strategy: RemediationStrategy,
-    /// Failures of the action so far.
+    /// The number of failures of the action so far.
     pub failures: i64,
-    /// Whether it is that of an upgrade.
+    /// True if the remediation is that of an upgrade, false for an install.
     pub is_upgrade: bool,
 }
 
 impl Remediation {
-    /// Whether all retries are used up.
+    /// Returns whether all retries are used up.
     pub fn is_exhausted(&self) -> bool {
         self.retries >= 0 && self.failures > self.retries
     }
 
-    /// Whether a failed upgrade is made good by an uninstall: an install follows it even when no retries are left.
+    /// Returns whether a failed upgrade is remediated by an uninstall: an install follows even when no retries are left.
     pub fn is_uninstall_after_upgrade(&self) -> bool {
         self.is_upgrade && self.strategy == RemediationStrategy::Uninstall
     }
 }
 
 impl HelmRelease {
-    fn text<'s>(&'s self, field: &'s Option<String>, default: &'s str) -> &'s str {
+    fn non_empty_or<'s>(&'s self, field: &'s Option<String>, default: &'s str) -> &'s str {
         field
             .as_deref()
             .filter(|text| !text.is_empty())
             .unwrap_or(default)
     }
 
-    /// The release's name as it stands in the spec; `status.conditions` speak of it.
+    /// Returns the release's name from the spec, before it is shortened; messages of conditions have this name.
     pub fn long_release_name(&self) -> String {
         let spec = &self.spec;
         match (&spec.release_name, &spec.target_namespace) {
@@ -76,33 +76,33 @@ impl HelmRelease {
         }
     }
 
-    /// The release's name.
+    /// Returns the release's name, shortened to Helm's limit.
     pub fn release_name(&self) -> String {
         short_release_name(&self.long_release_name()).into_owned()
     }
 
-    /// The namespace to install in.
+    /// Returns the namespace to install in.
     pub fn release_namespace(&self) -> &str {
-        self.text(&self.spec.target_namespace, &self.id.namespace)
+        self.non_empty_or(&self.spec.target_namespace, &self.id.namespace)
     }
 
-    /// The namespace of the release records.
+    /// Returns the namespace of the release records.
     pub fn storage_namespace(&self) -> &str {
-        self.text(&self.spec.storage_namespace, &self.id.namespace)
+        self.non_empty_or(&self.spec.storage_namespace, &self.id.namespace)
     }
 
-    /// The HelmChart that is made for this release; `None` with a `chartRef`.
+    /// Returns the HelmChart that is created for this release; `None` with a `chartRef`.
     pub fn chart_object(&self) -> Option<ObjectRef> {
         let chart = self.spec.chart.as_ref()?;
-        let namespace = self.text(&chart.spec.source_ref.namespace, &self.id.namespace);
+        let namespace = self.non_empty_or(&chart.spec.source_ref.namespace, &self.id.namespace);
         let name = format!("{}-{}", self.id.namespace, self.id.name);
         Some(ObjectRef::new(FluxKind::HelmChart, namespace, name))
     }
 
-    /// The object whose artifact is the chart.
+    /// Returns the object whose artifact is the chart.
     ///
     /// # Errors
-    /// A kind that is none of those.
+    /// The kind of `spec.chartRef` has no chart.
     pub fn chart_source(&self) -> Result<ObjectRef, String> {
         if let Some(chart) = self.chart_object() {
             return Ok(chart);
@@ -122,31 +122,31 @@ impl HelmRelease {
                 reference.kind
             )
         })?;
-        let namespace = self.text(&reference.namespace, &self.id.namespace);
+        let namespace = self.non_empty_or(&reference.namespace, &self.id.namespace);
         Ok(ObjectRef::new(kind, namespace, &reference.name))
     }
 
-    /// The dependencies, with Flux's default of the same kind and namespace.
+    /// Returns the dependencies with their `readyExpr`. The default of Flux is the same kind and namespace.
     ///
     /// # Errors
-    /// A kind that nothing can depend on.
+    /// The kind of a dependency is not supported.
     pub fn dependencies(&self) -> Result<Vec<(ObjectRef, Option<String>)>, String> {
         let all = self.spec.depends_on.iter();
         all.map(|dependency| dependency.resolve(&self.id)).collect()
     }
 
-    /// The interval.
+    /// Returns `spec.interval`.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn interval(&self) -> Result<Duration, String> {
         parse_duration(&self.spec.interval).map_err(|error| format!("spec.interval: {error}"))
     }
 
-    /// How long one operation may take: `spec.timeout`, or five minutes.
+    /// Returns the timeout of one operation: `spec.timeout`, or five minutes.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn timeout(&self) -> Result<Duration, String> {
         duration(&self.spec.timeout, "spec.timeout", DEFAULT_TIMEOUT)
     }
@@ -155,94 +155,94 @@ impl HelmRelease {
         duration(field, &format!("spec.{name}.timeout"), self.timeout()?)
     }
 
-    /// How long one operation of an install may take.
+    /// Returns the timeout of one operation of an install.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn install_timeout(&self) -> Result<Duration, String> {
         self.own_timeout(&self.install().timeout, "install")
     }
 
-    /// How long one operation of an upgrade may take.
+    /// Returns the timeout of one operation of an upgrade.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn upgrade_timeout(&self) -> Result<Duration, String> {
         self.own_timeout(&self.upgrade().timeout, "upgrade")
     }
 
-    /// How long one test may take.
+    /// Returns the timeout of one test.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn test_timeout(&self) -> Result<Duration, String> {
         self.own_timeout(&self.test().timeout, "test")
     }
 
-    /// How long one operation of a rollback may take.
+    /// Returns the timeout of one operation of a rollback.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn rollback_timeout(&self) -> Result<Duration, String> {
         self.own_timeout(&self.rollback().timeout, "rollback")
     }
 
-    /// How long one operation of an uninstall may take.
+    /// Returns the timeout of one operation of an uninstall.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn uninstall_timeout(&self) -> Result<Duration, String> {
         self.own_timeout(&self.uninstall().timeout, "uninstall")
     }
 
-    /// How many release records to keep; `None` for all.
+    /// Returns the number of release records to keep; `None` for all.
     pub fn max_history(&self) -> Option<usize> {
         let most = self.spec.max_history.unwrap_or(DEFAULT_HISTORY as i64);
         usize::try_from(most).ok().filter(|most| *most > 0)
     }
 
-    /// Whether readiness is told by Helm 3's rules.
+    /// Returns whether readiness is determined by Helm 3's rules.
     pub fn waits_as_helm_3(&self) -> bool {
         let strategy = self.spec.wait_strategy.as_ref();
         strategy.is_some_and(|strategy| strategy.name == WaitStrategyName::Legacy)
     }
 
-    /// How to install.
+    /// Returns the options of an install.
     pub fn install(&self) -> Cow<'_, Install> {
         or_default(&self.spec.install)
     }
 
-    /// How to upgrade.
+    /// Returns the options of an upgrade.
     pub fn upgrade(&self) -> Cow<'_, Upgrade> {
         or_default(&self.spec.upgrade)
     }
 
-    /// How to test.
+    /// Returns the options of the tests.
     pub fn test(&self) -> Cow<'_, Test> {
         or_default(&self.spec.test)
     }
 
-    /// How to roll back.
+    /// Returns the options of a rollback.
     pub fn rollback(&self) -> Cow<'_, Rollback> {
         or_default(&self.spec.rollback)
     }
 
-    /// How to uninstall.
+    /// Returns the options of an uninstall.
     pub fn uninstall(&self) -> Cow<'_, Uninstall> {
         or_default(&self.spec.uninstall)
     }
 
-    /// What happens to the chart's definitions at an install.
+    /// Returns the policy of an install for the chart's CustomResourceDefinitions.
     pub fn install_crds(&self) -> CrdsPolicy {
         self.install().crds.unwrap_or(CrdsPolicy::Create)
     }
 
-    /// What happens to the chart's definitions at an upgrade.
+    /// Returns the policy of an upgrade for the chart's CustomResourceDefinitions.
     pub fn upgrade_crds(&self) -> CrdsPolicy {
         self.upgrade().crds.unwrap_or(CrdsPolicy::Skip)
     }
 
-    /// Whether an install creates the namespace: only one that `targetNamespace` names.
+    /// Returns whether an install creates the namespace: only with `targetNamespace`.
     pub fn creates_namespace(&self) -> bool {
         let named = self
             .spec
@@ -252,35 +252,35 @@ impl HelmRelease {
         named && self.install().create_namespace
     }
 
-    /// Whether an install applies on the server; `default` where the object does not say.
+    /// Returns whether an install uses server-side apply; `default` if the object does not set it.
     pub fn install_server_side(&self, default: bool) -> bool {
         self.install().server_side_apply.unwrap_or(default)
     }
 
-    /// Whether an upgrade applies on the server; `last` says whether the last release was applied so.
+    /// Returns whether an upgrade uses server-side apply; `last` is true if the last release used it.
     pub fn upgrade_server_side(&self, last: bool) -> bool {
         server_side(self.upgrade().server_side_apply, last)
     }
 
-    /// Whether a rollback applies on the server; `target` says whether the release that is rolled back to was applied so.
+    /// Returns whether a rollback uses server-side apply; `target` is true if the release that is rolled back to used it.
     pub fn rollback_server_side(&self, target: bool) -> bool {
         server_side(self.rollback().server_side_apply, target)
     }
 
-    /// What happens when the chart's name changes.
+    /// Returns the strategy when the chart's name changes.
     pub fn chart_name_change(&self) -> ChartNameChange {
         self.upgrade()
             .chart_name_change_strategy
             .unwrap_or_default()
     }
 
-    /// What to do about changes that others make.
+    /// Returns the mode of drift detection.
     pub fn drift_mode(&self) -> DriftMode {
         let drift = self.spec.drift_detection.as_ref();
         drift.and_then(|drift| drift.mode).unwrap_or_default()
     }
 
-    /// How a failed install is made good.
+    /// Returns the remediation of a failed install.
     pub fn install_remediation(&self) -> Remediation {
         let install = self.install();
         let spec = or_default(&install.remediation);
@@ -291,7 +291,7 @@ impl HelmRelease {
         }
     }
 
-    /// How a failed upgrade is made good.
+    /// Returns the remediation of a failed upgrade.
     pub fn upgrade_remediation(&self) -> Remediation {
         let upgrade = self.upgrade();
         let spec = or_default(&upgrade.remediation);
@@ -315,7 +315,7 @@ impl HelmRelease {
         }
     }
 
-    /// How a failure of the action that was tried last is made good; `None` if none was tried.
+    /// Returns the remediation of the action that was attempted last; `None` if there was no attempt.
     pub fn active_remediation(&self) -> Option<Remediation> {
         match self.status.last_attempted_release_action? {
             ReleaseAction::Install => Some(self.install_remediation()),
@@ -324,7 +324,7 @@ impl HelmRelease {
         }
     }
 
-    /// Whether failed tests do not count, for the action that was tried last.
+    /// Returns whether failed tests are ignored for the action that was attempted last.
     pub fn ignores_test_failures(&self) -> bool {
         match self.active_remediation() {
             Some(remediation) => remediation.ignore_test_failures,
@@ -332,10 +332,10 @@ impl HelmRelease {
         }
     }
 
-    /// How soon the action that was tried last is tried again after a failure, if its strategy is `RetryOnFailure`.
+    /// Returns the retry interval of the action that was attempted last, if its strategy is `RetryOnFailure`.
     ///
     /// # Errors
-    /// No duration.
+    /// The field is not a valid duration.
     pub fn active_retry(&self) -> Result<Option<Duration>, String> {
         match self.status.last_attempted_release_action {
             Some(ReleaseAction::Install) => retry(&self.install().strategy, "install"),
@@ -344,12 +344,12 @@ impl HelmRelease {
         }
     }
 
-    /// Whether a failed install is only tried again.
+    /// Returns whether a failed install is only retried, not remediated.
     pub fn install_retries_on_failure(&self) -> bool {
         is_retry(&self.install().strategy)
     }
 
-    /// Whether a failed upgrade is only tried again.
+    /// Returns whether a failed upgrade is only retried, not remediated.
     pub fn upgrade_retries_on_failure(&self) -> bool {
         is_retry(&self.upgrade().strategy)
     }

@@ -1,4 +1,4 @@
-//! `HelmRelease` of `helm.toolkit.fluxcd.io`: v2, v2beta2 and v2beta1 in one model.
+//! The kind `HelmRelease` of helm.toolkit.fluxcd.io: v2, v2beta2 and v2beta1 in one model.
 
 mod actions;
 mod defaults;
@@ -15,21 +15,21 @@ pub use status::{HelmReleaseStatus, ReleaseAction};
 use super::{FluxKind, ObjectRef, spec_and_status};
 use driftless_manifest::Object;
 
-/// The annotation that asks for a release without a change; its value must be that of [`super::REQUESTED_AT`].
+/// The annotation that requests a release without a change; its value must equal that of [`super::REQUESTED_AT`].
 pub const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
-/// The annotation that asks to forget the failures; its value must be that of [`super::REQUESTED_AT`].
+/// The annotation that resets the failure counters; its value must equal that of [`super::REQUESTED_AT`].
 pub const RESET_AT: &str = "reconcile.fluxcd.io/resetAt";
 
-/// A HelmRelease, from any served version.
+/// A HelmRelease of any served version.
 #[derive(Clone, Debug)]
 pub struct HelmRelease {
-    /// Which one.
+    /// The reference of the object.
     pub id: ObjectRef,
-    /// The live object it was read from.
+    /// The live object that was read.
     pub object: Object,
-    /// What the user wants.
+    /// The desired state.
     pub spec: HelmReleaseSpec,
-    /// What was written last.
+    /// The status that was written last.
     pub status: HelmReleaseStatus,
 }
 
@@ -54,11 +54,11 @@ impl super::FluxObject for HelmRelease {
 }
 
 impl HelmRelease {
-    /// Reads a live object of any served version. What an older version names otherwise is mapped: `valuesFile` of a chart stands
-    /// before its `valuesFiles`.
+    /// Parses a live object of any served version. Fields of older versions are converted: `valuesFile` of a chart is put before its
+    /// `valuesFiles`.
     ///
     /// # Errors
-    /// A sentence that names the field that is wrong.
+    /// A field is not valid; the message names it.
     pub fn from_object(object: Object) -> Result<Self, String> {
         let (mut spec, mut status): (HelmReleaseSpec, HelmReleaseStatus) =
             spec_and_status(&object)?;
@@ -83,7 +83,7 @@ impl HelmRelease {
         })
     }
 
-    /// `metadata.generation`.
+    /// Returns `metadata.generation`.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)
     }

@@ -5,92 +5,92 @@ use std::collections::BTreeMap;
 
 use super::status::ReleaseAction;
 
-/// `apiVersion` of the snapshots whose digest is made as Helm 4's types write JSON. The digest of an older one cannot be checked.
+/// The `apiVersion` of snapshots whose digest is over the JSON of Helm 4's types. The digest of an older snapshot cannot be checked.
 pub const SNAPSHOT_VERSION: &str = "v2";
 
-/// An entry of `status.history`: a release record as it was seen last.
+/// An entry of `status.history`: the last observed state of a release record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Snapshot {
-    /// How the digest is made: [`SNAPSHOT_VERSION`], or empty.
+    /// The version of the digest format: [`SNAPSHOT_VERSION`], or empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// The record's digest.
+    /// The digest of the record.
     pub digest: String,
-    /// The release's name.
+    /// The name of the release.
     pub name: String,
-    /// The release's namespace.
+    /// The namespace of the release.
     pub namespace: String,
-    /// The revision.
+    /// The revision of the release.
     pub version: i64,
-    /// `deployed`, `failed`, …
+    /// Helm's status of the record: `deployed`, `failed`, …
     pub status: String,
-    /// The action that made it.
+    /// The action that made the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<ReleaseAction>,
-    /// The chart's name.
+    /// The name of the chart.
     pub chart_name: String,
-    /// The chart's version.
+    /// The version of the chart.
     pub chart_version: String,
-    /// The version of what the chart installs.
+    /// The `appVersion` of the chart.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub app_version: String,
     /// The digest of the values.
     pub config_digest: String,
-    /// When the first revision was made, RFC 3339.
+    /// The time at which the first revision was deployed, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_deployed: Option<String>,
-    /// When this revision was made.
+    /// The time at which this revision was deployed, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_deployed: Option<String>,
-    /// When it was uninstalled.
+    /// The time at which the release was uninstalled, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<String>,
-    /// The tests that were run, by name. Absent: none was run yet; empty: there are none.
+    /// The results of the tests by name; absent if no test was run yet, empty if the chart has no tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_hooks: Option<BTreeMap<String, Option<TestHookStatus>>>,
-    /// The digest of the OCI artifact that the chart came in.
+    /// The digest of the OCI artifact of the chart.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub oci_digest: String,
 }
 
-/// How a test went.
+/// The result of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TestHookStatus {
-    /// When it started, RFC 3339.
+    /// The time at which the test started, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_started: Option<String>,
-    /// When it was done.
+    /// The time at which the test ended, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_completed: Option<String>,
-    /// `Running`, `Succeeded`, `Failed`, `Unknown` or empty.
+    /// The phase: `Running`, `Succeeded`, `Failed`, `Unknown` or empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
 }
 
 impl Snapshot {
-    /// `namespace/name.vN`, as Flux's messages name a release.
+    /// Returns `namespace/name.vN`, the name of a release in Flux's messages.
     pub fn full_name(&self) -> String {
         format!("{}/{}.v{}", self.namespace, self.name, self.version)
     }
 
-    /// `chart@version`, as Flux's messages name a chart.
+    /// Returns `chart@version`, the name of a chart in Flux's messages.
     pub fn chart(&self) -> String {
         format!("{}@{}", self.chart_name, self.chart_version)
     }
 
-    /// Whether it is of that revision.
+    /// Returns whether the snapshot is of this revision of this release.
     pub fn targets(&self, name: &str, namespace: &str, version: i64) -> bool {
         self.name == name && self.namespace == namespace && self.version == version
     }
 
-    /// Whether the release was good at its time.
+    /// Returns whether the release was deployed successfully.
     pub fn is_good(&self) -> bool {
         matches!(self.status.as_str(), "deployed" | "superseded")
     }
 
-    /// Whether the tests are over: there are none, one failed, or all succeeded.
+    /// Returns whether the tests have ended: there are none, one failed, or all succeeded.
     pub fn has_been_tested(&self) -> bool {
         let Some(hooks) = &self.test_hooks else {
             return false;
@@ -101,7 +101,7 @@ impl Snapshot {
         hooks.is_empty() || self.has_failed_test() || hooks.values().all(succeeded)
     }
 
-    /// Whether a test failed.
+    /// Returns whether a test failed.
     pub fn has_failed_test(&self) -> bool {
         let hooks = self.test_hooks.iter().flat_map(BTreeMap::values).flatten();
         hooks.into_iter().any(|hook| hook.phase == "Failed")

@@ -1,4 +1,4 @@
-//! `spec` of a HelmRelease.
+//! The `spec` of a HelmRelease.
 
 use super::super::kustomization::{
     CommonMetadata, DependsOn, HealthCheckExpr, IgnoreRule, Image, Json6902Patch, KubeConfigRef,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// `spec` of a HelmRelease.
+/// The `spec` of a HelmRelease.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -19,154 +19,154 @@ use std::collections::BTreeMap;
      "message": "either chart or chartRef must be set"},
 ]))]
 pub struct HelmReleaseSpec {
-    /// The HelmChart to make for this release; this or `chartRef`.
+    /// The template of the HelmChart to create for this release; exclusive with `chartRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<ChartTemplate>,
-    /// The object whose artifact is the chart; this or `chart`.
+    /// The object whose artifact is the chart; exclusive with `chart`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_ref: Option<ChartRef>,
-    /// How often to reconcile.
+    /// The interval between two reconciliations, such as `10m`.
     #[schemars(regex(pattern = DURATION))]
     pub interval: String,
-    /// The remote cluster; the hub itself when absent.
+    /// The remote cluster; the cluster of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_config: Option<KubeConfigRef>,
-    /// Leave everything as it is.
+    /// Suspends the reconciliation of this object.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspend: bool,
-    /// The release's name; `[targetNamespace-]name` when absent.
+    /// The name of the release; `[targetNamespace-]name` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 53))]
     pub release_name: Option<String>,
-    /// The namespace to install in; the object's own when absent.
+    /// The namespace to install in; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub target_namespace: Option<String>,
-    /// The namespace of the release records; the object's own when absent.
+    /// The namespace of the release records; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub storage_namespace: Option<String>,
-    /// Objects that must be ready first.
+    /// The objects that must be ready before this one is reconciled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<DependsOn>,
-    /// How long one operation of an action may take; five minutes when absent.
+    /// The timeout of one operation of an action; five minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub timeout: Option<String>,
-    /// How many release records to keep; five when absent, all when zero.
+    /// The number of release records to keep; five when absent, all when zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_history: Option<i64>,
-    /// The service account to act as.
+    /// The service account to impersonate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
-    /// Whether a client lives through a whole reconciliation; accepted and without effect.
+    /// Keeps a client for a whole reconciliation; accepted, without effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent_client: Option<bool>,
-    /// What to do about changes that others make to the release's objects.
+    /// The detection of changes that others make to the objects of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift_detection: Option<DriftDetection>,
-    /// How to install.
+    /// The options of an install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<Install>,
-    /// How to upgrade.
+    /// The options of an upgrade.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<Upgrade>,
-    /// How to test.
+    /// The options of the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Test>,
-    /// How to roll back.
+    /// The options of a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<Rollback>,
-    /// How to uninstall.
+    /// The options of an uninstall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uninstall: Option<Uninstall>,
-    /// Values from ConfigMaps and Secrets, in this order.
+    /// The ConfigMaps and Secrets with values, merged in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_from: Vec<ValuesRef>,
-    /// Values given here, over those.
+    /// Values that override those of `valuesFrom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     pub values: Option<Map<String, Value>>,
-    /// Labels and annotations of all objects.
+    /// Labels and annotations to add to all objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub common_metadata: Option<CommonMetadata>,
-    /// Changes to what the chart renders, in this order.
+    /// Changes to the rendered objects, in this order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_renderers: Option<Vec<PostRenderer>>,
-    /// Which documents the changes see.
+    /// The documents that the post-renderers get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_render_strategy: Option<PostRenderStrategy>,
-    /// How to wait.
+    /// The strategy of waiting for the objects of the release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_strategy: Option<WaitStrategy>,
-    /// Health of custom kinds, as CEL.
+    /// CEL expressions for the health of custom kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health_check_exprs: Vec<HealthCheckExpr>,
 }
 
-/// The HelmChart to make for a release.
+/// The template of the HelmChart of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct ChartTemplate {
-    /// Its labels and annotations.
+    /// The labels and annotations of the HelmChart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ChartTemplateMetadata>,
-    /// Its spec.
+    /// The `spec` of the HelmChart.
     pub spec: ChartTemplateSpec,
 }
 
 /// Labels and annotations of a release's HelmChart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct ChartTemplateMetadata {
-    /// Labels.
+    /// The labels to set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// The annotations to set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// `spec` of a release's HelmChart.
+/// The `spec` of a release's HelmChart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartTemplateSpec {
-    /// The chart's name in a HelmRepository, or its path in another source.
+    /// The name of the chart in a HelmRepository, or its path in another source.
     #[schemars(length(min = 1, max = 2048))]
     pub chart: String,
-    /// A version or range; `*` when absent. Only for HelmRepositories.
+    /// The version or semver range of the chart; `*` when absent. Only for HelmRepositories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "*"))]
     pub version: Option<String>,
-    /// The source.
+    /// The source of the chart.
     pub source_ref: ChartSourceRef,
-    /// How often to look; the release's interval when absent.
+    /// The interval between two checks of the source; that of the release when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub interval: Option<String>,
-    /// `ChartVersion` (when absent) or `Revision`: what makes a new artifact.
+    /// The cause of a new artifact: `ChartVersion` (when absent) or `Revision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["ChartVersion", "Revision"], "x-default" = "ChartVersion"))]
     pub reconcile_strategy: Option<String>,
-    /// Files of the source to take as the chart's values.
+    /// Values files in the source that replace the chart's `values.yaml`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values_files: Vec<String>,
-    /// The one such file of v2beta1 and v2beta2.
+    /// A values file that is merged before `valuesFiles` (v2beta1 and v2beta2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-older" = true))]
     pub values_file: Option<String>,
-    /// Leave out values files that do not exist.
+    /// Skips values files that do not exist.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignore_missing_values_files: bool,
-    /// Which signatures are needed.
+    /// The signatures that the chart must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<ChartVerification>,
 }
 
-/// Which signatures a chart needs.
+/// The signatures that a chart must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartVerification {
-    /// `cosign` or `notation`.
+    /// The format of the signature: `cosign` or `notation`.
     #[schemars(extend("enum" = ["cosign", "notation"], "x-default" = "cosign"))]
     pub provider: String,
     /// The Secret with the keys.
@@ -174,117 +174,117 @@ pub struct ChartVerification {
     pub secret_ref: Option<LocalRef>,
 }
 
-/// The source of a chart.
+/// A reference to the source of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartSourceRef {
-    /// Not needed: the kind says it.
+    /// The API version; optional, because the kind implies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// `HelmRepository`, `GitRepository` or `Bucket`.
+    /// The kind: `HelmRepository`, `GitRepository` or `Bucket`.
     #[schemars(extend("enum" = ["HelmRepository", "GitRepository", "Bucket"]))]
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The namespace; the object's own when absent.
+    /// The namespace of the object; that of the HelmRelease when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
 }
 
-/// The object whose artifact is the chart.
+/// A reference to the object whose artifact is the chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartRef {
-    /// Not needed: the kind says it.
+    /// The API version; optional, because the kind implies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// `OCIRepository`, `HelmChart` or `ExternalArtifact`.
+    /// The kind: `OCIRepository`, `HelmChart` or `ExternalArtifact`.
     #[schemars(extend("enum" = ["OCIRepository", "HelmChart", "ExternalArtifact"]))]
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The namespace; the object's own when absent.
+    /// The namespace of the object; that of the HelmRelease when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
 }
 
-/// What to do about changes that others make.
+/// The detection of drift: changes that others make to the objects of a release.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct DriftDetection {
-    /// Nothing, tell, or correct.
+    /// The mode: detect and correct, detect and warn, or disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<DriftMode>,
-    /// Fields to leave to others.
+    /// Fields to ignore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<IgnoreRule>,
 }
 
-/// What to do about changes that others make.
+/// The detection of drift: changes that others make to the objects of a release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriftMode {
-    /// Look for them and correct them.
+    /// Detect drift and correct it.
     Enabled,
-    /// Look for them and tell.
+    /// Detect drift, and report it in an event and a condition.
     Warn,
-    /// Do not look.
+    /// Do not detect drift.
     #[default]
     Disabled,
 }
 
-/// Values in a ConfigMap or Secret.
+/// A reference to values in a ConfigMap or Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValuesRef {
-    /// `ConfigMap` or `Secret`.
+    /// The kind: `ConfigMap` or `Secret`.
     #[schemars(extend("enum" = ["Secret", "ConfigMap"]))]
     pub kind: String,
-    /// The name, in the object's namespace.
+    /// The name of the ConfigMap or Secret, in the namespace of the HelmRelease.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key; `values.yaml` when absent.
+    /// The key with the values; `values.yaml` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253), regex(pattern = r"^[\-._a-zA-Z0-9]+$"))]
     pub values_key: Option<String>,
-    /// Where one value goes, as `--set` writes paths; without it the key holds a values file.
+    /// The path at which the value is set, in the syntax of `--set`; without a path the key holds a values file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 250),
         regex(pattern = r"^([a-zA-Z0-9_\-.\\\/]|\[[0-9]{1,5}\])+$")
     )]
     pub target_path: Option<String>,
-    /// Go on when it does not exist.
+    /// Ignores an object or key that does not exist.
     #[serde(default, skip_serializing_if = "is_false")]
     pub optional: bool,
-    /// Take the value for `targetPath` as one text.
+    /// Sets the value at `targetPath` as a literal string.
     #[serde(default, skip_serializing_if = "is_false")]
     pub literal: bool,
 }
 
-/// A change to what the chart renders.
+/// A change to the rendered objects.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct PostRenderer {
-    /// By kustomize.
+    /// The changes to make with kustomize.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kustomize: Option<KustomizeRenderer>,
 }
 
-/// Patches and images, as kustomize has them.
+/// Patches and images in the format of kustomize.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KustomizeRenderer {
-    /// Patches with their targets.
+    /// Strategic merge and JSON patches with their targets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<Patch>,
-    /// Strategic merge patches of v2beta1 and v2beta2.
+    /// Strategic merge patches (v2beta1 and v2beta2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-older" = true))]
     pub patches_strategic_merge: Vec<Map<String, Value>>,
-    /// JSON patches of v2beta1 and v2beta2.
+    /// JSON patches (v2beta1 and v2beta2).
     #[serde(
         default,
         rename = "patchesJson6902",
@@ -292,38 +292,38 @@ pub struct KustomizeRenderer {
     )]
     #[schemars(extend("x-older" = true))]
     pub patches_json6902: Vec<Json6902Patch>,
-    /// Image names, tags and digests to replace.
+    /// The image names, tags and digests to replace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
 
-/// Which documents post-renderers see.
+/// The documents that post-renderers get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PostRenderStrategy {
-    /// Manifests only.
+    /// Only the manifests.
     NoHooks,
-    /// Manifests and hooks together.
+    /// The manifests and hooks together.
     #[default]
     Combined,
-    /// Manifests and hooks, one after the other.
+    /// The manifests and the hooks, one after the other.
     Separate,
 }
 
-/// How to wait.
+/// The strategy of waiting for the objects of the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct WaitStrategy {
-    /// The strategy.
+    /// The name of the strategy.
     pub name: WaitStrategyName,
 }
 
-/// How to wait.
+/// The strategy of waiting for the objects of the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitStrategyName {
-    /// By the status of every object, as Helm 4.
+    /// Determine readiness from the status of each object, like Helm 4.
     #[default]
     Poller,
-    /// By Helm 3's rules for built-in kinds.
+    /// Determine readiness by Helm 3's rules for built-in kinds.
     Legacy,
 }

@@ -1,4 +1,4 @@
-//! `status` of a HelmRelease.
+//! The `status` of a HelmRelease.
 
 use super::super::Conditions;
 use super::snapshot::Snapshot;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// What was done with a release.
+/// An action on a release, as written in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReleaseAction {
@@ -24,7 +24,7 @@ pub enum ReleaseAction {
 }
 
 impl ReleaseAction {
-    /// The word.
+    /// Returns the action as in the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Install => "install",
@@ -42,11 +42,11 @@ impl fmt::Display for ReleaseAction {
     }
 }
 
-/// `status` of a HelmRelease.
+/// The `status` of a HelmRelease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelmReleaseStatus {
-    /// The generation that was looked at last.
+    /// The generation that was reconciled last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The digest of the post-renderers of the last release.
@@ -55,54 +55,54 @@ pub struct HelmReleaseStatus {
     /// The digest of the common metadata of the last release.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub observed_common_metadata_digest: String,
-    /// The generation that was tried last.
+    /// The generation that was attempted last.
     #[serde(skip_serializing_if = "is_zero")]
     pub last_attempted_generation: i64,
-    /// The conditions.
+    /// The conditions of the object.
     pub conditions: Conditions,
-    /// `namespace/name` of the HelmChart that was made for this release.
+    /// The HelmChart that was created for this release: `namespace/name`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub helm_chart: String,
     /// The namespace of the release records.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub storage_namespace: String,
-    /// The releases that count, newest first.
+    /// The snapshots of the releases that are still relevant, the newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Snapshot>,
-    /// What was applied.
+    /// The objects that were applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory: Option<Value>,
-    /// The last install or upgrade that was tried.
+    /// The last attempted action: install or upgrade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_release_action: Option<ReleaseAction>,
-    /// How long that took.
+    /// The duration of the last attempted action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_release_action_duration: Option<String>,
-    /// Failures since the last change.
+    /// The number of failures since the last change.
     #[serde(skip_serializing_if = "is_zero")]
     pub failures: i64,
-    /// Installs that failed and left a record.
+    /// The number of failed installs that left a record.
     #[serde(skip_serializing_if = "is_zero")]
     pub install_failures: i64,
-    /// Upgrades that failed and left a record.
+    /// The number of failed upgrades that left a record.
     #[serde(skip_serializing_if = "is_zero")]
     pub upgrade_failures: i64,
-    /// The chart's version that was tried last.
+    /// The chart version that was attempted last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_attempted_revision: String,
-    /// The digest of the OCI artifact that it came in.
+    /// The digest of the OCI artifact of that chart.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_attempted_revision_digest: String,
-    /// SHA-1 of the values that were tried last; of v2beta1.
+    /// The SHA-1 of the values that were attempted last (v2beta1).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_attempted_values_checksum: String,
-    /// The chart's version that was released last; of v2beta1 and v2beta2.
+    /// The chart version that was released last (v2beta1 and v2beta2).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_applied_revision: String,
-    /// The revision of the last release; of v2beta1.
+    /// The revision of the last release (v2beta1).
     #[serde(skip_serializing_if = "is_zero")]
     pub last_release_revision: i64,
-    /// The digest of the values that were tried last.
+    /// The digest of the values that were attempted last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_attempted_config_digest: String,
     /// The value of `requestedAt` that was handled last.
@@ -125,7 +125,7 @@ fn is_zero(number: &i64) -> bool {
 }
 
 impl HelmReleaseStatus {
-    /// Forgets the failures.
+    /// Resets the failure counters.
     pub fn clear_failures(&mut self) {
         self.failures = 0;
         self.install_failures = 0;

@@ -137,7 +137,7 @@ fn older_versions_are_mapped() {
 }
 
 #[test]
-fn nonsense_is_named() {
+fn errors_name_the_field() {
     let wrong = |spec| HelmRelease::from_object(object("v2", spec, json!({}))).unwrap_err();
     assert_eq!(
         wrong(json!({"interval": "5m"})),
