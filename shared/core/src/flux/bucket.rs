@@ -113,7 +113,7 @@ impl SourceSpec for BucketSpec {
 
 impl Bucket {
     /// Returns whether the bucket is read with the AWS role of the installation.
-    pub fn wants_role(&self) -> bool {
+    pub fn uses_installation_role(&self) -> bool {
         self.spec.provider.as_deref() == Some("aws") && self.spec.secret_ref.is_none()
     }
 
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn the_role_is_for_aws_without_a_secret() {
-        assert!(bucket(json!({"provider": "aws"})).wants_role());
+        assert!(bucket(json!({"provider": "aws"})).uses_installation_role());
         let with_keys = json!({"provider": "aws", "secretRef": {"name": "keys"}});
-        assert!(!bucket(with_keys).wants_role());
-        assert!(!bucket(json!({})).wants_role());
+        assert!(!bucket(with_keys).uses_installation_role());
+        assert!(!bucket(json!({})).uses_installation_role());
     }
 }

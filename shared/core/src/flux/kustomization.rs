@@ -159,7 +159,7 @@ pub struct SourceRef {
     /// The kind: `GitRepository`, `OCIRepository`, `Bucket` or `ExternalArtifact`.
     #[schemars(extend("enum" = ["OCIRepository", "GitRepository", "Bucket", "ExternalArtifact"]))]
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
     /// The namespace of the object; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ pub struct DependsOn {
     /// The kind, `Kustomization` or `HelmRelease`; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The name.
+    /// The name of the object.
     pub name: String,
     /// The namespace of the object; that of this object when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,11 +204,11 @@ pub struct HealthCheck {
     /// The API version of the object, such as `apps/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
-    /// The namespace.
+    /// The namespace of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -366,7 +366,7 @@ pub struct Decryption {
 /// A reference to an object in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct LocalRef {
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -488,7 +488,7 @@ impl Kustomization {
         })
     }
 
-    /// Returns `metadata.generation`.
+    /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)
     }

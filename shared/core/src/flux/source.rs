@@ -146,7 +146,7 @@ impl<S: SourceSpec> Source<S> {
         })
     }
 
-    /// Returns `metadata.generation`.
+    /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)
     }

@@ -164,12 +164,12 @@ pub fn decide(
     if !done.contains(&next.kind()) {
         return Ok(Decision::Run(next));
     }
-    if let Some(pause) = retry(release, now)? {
+    if let Some(pause) = retry_pause(release, now)? {
         return Ok(Decision::Pause(pause));
     }
     let remediation = release.active_remediation();
     if remediation.is_none_or(|remediation| !remediation.is_exhausted()) {
-        return Ok(Decision::Pause(again(release, now)));
+        return Ok(Decision::Pause(mark_retry(release, now)));
     }
     release.status.conditions.remove(RECONCILING);
     Ok(Decision::Pause(Pause::Done))
@@ -209,7 +209,7 @@ fn next(
         }
         State::Drifted => Next::Nothing,
         State::Untested => {
-            remediated_is_released(release);
+            mark_remediated_as_released(release);
             Next::Run(Action::Test)
         }
         State::Failed(_) => failed(release, forced, records)?,
@@ -217,7 +217,7 @@ fn next(
 }
 
 /// Replaces `Remediated` by `Released`: the release that a rollback left is the desired one now.
-fn remediated_is_released(release: &mut HelmRelease) {
+fn mark_remediated_as_released(release: &mut HelmRelease) {
     if !release.status.conditions.is_true(REMEDIATED) {
         return;
     }
@@ -237,8 +237,8 @@ fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, S
     if forced {
         return Ok(Next::Run(Action::Upgrade));
     }
-    remediated_is_released(release);
-    released_again(release, now);
+    mark_remediated_as_released(release);
+    mark_released_again(release, now);
     if release.drift_mode() != DriftMode::Disabled {
         let message = "No drift detected against the cluster state";
         mark(
@@ -255,7 +255,7 @@ fn in_sync(release: &mut HelmRelease, forced: bool, now: &str) -> Result<Next, S
 
 /// Sets `Released` to true again when an install or upgrade that was marked as failed is good nevertheless, or when the conditions
 /// were lost.
-fn released_again(release: &mut HelmRelease, now: &str) {
+fn mark_released_again(release: &mut HelmRelease, now: &str) {
     let conditions = &release.status.conditions;
     if conditions.is_true(READY) && conditions.is_true(RELEASED) {
         return;
@@ -336,7 +336,7 @@ pub fn decide_after(
     now: &str,
 ) -> Result<Option<Pause>, String> {
     if let Some(error) = error {
-        if let Some(pause) = retry(release, now)? {
+        if let Some(pause) = retry_pause(release, now)? {
             return Ok(Some(pause));
         }
         if release.status.conditions.is_true(READY) {
@@ -354,19 +354,19 @@ pub fn decide_after(
     if action.kind() != ActionKind::Remediate {
         return Ok(None);
     }
-    if let Some(pause) = retry(release, now)? {
+    if let Some(pause) = retry_pause(release, now)? {
         return Ok(Some(pause));
     }
     let continues = |r: Remediation| !r.is_exhausted() || r.is_uninstall_after_upgrade();
     if release.active_remediation().is_none_or(continues) {
-        return Ok(Some(again(release, now)));
+        return Ok(Some(mark_retry(release, now)));
     }
     let message = stall_without_retries(release, now);
     Ok(Some(Pause::Stalled(message)))
 }
 
 /// Returns the pause until the next attempt if the strategy is `RetryOnFailure`.
-fn retry(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> {
+fn retry_pause(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> {
     let Some(interval) = release.active_retry()? else {
         return Ok(None);
     };
@@ -375,7 +375,7 @@ fn retry(release: &mut HelmRelease, now: &str) -> Result<Option<Pause>, String> 
     Ok(Some(Pause::After(interval)))
 }
 
-fn again(release: &mut HelmRelease, now: &str) -> Pause {
+fn mark_retry(release: &mut HelmRelease, now: &str) -> Pause {
     let ready = release.status.conditions.get(READY);
     let message = ready.map(|ready| ready.message.clone()).unwrap_or_default();
     mark_reconciling(release, reason::PROGRESSING_WITH_RETRY, &message, now);

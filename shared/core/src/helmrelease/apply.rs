@@ -45,7 +45,9 @@ impl Attempt<'_> {
             made.extend(self.apply_definition(object, policy, on_server).await?);
         }
         let clock = self.context.ports.clock.as_ref();
-        match polling::wait_until_established(&self.target, clock, &made.iter().collect::<Vec<_>>()).await {
+        match polling::wait_until_established(&self.target, clock, &made.iter().collect::<Vec<_>>())
+            .await
+        {
             Ok(()) => Ok(Step::Done),
             Err(NotEstablished::Cluster(error)) => Err(error.into()),
             Err(NotEstablished::Late(id, _)) => {

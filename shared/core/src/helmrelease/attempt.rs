@@ -162,7 +162,7 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// The bucket's.
-    pub async fn remember(&mut self) -> Result<(), Failure> {
+    pub async fn store_memory(&mut self) -> Result<(), Failure> {
         self.memory.checkpoint(self.context.ports).await
     }
 

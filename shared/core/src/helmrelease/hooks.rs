@@ -108,7 +108,9 @@ impl Attempt<'_> {
             match self.pause(&mut pauses).await? {
                 Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
-                Paused::TooLate => return Err(PhaseError::Failed(self.too_late_to_go(&left))),
+                Paused::TooLate => {
+                    return Err(PhaseError::Failed(self.termination_timeout_message(&left)));
+                }
             }
         }
     }
@@ -201,7 +203,7 @@ impl Attempt<'_> {
                 Paused::TooLate if is_legacy => break TIMED_OUT.to_owned(),
                 Paused::TooLate => {
                     open.append(&mut failed);
-                    break self.too_late(&open);
+                    break self.timeout_message(&open);
                 }
             }
         };

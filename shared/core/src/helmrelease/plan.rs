@@ -184,7 +184,7 @@ pub fn failure_description(action: &Action, name: &str, failed: Phase, error: &s
 }
 
 /// Returns Helm's message about a failure: for the wait of a rollback it names the release.
-pub fn failure(operation: &Operation, name: &str, failed: Phase, error: String) -> String {
+pub fn failure_message(operation: &Operation, name: &str, failed: Phase, error: String) -> String {
     match (operation, failed) {
         (Operation::Act(Action::Rollback(_)), Phase::Wait { .. }) => {
             format!("release {name} failed: {error}")

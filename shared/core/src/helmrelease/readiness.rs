@@ -85,13 +85,13 @@ impl Attempt<'_> {
             match self.pause(&mut pauses).await? {
                 Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&open))),
-                Paused::TooLate => return Err(PhaseError::Failed(self.too_late(&open))),
+                Paused::TooLate => return Err(PhaseError::Failed(self.timeout_message(&open))),
             }
         }
     }
 
     /// Returns the message of a wait that exceeds its timeout.
-    pub fn too_late(&self, open: &[(ObjectId, String)]) -> String {
+    pub fn timeout_message(&self, open: &[(ObjectId, String)]) -> String {
         match self.release.waits_as_helm_3() {
             true => DEADLINE.to_owned(),
             false => format!("timeout waiting for: [{}]", list(open)),
@@ -99,7 +99,7 @@ impl Attempt<'_> {
     }
 
     /// Returns the message of objects that are not gone in time.
-    pub fn too_late_to_go(&self, left: &[(ObjectId, String)]) -> String {
+    pub fn termination_timeout_message(&self, left: &[(ObjectId, String)]) -> String {
         match left.first() {
             Some((id, _)) if !self.release.waits_as_helm_3() => {
                 format!("{id} termination timeout: {DEADLINE}")
@@ -181,7 +181,7 @@ impl Attempt<'_> {
                 Paused::Poll => {}
                 Paused::StepEnds => return Ok(Step::Waiting(list(&left))),
                 Paused::TooLate => {
-                    let error = self.too_late_to_go(&left);
+                    let error = self.termination_timeout_message(&left);
                     let message = format!("uninstallation completed with 1 error(s): {error}");
                     return Err(PhaseError::Failed(message));
                 }

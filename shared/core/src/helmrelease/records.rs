@@ -55,7 +55,7 @@ impl Attempt<'_> {
         }
         self.write(record).await?;
         // A crash from here on leaves a pending record, so store the cursor now.
-        self.remember().await.map_err(PhaseError::Transient)?;
+        self.store_memory().await.map_err(PhaseError::Transient)?;
         Ok(Step::Done)
     }
 

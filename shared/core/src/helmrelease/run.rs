@@ -90,7 +90,7 @@ impl Attempt<'_> {
                 Err(PhaseError::Failed(error)) => {
                     self.fail(operation, phase, &error).await?;
                     let name = self.release.release_name();
-                    let message = plan::failure(operation, &name, phase, error);
+                    let message = plan::failure_message(operation, &name, phase, error);
                     return Ok(Progress::Over(Some(message)));
                 }
             }

@@ -83,7 +83,7 @@ impl HelmRelease {
         })
     }
 
-    /// Returns `metadata.generation`.
+    /// Returns `metadata.generation` of the object.
     pub fn generation(&self) -> i64 {
         crate::flux::generation(&self.object)
     }
