@@ -203,7 +203,7 @@ pub async fn of_bucket(context: &Context<'_>, source: &Bucket) -> Result<BucketA
         name: spec.bucket_name.clone(),
         region: region(spec.region.as_deref())?,
         connection: how,
-        as_installation: source.wants_role(),
+        as_installation: source.uses_installation_role(),
     };
     if address.as_installation {
         check_role(&context.hub.settings, namespace, &address)?;
